@@ -1,0 +1,109 @@
+"""The queue tree as indices: one type for ClusterQueue, cohort, leaf and pool."""
+
+from collections.abc import Sequence
+
+from app.solver.model.configuration import Queue
+from app.solver.model.problems import InvalidInput, Problem, pointer
+
+ROOTLESS = -1
+
+
+class Tree:
+    """``parent[i]`` is -1 at a root. ``top_down`` lists parents before children; children keep document order."""
+
+    __slots__ = ("children", "depth", "index", "names", "parent", "roots", "top_down")
+
+    def __init__(self, names: list[str], parent: list[int]) -> None:
+        self.names = names
+        self.parent = parent
+        self.index = {name: i for i, name in enumerate(names)}
+        self.children: list[list[int]] = [[] for _ in names]
+        self.roots: list[int] = []
+        for i, above in enumerate(parent):
+            (self.roots if above == ROOTLESS else self.children[above]).append(i)
+        self.depth = [0] * len(names)
+        self.top_down: list[int] = list(self.roots)
+        for i in self.top_down:
+            for child in self.children[i]:
+                self.depth[child] = self.depth[i] + 1
+                self.top_down.append(child)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def path(self, i: int) -> list[int]:
+        """From ``i`` up to its root, both included."""
+        out: list[int] = []
+        while i != ROOTLESS:
+            out.append(i)
+            i = self.parent[i]
+        return out
+
+    def root(self, i: int) -> int:
+        """The root above ``i``."""
+        while self.parent[i] != ROOTLESS:
+            i = self.parent[i]
+        return i
+
+    def is_leaf(self, i: int) -> bool:
+        """No children."""
+        return not self.children[i]
+
+    def is_ancestor(self, above: int, below: int) -> bool:
+        """Whether ``above`` is ``below`` or one of its ancestors."""
+        while below != ROOTLESS:
+            if below == above:
+                return True
+            below = self.parent[below]
+        return False
+
+    def lowest_common_ancestor(self, a: int, b: int) -> int:
+        """-1 when they are in different trees."""
+        while a != b:
+            if self.depth[a] >= self.depth[b]:
+                a = self.parent[a]
+            else:
+                b = self.parent[b]
+            if ROOTLESS in (a, b):
+                return ROOTLESS
+        return a
+
+    def under(self, i: int) -> list[int]:
+        """``i`` and everything below it, parents first."""
+        out = [i]
+        for node in out:
+            out.extend(self.children[node])
+        return out
+
+
+def compile_tree(queues: Sequence[Queue], *, implicit_parents: bool = False) -> Tree:
+    """The tree of ``queues``. With ``implicit_parents`` a parent that is only referenced exists (Kueue: an
+    implicit cohort) and comes after the listed ones. Raises InvalidInput for a cycle or an unknown parent."""
+    names = [q.name for q in queues]
+    index = {name: i for i, name in enumerate(names)}
+    parent: list[int] = []
+    problems: list[Problem] = []
+    for i, queue in enumerate(queues):
+        if queue.parent is None:
+            parent.append(ROOTLESS)
+        elif queue.parent in index:
+            parent.append(index[queue.parent])
+        elif implicit_parents:
+            index[queue.parent] = len(names)
+            parent.append(len(names))
+            names.append(queue.parent)
+        else:
+            problems.append(Problem(pointer=pointer("configuration", "queues", i, "parent"), detail=f"no queue {queue.parent!r}"))
+            parent.append(ROOTLESS)
+    parent += [ROOTLESS] * (len(names) - len(parent))
+    tree = Tree(names, parent)
+    if len(tree.top_down) < len(names):
+        reached = set(tree.top_down)
+        problems += [
+            Problem(pointer=pointer("configuration", "queues", i, "parent"), detail=f"{names[i]!r} is its own ancestor")
+            for i in range(len(queues))
+            if i not in reached
+        ]
+    if problems:
+        raise InvalidInput(problems)
+    return tree

@@ -1,0 +1,76 @@
+"""What every engine offers. One engine is one system's algorithm; ``registry.ENGINES`` lists them."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from app.solver.model.configuration import Configuration
+from app.solver.model.decision import Result
+from app.solver.model.problems import Finding
+from app.solver.model.request import Eviction, Explain, Mode, Options
+from app.solver.model.state import Ask, State
+from app.solver.trace import Why
+
+C = TypeVar("C")
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A decision request without its configuration and state. ``now`` in microseconds since 1970."""
+
+    now: int
+    asks: list[Ask]
+    mode: Mode = "independent"
+    options: Options = field(default_factory=Options)
+    explain: Explain = "none"
+
+    def why(self) -> Why:
+        """A fresh record for one ask."""
+        return Why(self.explain)
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectionQuestion:
+    """A preemptibility request without its configuration and state."""
+
+    now: int
+    asks: list[Ask]
+    ask: Ask | None = None
+    action: str | None = None
+    evict: list[Eviction] = field(default_factory=list[Eviction])
+
+
+class Engine(ABC, Generic[C, S]):
+    """``C``: a compiled configuration; ``S``: a state compiled against one. Both are immutable once built,
+    kept by the service and shared between threads; everything a decision changes is its own."""
+
+    name: str
+
+    @abstractmethod
+    def configure(self, configuration: Configuration) -> C:
+        """Compile a configuration alone. Raises InvalidInput with every problem."""
+
+    @abstractmethod
+    def load(self, configured: C, state: State) -> S:
+        """Compile a state against it. Raises InvalidInput, QuantityError or KeyError; the caller diagnoses."""
+
+    @abstractmethod
+    def plan(self, loaded: S, question: Question) -> Result:
+        """Decide. Pure: the same arguments give the same result."""
+
+    @abstractmethod
+    def shares(self, loaded: S, asks: list[Ask], now: int) -> dict[str, Any]:
+        """The body of ``POST /v1/shares``: ``{queues: {...}, workloads?: {...}}``."""
+
+    @abstractmethod
+    def preemptibility(self, loaded: S, question: ProtectionQuestion) -> dict[str, Any]:
+        """The body of ``POST /v1/preemptibility``."""
+
+    @abstractmethod
+    def effective_settings(self, configured: C, state: State | None) -> dict[str, Any]:
+        """The body of ``POST /v1/effective-settings``; durations in seconds."""
+
+    @abstractmethod
+    def findings(self, configuration: Configuration) -> list[Finding]:
+        """What an administrator should know: pointers are relative to the configuration document."""

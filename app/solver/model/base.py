@@ -1,0 +1,20 @@
+"""Shared wire types: the struct base, quantities, times and durations as they arrive.
+
+A ``Quantity`` and a ``Duration`` stay as sent until a compile step parses them (``quantity.py``,
+``duration.py``); a ``Time`` is decoded by msgspec, which refuses one without an offset.
+"""
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+Quantity = int | float | str
+Resources = dict[str, Quantity]
+Time = Annotated[datetime, msgspec.Meta(tz=True)]
+Duration = int | float | str
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=512)]
+
+
+class Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """Base of every struct that crosses the wire: immutable, unknown fields refused."""

@@ -1,0 +1,39 @@
+"""Evict, restore and place on top of a compiled snapshot, with checkpoint and rollback.
+
+The compiled arrays are shared between decisions and never change. An engine copies the few mutable tables
+that a decision touches (usage by tree node, free space by node, flags) and writes to them only through a
+journal, so a failed attempt costs what it wrote, not what there is.
+"""
+
+from collections.abc import MutableSequence
+
+
+class Overlay:
+    """A journal of writes to integer tables."""
+
+    __slots__ = ("_log",)
+
+    def __init__(self) -> None:
+        self._log: list[tuple[MutableSequence[int], int, int]] = []
+
+    def add(self, table: MutableSequence[int], at: int, delta: int) -> None:
+        """``table[at] += delta``, remembered."""
+        old = table[at]
+        self._log.append((table, at, old))
+        table[at] = old + delta
+
+    def put(self, table: MutableSequence[int], at: int, value: int) -> None:
+        """``table[at] = value``, remembered."""
+        self._log.append((table, at, table[at]))
+        table[at] = value
+
+    def checkpoint(self) -> int:
+        """A mark to roll back to."""
+        return len(self._log)
+
+    def rollback(self, mark: int) -> None:
+        """Undo every write since ``mark``, newest first."""
+        log = self._log
+        while len(log) > mark:
+            table, at, old = log.pop()
+            table[at] = old
