@@ -1,0 +1,167 @@
+"""The whole path on one screen: configure -> load -> engine -> verify -> Answer.
+
+``configure`` and ``load`` are what a service keeps: a compiled configuration per revision, a compiled state
+per snapshot. Everything here is pure; ``now`` is an input.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from app.solver import check
+from app.solver.engine import Engine, ProtectionQuestion, Question
+from app.solver.model.configuration import Configuration
+from app.solver.model.decision import Answer, ConfigurationUsed, StateUsed
+from app.solver.model.problems import Finding, InvalidInput, Problem
+from app.solver.model.state import Ask, State
+from app.solver.registry import ENGINES, engine_of
+from app.solver.verify import verify
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A configuration compiled for one engine. ``names``: every queue that a state or an ask may name."""
+
+    engine: Engine[Any, Any]
+    configuration: Configuration
+    compiled: Any
+    names: set[str]
+    used: ConfigurationUsed
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A state compiled against a configuration."""
+
+    configured: Configured
+    state: State
+    compiled: Any
+    used: StateUsed
+
+
+def digest(document: Any) -> str:
+    """SHA-256 of the decoded document: JSON key order and white space don't matter, list order does."""
+    return hashlib.sha256(msgspec.msgpack.encode(document, order="deterministic")).hexdigest()
+
+
+def engine_name(requested: str | None, configuration: Configuration) -> str:
+    """The engine a request means: its own, else the configuration's. Raises InvalidInput."""
+    name = requested or configuration.engine
+    if name is None:
+        raise InvalidInput([Problem(pointer="/engine", detail="neither the request nor its configuration names an engine")])
+    if name not in ENGINES:
+        raise InvalidInput([Problem(pointer="/engine", detail=f"no engine {name!r}")])
+    return name
+
+
+def configure(
+    configuration: Configuration, engine: str | None = None, *, name: str | None = None, revision: int | None = None
+) -> Configured:
+    """Compile a configuration. Raises InvalidInput with every problem; pointers start at /configuration."""
+    chosen = engine_name(engine, configuration)
+    if problems := check.configuration_problems(configuration, chosen):
+        raise InvalidInput(problems)
+    names = {q.name for q in configuration.queues}
+    if chosen == "kueue":
+        names |= {q.parent for q in configuration.queues if q.parent is not None}
+    return Configured(
+        engine=engine_of(chosen),
+        configuration=configuration,
+        compiled=engine_of(chosen).configure(configuration),
+        names=names,
+        used=ConfigurationUsed(name=name, revision=revision, digest=digest(configuration)),
+    )
+
+
+def load(configured: Configured, state: State, *, snapshot: str | None = None, generation: int | None = None) -> Loaded:
+    """Compile a state. Raises InvalidInput with every problem; pointers start at /state."""
+
+    def problems() -> list[Problem]:
+        return check.state_problems(configured.names, state)
+
+    if not check.quick_state(configured.names, state):
+        _refuse(problems())
+    return Loaded(
+        configured=configured,
+        state=state,
+        compiled=_diagnosed(lambda: configured.engine.load(configured.compiled, state), problems),
+        used=StateUsed(digest=digest(state), snapshot=snapshot, generation=generation),
+    )
+
+
+def decide(loaded: Loaded, question: Question) -> Answer:
+    """Answer a decision request. Raises InvalidInput for asks that can't be understood."""
+    configured = loaded.configured
+    _check_asks(loaded, question.asks)
+    result = configured.engine.plan(loaded.compiled, question)
+    verify(loaded.state, question, result)
+    return Answer(
+        engine=configured.engine.name, configuration=configured.used, state=loaded.used,
+        decisions=result.decisions, order=result.order, plan=result.plan, notes=result.notes,
+    )  # fmt: skip
+
+
+def shares(loaded: Loaded, asks: list[Ask], now: int) -> dict[str, Any]:
+    """The body of ``POST /v1/shares``."""
+    _check_asks(loaded, asks)
+    return loaded.configured.engine.shares(loaded.compiled, asks, now)
+
+
+def preemptibility(loaded: Loaded, question: ProtectionQuestion) -> dict[str, Any]:
+    """The body of ``POST /v1/preemptibility``."""
+    _check_asks(loaded, question.asks)
+    if question.ask is not None:
+        _refuse(check.one_ask_problems(loaded.configured.names, loaded.state, question.ask))
+    return loaded.configured.engine.preemptibility(loaded.compiled, question)
+
+
+def effective_settings(configured: Configured, state: State | None) -> dict[str, Any]:
+    """The body of ``POST /v1/effective-settings``."""
+    if state is not None:
+        _refuse(check.state_problems(configured.names, state))
+    return configured.engine.effective_settings(configured.compiled, state)
+
+
+def findings(configuration: Configuration, engine: str | None = None) -> list[Finding]:
+    """What an administrator should know before storing ``configuration``; pointers are relative to the document."""
+    chosen = engine_name(engine, configuration)
+    problems = check.configuration_problems(configuration, chosen)
+    found = [_as_finding(problem) for problem in problems]
+    if not problems:
+        try:
+            engine_of(chosen).configure(configuration)
+        except InvalidInput as invalid:
+            found += [_as_finding(problem) for problem in invalid.problems]
+        found += engine_of(chosen).findings(configuration)
+    return list({(f.rule, f.pointer): f for f in found}.values())
+
+
+def _as_finding(problem: Problem) -> Finding:
+    return Finding(
+        rule="invalid-document", severity="error",
+        pointer=problem.pointer.removeprefix("/configuration"), detail=problem.detail,
+    )  # fmt: skip
+
+
+def _check_asks(loaded: Loaded, asks: list[Ask]) -> None:
+    _refuse(check.ask_problems(loaded.configured.names, loaded.state, asks))
+
+
+def _refuse(problems: list[Problem]) -> None:
+    if problems:
+        raise InvalidInput(problems)
+
+
+def _diagnosed(build: Callable[[], T], problems: Callable[[], list[Problem]]) -> T:
+    """Build at full speed; where that stumbles over the input, say everything that is wrong with it."""
+    try:
+        return build()
+    except (KeyError, ValueError) as stumble:
+        if found := problems():
+            raise InvalidInput(found) from stumble
+        raise

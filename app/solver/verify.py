@@ -1,0 +1,81 @@
+"""Engine-neutral laws, checked on every answer before it leaves.
+
+An answer that breaks one is a defect of Arbiter, never of the input: the request fails with an internal
+error rather than with a wrong victim.
+"""
+
+from app.solver.engine import Question
+from app.solver.model.decision import Decision, Result
+from app.solver.model.state import State
+
+
+class BrokenLaw(Exception):
+    """An engine's answer breaks a law that every answer keeps; the text says which."""
+
+
+def verify(state: State, question: Question, result: Result) -> None:
+    """Raises BrokenLaw. Cost: one pass over the answer, and one over the state when anybody is evicted or placed."""
+    _asks_answered(question, result)
+    tasks = _tasks(state) if _touches(result) else {}
+    nodes = {n.name for n in state.nodes} if _touches(result) else set[str]()
+    for decision in result.decisions:
+        _decision(decision, tasks)
+    _plan(result, tasks, nodes, {a.id for a in question.asks})
+
+
+def _asks_answered(question: Question, result: Result) -> None:
+    asked = [ask.id for ask in question.asks]
+    if [d.ask for d in result.decisions] != asked:
+        raise BrokenLaw("every ask is answered once, in the order of the request")
+    if result.order is not None and not set(result.order) <= set(asked):
+        raise BrokenLaw("the order names only asks of the request")
+
+
+def _touches(result: Result) -> bool:
+    return bool(result.plan.evictions or result.plan.placements) or any(d.victims for d in result.decisions)
+
+
+def _tasks(state: State) -> dict[str, dict[str, str | None]]:
+    return {w.id: {t.name: t.node for t in w.tasks} for w in state.workloads}
+
+
+def _decision(decision: Decision, tasks: dict[str, dict[str, str | None]]) -> None:
+    seen: set[tuple[str, str | None]] = set()
+    for victim in decision.victims:
+        _runs(victim.workload, victim.task, tasks)
+        if (key := (victim.workload, victim.task)) in seen:
+            raise BrokenLaw(f"{key} is a victim twice")
+        seen.add(key)
+        if any(amount < 0 for amount in victim.freed.values()):
+            raise BrokenLaw(f"{key} frees a negative amount")
+    if decision.victims and decision.outcome not in ("preempt", "wait"):
+        raise BrokenLaw(f"{decision.ask}: outcome {decision.outcome} evicts somebody")
+    if decision.outcome in ("wait", "infeasible") and not decision.conditions:
+        raise BrokenLaw(f"{decision.ask}: outcome {decision.outcome} without a condition that says why")
+
+
+def _plan(
+    result: Result, tasks: dict[str, dict[str, str | None]], nodes: set[str], asks: set[str]
+) -> None:
+    planned: set[tuple[str, str | None]] = set()
+    for eviction in result.plan.evictions:
+        _runs(eviction.workload, eviction.task, tasks)
+        if (key := (eviction.workload, eviction.task)) in planned:
+            raise BrokenLaw(f"{key} is planned for eviction twice")
+        planned.add(key)
+    for decision in result.decisions:
+        for victim in decision.victims:
+            if (victim.workload, victim.task) not in planned:
+                raise BrokenLaw(f"{victim.workload} is a victim and not in the plan")
+    for placement in result.plan.placements:
+        if placement.node not in nodes:
+            raise BrokenLaw(f"placement on unknown node {placement.node}")
+        if placement.ask is not None and placement.ask not in asks:
+            raise BrokenLaw(f"placement of unknown ask {placement.ask}")
+        if placement.ask is None and placement.workload not in tasks:
+            raise BrokenLaw(f"placement of unknown workload {placement.workload}")
+
+
+def _runs(workload: str, task: str | None, tasks: dict[str, dict[str, str | None]]) -> None:
+    if workload not in tasks or (task is not None and task not in tasks[workload]):
+        raise BrokenLaw(f"{workload}{'/' + task if task else ''} does not run and can't be evicted")
