@@ -1,4 +1,4 @@
-"""Replay recorded decisions in process, without HTTP: ``python -m tests.replay kueue/classic.jsonl.gz [--limit N] [--show K]``.
+"""Replay recorded decisions in process, without HTTP: ``python -m tests.replay kueue/classic.jsonl.gz [--limit N]``.
 
 Files are looked up below ../shared/vectors. Uses that folder's comparison, so that both say the same.
 """

@@ -113,7 +113,9 @@ def _task_problems(tasks: list[Task], nodes: set[str], at: tuple[str | int, ...]
         if task.required_node is not None:
             yield from _reference(task.required_node, nodes, (*here, "required_node"), "node")
         if task.min_count is not None and task.min_count > task.count:
-            yield Problem(pointer=pointer(*here, "min_count"), detail=f"min_count {task.min_count} is over count {task.count}")
+            yield Problem(
+                pointer=pointer(*here, "min_count"), detail=f"min_count {task.min_count} is over count {task.count}"
+            )
 
 
 def _tree_problems(queues: list[Queue], *, implicit: bool) -> Iterator[Problem]:
@@ -131,21 +133,20 @@ def _tree_problems(queues: list[Queue], *, implicit: bool) -> Iterator[Problem]:
         if above == queue.name:
             yield Problem(pointer=pointer(*at), detail=f"{queue.name!r} is its own ancestor")
         elif steps > _DEEPEST_TREE:
-            yield Problem(pointer=pointer(*at), detail=f"{queue.name!r} is deeper than {_DEEPEST_TREE} levels, or under a cycle")
+            yield Problem(
+                pointer=pointer(*at), detail=f"{queue.name!r} is deeper than {_DEEPEST_TREE} levels, or under a cycle"
+            )
 
 
 def _quota_problems(queue: Queue, at: tuple[str | int, ...]) -> Iterator[Problem]:
     if queue.quota and queue.resource_groups:
-        yield Problem(pointer=pointer(*at, "quota"), detail="quota is a shorthand for resource_groups: give one of them")
+        yield Problem(
+            pointer=pointer(*at, "quota"), detail="quota is a shorthand for resource_groups: give one of them"
+        )
     for resource, quota in (queue.quota or {}).items():
         yield from _one_quota(resource, quota, (*at, "quota", resource))
-    grouped: set[str] = set()
     for g, group in enumerate(queue.resource_groups or ()):
         here = (*at, "resource_groups", g)
-        for r, resource in enumerate(group.resources):
-            if resource in grouped:
-                yield Problem(pointer=pointer(*here, "resources", r), detail=f"resource {resource!r} is listed twice")
-            grouped.add(resource)
         yield from _duplicates((f.name for f in group.flavors), (*here, "flavors"), "flavor")
         for f, flavor in enumerate(group.flavors):
             for resource, quota in flavor.quota.items():
@@ -177,7 +178,9 @@ def _one_quantity(resource: str, value: Quantity, at: tuple[str | int, ...]) -> 
         yield Problem(pointer=pointer(*at), detail=str(error))
 
 
-def duration_problem(value: duration.Duration, at: tuple[str | int, ...], *, negative: bool = False) -> Iterator[Problem]:
+def duration_problem(
+    value: duration.Duration, at: tuple[str | int, ...], *, negative: bool = False
+) -> Iterator[Problem]:
     """A duration that does not parse, or is below zero where that has no meaning."""
     try:
         if duration.parse(value) < 0 and not negative:

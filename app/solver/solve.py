@@ -53,7 +53,9 @@ def engine_name(requested: str | None, configuration: Configuration) -> str:
     """The engine a request means: its own, else the configuration's. Raises InvalidInput."""
     name = requested or configuration.engine
     if name is None:
-        raise InvalidInput([Problem(pointer="/engine", detail="neither the request nor its configuration names an engine")])
+        raise InvalidInput(
+            [Problem(pointer="/engine", detail="neither the request nor its configuration names an engine")]
+        )
     if name not in ENGINES:
         raise InvalidInput([Problem(pointer="/engine", detail=f"no engine {name!r}")])
     return name

@@ -35,7 +35,14 @@ class Why:
         """Record what became of a candidate; a later record of the same one replaces it (spared after taken)."""
         if self.on:
             self._candidates[(workload, task)] = Candidate(
-                workload=workload, task=task, queue=queue, node=node, verdict=verdict, rule=rule, detail=detail, numbers=numbers
+                workload=workload,
+                task=task,
+                queue=queue,
+                node=node,
+                verdict=verdict,
+                rule=rule,
+                detail=detail,
+                numbers=numbers,
             )
 
     def step(self, rule: str, detail: str, **numbers: Any) -> None:
@@ -63,7 +70,10 @@ class Why:
             return None
         steps = self._steps
         if self._steps_dropped:
-            steps = [*steps, Step(rule="steps-dropped", detail=f"{self._steps_dropped} more steps; ask for explain: full")]
+            steps = [
+                *steps,
+                Step(rule="steps-dropped", detail=f"{self._steps_dropped} more steps; ask for explain: full"),
+            ]
         return Explanation(
             level="full" if self._full else "summary", headline=self._headline, steps=steps,
             candidates=list(self._candidates.values()) if self._full else None,

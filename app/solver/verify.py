@@ -54,9 +54,7 @@ def _decision(decision: Decision, tasks: dict[str, dict[str, str | None]]) -> No
         raise BrokenLaw(f"{decision.ask}: outcome {decision.outcome} without a condition that says why")
 
 
-def _plan(
-    result: Result, tasks: dict[str, dict[str, str | None]], nodes: set[str], asks: set[str]
-) -> None:
+def _plan(result: Result, tasks: dict[str, dict[str, str | None]], nodes: set[str], asks: set[str]) -> None:
     planned: set[tuple[str, str | None]] = set()
     for eviction in result.plan.evictions:
         _runs(eviction.workload, eviction.task, tasks)

@@ -93,7 +93,9 @@ def compile_tree(queues: Sequence[Queue], *, implicit_parents: bool = False) -> 
             parent.append(len(names))
             names.append(queue.parent)
         else:
-            problems.append(Problem(pointer=pointer("configuration", "queues", i, "parent"), detail=f"no queue {queue.parent!r}"))
+            problems.append(
+                Problem(pointer=pointer("configuration", "queues", i, "parent"), detail=f"no queue {queue.parent!r}")
+            )
             parent.append(ROOTLESS)
     parent += [ROOTLESS] * (len(names) - len(parent))
     tree = Tree(names, parent)

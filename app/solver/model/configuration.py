@@ -4,21 +4,21 @@ from typing import Literal
 
 from app.solver.model import kai as kai_model
 from app.solver.model import kueue as kueue_model
-from app.solver.model import yunikorn as yunikorn_model
 from app.solver.model import ytsaurus as ytsaurus_model
+from app.solver.model import yunikorn as yunikorn_model
 from app.solver.model.base import Name, Quantity, Time, Wire
 
 EngineName = Literal["kueue", "yunikorn", "kai", "ytsaurus"]
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
-class Taint(Wire, kw_only=True):
+class Taint(Wire, frozen=True, kw_only=True):
     key: str
     value: str = ""
     effect: TaintEffect
 
 
-class Flavor(Wire, kw_only=True):
+class Flavor(Wire, frozen=True, kw_only=True):
     """A kind of resource (Kueue: ResourceFlavor)."""
 
     name: Name
@@ -26,7 +26,7 @@ class Flavor(Wire, kw_only=True):
     node_taints: list[Taint] = []
 
 
-class Quota(Wire, kw_only=True):
+class Quota(Wire, frozen=True, kw_only=True):
     """What a queue is entitled to of one resource (contract.md: guaranteed, limit and their native names)."""
 
     guaranteed: Quantity | None = None
@@ -36,19 +36,19 @@ class Quota(Wire, kw_only=True):
     weight: float | None = None
 
 
-class FlavorQuotas(Wire, kw_only=True):
+class FlavorQuotas(Wire, frozen=True, kw_only=True):
     name: Name
     quota: dict[str, Quota] = {}
 
 
-class ResourceGroup(Wire, kw_only=True):
+class ResourceGroup(Wire, frozen=True, kw_only=True):
     """Resources that always share one flavor, and the flavors in the order they are tried."""
 
     resources: list[str]
     flavors: list[FlavorQuotas]
 
 
-class Queue(Wire, kw_only=True):
+class Queue(Wire, frozen=True, kw_only=True):
     """A node of the queue tree: ClusterQueue, cohort, leaf, pool."""
 
     name: Name
@@ -64,14 +64,14 @@ class Queue(Wire, kw_only=True):
     ytsaurus: ytsaurus_model.Queue | None = None
 
 
-class Settings(Wire, kw_only=True):
+class Settings(Wire, frozen=True, kw_only=True):
     kueue: kueue_model.Settings | None = None
     yunikorn: yunikorn_model.Settings | None = None
     kai: kai_model.Settings | None = None
     ytsaurus: ytsaurus_model.Settings | None = None
 
 
-class Configuration(Wire, kw_only=True):
+class Configuration(Wire, frozen=True, kw_only=True):
     """``engine`` is the default of requests that use this configuration."""
 
     engine: EngineName | None = None

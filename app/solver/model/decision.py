@@ -10,7 +10,7 @@ Units = int | float
 Outcome = Literal["admit", "preempt", "wait", "infeasible"]
 
 
-class Condition(Wire, kw_only=True):
+class Condition(Wire, frozen=True, kw_only=True):
     """A Kubernetes-style condition."""
 
     type: str
@@ -20,7 +20,7 @@ class Condition(Wire, kw_only=True):
     last_transition_time: datetime
 
 
-class Victim(Wire, kw_only=True):
+class Victim(Wire, frozen=True, kw_only=True):
     """A running workload, or one of its tasks, that the decision evicts; ``freed`` in whole units."""
 
     workload: str
@@ -35,7 +35,7 @@ class Victim(Wire, kw_only=True):
     timeout_seconds: Units | None = None
 
 
-class Shortage(Wire, kw_only=True):
+class Shortage(Wire, frozen=True, kw_only=True):
     """What an ask lacks of one resource: ``short`` = ``requested`` - ``available``, in whole units."""
 
     resource: str
@@ -47,7 +47,7 @@ class Shortage(Wire, kw_only=True):
     short: Units
 
 
-class Decision(Wire, kw_only=True):
+class Decision(Wire, frozen=True, kw_only=True):
     """The answer for one ask. ``beyond`` names rules that the origin does not have and that changed this decision."""
 
     ask: str
@@ -65,7 +65,7 @@ class Decision(Wire, kw_only=True):
     explanation: Explanation | None = None
 
 
-class PlannedEviction(Wire, kw_only=True):
+class PlannedEviction(Wire, frozen=True, kw_only=True):
     workload: str
     task: str | None = None
     queue: str
@@ -74,7 +74,7 @@ class PlannedEviction(Wire, kw_only=True):
     for_ask: str | None = None
 
 
-class Placement(Wire, kw_only=True):
+class Placement(Wire, frozen=True, kw_only=True):
     """``pipelined``: waits for resources that are still being released."""
 
     ask: str | None = None
@@ -85,14 +85,14 @@ class Placement(Wire, kw_only=True):
     stage: str | None = None
 
 
-class Plan(Wire, kw_only=True):
+class Plan(Wire, frozen=True, kw_only=True):
     """What to carry out, in order; each eviction once."""
 
     evictions: list[PlannedEviction]
     placements: list[Placement]
 
 
-class Result(Wire, kw_only=True):
+class Result(Wire, frozen=True, kw_only=True):
     """What an engine returns. ``notes`` are engine-specific additions shown beside the plan (state to carry over)."""
 
     decisions: list[Decision]
@@ -101,19 +101,19 @@ class Result(Wire, kw_only=True):
     notes: dict[str, Any] | None = None
 
 
-class ConfigurationUsed(Wire, kw_only=True):
+class ConfigurationUsed(Wire, frozen=True, kw_only=True):
     name: str | None = None
     revision: int | None = None
     digest: str
 
 
-class StateUsed(Wire, kw_only=True):
+class StateUsed(Wire, frozen=True, kw_only=True):
     digest: str
     snapshot: str | None = None
     generation: int | None = None
 
 
-class Answer(Wire, kw_only=True):
+class Answer(Wire, frozen=True, kw_only=True):
     """The body of a decision response; ``id`` and ``stats`` are added by the service and are not part of it."""
 
     engine: str
@@ -126,7 +126,7 @@ class Answer(Wire, kw_only=True):
 
 
 def plan_of(decisions: list[Decision]) -> Plan:
-    """The union of the decisions' victims, in order, each once; placements of admitted or reserved tasks are the engine's."""
+    """The union of the decisions' victims, in order, each once. Placements are the engine's to add."""
     seen: set[tuple[str, str | None]] = set()
     evictions: list[PlannedEviction] = []
     for decision in decisions:

@@ -9,7 +9,7 @@ from app.solver.model.base import Duration, Wire
 Action = Literal["allocate", "consolidation", "reclaim", "preempt"]
 
 
-class Settings(Wire, kw_only=True):
+class Settings(Wire, frozen=True, kw_only=True):
     """``settings.kai``: rule set, node-pool defaults of the minimum runtimes, actions of a cycle."""
 
     rules: Literal["documented", "shipped"] = "documented"
@@ -22,12 +22,12 @@ class Settings(Wire, kw_only=True):
     allow_consolidating_reclaim: bool = True
 
 
-class Queue(Wire, kw_only=True):
+class Queue(Wire, frozen=True, kw_only=True):
     """``queue.kai``."""
 
     reclaim_min_runtime: Duration | None = None
     preempt_min_runtime: Duration | None = None
 
 
-class Options(Wire, kw_only=True):
+class Options(Wire, frozen=True, kw_only=True):
     """``options.kai``: nothing yet."""

@@ -9,28 +9,28 @@ Sorting = Literal["ByLowestPriority", "ByLowestRuntime", "ByLongestRuntime"]
 Fungibility = Literal["MayStopSearch", "TryNextFlavor"]
 
 
-class Settings(Wire, kw_only=True):
+class Settings(Wire, frozen=True, kw_only=True):
     """``settings.kueue``. Strategies default to Kueue's own: final share first, then initial share."""
 
     fair_sharing: bool = False
     preemption_strategies: list[Strategy] | None = None
 
 
-class BorrowWithinCohort(Wire, kw_only=True):
+class BorrowWithinCohort(Wire, frozen=True, kw_only=True):
     """Preempting in the cohort while borrowing: only at or below the threshold, and below the ask's priority."""
 
     policy: Literal["Never", "LowerPriority"] = "Never"
     max_priority_threshold: int | None = None
 
 
-class Milestone(Wire, kw_only=True):
+class Milestone(Wire, frozen=True, kw_only=True):
     """KEP-83 (deferred): the cost of stopping a workload that has run ``runtime``; linear in between."""
 
     runtime: Duration
     cost: float
 
 
-class LongRunnerPenalty(Wire, kw_only=True):
+class LongRunnerPenalty(Wire, frozen=True, kw_only=True):
     """KEP-83 (deferred): after ``grace``, effective priority falls ``rate_per_hour`` down to ``floor``."""
 
     grace: Duration
@@ -38,7 +38,7 @@ class LongRunnerPenalty(Wire, kw_only=True):
     floor: int
 
 
-class WaitingBoost(Wire, kw_only=True):
+class WaitingBoost(Wire, frozen=True, kw_only=True):
     """KEP-83 (deferred): after ``grace`` of waiting, priority rises ``rate_per_hour`` up to ``ceiling``."""
 
     grace: Duration
@@ -46,7 +46,7 @@ class WaitingBoost(Wire, kw_only=True):
     ceiling: int
 
 
-class Preemption(Wire, kw_only=True):
+class Preemption(Wire, frozen=True, kw_only=True):
     """``queue.kueue.preemption``."""
 
     within_cluster_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] = "Never"
@@ -59,7 +59,7 @@ class Preemption(Wire, kw_only=True):
     waiting_boost: WaitingBoost | None = None
 
 
-class FlavorFungibility(Wire, kw_only=True):
+class FlavorFungibility(Wire, frozen=True, kw_only=True):
     """When a flavor search stops, and what it prefers when it does not."""
 
     when_can_borrow: Fungibility = "MayStopSearch"
@@ -67,7 +67,7 @@ class FlavorFungibility(Wire, kw_only=True):
     preference: Literal["BorrowingOverPreemption", "PreemptionOverBorrowing"] | None = None
 
 
-class Queue(Wire, kw_only=True):
+class Queue(Wire, frozen=True, kw_only=True):
     """``queue.kueue``."""
 
     preemption: Preemption | None = None
@@ -76,11 +76,11 @@ class Queue(Wire, kw_only=True):
     role: Literal["cohort", "cluster_queue"] | None = None
 
 
-class Ask(Wire, kw_only=True):
+class Ask(Wire, frozen=True, kw_only=True):
     """``ask.kueue``: when the ask was first tried, for waiting times."""
 
     first_attempt_at: Time | None = None
 
 
-class Options(Wire, kw_only=True):
+class Options(Wire, frozen=True, kw_only=True):
     """``options.kueue``: nothing yet."""

@@ -6,14 +6,14 @@ from typing import Literal
 from app.solver.model.base import Wire
 
 
-class Problem(Wire, kw_only=True):
+class Problem(Wire, frozen=True, kw_only=True):
     """What is wrong, and where: ``pointer`` is an RFC 6901 pointer into the request body."""
 
     pointer: str
     detail: str
 
 
-class Finding(Wire, kw_only=True):
+class Finding(Wire, frozen=True, kw_only=True):
     """A remark about a configuration. ``rule`` is a stable id; errors refuse the write, warnings do not."""
 
     rule: str

@@ -1,7 +1,8 @@
 """Exact integer quantities.
 
 cpu, vcore, gpu and names that end in ``/gpu`` are counted in thousandths, every other resource in whole
-units. A finer value, a negative one, or one past 2^53 units is an error (contract.md, Conventions).
+units. A finer value, a negative one, or one past 2^53 units is an error (contract.md, Conventions). What is
+written in thousandths (``9223372036854775000m``) may use all of int64, as Kueue's own quantities do.
 """
 
 import re
@@ -12,9 +13,12 @@ from app.solver.model.base import Quantity
 
 MILLI_RESOURCES = frozenset({"cpu", "vcore", "gpu"})
 MAX_UNITS = 2**53
+MAX_STEPS = 2**63 - 1
 UNLIMITED = "unlimited"
 
-_FORM = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:[eE]([+-]?[0-9]{1,3})|(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei))?")
+_FORM = re.compile(
+    r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:[eE]([+-]?[0-9]{1,3})|(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei))?"
+)
 _SUFFIX = {
     "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("0.001"),
     "k": Decimal(10**3), "M": Decimal(10**6), "G": Decimal(10**9), "T": Decimal(10**12),
@@ -51,7 +55,9 @@ def parse(value: Quantity, scale: int) -> int:
         number = _decimal(value)
     steps = number * scale
     if steps != steps.to_integral_value():
-        raise QuantityError(f"{value!r} is finer than 1/{scale} of a unit" if scale > 1 else f"{value!r} is not a whole number of units")
+        raise QuantityError(f"{value!r} is finer than {'1/1000 of a unit' if scale > 1 else 'one unit'}")
+    if scale > 1 and isinstance(value, str) and value.endswith("m") and MAX_UNITS * scale < steps <= MAX_STEPS:
+        return int(steps)
     return _checked(int(steps), scale, value)
 
 

@@ -4,8 +4,8 @@ from typing import Literal
 
 from app.solver.model import kai as kai_model
 from app.solver.model import kueue as kueue_model
-from app.solver.model import yunikorn as yunikorn_model
 from app.solver.model import ytsaurus as ytsaurus_model
+from app.solver.model import yunikorn as yunikorn_model
 from app.solver.model.base import Time, Wire
 from app.solver.model.configuration import Configuration, EngineName, Settings
 from app.solver.model.state import Ask, State
@@ -14,20 +14,20 @@ Explain = Literal["none", "summary", "full"]
 Mode = Literal["independent", "cycle"]
 
 
-class Options(Wire, kw_only=True):
+class Options(Wire, frozen=True, kw_only=True):
     kueue: kueue_model.Options | None = None
     yunikorn: yunikorn_model.Options | None = None
     kai: kai_model.Options | None = None
     ytsaurus: ytsaurus_model.Options | None = None
 
 
-class StateOrReference(State, kw_only=True):
+class StateOrReference(State, frozen=True, kw_only=True):
     """A State, or ``{snapshot: name}``: one struct, so that decoding stays one pass."""
 
     snapshot: str | None = None
 
 
-class DecisionRequest(Wire, kw_only=True):
+class DecisionRequest(Wire, frozen=True, kw_only=True):
     """``POST /v1/decisions``."""
 
     engine: EngineName | None = None
@@ -40,7 +40,7 @@ class DecisionRequest(Wire, kw_only=True):
     explain: Explain = "none"
 
 
-class SharesRequest(Wire, kw_only=True):
+class SharesRequest(Wire, frozen=True, kw_only=True):
     """``POST /v1/shares``."""
 
     engine: EngineName | None = None
@@ -50,12 +50,12 @@ class SharesRequest(Wire, kw_only=True):
     asks: list[Ask] = []
 
 
-class Eviction(Wire, kw_only=True):
+class Eviction(Wire, frozen=True, kw_only=True):
     workload: str
     task: str | None = None
 
 
-class PreemptibilityRequest(Wire, kw_only=True):
+class PreemptibilityRequest(Wire, frozen=True, kw_only=True):
     """``POST /v1/preemptibility``."""
 
     engine: EngineName | None = None
@@ -68,7 +68,7 @@ class PreemptibilityRequest(Wire, kw_only=True):
     evict: list[Eviction] = []
 
 
-class EffectiveSettingsRequest(Wire, kw_only=True):
+class EffectiveSettingsRequest(Wire, frozen=True, kw_only=True):
     """``POST /v1/effective-settings``."""
 
     engine: EngineName | None = None
@@ -76,7 +76,7 @@ class EffectiveSettingsRequest(Wire, kw_only=True):
     state: StateOrReference | None = None
 
 
-class Variant(Wire, kw_only=True):
+class Variant(Wire, frozen=True, kw_only=True):
     """One variant of a comparison: what differs from the base request."""
 
     name: str

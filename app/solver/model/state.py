@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from app.solver.model import kueue as kueue_model
-from app.solver.model import yunikorn as yunikorn_model
 from app.solver.model import ytsaurus as ytsaurus_model
+from app.solver.model import yunikorn as yunikorn_model
 from app.solver.model.base import Name, Resources, Time, Wire
 from app.solver.model.configuration import Taint, TaintEffect
 
@@ -15,14 +15,14 @@ TaskState = Literal["running", "releasing", "preempted", "released"]
 Priority = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31)]
 
 
-class Toleration(Wire, kw_only=True):
+class Toleration(Wire, frozen=True, kw_only=True):
     key: str = ""
     operator: Literal["Equal", "Exists"] = "Equal"
     value: str = ""
     effect: TaintEffect | None = None
 
 
-class Expression(Wire, kw_only=True):
+class Expression(Wire, frozen=True, kw_only=True):
     """A node selector requirement, with Kubernetes' operators."""
 
     key: str
@@ -30,7 +30,7 @@ class Expression(Wire, kw_only=True):
     values: list[str] = []
 
 
-class Task(Wire, kw_only=True):
+class Task(Wire, frozen=True, kw_only=True):
     """A pod set, allocation, pod or job; ``requests`` are per unit of ``count``."""
 
     name: Name
@@ -53,7 +53,7 @@ class Task(Wire, kw_only=True):
     node_affinity: list[list[Expression]] | None = None
 
 
-class Workload(Wire, kw_only=True):
+class Workload(Wire, frozen=True, kw_only=True):
     """A Kueue Workload, YuniKorn application, KAI PodGroup or YTsaurus operation that runs."""
 
     id: Name
@@ -73,7 +73,7 @@ class Workload(Wire, kw_only=True):
     tasks: list[Task] = []
 
 
-class Ask(Wire, kw_only=True):
+class Ask(Wire, frozen=True, kw_only=True):
     """Pending work; ``workload`` names the running one that it belongs to, if any."""
 
     id: Name
@@ -96,7 +96,7 @@ class Ask(Wire, kw_only=True):
     kueue: kueue_model.Ask | None = None
 
 
-class Node(Wire, kw_only=True):
+class Node(Wire, frozen=True, kw_only=True):
     name: Name
     capacity: Resources
     occupied: Resources = {}
@@ -106,21 +106,19 @@ class Node(Wire, kw_only=True):
     ytsaurus: ytsaurus_model.Node | None = None
 
 
-class Reservation(Wire, kw_only=True):
+class Reservation(Wire, frozen=True, kw_only=True):
     """A node kept for an ask by an earlier decision."""
 
     node: str
     ask: Ask
 
 
-class QueueState(Wire, kw_only=True):
+class QueueState(Wire, frozen=True, kw_only=True):
     ytsaurus: ytsaurus_model.PoolState | None = None
 
 
-class State(Wire, kw_only=True):
+class State(Wire, frozen=True, kw_only=True):
     nodes: list[Node] = []
     workloads: list[Workload] = []
     reservations: list[Reservation] = []
     queues: dict[str, QueueState] = {}
-
-

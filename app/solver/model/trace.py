@@ -7,7 +7,7 @@ from app.solver.model.base import Wire
 Number = int | float | str | bool | None
 
 
-class Candidate(Wire, kw_only=True):
+class Candidate(Wire, frozen=True, kw_only=True):
     """One running workload or task that was looked at: what became of it, by which rule, on which numbers."""
 
     workload: str
@@ -20,7 +20,7 @@ class Candidate(Wire, kw_only=True):
     numbers: dict[str, Any] = {}
 
 
-class Group(Wire, kw_only=True):
+class Group(Wire, frozen=True, kw_only=True):
     """Candidates that met the same fate by the same rule, collapsed (``explain: summary``)."""
 
     verdict: str
@@ -29,7 +29,7 @@ class Group(Wire, kw_only=True):
     examples: list[str]
 
 
-class Step(Wire, kw_only=True):
+class Step(Wire, frozen=True, kw_only=True):
     """One step of the algorithm: an attempt, a round, a scenario, a node considered."""
 
     rule: str
@@ -37,7 +37,7 @@ class Step(Wire, kw_only=True):
     numbers: dict[str, Any] = {}
 
 
-class Change(Wire, kw_only=True):
+class Change(Wire, frozen=True, kw_only=True):
     """The smallest change of one quota that would let the ask in, in whole units."""
 
     queue: str
@@ -49,7 +49,7 @@ class Change(Wire, kw_only=True):
     detail: str = ""
 
 
-class Explanation(Wire, kw_only=True):
+class Explanation(Wire, frozen=True, kw_only=True):
     """Why. ``blocker``: what stands most in the way of an ask that waits."""
 
     level: Literal["summary", "full"]

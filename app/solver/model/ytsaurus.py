@@ -7,7 +7,7 @@ from app.solver.model.base import Duration, Resources, Time, Wire
 Starvation = Literal["non_starving", "starving", "aggressively_starving"]
 
 
-class Settings(Wire, kw_only=True):
+class Settings(Wire, frozen=True, kw_only=True):
     """``settings.ytsaurus``: the tree level of every setting."""
 
     rules: Literal["documented", "shipped"] = "documented"
@@ -15,13 +15,13 @@ class Settings(Wire, kw_only=True):
     fair_share_starvation_timeout: Duration | None = None
 
 
-class Queue(Wire, kw_only=True):
+class Queue(Wire, frozen=True, kw_only=True):
     """``queue.ytsaurus``: pool overrides."""
 
     mode: Literal["fair_share", "fifo"] = "fair_share"
 
 
-class Workload(Wire, kw_only=True):
+class Workload(Wire, frozen=True, kw_only=True):
     """``workload.ytsaurus``: operation options, and the starvation state carried between requests."""
 
     starvation: Starvation | None = None
@@ -30,21 +30,21 @@ class Workload(Wire, kw_only=True):
     non_preemptible_resource_usage_threshold: Resources | None = None
 
 
-class PoolState(Wire, kw_only=True):
+class PoolState(Wire, frozen=True, kw_only=True):
     """``state.queues.*.ytsaurus``: starvation state of a pool."""
 
     starvation: Starvation | None = None
     below_fair_share_since: Time | None = None
 
 
-class Node(Wire, kw_only=True):
+class Node(Wire, frozen=True, kw_only=True):
     """``node.ytsaurus``."""
 
     last_preemptive_scheduling_at: Time | None = None
     overcommit_since: Time | None = None
 
 
-class Options(Wire, kw_only=True):
+class Options(Wire, frozen=True, kw_only=True):
     """``options.ytsaurus``."""
 
     heartbeat_node: str | None = None
