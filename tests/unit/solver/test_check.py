@@ -1,0 +1,92 @@
+import msgspec
+
+from app.solver import check
+from app.solver.model.configuration import Configuration
+from app.solver.model.state import Ask, State
+
+
+def configuration(**fields: object) -> Configuration:
+    return msgspec.convert(fields, Configuration)
+
+
+def state(**fields: object) -> State:
+    return msgspec.convert(fields, State)
+
+
+def test_every_problem_of_a_configuration_is_listed_with_its_pointer() -> None:
+    broken = configuration(
+        queues=[
+            {"name": "a", "parent": "b"},
+            {"name": "b", "parent": "a", "weight": -1},
+            {"name": "c", "quota": {"cpu": {"guaranteed": "-1", "limit": "1.5.2"}}},
+            {
+                "name": "c",
+                "resource_groups": [{"resources": ["cpu"], "flavors": [{"name": "f", "quota": {"memory": {}}}]}],
+            },
+        ],
+    )
+    pointers = {p.pointer for p in check.configuration_problems(broken, "yunikorn")}
+    assert pointers == {
+        "/configuration/queues/0/parent",
+        "/configuration/queues/1/parent",
+        "/configuration/queues/1/weight",
+        "/configuration/queues/3/name",
+        "/configuration/queues/2/quota/cpu/guaranteed",
+        "/configuration/queues/2/quota/cpu/limit",
+        "/configuration/queues/3/resource_groups/0/flavors/0/quota/memory",
+    }
+
+
+def test_every_problem_of_a_state_is_listed_with_its_pointer() -> None:
+    broken = state(
+        nodes=[{"name": "n", "capacity": {"cpu": "0.0001"}}, {"name": "n", "capacity": {}}],
+        workloads=[
+            {
+                "id": "w",
+                "queue": "q",
+                "tasks": [{"name": "t", "node": "ghost", "requests": {"memory": "NaN"}}, {"name": "t"}],
+            },
+            {"id": "w", "queue": "nowhere"},
+        ],
+        reservations=[{"node": "ghost", "ask": {"id": "r", "queue": "q", "tasks": []}}],
+        queues={"nowhere": {}},
+    )
+    pointers = {p.pointer for p in check.state_problems({"q"}, broken)}
+    assert pointers == {
+        "/state/nodes/0/capacity/cpu",
+        "/state/nodes/1/name",
+        "/state/workloads/0/tasks/0/node",
+        "/state/workloads/0/tasks/0/requests/memory",
+        "/state/workloads/0/tasks/1/name",
+        "/state/workloads/1/id",
+        "/state/workloads/1/queue",
+        "/state/reservations/0/node",
+        "/state/queues/nowhere",
+    }
+    assert not check.quick_state({"q"}, broken)
+
+
+def test_what_the_quick_look_passes_has_no_reference_problem() -> None:
+    fine = state(
+        nodes=[{"name": "n", "capacity": {"cpu": 1}}],
+        workloads=[{"id": "w", "queue": "q", "tasks": [{"name": "t", "node": "n", "requests": {"cpu": 1}}]}],
+    )
+    assert check.quick_state({"q"}, fine)
+    assert check.state_problems({"q"}, fine) == []
+
+
+def test_asks_name_known_things_once() -> None:
+    asks = msgspec.convert(
+        [
+            {"id": "a", "queue": "q", "workload": "ghost", "required_node": "ghost", "feasible_nodes": ["ghost"],
+             "tasks": [{"name": "t", "count": 1, "min_count": 2}]},
+            {"id": "a", "queue": "nowhere", "tasks": []},
+            {"id": "own", "workload": "own", "queue": "q", "tasks": []},
+        ],
+        list[Ask],
+    )  # fmt: skip
+    pointers = {p.pointer for p in check.ask_problems({"q"}, State(), asks)}
+    assert pointers == {
+        "/asks/0/workload", "/asks/0/required_node", "/asks/0/feasible_nodes/0", "/asks/0/tasks/0/min_count",
+        "/asks/1/id", "/asks/1/queue",
+    }  # fmt: skip
