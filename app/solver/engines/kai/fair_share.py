@@ -1,0 +1,142 @@
+"""How KAI divides a cluster between queues: deserved quota, over-quota by priority and weight, left-over units.
+
+Amounts are doubles in KAI's own units, since the origin computes with doubles and rounds down whole units:
+1 GPU, 1 milli-CPU, 1 byte. ``UNLIMITED`` (-1) in ``deserved`` and ``limit`` means what it means in a KAI queue.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import floor
+
+from app.solver.compiled.tree import Tree
+
+UNLIMITED = -1.0
+
+# KAI adds to each weight its historical usage times this factor; without history the factor cancels out in exact
+# arithmetic, but not in doubles, where it decides what is rounded down.
+_USAGE_FACTOR = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What queues may ask of one resource, by queue index, in KAI's units.
+
+    ``deserved`` and ``limit``: quota, or UNLIMITED. ``weight``: over-quota weight, 0 takes no over-quota.
+    ``request``: pods allocated and pending of the queue and everything below it.
+    """
+
+    deserved: Sequence[float]
+    limit: Sequence[float]
+    weight: Sequence[float]
+    request: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """What orders queues where amounts don't, by queue index: priority, age (microseconds; absent is oldest), name."""
+
+    priority: Sequence[int]
+    created_at: Sequence[int]
+    name: Sequence[str]
+
+
+def fair_shares(tree: Tree, total: float, claims: Claims, ranks: Ranks) -> list[float]:
+    """The fair share of every queue: roots divide ``total``, children divide the fair share of their parent."""
+    share = [0.0] * len(tree)
+    _divide(total, tree.roots, claims, ranks, share)
+    for queue in tree.top_down:
+        if tree.children[queue]:
+            _divide(share[queue], tree.children[queue], claims, ranks, share)
+    return share
+
+
+def allocatable_share(deserved: float, limit: float, fair_share: float) -> float:
+    """What a queue may hold before others may reclaim from it: its limit if it deserves everything, else the larger
+    of deserved and fair share, within the limit. UNLIMITED when nothing bounds it."""
+    if deserved == UNLIMITED:
+        return limit
+    allocatable = max(deserved, fair_share)
+    return allocatable if limit == UNLIMITED else min(limit, allocatable)
+
+
+def _divide(total: float, queues: Sequence[int], claims: Claims, ranks: Ranks, share: list[float]) -> None:
+    """Write the shares of ``queues``, which divide ``total`` as siblings."""
+    wanted = {q: _requestable(claims, q) for q in queues}
+    rest = total
+    for q in queues:
+        deserved = total if claims.deserved[q] == UNLIMITED else claims.deserved[q]
+        share[q] = min(deserved, wanted[q])
+        rest -= share[q]
+    if rest <= 0:  # quotas may promise more than there is; then nobody gets over-quota
+        return
+    hungry = [q for q in queues if wanted[q] > share[q] and claims.weight[q] != 0]
+    levels = sorted({ranks.priority[q] for q in hungry}, reverse=True)
+    leftovers: list[dict[int, float]] = []
+    for level in levels:
+        siblings = [q for q in hungry if ranks.priority[q] == level]
+        rest, fractions = _over_quota(rest, siblings, wanted, claims.weight, share)
+        leftovers.append(fractions)
+    for fractions in leftovers:
+        rest = _hand_out_units(rest, fractions, ranks, share)
+
+
+def _requestable(claims: Claims, queue: int) -> float:
+    limit = claims.limit[queue]
+    return claims.request[queue] if limit == UNLIMITED else min(limit, claims.request[queue])
+
+
+def _over_quota(
+    rest: float, queues: Iterable[int], wanted: dict[int, float], weight: Sequence[float], share: list[float]
+) -> tuple[float, dict[int, float]]:
+    """Rounds of division by weight among siblings of one priority. Returns what is left, and for every queue that
+    was rounded down the fraction of a unit that it lost in the latest round in which it lost one.
+
+    Another round runs only when someone wanted less than its part, so each round satisfies at least one queue.
+    """
+    fractions: dict[int, float] = {}
+    hungry = list(queues)
+    again = True
+    while again and rest != 0 and hungry:
+        again = False
+        parts = _parts(rest, hungry, weight)
+        for q, part in zip(hungry, parts, strict=True):
+            if rest == 0:
+                break
+            missing = wanted[q] - share[q]
+            if missing <= part:
+                given = missing
+                fractions.pop(q, None)
+            else:
+                given = float(floor(part))
+                if part > given:
+                    fractions[q] = part - given
+            if given:
+                share[q] += given
+                rest -= given
+                again = again or missing < part
+        hungry = [q for q in hungry if wanted[q] > share[q]]
+    return rest, fractions
+
+
+def _parts(amount: float, queues: Sequence[int], weight: Sequence[float]) -> list[float]:
+    """``amount`` split by weight, in the origin's order of operations."""
+    total = 0.0
+    for q in queues:
+        total += weight[q]
+    terms = [weight[q] / total + _USAGE_FACTOR * (weight[q] / total) for q in queues]
+    whole = 0.0
+    for term in terms:
+        whole += term
+    return [amount * (term / whole) for term in terms]
+
+
+def _hand_out_units(rest: float, fractions: dict[int, float], ranks: Ranks, share: list[float]) -> float:
+    """Give one unit each, the largest lost fraction first (then oldest, then name). A queue may end above its
+    request by less than one unit."""
+    for q in sorted(fractions, key=lambda q: (-fractions[q], ranks.created_at[q], ranks.name[q])):
+        if rest <= 0:
+            break
+        unit = min(1.0, rest)
+        share[q] += unit
+        rest -= unit
+    return rest
