@@ -4,7 +4,7 @@ Amounts are doubles in KAI's own units, since the origin computes with doubles a
 1 GPU, 1 milli-CPU, 1 byte. ``UNLIMITED`` (-1) in ``deserved`` and ``limit`` means what it means in a KAI queue.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor
 
@@ -86,7 +86,7 @@ def _requestable(claims: Claims, queue: int) -> float:
 
 
 def _over_quota(
-    rest: float, queues: Iterable[int], wanted: dict[int, float], weight: Sequence[float], share: list[float]
+    rest: float, queues: Sequence[int], wanted: dict[int, float], weight: Sequence[float], share: list[float]
 ) -> tuple[float, dict[int, float]]:
     """Rounds of division by weight among siblings of one priority. Returns what is left, and for every queue that
     was rounded down the fraction of a unit that it lost in the latest round in which it lost one.
@@ -94,7 +94,7 @@ def _over_quota(
     Another round runs only when someone wanted less than its part, so each round satisfies at least one queue.
     """
     fractions: dict[int, float] = {}
-    hungry = list(queues)
+    hungry: list[int] = list(queues)
     again = True
     while again and rest != 0 and hungry:
         again = False
