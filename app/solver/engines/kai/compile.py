@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.compiled.tree import Tree, compile_tree
-from app.solver.model import kai as kai_model
+from app.solver.engines.kai.min_runtime import MinRuntimes
+from app.solver.engines.kai.settings import Policy, compile_min_runtimes, compile_policy
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota
 from app.solver.model.instant import micros
@@ -39,7 +40,8 @@ _STATES = {"running": RUNNING, "releasing": RELEASING, "preempted": RELEASING, "
 class CompiledConfiguration:
     """Queues by index in document order; ``Share`` is (cpu, memory, gpu). ``weight`` is the over-quota weight."""
 
-    settings: kai_model.Settings
+    policy: Policy
+    min_runtimes: MinRuntimes
     tree: Tree
     queues: list[Queue]
     deserved: list[Share]
@@ -101,8 +103,9 @@ class CompiledState:
 
 
 def compile_configuration(configuration: Configuration) -> CompiledConfiguration:
-    """Raises InvalidInput: a cycle, an unknown parent, several flavors (KAI has none)."""
+    """Raises InvalidInput: a cycle, an unknown parent, bad settings, several flavors (KAI has none)."""
     tree = compile_tree(configuration.queues)
+    policy = compile_policy(configuration.settings.kai)
     problems: list[Problem] = []
     deserved: list[Share] = []
     limit: list[Share] = []
@@ -116,7 +119,8 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
     if problems:
         raise InvalidInput(problems)
     return CompiledConfiguration(
-        settings=configuration.settings.kai or kai_model.Settings(), tree=tree, queues=configuration.queues,
+        policy=policy, min_runtimes=compile_min_runtimes(configuration, tree, policy), tree=tree,
+        queues=configuration.queues,
         deserved=deserved, limit=limit, weight=weight, priority=[q.priority for q in configuration.queues],
         created=[OLDEST if q.created_at is None else micros(q.created_at) for q in configuration.queues],
     )  # fmt: skip
