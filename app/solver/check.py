@@ -6,6 +6,7 @@ when one says no, or an engine's compile step stumbles, do the ``*_problems`` wa
 
 from collections.abc import Iterable, Iterator
 
+from app.solver.delta import Changes
 from app.solver.model import duration
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Queue
@@ -31,6 +32,18 @@ def quick_state(names: set[str], state: State) -> bool:
     placed = {t.node for w in workloads for t in w.tasks}
     placed.discard(None)
     return placed <= nodes and not state.reservations and not state.queues
+
+
+def quick_changes(names: set[str], old: State, new: State, changes: Changes) -> bool:
+    """``quick_state`` for the state after a delta, looking only at what changed where that is enough."""
+    if changes.nodes or changes.rest or old.reservations or old.queues:
+        return quick_state(names, new)
+    touched = [w for _, _, w in changes.workloads if w is not None]
+    nodes: set[str | None] = {node.name for node in new.nodes} | {None}
+    return all(
+        w.queue in names and len({t.name for t in w.tasks}) == len(w.tasks) and all(t.node in nodes for t in w.tasks)
+        for w in touched
+    )
 
 
 def configuration_problems(configuration: Configuration, engine: str) -> list[Problem]:

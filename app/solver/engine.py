@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from app.solver.delta import Changes
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding
@@ -54,6 +55,14 @@ class Engine(ABC, Generic[C, S]):
     @abstractmethod
     def load(self, configured: C, state: State) -> S:
         """Compile a state against it. Raises InvalidInput, QuantityError or KeyError; the caller diagnoses."""
+
+    def update(self, loaded: S, configured: C, state: State, changes: Changes) -> S:
+        """``state`` compiled, given what a delta changed since ``loaded``; equal to ``load(configured, state)``.
+
+        Engines override this where compiling again costs too much; ``loaded`` must not change.
+        """
+        del loaded, changes
+        return self.load(configured, state)
 
     @abstractmethod
     def plan(self, loaded: S, question: Question) -> Result:

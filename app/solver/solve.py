@@ -7,11 +7,13 @@ per snapshot. Everything here is pure; ``now`` is an input.
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
 
 from app.solver import check
+from app.solver.delta import Changes
 from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer, ConfigurationUsed, StateUsed
@@ -34,14 +36,20 @@ class Configured:
     used: ConfigurationUsed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loaded:
-    """A state compiled against a configuration."""
+    """A state compiled against a configuration; with its name and generation where it is a kept snapshot."""
 
     configured: Configured
     state: State
     compiled: Any
-    used: StateUsed
+    snapshot: str | None = None
+    generation: int | None = None
+
+    @cached_property
+    def used(self) -> StateUsed:
+        """What an answer says of its state. The digest is worked out once, when first asked for."""
+        return StateUsed(digest=digest(self.state), snapshot=self.snapshot, generation=self.generation)
 
 
 def digest(document: Any) -> str:
@@ -92,7 +100,28 @@ def load(configured: Configured, state: State, *, snapshot: str | None = None, g
         configured=configured,
         state=state,
         compiled=_diagnosed(lambda: configured.engine.load(configured.compiled, state), problems),
-        used=StateUsed(digest=digest(state), snapshot=snapshot, generation=generation),
+        snapshot=snapshot,
+        generation=generation,
+    )
+
+
+def update(loaded: Loaded, state: State, changes: Changes, *, generation: int) -> Loaded:
+    """The state after a delta, compiled from what changed. Raises InvalidInput; ``loaded`` stays as it was."""
+    configured = loaded.configured
+
+    def problems() -> list[Problem]:
+        return check.state_problems(configured.names, state)
+
+    if not check.quick_changes(configured.names, loaded.state, state, changes):
+        _refuse(problems())
+    return Loaded(
+        configured=configured,
+        state=state,
+        compiled=_diagnosed(
+            lambda: configured.engine.update(loaded.compiled, configured.compiled, state, changes), problems
+        ),
+        snapshot=loaded.snapshot,
+        generation=generation,
     )
 
 
