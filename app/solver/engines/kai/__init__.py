@@ -1,0 +1,5 @@
+"""KAI Scheduler: minimum runtimes, fair shares, and the allocate, consolidation, reclaim and preempt actions."""
+
+from app.solver.engines.kai.engine import KaiEngine
+
+__all__ = ["KaiEngine"]
