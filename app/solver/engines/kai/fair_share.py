@@ -15,6 +15,7 @@ UNLIMITED = -1.0
 # KAI adds to each weight its historical usage times this factor; without history the factor cancels out in exact
 # arithmetic, but not in doubles, where it decides what is rounded down.
 _USAGE_FACTOR = 1.0
+_EXTRA_ROUNDS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +92,14 @@ def _over_quota(
     """Rounds of division by weight among siblings of one priority. Returns what is left, and for every queue that
     was rounded down the fraction of a unit that it lost in the latest round in which it lost one.
 
-    Another round runs only when someone wanted less than its part, so each round satisfies at least one queue.
+    Another round runs only when someone wanted less than its part. In exact arithmetic that satisfies at least one
+    queue, which bounds the rounds; the slack is for doubles that miss their mark.
     """
     fractions: dict[int, float] = {}
     hungry: list[int] = list(queues)
-    again = True
-    while again and rest != 0 and hungry:
+    for _ in range(2 * len(hungry) + _EXTRA_ROUNDS):
         again = False
-        parts = _parts(rest, hungry, weight)
-        for q, part in zip(hungry, parts, strict=True):
+        for q, part in zip(hungry, _parts(rest, hungry, weight), strict=True):
             if rest == 0:
                 break
             missing = wanted[q] - share[q]
@@ -115,6 +115,8 @@ def _over_quota(
                 rest -= given
                 again = again or missing < part
         hungry = [q for q in hungry if wanted[q] > share[q]]
+        if not again or rest == 0 or not hungry:
+            break
     return rest, fractions
 
 
@@ -127,6 +129,8 @@ def _parts(amount: float, queues: Sequence[int], weight: Sequence[float]) -> lis
     whole = 0.0
     for term in terms:
         whole += term
+    if whole <= 0:  # weights so far apart that doubles can't hold their ratio
+        return [0.0] * len(terms)
     return [amount * (term / whole) for term in terms]
 
 
