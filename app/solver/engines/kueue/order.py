@@ -1,0 +1,99 @@
+"""The order in which candidates go, and the policies that let a preemptor touch them.
+
+Source: Kueue ``pkg/scheduler/preemption/common`` (ordering.go, preemption_policy.go). Ascending is preempted first:
+evicted before live, other queues before the preemptor's own, lower priority, later quota reservation, lower UID.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.solver.engines.kueue.load import instant
+from app.solver.engines.kueue.snapshot import Preemptor, Snapshot
+
+Indices = NDArray[np.int64]
+_FEW_QUEUES = 48
+
+
+def ascending(snapshot: Snapshot, candidates: Indices) -> Iterator[int]:
+    """``candidates`` of one class by priority, then latest start, then UID; sorted only as far as it is read.
+
+    A decision usually stops after a few victims, while ties of priority run into the thousands."""
+    loaded = snapshot.loaded
+    priority = loaded.priority[candidates]
+    by_priority = np.argsort(priority, kind="stable")
+    ordered, priority = candidates[by_priority], priority[by_priority]
+    ends = np.append(np.flatnonzero(np.diff(priority)) + 1, len(ordered)).tolist() if len(ordered) else []
+    begin = 0
+    for end in ends:
+        yield from sorted_alike(snapshot, ordered[begin:end].tolist())
+        begin = end
+
+
+def sorted_alike(snapshot: Snapshot, alike: list[int]) -> list[int]:
+    """Workloads of equal priority: latest start first, then UID."""
+    if len(alike) > 1:
+        loaded, now = snapshot.loaded, snapshot.now
+        alike.sort(key=lambda i: (-loaded.started(i, now), loaded.uid(i)))
+    return alike
+
+
+def sort_key(snapshot: Snapshot, workload: int, queue: int) -> tuple[bool, bool, int, int, tuple[str, str]]:
+    """The whole comparator as a key; ``queue`` is the preemptor's."""
+    loaded = snapshot.loaded
+    return (
+        workload not in loaded.evicted,
+        int(loaded.queue[workload]) == queue,
+        int(loaded.priority[workload]),
+        -loaded.started(workload, snapshot.now),
+        loaded.uid(workload),
+    )
+
+
+def using(snapshot: Snapshot, queues: Sequence[int], contested: frozenset[int]) -> Indices:
+    """Workloads of ``queues`` that have a flavor assigned which is contested, whatever the amount."""
+    loaded = snapshot.loaded
+    if len(queues) <= _FEW_QUEUES:
+        parts = [loaded.by_queue(q) for q in queues]
+        found = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    else:
+        chosen = np.zeros(len(loaded.configured.tree), dtype=bool)
+        chosen[list(queues)] = True
+        found = np.flatnonzero(chosen[loaded.queue])
+    found = found[loaded.shapes_using(contested)[loaded.shape[found]]]
+    absent = snapshot.gone | loaded.protected
+    if absent:
+        found = found[~np.isin(found, np.fromiter(absent, dtype=np.int64, count=len(absent)))]
+    return found
+
+
+def allowed(snapshot: Snapshot, preemptor: Preemptor, policy: str, candidates: Indices) -> Indices:
+    """Those that ``policy`` lets the preemptor touch."""
+    if policy == "Any" or not len(candidates):
+        return candidates
+    if policy == "Never":
+        return candidates[:0]
+    priority = snapshot.loaded.priority[candidates]
+    if policy == "LowerPriority":
+        return candidates[priority < preemptor.priority]
+    lower = priority < preemptor.priority
+    for at in np.flatnonzero(priority == preemptor.priority).tolist():
+        created = instant(snapshot.loaded.workloads[int(candidates[at])].created_at)
+        lower[at] = preemptor.created < created
+    return candidates[lower]
+
+
+def split_evicted(snapshot: Snapshot, candidates: Indices) -> tuple[Indices, Indices]:
+    """Workloads already being evicted, and the others."""
+    evicted = snapshot.loaded.evicted
+    if not evicted or not len(candidates):
+        return candidates[:0], candidates
+    going = np.isin(candidates, np.fromiter(evicted, dtype=np.int64, count=len(evicted)))
+    return candidates[going], candidates[~going]
+
+
+def chain(parts: Iterable[Iterator[int]]) -> Iterator[int]:
+    """One after the other; each is begun only when the one before is exhausted."""
+    for part in parts:
+        yield from part

@@ -1,0 +1,83 @@
+"""What one decision sees and changes: Kueue's snapshot.
+
+Usage, workloads taken out, capacity booked for earlier heads of the cycle. ``Loaded`` is shared and never written;
+a snapshot is one decision's own and cheap to copy.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from app.solver.engines.kueue.load import Loaded
+from app.solver.engines.kueue.quota import FlavorResource
+
+Reason = Literal["InClusterQueue", "InCohortReclamation", "InCohortReclaimWhileBorrowing", "InCohortFairSharing"]
+Target = tuple[int, Reason]
+"""(workload index, reason)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preemptor:
+    """Pending work as the algorithms see it. ``request``: steps by flavor-resource, in ascending order, zeros kept;
+    ``created``: microseconds, the queue-order timestamp."""
+
+    id: str
+    queue: int
+    priority: int
+    created: int
+    request: tuple[tuple[int, int], ...]
+
+    def only(self, fr: int, value: int) -> "Preemptor":
+        """The same ask wanting ``value`` of one flavor-resource and nothing else (flavor simulations)."""
+        return Preemptor(self.id, self.queue, self.priority, self.created, ((fr, value),))
+
+
+class Snapshot:
+    """``now`` in microseconds. ``gone``: workloads taken out of the snapshot (they are no candidates any more)."""
+
+    __slots__ = ("gone", "loaded", "now", "usage")
+
+    def __init__(self, loaded: Loaded, now: int) -> None:
+        self.loaded = loaded
+        self.now = now
+        self.usage = loaded.usage()
+        self.gone: set[int] = set()
+
+    def fr(self, queue: int, flavor: str, resource: str) -> int:
+        """Index of a flavor-resource, with a cell for ``queue``; one that nobody has quota for gets one too."""
+        quotas = self.usage.quotas
+        at = quotas.fr_index.get((flavor, resource))
+        if at is None:
+            at = len(quotas.frs)
+        if at == len(quotas.frs) or at not in quotas.cells[queue]:
+            frs: list[FlavorResource] = quotas.frs if at < len(quotas.frs) else [*quotas.frs, (flavor, resource)]
+            self.usage.grow(quotas.extended(frs, [(queue, at)]))
+        return at
+
+    def request(self, queue: int, amounts: Mapping[FlavorResource, int]) -> tuple[tuple[int, int], ...]:
+        """``amounts`` by index, ascending, ready for a Preemptor."""
+        return tuple(sorted((self.fr(queue, *fr), amount) for fr, amount in amounts.items()))
+
+    def remove(self, workload: int) -> None:
+        """Take the workload's usage off. It stays a candidate of searches already under way."""
+        loaded = self.loaded
+        self.usage.remove(int(loaded.queue[workload]), loaded.amounts(workload))
+
+    def restore(self, workload: int) -> None:
+        """The inverse of ``remove``."""
+        loaded = self.loaded
+        self.usage.add(int(loaded.queue[workload]), loaded.amounts(workload))
+
+    def evict(self, workloads: Iterable[int]) -> None:
+        """Take workloads out for good: neither usage nor candidates from here on."""
+        for workload in workloads:
+            if workload not in self.gone:
+                self.gone.add(workload)
+                self.remove(workload)
+
+    def revive(self, workloads: Iterable[int]) -> None:
+        """Undo ``evict``."""
+        for workload in workloads:
+            if workload in self.gone:
+                self.gone.discard(workload)
+                self.restore(workload)
