@@ -1,0 +1,1 @@
+"""Comparisons: one situation under several engines, settings or configurations, and where the answers part."""

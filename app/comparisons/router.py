@@ -1,0 +1,18 @@
+"""``POST /v1/comparisons``."""
+
+from datetime import UTC, datetime
+
+from fastapi import APIRouter, Request, Response
+
+from app.comparisons.answer import compare
+from app.decisions.service import Decider
+from app.http.body import Body
+
+router = APIRouter(prefix="/v1", tags=["comparisons"])
+
+
+@router.post("/comparisons", operation_id="compare", summary="The same asks under several rule books")
+def compare_variants(request: Request, body: Body) -> Response:
+    """One answer for each variant of engine, settings or configuration, and where they differ."""
+    decider: Decider = request.app.state.decider
+    return Response(compare(body, datetime.now(UTC), decider.sources), media_type="application/json")

@@ -1,0 +1,174 @@
+"""Bytes in, bytes out: one request to its answer, with nothing of the service around it.
+
+Decode, find the configuration, compile, solve, encode. What the host must supply comes in as arguments: the
+instant that stands for ``now`` where the request gives none, and where stored documents are found. So the
+same call serves the HTTP service, the command line, a replay and a worker process alike.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from app.decoding import decode
+from app.solver import solve
+from app.solver.engine import ProtectionQuestion, Question
+from app.solver.model.base import Time
+from app.solver.model.configuration import Configuration
+from app.solver.model.decision import Answer, ConfigurationUsed
+from app.solver.model.instant import micros
+from app.solver.model.request import (
+    DecisionRequest,
+    EffectiveSettingsRequest,
+    PreemptibilityRequest,
+    SharesRequest,
+    StateOrReference,
+)
+from app.solver.solve import Configured, Loaded
+
+Stage = Literal["decode", "compile", "solve", "encode"]
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+class Sources(Protocol):
+    """Where documents that a request only names are found. Implementations keep what they compile."""
+
+    def configured(self, reference: str, engine: str | None) -> Configured:
+        """The configuration ``name`` or ``name@revision``, compiled for ``engine`` (None: its own)."""
+        ...
+
+    def loaded(self, configured: Configured, snapshot: str) -> Loaded:
+        """The snapshot of that name, compiled against ``configured``."""
+        ...
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the log and the metrics keep of an answer beside its bytes."""
+
+    now: int
+    engine: str
+    configuration: ConfigurationUsed
+    state_digest: str
+    asks: list[str]
+    outcomes: list[str]
+    reasons: list[str]
+    evicted: list[str]
+    victims: dict[str, int]
+
+
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
+    """The bytes of an answer without ``id`` and ``stats``, which are the only parts that may differ between runs."""
+
+    body: bytes
+    facts: Facts
+    seconds: dict[str, float]
+
+
+class Stopwatch:
+    """Seconds by stage, in the order in which the stages ran."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: Stage) -> Generator[None]:
+        """Time what runs inside; a stage that runs twice adds up."""
+        begun = perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - begun
+
+
+def stats_of(seconds: dict[str, float]) -> dict[str, float]:
+    """``stats`` as answers show them: milliseconds by stage."""
+    return {f"{stage}_ms": round(spent * 1000, 3) for stage, spent in seconds.items()}
+
+
+def answer(body: bytes, now: Time, sources: Sources) -> Answered:
+    """``POST /v1/decisions``. ``now`` counts where the request has none. Raises InvalidInput."""
+    watch = Stopwatch()
+    with watch.stage("decode"):
+        request = decode(body, DecisionRequest)
+    at = micros(request.now or now)
+    with watch.stage("compile"):
+        loaded = load(request.configuration, request.engine, request.state, sources)
+    with watch.stage("solve"):
+        question = Question(at, request.asks, request.mode, request.options, request.explain)
+        result = solve.decide(loaded, question)
+    with watch.stage("encode"):
+        encoded = encode(result)
+    return Answered(body=encoded, facts=facts_of(result, at), seconds=watch.seconds)
+
+
+def shares(body: bytes, now: Time, sources: Sources) -> bytes:
+    """``POST /v1/shares``. Raises InvalidInput."""
+    request = decode(body, SharesRequest)
+    loaded = load(request.configuration, request.engine, request.state, sources)
+    return _described(loaded.configured, solve.shares(loaded, request.asks, micros(request.now or now)))
+
+
+def preemptibility(body: bytes, now: Time, sources: Sources) -> bytes:
+    """``POST /v1/preemptibility``. Raises InvalidInput."""
+    request = decode(body, PreemptibilityRequest)
+    loaded = load(request.configuration, request.engine, request.state, sources)
+    at = micros(request.now or now)
+    question = ProtectionQuestion(at, request.asks, request.ask, request.action, request.evict)
+    return _described(loaded.configured, solve.preemptibility(loaded, question))
+
+
+def effective_settings(body: bytes, sources: Sources) -> bytes:
+    """``POST /v1/effective-settings``: independent of time. Raises InvalidInput."""
+    request = decode(body, EffectiveSettingsRequest)
+    configured = configure(request.configuration, request.engine, sources)
+    state = request.state
+    if state is not None and state.snapshot is not None:
+        state = sources.loaded(configured, state.snapshot).state
+    return _described(configured, solve.effective_settings(configured, state))
+
+
+def configure(document: str | Configuration, engine: str | None, sources: Sources) -> Configured:
+    """The configuration of a request, given by name or in full."""
+    if isinstance(document, str):
+        return sources.configured(document, engine)
+    return solve.configure(document, engine)
+
+
+def load(document: str | Configuration, engine: str | None, state: StateOrReference, sources: Sources) -> Loaded:
+    """The state of a request, compiled against its configuration."""
+    configured = configure(document, engine, sources)
+    if state.snapshot is not None:
+        return sources.loaded(configured, state.snapshot)
+    return solve.load(configured, state)
+
+
+def encode(document: object) -> bytes:
+    """JSON bytes; keys of maps in sorted order, so that the order of a request's objects never shows."""
+    return _ENCODER.encode(document)
+
+
+def facts_of(result: Answer, now: int) -> Facts:
+    """What the log and the metrics keep. ``reasons``: of the ask's first condition, empty where it has none."""
+    evicted: dict[str, None] = {}
+    victims: dict[str, int] = {}
+    for eviction in result.plan.evictions:
+        evicted[eviction.workload] = None
+        victims[eviction.reason] = victims.get(eviction.reason, 0) + 1
+    return Facts(
+        now=now,
+        engine=result.engine,
+        configuration=result.configuration,
+        state_digest=result.state.digest,
+        asks=[decision.ask for decision in result.decisions],
+        outcomes=[decision.outcome for decision in result.decisions],
+        reasons=[decision.conditions[0].reason if decision.conditions else "" for decision in result.decisions],
+        evicted=list(evicted),
+        victims=victims,
+    )
+
+
+def _described(configured: Configured, found: dict[str, Any]) -> bytes:
+    return encode({"engine": configured.engine.name, "configuration": configured.used, **found})

@@ -1,0 +1,229 @@
+"""The decision log's writer: a bounded queue and one thread, so that storing never delays or fails an answer.
+
+An entry waits in memory until the database has taken it. While the database is away the thread tries again
+and again; what no longer fits meanwhile is dropped, newest first, and counted.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from time import monotonic
+from typing import Any, Protocol
+from uuid import UUID
+
+import structlog
+import zstandard
+
+from app.db import Database
+from app.decisions import repository
+from app.decisions.answer import Answered
+from app.errors import Unavailable
+from app.metrics import Metrics
+from app.settings import Settings
+
+_BATCH_ENTRIES = 100
+_BATCH_BYTES = 8 << 20
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+_PRUNE_EVERY = 600.0
+_COMPRESSION_LEVEL = 1
+
+logger = structlog.stdlib.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One answered request: the body as received, decompressed, and the answer without ``id`` and ``stats``."""
+
+    id: UUID
+    created_at: datetime
+    request: bytes
+    answered: Answered
+
+    @property
+    def size(self) -> int:
+        """Bytes that it keeps in memory, near enough."""
+        return len(self.request) + len(self.answered.body) + 1024
+
+
+class Store(Protocol):
+    """Where entries go. Raises Unavailable when it is away, anything else when it refuses a row."""
+
+    def save(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
+
+    def prune(self) -> None: ...
+
+
+class DatabaseStore:
+    """The ``decisions`` table, with the retention that the settings give."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._days = settings.decision_log_retention_days
+        self._keep = settings.decision_log_retention_entries
+
+    def save(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        with self._database.session() as session:
+            repository.save(session, rows)
+
+    def prune(self) -> None:
+        """Delete what is past retention, a short transaction at a time."""
+        before = datetime.now(UTC) - timedelta(days=self._days) if self._days else None
+        gone = 1
+        while gone:
+            with self._database.session() as session:
+                gone = repository.prune(session, before=before, keep=self._keep or None)
+
+
+class DecisionLog:
+    """``offer`` is all that a decision does; the rest happens on the writer's thread."""
+
+    def __init__(self, store: Store, metrics: Metrics, *, most_entries: int, most_bytes: int) -> None:
+        self._store = store
+        self._metrics = metrics
+        self._most_entries = most_entries
+        self._most_bytes = most_bytes
+        self._waiting: deque[Entry] = deque()
+        self._bytes = 0
+        self._offered = self._settled = 0
+        self._away = self._stopping = False
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._prune_at = 0.0
+        metrics.log_waiting.set_function(lambda: len(self._waiting))
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._thread = threading.Thread(target=self._run, name="decision-log", daemon=True)
+        self._thread.start()
+
+    def stop(self, seconds: float = 5.0) -> None:
+        """Write what waits, for at most ``seconds``; the rest is dropped and counted."""
+        self.settle(seconds)
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(seconds)
+        with self._changed:
+            self._drop("shutdown", len(self._waiting))
+
+    def offer(self, entry: Entry) -> bool:
+        """Take ``entry`` if there is room; False: dropped and counted. Never blocks on the database."""
+        with self._changed:
+            full = len(self._waiting) >= self._most_entries or self._bytes + entry.size > self._most_bytes
+            if full and self._waiting:
+                self._metrics.log_dropped.labels("queue_full").inc()
+                return False
+            self._waiting.append(entry)
+            self._bytes += entry.size
+            self._offered += 1
+            self._changed.notify_all()
+        return True
+
+    def settle(self, seconds: float) -> bool:
+        """Wait until everything offered so far is stored or dropped, unless the database is away or time is up."""
+        with self._changed:
+            goal = self._offered
+            self._changed.wait_for(lambda: self._settled >= goal or self._away or self._thread is None, seconds)
+            return self._settled >= goal
+
+    def _run(self) -> None:
+        pause = _FIRST_PAUSE
+        while batch := self._next_batch():
+            try:
+                self._write(batch)
+                self._away, pause = False, _FIRST_PAUSE
+                self._prune_if_due()
+            except Unavailable:
+                if not self._away:
+                    logger.warning("decision log: the database is away, entries wait", waiting=len(self._waiting))
+                with self._changed:
+                    self._away = True
+                    self._changed.notify_all()
+                    self._changed.wait_for(lambda: self._stopping, pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _next_batch(self) -> list[Entry]:
+        """The oldest entries, left in the queue until they are stored; empty when it is time to stop."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._stopping)
+            if self._stopping:
+                return []
+            batch: list[Entry] = []
+            size = 0
+            for entry in self._waiting:
+                if batch and (len(batch) >= _BATCH_ENTRIES or size + entry.size > _BATCH_BYTES):
+                    break
+                batch.append(entry)
+                size += entry.size
+            return batch
+
+    def _write(self, batch: list[Entry]) -> None:
+        try:
+            self._store.save([row_of(entry) for entry in batch])
+            self._done(len(batch))
+        except Unavailable:
+            raise
+        except Exception:  # whatever it is, this thread must live on
+            for entry in batch:
+                self._write_alone(entry)
+
+    def _write_alone(self, entry: Entry) -> None:
+        """One entry of a batch that was refused: only the one at fault is lost."""
+        try:
+            self._store.save([row_of(entry)])
+            self._done(1)
+        except Unavailable:
+            raise
+        except Exception as error:
+            logger.warning("decision log: an entry was refused", decision=str(entry.id), error=str(error)[:500])
+            self._done(1, lost="refused")
+
+    def _done(self, count: int, lost: str | None = None) -> None:
+        with self._changed:
+            for _ in range(count):
+                self._bytes -= self._waiting.popleft().size
+            if lost is None:
+                self._settled += count
+                self._metrics.log_written.inc(count)
+            else:
+                self._drop(lost, count)
+            self._changed.notify_all()
+
+    def _drop(self, cause: str, count: int) -> None:
+        self._settled += count
+        if count:
+            self._metrics.log_dropped.labels(cause).inc(count)
+
+    def _prune_if_due(self) -> None:
+        if monotonic() >= self._prune_at:
+            self._prune_at = monotonic() + _PRUNE_EVERY
+            self._store.prune()
+
+
+def row_of(entry: Entry) -> dict[str, Any]:
+    """``entry`` as a row of the ``decisions`` table; compression and digest happen here, off the answer's path."""
+    facts = entry.answered.facts
+    squeeze = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL).compress
+    used = facts.configuration
+    return {
+        "id": entry.id,
+        "created_at": entry.created_at,
+        "now": facts.now,
+        "engine": facts.engine,
+        "configuration_name": used.name and repository.storable(used.name),
+        "configuration_revision": used.revision,
+        "configuration_digest": used.digest,
+        "state_digest": facts.state_digest,
+        "asks": [repository.storable(ask) for ask in facts.asks],
+        "outcomes": facts.outcomes,
+        "evicted": [repository.storable(workload) for workload in facts.evicted],
+        "evictions": sum(facts.victims.values()),
+        "seconds": entry.answered.seconds,
+        "request_digest": sha256(entry.request).hexdigest(),
+        "request": squeeze(entry.request),
+        "answer": squeeze(entry.answered.body),
+    }

@@ -1,0 +1,116 @@
+"""All SQL of the decision log."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
+from sqlalchemy.orm import Session
+
+from app.db import metadata
+from app.decisions.identifiers import earliest
+
+_PRUNED_AT_ONCE = 1000
+
+decisions = sa.Table(
+    "decisions",
+    metadata,
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("now", sa.BigInteger, nullable=False),
+    sa.Column("engine", sa.Text, nullable=False),
+    sa.Column("configuration_name", sa.Text(collation="C")),
+    sa.Column("configuration_revision", sa.Integer),
+    sa.Column("configuration_digest", sa.Text, nullable=False),
+    sa.Column("state_digest", sa.Text, nullable=False),
+    sa.Column("asks", ARRAY(sa.Text), nullable=False),
+    sa.Column("outcomes", ARRAY(sa.Text), nullable=False),
+    sa.Column("evicted", ARRAY(sa.Text), nullable=False),
+    sa.Column("evictions", sa.Integer, nullable=False),
+    sa.Column("seconds", JSONB, nullable=False),
+    sa.Column("request_digest", sa.Text, nullable=False),
+    sa.Column("request", sa.LargeBinary, nullable=False),
+    sa.Column("answer", sa.LargeBinary, nullable=False),
+    sa.Index("ix_decisions_configuration_name", "configuration_name", "id"),
+    sa.Index("ix_decisions_asks", "asks", postgresql_using="gin"),
+    sa.Index("ix_decisions_evicted", "evicted", postgresql_using="gin"),
+)
+
+_HEAVY = {"request", "answer", "evicted"}
+_SUMMARY = [column for column in decisions.c if column.name not in _HEAVY]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What a listing is limited to; None: anything. ``since`` is included, ``until`` is not."""
+
+    engine: str | None = None
+    outcome: str | None = None
+    configuration: str | None = None
+    revision: int | None = None
+    ask: str | None = None
+    evicted: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+def storable(text: str) -> str:
+    """``text`` as PostgreSQL can hold it: it has no NUL."""
+    return text.replace("\0", "\ufffd")
+
+
+def save(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Store ``rows``; one that is there already (a retry after a lost connection) stays as it is."""
+    session.execute(insert(decisions).on_conflict_do_nothing(), rows)
+
+
+def page(session: Session, filters: Filters, before: UUID | None, limit: int) -> Sequence[sa.RowMapping]:
+    """Up to ``limit`` decisions without request and answer, newest first, older than ``before``."""
+    query = sa.select(*_SUMMARY).where(*_conditions(filters)).order_by(decisions.c.id.desc()).limit(limit)
+    if before is not None:
+        query = query.where(decisions.c.id < before)
+    return session.execute(query).mappings().all()
+
+
+def _conditions(filters: Filters) -> list[sa.ColumnElement[bool]]:
+    found: list[sa.ColumnElement[bool]] = []
+    if filters.engine is not None:
+        found.append(decisions.c.engine == storable(filters.engine))
+    if filters.outcome is not None:
+        found.append(decisions.c.outcomes.contains([storable(filters.outcome)]))
+    if filters.configuration is not None:
+        found.append(decisions.c.configuration_name == storable(filters.configuration))
+    if filters.revision is not None:
+        found.append(decisions.c.configuration_revision == filters.revision)
+    if filters.ask is not None:
+        found.append(decisions.c.asks.contains([storable(filters.ask)]))
+    if filters.evicted is not None:
+        found.append(decisions.c.evicted.contains([storable(filters.evicted)]))
+    if filters.since is not None:
+        found.append(decisions.c.id >= earliest(filters.since))
+    if filters.until is not None:
+        found.append(decisions.c.id < earliest(filters.until))
+    return found
+
+
+def find(session: Session, identity: UUID) -> sa.RowMapping | None:
+    """The whole row, or None."""
+    return session.execute(sa.select(decisions).where(decisions.c.id == identity)).mappings().one_or_none()
+
+
+def prune(session: Session, *, before: datetime | None, keep: int | None) -> int:
+    """Delete up to 1000 of the oldest entries past the age ``before`` or beyond the newest ``keep``; how many went."""
+    too_old: list[sa.ColumnElement[bool]] = []
+    if before is not None:
+        too_old.append(decisions.c.id < earliest(before))
+    if keep is not None:
+        first_out = sa.select(decisions.c.id).order_by(decisions.c.id.desc()).offset(keep).limit(1)
+        too_old.append(decisions.c.id <= first_out.scalar_subquery())
+    if not too_old:
+        return 0
+    doomed = sa.select(decisions.c.id).where(sa.or_(*too_old)).order_by(decisions.c.id).limit(_PRUNED_AT_ONCE)
+    gone = session.execute(sa.delete(decisions).where(decisions.c.id.in_(doomed)).returning(decisions.c.id))
+    return len(gone.all())

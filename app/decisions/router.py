@@ -1,0 +1,112 @@
+"""The questions of a scheduler, and the log of the answers."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import AwareDatetime
+
+from app.decisions import answer
+from app.decisions.answer import encode
+from app.decisions.repository import Filters
+from app.decisions.service import Decider
+from app.http.body import Body
+from app.solver.model.configuration import EngineName
+from app.solver.model.decision import Outcome
+
+router = APIRouter(prefix="/v1")
+
+
+def _decider(request: Request) -> Decider:
+    return request.app.state.decider
+
+
+Deciding = Annotated[Decider, Depends(_decider)]
+
+
+def _json(body: bytes) -> Response:
+    return Response(body, media_type="application/json")
+
+
+@router.post("/decisions", operation_id="decide", tags=["decisions"], summary="What must stop for these asks to run?")
+def decide(body: Body, decider: Deciding) -> Response:
+    """Decide each ask against the same state (`independent`), or one scheduling cycle over all asks (`cycle`)."""
+    return _json(decider.decide(body))
+
+
+@router.post("/shares", operation_id="shares", tags=["decisions"], summary="What every queue is entitled to and uses")
+def shares(body: Body, decider: Deciding) -> Response:
+    """Fair shares and usage of every queue, as the engine counts them."""
+    return _json(answer.shares(body, datetime.now(UTC), decider.sources))
+
+
+@router.post(
+    "/preemptibility", operation_id="preemptibility", tags=["decisions"], summary="What protects each running workload"
+)
+def preemptibility(body: Body, decider: Deciding) -> Response:
+    """Whether each running workload and task could be stopped, and what protects it; nothing is decided."""
+    return _json(answer.preemptibility(body, datetime.now(UTC), decider.sources))
+
+
+@router.post(
+    "/effective-settings", operation_id="effective_settings", tags=["decisions"], summary="What each queue inherits"
+)
+def effective_settings(body: Body, decider: Deciding) -> Response:
+    """What each queue and workload inherits or overrides in the end; durations in seconds."""
+    return _json(answer.effective_settings(body, decider.sources))
+
+
+def _filters(
+    engine: EngineName | None = None,
+    outcome: Annotated[Outcome | None, Query(description="Of any ask in the request.")] = None,
+    configuration: Annotated[
+        str | None, Query(pattern="^[^@]+(@[0-9]{1,9})?$", description="`name` or `name@revision`.")
+    ] = None,
+    ask: Annotated[str | None, Query(description="Id of an ask in the request.")] = None,
+    workload: Annotated[str | None, Query(description="Id of a workload that the plan evicts.")] = None,
+    since: Annotated[AwareDatetime | None, Query(description="RFC 3339; included.")] = None,
+    until: Annotated[AwareDatetime | None, Query(description="RFC 3339; not included.")] = None,
+) -> Filters:
+    name, _, revision = (configuration or "").partition("@")
+    return Filters(
+        engine=engine,
+        outcome=outcome,
+        configuration=name or None,
+        revision=int(revision) if revision else None,
+        ask=ask,
+        evicted=workload,
+        since=since,
+        until=until,
+    )
+
+
+@router.get("/decisions", operation_id="list_decisions", tags=["decision log"], summary="The decision log")
+def list_decisions(
+    decider: Deciding,
+    filters: Annotated[Filters, Depends(_filters)],
+    cursor: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> Response:
+    """Answered requests, newest first, without request and answer."""
+    return _json(encode(decider.listing(filters, cursor, limit)))
+
+
+@router.get("/decisions/{id}", operation_id="get_decision", tags=["decision log"], summary="One recorded decision")
+def get_decision(id: UUID, decider: Deciding) -> Response:  # noqa: A002
+    """The recorded answer, and what it was given for."""
+    return _json(encode(decider.record(id)))
+
+
+@router.get(
+    "/decisions/{id}/request", operation_id="get_decision_request", tags=["decision log"], summary="Its request"
+)
+def get_decision_request(id: UUID, decider: Deciding) -> Response:  # noqa: A002
+    """The body of the request, byte for byte as it was received."""
+    return _json(decider.request(id))
+
+
+@router.post("/decisions/{id}/replay", operation_id="replay_decision", tags=["decision log"], summary="Decide it again")
+def replay_decision(id: UUID, decider: Deciding) -> Response:  # noqa: A002
+    """The same bytes, revision and `now` through today's service: `identical` says whether the answer is the same."""
+    return _json(encode(decider.replay(id)))

@@ -1,0 +1,48 @@
+"""What the decision log shows of itself on the wire."""
+
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from app.solver.model.decision import ConfigurationUsed, Outcome
+
+
+class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the log. ``asks`` and ``outcomes`` run in parallel; ``evictions`` counts those of the plan."""
+
+    id: UUID
+    created_at: datetime
+    now: datetime
+    engine: str
+    configuration: ConfigurationUsed
+    state_digest: str
+    request_digest: str
+    asks: list[str]
+    outcomes: list[Outcome]
+    evictions: int
+    stats: dict[str, float]
+
+
+class DecisionPage(msgspec.Struct, frozen=True, kw_only=True):
+    """``GET /v1/decisions``: newest first; ``next`` is the cursor of the next page, null on the last."""
+
+    items: list[DecisionSummary]
+    next: UUID | None
+
+
+class DecisionRecord(DecisionSummary, frozen=True, kw_only=True):
+    """``GET /v1/decisions/{id}``: ``answer`` as it was given, without ``id`` and ``stats``."""
+
+    answer: msgspec.Raw
+
+
+class Replay(msgspec.Struct, frozen=True, kw_only=True):
+    """``POST /v1/decisions/{id}/replay``. ``differences``: JSON pointers into the answers, empty when identical."""
+
+    decision: UUID
+    identical: bool
+    recorded_digest: str
+    replayed_digest: str
+    differences: list[str]
+    answer: msgspec.Raw

@@ -1,0 +1,118 @@
+"""What the service does around an answer: the host's clock, ids, metrics, the log, reading it back and replaying."""
+
+from datetime import UTC, datetime
+from hashlib import sha256
+from uuid import UUID
+
+import msgspec
+import zstandard
+from sqlalchemy import RowMapping
+
+from app.db import Database
+from app.decisions import repository
+from app.decisions.answer import Answered, Sources, answer, stats_of
+from app.decisions.differences import differences
+from app.decisions.identifiers import Identifiers
+from app.decisions.log import DecisionLog, Entry
+from app.decisions.repository import Filters
+from app.decisions.schemas import DecisionPage, DecisionRecord, DecisionSummary, Replay
+from app.decisions.sources import Pinned
+from app.errors import NotFound
+from app.metrics import Metrics
+from app.solver.model.decision import ConfigurationUsed
+from app.solver.model.instant import at
+
+_SETTLE_SECONDS = 1.0
+
+
+class Decider:
+    """Answers decision requests, and remembers them."""
+
+    def __init__(self, sources: Sources, log: DecisionLog, metrics: Metrics, database: Database) -> None:
+        self.sources = sources
+        self._log = log
+        self._metrics = metrics
+        self._database = database
+        self._identifiers = Identifiers()
+
+    def decide(self, body: bytes) -> bytes:
+        """The response body of ``POST /v1/decisions``. Raises InvalidInput, NotFound, Unavailable."""
+        moment = datetime.now(UTC)
+        answered = answer(body, moment, self.sources)
+        facts = answered.facts
+        self._metrics.decided(facts.engine, facts.outcomes, facts.reasons, facts.victims, answered.seconds)
+        identity = self._identifiers.new(moment)
+        self._log.offer(Entry(identity, moment, body, answered))
+        return with_identity(identity, answered)
+
+    def listing(self, filters: Filters, before: UUID | None, limit: int) -> DecisionPage:
+        """A page of the log, newest first; what this process has just answered is in it."""
+        self._log.settle(_SETTLE_SECONDS)
+        with self._database.session() as session:
+            rows = repository.page(session, filters, before, limit + 1)
+        more = rows[limit - 1]["id"] if len(rows) > limit else None
+        return DecisionPage(items=[_summary(row) for row in rows[:limit]], next=more)
+
+    def record(self, identity: UUID) -> DecisionRecord:
+        """One entry of the log. Raises NotFound."""
+        row = self._row(identity)
+        body = msgspec.Raw(_unsqueezed(row["answer"]))
+        return DecisionRecord(**msgspec.structs.asdict(_summary(row)), answer=body)
+
+    def request(self, identity: UUID) -> bytes:
+        """The request's body as it was received. Raises NotFound."""
+        return _unsqueezed(self._row(identity)["request"])
+
+    def replay(self, identity: UUID) -> Replay:
+        """Decide again on the same bytes, the same revision and the same ``now``. Raises NotFound."""
+        row = self._row(identity)
+        recorded = _unsqueezed(row["answer"])
+        pinned = Pinned(self.sources, row["configuration_name"], row["configuration_revision"])
+        replayed = answer(_unsqueezed(row["request"]), at(row["now"]), pinned).body
+        return Replay(
+            decision=identity,
+            identical=replayed == recorded,
+            recorded_digest=sha256(recorded).hexdigest(),
+            replayed_digest=sha256(replayed).hexdigest(),
+            differences=differences(recorded, replayed),
+            answer=msgspec.Raw(replayed),
+        )
+
+    def _row(self, identity: UUID) -> RowMapping:
+        self._log.settle(_SETTLE_SECONDS)
+        with self._database.session() as session:
+            row = repository.find(session, identity)
+        if row is None:
+            raise NotFound(f"no decision {identity}")
+        return row
+
+
+def with_identity(identity: UUID, answered: Answered) -> bytes:
+    """The answer's own bytes, unchanged, between ``id`` and ``stats``."""
+    return b'{"id":"%b",%b,"stats":%b}' % (
+        str(identity).encode(),
+        answered.body[1:-1],
+        msgspec.json.encode(stats_of(answered.seconds)),
+    )
+
+
+def _unsqueezed(data: bytes) -> bytes:
+    return zstandard.ZstdDecompressor().decompress(data)
+
+
+def _summary(row: RowMapping) -> DecisionSummary:
+    return DecisionSummary(
+        id=row["id"],
+        created_at=row["created_at"],
+        now=at(row["now"]),
+        engine=row["engine"],
+        configuration=ConfigurationUsed(
+            name=row["configuration_name"], revision=row["configuration_revision"], digest=row["configuration_digest"]
+        ),
+        state_digest=row["state_digest"],
+        request_digest=row["request_digest"],
+        asks=row["asks"],
+        outcomes=row["outcomes"],
+        evictions=row["evictions"],
+        stats=stats_of(row["seconds"]),
+    )

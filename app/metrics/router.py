@@ -1,0 +1,15 @@
+"""``GET /metrics``."""
+
+from fastapi import APIRouter, Request, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from app.metrics import Metrics
+
+router = APIRouter(tags=["operations"])
+
+
+@router.get("/metrics", operation_id="get_metrics", summary="Prometheus metrics")
+def metrics(request: Request) -> Response:
+    """Counters and latency histograms in Prometheus' text format."""
+    kept: Metrics = request.app.state.metrics
+    return Response(kept.text(), media_type=CONTENT_TYPE_LATEST)
