@@ -24,9 +24,9 @@ class BorrowWithinCohort(Wire, frozen=True, kw_only=True):
 
 
 class Milestone(Wire, frozen=True, kw_only=True):
-    """KEP-83 (deferred): the cost of stopping a workload that has run ``runtime``; linear in between."""
+    """KEP-83 (deferred): the cost of stopping a workload that has run for ``seconds``; linear in between."""
 
-    runtime: Duration
+    seconds: float
     cost: float
 
 
