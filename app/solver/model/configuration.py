@@ -48,6 +48,10 @@ class ResourceGroup(Wire, frozen=True, kw_only=True):
     flavors: list[FlavorQuotas]
 
 
+UNWEIGHTED: float = 1.0
+"""The weight of a queue that gives none, told apart from a given 1 by identity, as msgspec tells defaults."""
+
+
 class Queue(Wire, frozen=True, kw_only=True):
     """A node of the queue tree: ClusterQueue, cohort, leaf, pool."""
 
@@ -55,13 +59,18 @@ class Queue(Wire, frozen=True, kw_only=True):
     parent: str | None = None
     quota: dict[str, Quota] | None = None
     resource_groups: list[ResourceGroup] | None = None
-    weight: float = 1.0
+    weight: float = UNWEIGHTED
     priority: int = 0
     created_at: Time | None = None
     kueue: kueue_model.Queue | None = None
     yunikorn: yunikorn_model.Queue | None = None
     kai: kai_model.Queue | None = None
     ytsaurus: ytsaurus_model.Queue | None = None
+
+    @property
+    def has_weight(self) -> bool:
+        """Whether a weight was given (YTsaurus may infer one that was not)."""
+        return self.weight is not UNWEIGHTED
 
 
 class Settings(Wire, frozen=True, kw_only=True):
