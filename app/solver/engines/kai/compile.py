@@ -134,7 +134,13 @@ def _quotas(queue: Queue, i: int, problems: list[Problem]) -> tuple[Quota, Quota
             problems.append(Problem(pointer=at, detail="KAI has no flavors: give one quota a resource"))
         for flavor in group.flavors[:1]:
             named.update(flavor.quota)
-    gpu = next((named[name] for name in named if is_gpu(name)), None)
+    gpus = [name for name in named if is_gpu(name)]
+    if len(gpus) > 1:
+        detail = "several GPU resources: KAI counts GPUs once"
+        problems += [
+            Problem(pointer=pointer("configuration", "queues", i, "quota", name), detail=detail) for name in gpus
+        ]
+    gpu = named[gpus[0]] if gpus else None
     return named.get("cpu") or Quota(), named.get("memory") or Quota(), gpu or Quota()
 
 

@@ -56,9 +56,6 @@ def _unread(configuration: Configuration) -> Iterator[Finding]:
             for field in ("borrowing_limit", "lending_limit"):
                 if getattr(quota, field) is not None:
                     yield _warning("kai-unread", pointer(*at, field), f"KAI has no {field.replace('_', ' ')}")
-        if len([r for r in queue.quota or {} if is_gpu(r)]) > 1:
-            detail = "several GPU resources: KAI counts GPUs once, the first one is read"
-            yield _warning("kai-unread", pointer("queues", i, "quota"), detail)
 
 
 def _quotas(configuration: Configuration, compiled: CompiledConfiguration) -> Iterator[Finding]:

@@ -1,0 +1,108 @@
+"""What queues are entitled to and hold, and what an administrator is told about a configuration."""
+
+from typing import Any
+
+import msgspec
+
+from app.solver import solve
+from app.solver.model.configuration import Configuration
+from app.solver.model.request import SharesRequest
+from app.solver.model.state import State
+
+NODE = {"name": "n", "capacity": {"cpu": 10, "memory": "10Gi", "nvidia.com/gpu": 4}, "occupied": {"cpu": "500m"}}
+
+
+def shares(queues: list[dict[str, object]], *, nodes: list[dict[str, object]] | None = None, **state: Any) -> Any:
+    body = {"configuration": {"queues": queues}, "state": {"nodes": nodes or [NODE], **state}, "asks": [ASK]}
+    request = msgspec.convert(body, SharesRequest)
+    assert isinstance(request.configuration, Configuration)
+    assert isinstance(request.state, State)
+    loaded = solve.load(solve.configure(request.configuration, "kai"), request.state)
+    return solve.shares(loaded, request.asks, 0)["queues"]
+
+
+ASK = {"id": "ask", "queue": "b", "tasks": [{"name": "t", "requests": {"cpu": 8, "nvidia.com/gpu": "0.5"}}]}
+RUNNING = {
+    "id": "w", "queue": "a", "preemptible": False,
+    "tasks": [
+        {"name": "t0", "node": "n", "requests": {"cpu": "1500m", "memory": "1Gi", "nvidia.com/gpu": 1}},
+        {"name": "t1", "node": "n", "state": "releasing", "requests": {"cpu": 2}},
+    ],
+}  # fmt: skip
+QUEUES: list[dict[str, object]] = [
+    {"name": "root", "quota": {"nvidia.com/gpu": {"guaranteed": "unlimited"}}},
+    {"name": "a", "parent": "root", "quota": {"cpu": {"guaranteed": 4}, "nvidia.com/gpu": {"limit": 2}}},
+    {"name": "b", "parent": "root"},
+]
+
+
+def test_shares_count_running_pods_as_use_and_pending_ones_as_requests() -> None:
+    got = shares(QUEUES, workloads=[RUNNING])
+    assert got["a"]["usage"] == {"cpu": 1.5, "memory": 2**30, "nvidia.com/gpu": 1}
+    assert got["a"]["usage_non_preemptible"] == got["a"]["usage"]
+    assert got["b"]["request"] == {"cpu": 8, "memory": 0, "nvidia.com/gpu": 0.5}
+    assert got["root"]["request"]["cpu"] == 9.5
+    assert got["root"]["fair_share"] == {"cpu": 9.5, "memory": 2**30, "nvidia.com/gpu": 1.5}
+    assert got["b"]["fair_share"]["cpu"] == 8
+    assert got["a"]["limit"] == {"cpu": "unlimited", "memory": "unlimited", "nvidia.com/gpu": 2}
+    assert got["root"]["allocatable_share"]["nvidia.com/gpu"] == "unlimited"
+    assert got["root"]["share"] == 1
+
+
+def test_a_cordoned_node_counts_for_nothing() -> None:
+    got = shares(QUEUES, nodes=[{**NODE, "schedulable": False}])
+    assert got["root"]["fair_share"] == {"cpu": 0, "memory": 0, "nvidia.com/gpu": 0}
+
+
+def test_what_is_held_without_a_share_counts_a_thousandfold() -> None:
+    got = shares(QUEUES, nodes=[{**NODE, "schedulable": False}], workloads=[RUNNING])
+    assert got["a"]["share"] == 1000 * 2**30
+
+
+def found(document: dict[str, object]) -> set[tuple[str, str]]:
+    return {(f.rule, f.pointer) for f in solve.findings(msgspec.convert(document, Configuration), "kai")}
+
+
+def test_findings_name_what_kai_does_not_read_and_what_contradicts_itself() -> None:
+    document: dict[str, object] = {
+        "flavors": [{"name": "f"}],
+        "settings": {"kai": {"actions": ["reclaim", "reclaim"]}},
+        "queues": [
+            {"name": "root", "quota": {"gpu": {"guaranteed": 3}}, "kai": {"reclaim_min_runtime": 5}},
+            {
+                "name": "a", "parent": "root", "kai": {"reclaim_min_runtime": 60},
+                "quota": {"gpu": {"guaranteed": 2, "limit": 1}, "cpu": {"lending_limit": 1}, "ephemeral-storage": {}},
+            },
+            {
+                "name": "b", "parent": "root", "kai": {"reclaim_min_runtime": 60},
+                "quota": {"amd.com/gpu": {"guaranteed": 2}, "nvidia.com/mig-1g.5gb": {"guaranteed": 1}},
+            },
+        ],
+    }  # fmt: skip
+    assert found(document) == {
+        ("kai-unread", "/flavors"),
+        ("kai-action-repeated", "/settings/kai/actions"),
+        ("kai-unread", "/queues/1/quota/cpu/lending_limit"),
+        ("kai-unread", "/queues/1/quota/ephemeral-storage"),
+        ("kai-unread", "/queues/2/quota/nvidia.com~1mig-1g.5gb"),
+        ("kai-deserved-over-limit", "/queues/1/quota/gpu"),
+        ("kai-children-over-deserved", "/queues/0/quota/gpu"),
+        ("kai-min-runtime-unused", "/queues/0/kai/reclaim_min_runtime"),
+    }
+
+
+def test_a_clean_configuration_has_no_findings_and_a_broken_one_only_its_problems() -> None:
+    assert found({"queues": [{"name": "root"}, {"name": "a", "parent": "root"}]}) == set()
+    assert found({"settings": {"kai": {"actions": []}}, "queues": [{"name": "root"}]}) == {
+        ("kai-no-actions", "/settings/kai/actions")
+    }
+    broken = {"queues": [{"name": "a", "parent": "a"}, {"name": "b", "kai": {"preempt_min_runtime": "x"}}]}
+    assert found(broken) == {("invalid-document", "/queues/0/parent")}
+
+
+def test_several_gpu_resources_in_one_queue_are_refused() -> None:
+    document: dict[str, object] = {"queues": [{"name": "a", "quota": {"gpu": {}, "nvidia.com/gpu": {}}}]}
+    assert found(document) == {
+        ("invalid-document", "/queues/0/quota/gpu"),
+        ("invalid-document", "/queues/0/quota/nvidia.com~1gpu"),
+    }
