@@ -1,0 +1,174 @@
+"""Carry out a decision on the state it was made for: evict, place and reserve what the answer says.
+
+The result is a delta, so that a kept snapshot moves on exactly as if the caller had reported it:
+
+- a workload evicted whole is removed; an evicted task is removed from its workload, which stays;
+- an eviction and a placement of the same task is a move: the task keeps everything but its node;
+- a placed ask becomes (part of) the running workload that it names, its tasks on their nodes; what waits only for
+  the victims to go (``pipelined``) is placed too, because the same delta removes them;
+- an admitted ask without nodes (Kueue) becomes a running workload with its flavors and counts;
+- an ask that preempts and was given a node (YuniKorn) holds a reservation of it.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+
+from app.solver.delta import Index
+from app.solver.model.decision import Decision, Placement, Plan
+from app.solver.model.delta import Delta, ReservationChanges, ReservationName, WorkloadChanges
+from app.solver.model.instant import at
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.state import Ask, Reservation, State, Task, Workload
+
+
+def delta_of(
+    state: State, index: Index, generation: int, asks: list[Ask], decisions: list[Decision], plan: Plan, now: int
+) -> Delta:
+    """The delta that carries the answer out. Raises InvalidInput where the state is no longer the one decided on."""
+    draft = _Draft(state, index, now)
+    by_id = {ask.id: ask for ask in asks}
+    moved = {(p.workload, p.task): p for p in plan.placements if p.workload is not None and p.ask is None}
+    for i, eviction in enumerate(plan.evictions):
+        if (move := moved.pop((eviction.workload, eviction.task or ""), None)) is not None:
+            draft.move(eviction.workload, move, pointer("plan", "evictions", i))
+        else:
+            draft.evict(eviction.workload, eviction.task, pointer("plan", "evictions", i))
+    for i, placement in enumerate(plan.placements):
+        if placement.ask is not None:
+            draft.place(_asked(by_id, placement, i), placement)
+    placed = {p.ask for p in plan.placements}
+    for decision in decisions:
+        ask = by_id.get(decision.ask)
+        if ask is None or decision.ask in placed:
+            continue
+        if decision.outcome == "admit":
+            draft.admit(ask, decision)
+        elif decision.outcome == "preempt" and decision.node is not None:
+            draft.reserve(decision.node, ask)
+    return draft.delta(generation)
+
+
+def _asked(by_id: dict[str, Ask], placement: Placement, i: int) -> Ask:
+    found = by_id.get(placement.ask or "")
+    if found is None or not any(t.name == placement.task for t in found.tasks):
+        where = pointer("plan", "placements", i)
+        raise InvalidInput([Problem(pointer=where, detail=f"no ask {placement.ask!r} with a task {placement.task!r}")])
+    return found
+
+
+class _Draft:
+    """Workloads as they will be; None where one goes."""
+
+    def __init__(self, state: State, index: Index, now: int) -> None:
+        self._state = state
+        self._index = index
+        self._now = at(now)
+        self._workloads: dict[str, Workload | None] = {}
+        self._reserved: list[Reservation] = []
+        self._released: list[ReservationName] = []
+
+    def _current(self, identity: str) -> Workload | None:
+        if identity in self._workloads:
+            return self._workloads[identity]
+        position = self._index.workloads.get(identity)
+        return None if position is None else self._state.workloads[position]
+
+    def _running(self, identity: str, where: str) -> Workload:
+        if (found := self._current(identity)) is None:
+            raise InvalidInput([Problem(pointer=where, detail=f"{identity!r} does not run in this snapshot")])
+        return found
+
+    def evict(self, identity: str, task: str | None, where: str) -> None:
+        workload = self._running(identity, where)
+        if task is None:
+            self._workloads[identity] = None
+            return
+        left = [t for t in workload.tasks if t.name != task]
+        if len(left) == len(workload.tasks):
+            raise InvalidInput([Problem(pointer=where, detail=f"{identity!r} runs no task {task!r} in this snapshot")])
+        self._workloads[identity] = msgspec.structs.replace(workload, tasks=left)
+
+    def move(self, identity: str, to: Placement, where: str) -> None:
+        workload = self._running(identity, where)
+        tasks = [msgspec.structs.replace(t, node=to.node) if t.name == to.task else t for t in workload.tasks]
+        self._workloads[identity] = msgspec.structs.replace(workload, tasks=tasks)
+
+    def place(self, ask: Ask, placement: Placement) -> None:
+        task = next(t for t in ask.tasks if t.name == placement.task)
+        name = placement.task if task.count == 1 else self._unit_name(ask, placement.task)
+        self._run(ask, [msgspec.structs.replace(task, name=name, count=1, node=placement.node, started_at=self._now)])
+        self._release(ask)
+
+    def _unit_name(self, ask: Ask, task: str) -> str:
+        """A name for one unit of a task of several: the first number that no running task has."""
+        workload = self._current(ask.workload or ask.id)
+        taken = {t.name for t in workload.tasks} if workload is not None else set[str]()
+        return next(name for n in range(len(taken) + 1) if (name := f"{task}-{n}") not in taken)
+
+    def admit(self, ask: Ask, decision: Decision) -> None:
+        flavors, counts = decision.assignment or {}, decision.counts or {}
+        placed = decision.placements or {}
+        self._run(
+            ask,
+            [
+                msgspec.structs.replace(
+                    task,
+                    count=counts.get(task.name, task.count),
+                    min_count=None,
+                    flavors=flavors.get(task.name, task.flavors),
+                    node=placed.get(task.name, decision.node),
+                    started_at=self._now,
+                )
+                for task in ask.tasks
+            ],
+        )
+        self._release(ask)
+
+    def _run(self, ask: Ask, tasks: list[Task]) -> None:
+        identity = ask.workload or ask.id
+        workload = self._current(identity)
+        if workload is None:
+            workload = _workload_of(ask, identity, self._now)
+        taken = {t.name for t in tasks}
+        kept = [t for t in workload.tasks if t.name not in taken]
+        self._workloads[identity] = msgspec.structs.replace(workload, tasks=kept + tasks)
+
+    def _release(self, ask: Ask) -> None:
+        self._released += [
+            ReservationName(node=r.node, ask=r.ask.id) for r in self._state.reservations if r.ask.id == ask.id
+        ]
+
+    def reserve(self, node: str, ask: Ask) -> None:
+        if not any(r.node == node and r.ask.id == ask.id for r in self._state.reservations):
+            self._reserved.append(Reservation(node=node, ask=ask))
+
+    def delta(self, generation: int) -> Delta:
+        known = self._index.workloads
+        return Delta(
+            generation=generation,
+            workloads=WorkloadChanges(
+                add=_present(w for i, w in self._workloads.items() if i not in known),
+                change=_present(w for i, w in self._workloads.items() if i in known),
+                remove=[i for i, w in self._workloads.items() if w is None and i in known],
+            ),
+            reservations=ReservationChanges(add=self._reserved, remove=_once(self._released)),
+        )
+
+
+def _present(workloads: Iterable[Workload | None]) -> list[Workload]:
+    return [w for w in workloads if w is not None]
+
+
+def _once(names: list[ReservationName]) -> list[ReservationName]:
+    return list({(n.node, n.ask): n for n in names}.values())
+
+
+def _workload_of(ask: Ask, identity: str, now: datetime) -> Workload:
+    return Workload(
+        id=identity, queue=ask.queue, uid=ask.uid, priority=ask.priority or 0,
+        created_at=ask.created_at, started_at=now,
+        preemptible=True if ask.preemptible is None else ask.preemptible, min_available=ask.min_available,
+        weight=ask.weight, limit=ask.limit, ytsaurus=ask.ytsaurus, tasks=[],
+    )  # fmt: skip
