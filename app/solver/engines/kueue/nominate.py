@@ -1,110 +1,76 @@
-"""Nomination: the flavors an ask would take, at full or reduced size, and who would have to stop for it.
+"""What an ask would take: its flavors, whether they fit, and which of them need preemption."""
 
-Source: Kueue ``pkg/scheduler/scheduler.go`` (getInitialAssignments). Nothing is booked here.
-"""
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-
-from app.solver.engines.kueue.assign import Assigner, Assignment, Choice, Pins, Search
+from app.solver.engines.kueue.assign import Assigner, Assignment, Choice
 from app.solver.engines.kueue.level import borrowing_level
-from app.solver.engines.kueue.load import pinned
+from app.solver.engines.kueue.load import instant, pinned
 from app.solver.engines.kueue.modes import Mode
-from app.solver.engines.kueue.partial import largest, may_shrink
+from app.solver.engines.kueue.quota import FlavorResource
 from app.solver.engines.kueue.snapshot import Preemptor, Snapshot, Target
-from app.solver.model.state import Ask, Task
-from app.solver.trace import SILENT, Why
+from app.solver.engines.kueue.targets import get_targets
+from app.solver.model.state import Ask
+from app.solver.trace import Why
+
+Search = Callable[[Snapshot, Preemptor, Collection[int], Why], list[Target]]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Nomination:
-    """``preemptor.request`` is the assignment's usage. Mode PREEMPT without targets: nobody may be preempted."""
+    """``contested``: flavor-resources of the request that need preemption. ``pinned``: the ask named its flavors."""
 
-    ask: Ask
     preemptor: Preemptor
     assignment: Assignment
-    targets: list[Target]
-
-    @property
-    def reduced(self) -> bool:
-        """Whether fewer units than asked for would start."""
-        return self.assignment.counts != [t.count for t in self.ask.tasks]
-
-    def pins(self) -> Pins:
-        """The flavors nominated, for an assignment that must keep them."""
-        return self.assignment.flavors()
+    contested: list[int]
+    pinned: bool
 
 
-def nominate(
-    snapshot: Snapshot, ask: Ask, preemptor: Preemptor, search: Search, pins: Pins | None = None, why: Why = SILENT
-) -> Nomination:
-    """The full size where it fits or somebody can be preempted for it; else the largest partial size that either
-    fits or finds victims; else the full size without victims. The snapshot is left as it was."""
-    if named(ask.tasks):
-        return _placed(snapshot, ask, preemptor, _as_named(snapshot, ask.tasks, preemptor.queue), search)
-    assigner = Assigner(snapshot, preemptor, ask.tasks, search, pins, why)
-    full = assigner.assign()
-    whole = _placed(snapshot, ask, preemptor, full, search)
-    if full.mode is Mode.FIT or whole.targets or not may_shrink(ask.tasks):
-        return whole
-    quiet = replace(assigner, why=SILENT)
-
-    def attempt(counts: list[int]) -> Nomination | None:
-        reduced = quiet.assign(counts)
-        if reduced.mode is Mode.NO_FIT:
-            return None
-        found = _placed(snapshot, ask, preemptor, reduced, search)
-        return found if reduced.mode is Mode.FIT or found.targets else None
-
-    found = largest(ask.tasks, attempt)
-    if found is None:
-        return whole
-    if why.on:
-        sizes = {task.name: count for task, count in zip(ask.tasks, found[0], strict=True)}
-        why.step("partial-admission", "starts smaller than asked: the full size can't be had", counts=sizes)
-    return found[1]
+def nominate(snapshot: Snapshot, ask: Ask, why: Why) -> Nomination:
+    """Flavors for ``ask`` against this snapshot. Raises QuantityError."""
+    queue = snapshot.loaded.configured.tree.index[ask.queue]
+    bare = Preemptor(ask.id, queue, ask.priority or 0, instant(ask.created_at), ())
+    if is_pinned(ask):
+        assignment = _as_pinned(snapshot, queue, ask)
+    else:
+        assignment = Assigner(snapshot, bare, ask.tasks, get_targets, why=why).assign()
+    preemptor = Preemptor(bare.id, queue, bare.priority, bare.created, assignment.request())
+    return Nomination(preemptor, assignment, contested(snapshot, queue, assignment), is_pinned(ask))
 
 
-def _placed(snapshot: Snapshot, ask: Ask, preemptor: Preemptor, assignment: Assignment, search: Search) -> Nomination:
-    asking = replace(preemptor, request=assignment.request())
-    targets: list[Target] = []
-    if assignment.mode is Mode.PREEMPT:
-        targets = search(snapshot, asking, contested(snapshot, preemptor.queue, assignment))
-    return Nomination(ask, asking, assignment, targets)
+def is_pinned(ask: Ask) -> bool:
+    """Whether the ask names a flavor for everything it requests."""
+    tasks = [t for t in ask.tasks if t.requests or t.flavors]
+    return bool(tasks) and all(t.flavors is not None and t.requests.keys() <= t.flavors.keys() for t in tasks)
 
 
 def contested(snapshot: Snapshot, queue: int, assignment: Assignment) -> list[int]:
     """The flavor-resources that need preemption, ascending."""
-    found = {
+    return sorted({
         snapshot.fr(queue, choice.flavor, resource)
         for of in assignment.choices.values()
         for resource, choice in of.items()
         if choice.mode is Mode.PREEMPT
-    }
-    return sorted(found)
+    })  # fmt: skip
 
 
-def named(tasks: Sequence[Task]) -> bool:
-    """Whether the ask comes with its flavors chosen: every pod set names one for each resource it requests."""
-    return bool(tasks) and all(t.flavors is not None and t.flavors.keys() >= t.requests.keys() for t in tasks)
-
-
-def _as_named(snapshot: Snapshot, tasks: Sequence[Task], queue: int) -> Assignment:
-    """The assignment that the ask brings. A flavor-resource needs preemption when the total over all pod sets is
-    more than what is available; no flavor is judged by taints, labels, or what preemption could free."""
-    configured, usage = snapshot.loaded.configured, snapshot.usage
-    out = Assignment(counts=[t.count for t in tasks])
-    wanted = {t.name: pinned(configured, queue, t) for t in tasks}
-    for amounts in wanted.values():
-        for (flavor, resource), amount in amounts.items():
-            fr = snapshot.fr(queue, flavor, resource)
-            out.usage[fr] = out.usage.get(fr, 0) + amount
-    for task, amounts in wanted.items():
-        out.choices[task] = {}
-        for flavor, resource in sorted(amounts, key=lambda fr: fr[1]):
-            fr = snapshot.fr(queue, flavor, resource)
-            mode = Mode.FIT if out.usage[fr] <= usage.available(queue, fr) else Mode.PREEMPT
-            level = borrowing_level(configured, usage, queue, fr, out.usage[fr]).height
-            out.choices[task][resource] = Choice(flavor, mode, level)
-            out.mode, out.level = min(out.mode, mode), max(out.level, level)
+def _as_pinned(snapshot: Snapshot, queue: int, ask: Ask) -> Assignment:
+    """The ask's own flavors: a flavor-resource needs preemption when the ask's total for it is not available."""
+    configured = snapshot.loaded.configured
+    out = Assignment(counts=[t.count for t in ask.tasks])
+    by_task = [pinned(configured, queue, task) for task in ask.tasks]
+    totals: dict[FlavorResource, int] = {}
+    for of in by_task:
+        for key, amount in of.items():
+            totals[key] = totals.get(key, 0) + amount
+    out.usage = dict(snapshot.request(queue, totals))
+    usage, choice = snapshot.usage, dict[FlavorResource, Choice]()
+    for key, amount in totals.items():
+        fr = snapshot.fr(queue, *key)
+        mode = Mode.PREEMPT if amount > usage.available(queue, fr) else Mode.FIT
+        level = borrowing_level(configured, usage, queue, fr, amount).height
+        choice[key] = Choice(key[0], mode, level)
+        out.mode, out.level = min(out.mode, mode), max(out.level, level)
+    for task, of in zip(ask.tasks, by_task, strict=True):
+        out.choices[task.name] = {resource: choice[(flavor, resource)] for flavor, resource in of}
     return out

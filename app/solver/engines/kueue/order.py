@@ -62,7 +62,7 @@ def using(snapshot: Snapshot, queues: Sequence[int], contested: frozenset[int]) 
         chosen[list(queues)] = True
         found = np.flatnonzero(chosen[loaded.queue])
     found = found[loaded.shapes_using(contested)[loaded.shape[found]]]
-    absent = snapshot.gone | loaded.protected
+    absent = snapshot.gone | snapshot.barred
     if absent:
         found = found[~np.isin(found, np.fromiter(absent, dtype=np.int64, count=len(absent)))]
     return found

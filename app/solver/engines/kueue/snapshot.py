@@ -33,15 +33,22 @@ class Preemptor:
 
 
 class Snapshot:
-    """``now`` in microseconds. ``gone``: workloads taken out of the snapshot (they are no candidates any more)."""
+    """``now`` in microseconds. ``gone``: workloads taken out of the snapshot; ``barred``: those that stay but are no
+    candidates (not preemptible, or the ask's own running workload)."""
 
-    __slots__ = ("gone", "loaded", "now", "usage")
+    __slots__ = ("barred", "gone", "loaded", "now", "usage")
 
     def __init__(self, loaded: Loaded, now: int) -> None:
         self.loaded = loaded
         self.now = now
         self.usage = loaded.usage()
         self.gone: set[int] = set()
+        self.barred: frozenset[int] = loaded.protected
+
+    def spare_own(self, workload: str | None) -> None:
+        """An ask never evicts the running workload that it belongs to."""
+        if workload is not None:
+            self.barred |= {i for i, w in enumerate(self.loaded.workloads) if w.id == workload}
 
     def fr(self, queue: int, flavor: str, resource: str) -> int:
         """Index of a flavor-resource, with a cell for ``queue``; one that nobody has quota for gets one too."""

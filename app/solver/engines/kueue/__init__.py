@@ -1,0 +1,40 @@
+"""Kueue: cohorts, quotas that are lent and reclaimed, classical and fair-sharing preemption."""
+
+from typing import Any
+
+from app.solver.engine import Engine, ProtectionQuestion, Question
+from app.solver.engines.kueue.compile import Configured, configure
+from app.solver.engines.kueue.findings import findings
+from app.solver.engines.kueue.load import Loaded, load
+from app.solver.engines.kueue.plan import plan
+from app.solver.model.configuration import Configuration
+from app.solver.model.decision import Result
+from app.solver.model.problems import Finding
+from app.solver.model.state import Ask, State
+
+
+class KueueEngine(Engine[Configured, Loaded]):
+    """Kueue's scheduler, as of commit ff69552e (August 2026), feature gates at their defaults."""
+
+    name = "kueue"
+
+    def configure(self, configuration: Configuration) -> Configured:
+        return configure(configuration)
+
+    def load(self, configured: Configured, state: State) -> Loaded:
+        return load(configured, state)
+
+    def plan(self, loaded: Loaded, question: Question) -> Result:
+        return plan(loaded, question)
+
+    def shares(self, loaded: Loaded, asks: list[Ask], now: int) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def preemptibility(self, loaded: Loaded, question: ProtectionQuestion) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def effective_settings(self, configured: Configured, state: State | None) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def findings(self, configuration: Configuration) -> list[Finding]:
+        return findings(configuration)

@@ -1,0 +1,108 @@
+"""A decision as the wire shows it: victims with the conditions Kueue would write, and the ask's own condition."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from app.solver.compiled.tree import Tree
+from app.solver.engines.kueue.snapshot import Reason, Snapshot, Target
+from app.solver.model.decision import Condition, Shortage, Units, Victim
+from app.solver.model.instant import at
+from app.solver.model.quantity import units
+from app.solver.model.state import Ask
+
+_WAY: dict[Reason, str] = {
+    "InClusterQueue": "in the ClusterQueue",
+    "InCohortReclamation": "due to reclamation within the cohort",
+    "InCohortReclaimWhileBorrowing": "due to reclamation within the cohort while borrowing",
+    "InCohortFairSharing": "due to Fair Sharing within the cohort",
+}
+_UNKNOWN = "UNKNOWN"
+
+
+def path(tree: Tree, node: int) -> str:
+    """From the root down, as Kueue writes it in messages: ``/root/team/queue``."""
+    return "/" + "/".join(tree.names[i] for i in reversed(tree.path(node)))
+
+
+def victims(snapshot: Snapshot, ask: Ask, queue: int, targets: Sequence[Target]) -> list[Victim]:
+    """The targets in Kueue's order, each with its Evicted and Preempted conditions as of the snapshot's ``now``."""
+    tree, when = snapshot.loaded.configured.tree, at(snapshot.now)
+    mine = path(tree, queue)
+    return [_victim(snapshot, ask, mine, target, when) for target in targets]
+
+
+def _victim(snapshot: Snapshot, ask: Ask, preemptor_path: str, target: Target, when: datetime) -> Victim:
+    workload, reason = target
+    loaded = snapshot.loaded
+    tree, node = loaded.configured.tree, int(loaded.queue[workload])
+    message = (
+        f"Preempted to accommodate a workload (UID: {ask.uid or _UNKNOWN}) {_WAY[reason]}; "
+        f"preemptor path: {preemptor_path}; preemptee path: {path(tree, node)}"
+    )
+    return Victim(
+        workload=loaded.workloads[workload].id, queue=tree.names[node], reason=reason, message=message,
+        conditions=[
+            _condition("Evicted", "Preempted", message, when),
+            _condition("Preempted", reason, message, when),
+        ],
+        freed=freed(snapshot, workload), on_preemption=loaded.workloads[workload].on_preemption,
+    )  # fmt: skip
+
+
+def freed(snapshot: Snapshot, workload: int) -> dict[str, Units]:
+    """What the workload gives back, by resource over all its flavors, in whole units."""
+    totals: dict[str, int] = {}
+    for fr, amount in snapshot.loaded.amounts(workload):
+        resource = snapshot.usage.quotas.frs[fr][1]
+        totals[resource] = totals.get(resource, 0) + amount
+    return {resource: units(amount, resource) for resource, amount in totals.items() if amount}
+
+
+def _condition(kind: str, reason: str, message: str, when: datetime) -> Condition:
+    return Condition(type=kind, status="True", reason=reason, message=message, last_transition_time=when)
+
+
+def reserved(snapshot: Snapshot, queue: int) -> Condition:
+    """The ask has its quota."""
+    name = snapshot.loaded.configured.tree.names[queue]
+    return _condition("QuotaReserved", "QuotaReserved", f"Quota reserved in ClusterQueue {name}", at(snapshot.now))
+
+
+def pending(snapshot: Snapshot, message: str) -> Condition:
+    """The ask has no quota yet, and why."""
+    return Condition(
+        type="QuotaReserved", status="False", reason="Pending", message=message,
+        last_transition_time=at(snapshot.now),
+    )  # fmt: skip
+
+
+def shortages(snapshot: Snapshot, queue: int, request: Sequence[tuple[int, int]]) -> list[Shortage]:
+    """What is short, by flavor and resource, against what the queue can take at this moment."""
+    usage, name = snapshot.usage, snapshot.loaded.configured.tree.names[queue]
+    out: list[Shortage] = []
+    for fr, amount in request:
+        available = usage.available(queue, fr)
+        if amount > available:
+            flavor, resource = usage.quotas.frs[fr]
+            out.append(
+                Shortage(
+                    resource=resource, flavor=flavor, queue=name, requested=units(amount, resource),
+                    available=units(available, resource), short=units(amount - available, resource),
+                )
+            )  # fmt: skip
+    return out
+
+
+def shortage_text(snapshot: Snapshot, queue: int, request: Sequence[tuple[int, int]]) -> str:
+    """The shortages as a person reads them; what is past every quota and limit on the way up says so."""
+    quotas = snapshot.usage.quotas
+    parts: list[str] = []
+    for short in shortages(snapshot, queue, request):
+        fr = quotas.fr_index[(short.flavor or "", short.resource)]
+        most = quotas.potential_available(queue, fr)
+        part = f"insufficient unused quota for {short.resource} in flavor {short.flavor}, {short.short} more needed"
+        if dict(request)[fr] > most:
+            part += f" (requested {short.requested}, while this queue can never have more than"
+            part += f" {units(most, short.resource)})"
+        parts.append(part)
+    return "; ".join(parts)
