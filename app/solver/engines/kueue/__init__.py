@@ -4,9 +4,11 @@ from typing import Any
 
 from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.engines.kueue.compile import Configured, configure
+from app.solver.engines.kueue.cycle import cycle
 from app.solver.engines.kueue.findings import findings
 from app.solver.engines.kueue.load import Loaded, load
-from app.solver.engines.kueue.plan import plan
+from app.solver.engines.kueue.plan import check_asks, independent
+from app.solver.engines.kueue.shares import report
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding
@@ -25,10 +27,11 @@ class KueueEngine(Engine[Configured, Loaded]):
         return load(configured, state)
 
     def plan(self, loaded: Loaded, question: Question) -> Result:
-        return plan(loaded, question)
+        check_asks(loaded, question.asks)
+        return cycle(loaded, question) if question.mode == "cycle" else independent(loaded, question)
 
     def shares(self, loaded: Loaded, asks: list[Ask], now: int) -> dict[str, Any]:
-        raise NotImplementedError
+        return report(loaded)
 
     def preemptibility(self, loaded: Loaded, question: ProtectionQuestion) -> dict[str, Any]:
         raise NotImplementedError

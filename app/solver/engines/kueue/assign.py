@@ -4,7 +4,7 @@ Source: Kueue ``pkg/scheduler/flavorassigner``. Pod sets go one after the other 
 same ask were given. The resources of one group share one flavor; groups are independent of one another.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.solver.engines.kueue.compile import DEFAULT_FLAVOR, Configured, Group
@@ -21,8 +21,8 @@ PODS = "pods"
 
 Pins = Mapping[str, Mapping[str, str]]
 """Flavors that must be kept: by task, by resource."""
-Search = Callable[[Snapshot, Preemptor, Sequence[int]], list[Target]]
-"""How victims are searched for: ``targets.get_targets``, or a variant of it."""
+Search = Callable[[Snapshot, Preemptor, Collection[int], Why], list[Target]]
+"""How victims are searched for: ``targets.get_targets``, or one that knows whom an ask must spare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ _SAYS = {
 def simulate(snapshot: Snapshot, preemptor: Preemptor, fr: int, total: int, search: Search) -> Suit:
     """Preempt for ``total`` of one flavor-resource and nothing else, in thought (Kueue: SimulatePreemption)."""
     configured, queue = snapshot.loaded.configured, preemptor.queue
-    targets = search(snapshot, preemptor.only(fr, total), (fr,))
+    targets = search(snapshot, preemptor.only(fr, total), (fr,), SILENT)
     for workload, _ in targets:
         snapshot.remove(workload)
     height = borrowing_level(configured, snapshot.usage, queue, fr, total).height

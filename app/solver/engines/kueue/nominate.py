@@ -1,41 +1,79 @@
-"""What an ask would take: its flavors, whether they fit, and which of them need preemption."""
+"""Nomination: the flavors an ask would take, at full or reduced size, and who would have to stop for it.
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+Source: Kueue ``pkg/scheduler/scheduler.go`` (getInitialAssignments). Nothing is booked here.
+"""
 
-from app.solver.engines.kueue.assign import Assigner, Assignment, Choice
+from dataclasses import dataclass, replace
+
+from app.solver.engines.kueue.assign import Assigner, Assignment, Choice, Pins, Search
 from app.solver.engines.kueue.level import borrowing_level
-from app.solver.engines.kueue.load import instant, pinned
+from app.solver.engines.kueue.load import pinned
 from app.solver.engines.kueue.modes import Mode
+from app.solver.engines.kueue.partial import largest, may_shrink
 from app.solver.engines.kueue.quota import FlavorResource
 from app.solver.engines.kueue.snapshot import Preemptor, Snapshot, Target
-from app.solver.engines.kueue.targets import get_targets
 from app.solver.model.state import Ask
-from app.solver.trace import Why
-
-Search = Callable[[Snapshot, Preemptor, Collection[int], Why], list[Target]]
+from app.solver.trace import SILENT, Why
 
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """``contested``: flavor-resources of the request that need preemption. ``pinned``: the ask named its flavors."""
+    """``preemptor.request`` is the assignment's usage. ``contested``: flavor-resources of the request that need
+    preemption. ``targets``: who stops; none in mode PREEMPT when nobody may. ``pinned``: the ask named its flavors."""
 
+    ask: Ask
     preemptor: Preemptor
     assignment: Assignment
     contested: list[int]
+    targets: list[Target]
     pinned: bool
 
+    @property
+    def reduced(self) -> bool:
+        """Whether fewer units than asked for would start."""
+        return self.assignment.counts != [t.count for t in self.ask.tasks]
 
-def nominate(snapshot: Snapshot, ask: Ask, why: Why) -> Nomination:
-    """Flavors for ``ask`` against this snapshot. Raises QuantityError."""
-    queue = snapshot.loaded.configured.tree.index[ask.queue]
-    bare = Preemptor(ask.id, queue, ask.priority or 0, instant(ask.created_at), ())
+
+def nominate(
+    snapshot: Snapshot, ask: Ask, preemptor: Preemptor, search: Search, why: Why = SILENT, pins: Pins | None = None
+) -> Nomination:
+    """The full size where it fits or somebody can be preempted for it; else the largest partial size that either
+    fits or finds victims; else the full size without victims. The snapshot is left as it was.
+
+    ``preemptor.request`` is not read; ``pins``: flavors to keep. Raises QuantityError."""
     if is_pinned(ask):
-        assignment = _as_pinned(snapshot, queue, ask)
-    else:
-        assignment = Assigner(snapshot, bare, ask.tasks, get_targets, why=why).assign()
-    preemptor = Preemptor(bare.id, queue, bare.priority, bare.created, assignment.request())
-    return Nomination(preemptor, assignment, contested(snapshot, queue, assignment), is_pinned(ask))
+        return _targeted(snapshot, ask, preemptor, _as_pinned(snapshot, preemptor.queue, ask), search, why)
+    assigner = Assigner(snapshot, preemptor, ask.tasks, search, pins, why)
+    whole = _targeted(snapshot, ask, preemptor, assigner.assign(), search, why)
+    if whole.assignment.mode is Mode.FIT or whole.targets or not may_shrink(ask.tasks):
+        return whole
+    quiet = replace(assigner, why=SILENT)
+
+    def attempt(counts: list[int]) -> Nomination | None:
+        reduced = _targeted(snapshot, ask, preemptor, quiet.assign(counts), search, SILENT)
+        return reduced if reduced.assignment.mode is Mode.FIT or reduced.targets else None
+
+    found = largest(ask.tasks, attempt)
+    if found is None:
+        return whole
+    counts, reduced = found
+    if why.on:
+        sizes = {task.name: count for task, count in zip(ask.tasks, counts, strict=True)}
+        why.step("partial-admission", "the full size can't be had; these counts can", counts=sizes)
+        if reduced.targets:
+            search(snapshot, reduced.preemptor, reduced.contested, why)
+    return reduced
+
+
+def _targeted(
+    snapshot: Snapshot, ask: Ask, preemptor: Preemptor, assignment: Assignment, search: Search, why: Why
+) -> Nomination:
+    asking = replace(preemptor, request=assignment.request())
+    disputed = contested(snapshot, preemptor.queue, assignment)
+    targets: list[Target] = []
+    if disputed and assignment.mode is Mode.PREEMPT:
+        targets = search(snapshot, asking, disputed, why)
+    return Nomination(ask, asking, assignment, disputed, targets, is_pinned(ask))
 
 
 def is_pinned(ask: Ask) -> bool:
@@ -55,7 +93,8 @@ def contested(snapshot: Snapshot, queue: int, assignment: Assignment) -> list[in
 
 
 def _as_pinned(snapshot: Snapshot, queue: int, ask: Ask) -> Assignment:
-    """The ask's own flavors: a flavor-resource needs preemption when the ask's total for it is not available."""
+    """The ask's own flavors: a flavor-resource needs preemption when the ask's total for it is not available. No
+    flavor is judged by taints, labels, or by what preemption could free."""
     configured = snapshot.loaded.configured
     out = Assignment(counts=[t.count for t in ask.tasks])
     by_task = [pinned(configured, queue, task) for task in ask.tasks]

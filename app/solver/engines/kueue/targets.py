@@ -22,3 +22,10 @@ def get_targets(
     """
     search = fair.search if snapshot.loaded.configured.fair_sharing else classical.search
     return search(snapshot, preemptor, frozenset(contested), why)
+
+
+def nobody(snapshot: Snapshot, preemptor: Preemptor, contested: Collection[int], why: Why = SILENT) -> list[Target]:
+    """The search of an ask that never preempts."""
+    if why.on:
+        why.step("never-preempts", "the ask's preemption policy is Never")
+    return []
