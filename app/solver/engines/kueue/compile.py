@@ -61,6 +61,11 @@ class Configured:
     flavor_names: frozenset[str]
     fair_sharing: bool
     strategies: tuple[model.Strategy, ...]
+    tree_queues: dict[int, list[int]]
+
+    def queues_of(self, node: int) -> list[int]:
+        """The ClusterQueues of the tree that ``node`` is in."""
+        return self.tree_queues[self.root[node]]
 
 
 def configure(configuration: Configuration) -> Configured:
@@ -76,6 +81,10 @@ def configure(configuration: Configuration) -> Configured:
     root = [-1] * len(tree)
     for node in tree.top_down:
         root[node] = node if tree.parent[node] < 0 else root[tree.parent[node]]
+    tree_queues: dict[int, list[int]] = {}
+    for node in range(len(tree)):
+        if not is_cohort[node]:
+            tree_queues.setdefault(root[node], []).append(node)
     return Configured(
         configuration=configuration,
         tree=tree,
@@ -93,6 +102,7 @@ def configure(configuration: Configuration) -> Configured:
         flavor_names=frozenset(flavors.keys() | named),
         fair_sharing=settings.fair_sharing,
         strategies=tuple(settings.preemption_strategies or DEFAULT_STRATEGIES),
+        tree_queues=tree_queues,
     )
 
 

@@ -40,12 +40,13 @@ class Quotas:
     nothing used; ``above``  the parent's cell, NOWHERE at a root; ``node`` and ``fr``  what the cell is of.
 
     ``frs``: flavor-resources by index; ``cells[node]``: its cells by flavor-resource; ``own[node]``: the
-    flavor-resources with quota in its subtree, in a fixed order (Kueue's SubtreeQuota keys).
+    flavor-resources with quota in its subtree, in a fixed order (Kueue's SubtreeQuota keys). ``lendable`` and
+    ``share_terms`` remember what ``share`` has worked out from the quotas alone.
     """
 
     __slots__ = (
-        "above", "borrowing", "cells", "fr", "fr_index", "frs", "lending", "local", "node", "nominal", "own",
-        "potential", "subtree", "tree",
+        "above", "borrowing", "cells", "fr", "fr_index", "frs", "lendable", "lending", "local", "node", "nominal",
+        "own", "potential", "share_terms", "subtree", "tree",
     )  # fmt: skip
 
     def __init__(self, tree: Tree, frs: list[FlavorResource], limits: list[dict[int, Limits]]) -> None:
@@ -62,6 +63,8 @@ class Quotas:
         self.above: list[int] = []
         self.node: list[int] = []
         self.fr: list[int] = []
+        self.lendable: dict[int, dict[str, int]] = {}
+        self.share_terms: dict[int, list[tuple[int, list[int]]]] = {}
         self._build(limits)
         self.own: list[tuple[int, ...]] = [tuple(sorted(of)) for of in self.cells]
 
@@ -124,6 +127,7 @@ class Quotas:
         ``frs`` must start with the present ones."""
         new = object.__new__(Quotas)
         new.tree, new.own = self.tree, self.own
+        new.lendable, new.share_terms = self.lendable, self.share_terms
         new.frs, new.fr_index = frs, {fr: i for i, fr in enumerate(frs)}
         new.cells = [dict(of) for of in self.cells]
         for name in ("nominal", "subtree", "local", "borrowing", "lending", "potential", "above", "node", "fr"):

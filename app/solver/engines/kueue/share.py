@@ -1,0 +1,83 @@
+"""The share value of a queue or cohort: how much it borrows of what its parent could lend, by weight.
+
+Source: Kueue ``pkg/cache/scheduler/fair_sharing.go``. For each resource, what the node uses beyond its subtree quota,
+flavor by flavor (a flavor below quota does not offset another), as thousandths of what is lendable; the largest
+counts, divided by the node's weight. Doubles, compared exactly, as in Kueue.
+"""
+
+import math
+from typing import NamedTuple
+
+from app.solver.engines.kueue.compile import Configured
+from app.solver.engines.kueue.quota import Quotas, Usage
+
+
+class Share(NamedTuple):
+    """Ordered as Kueue compares: a node of weight 0 that borrows is above everything, two of them go by their bare
+    ratio. ``value``: the weighted share, or the bare ratio at weight 0."""
+
+    weightless: bool
+    value: float
+
+    @property
+    def weighted(self) -> float:
+        """As a number; infinite for a borrower of weight 0."""
+        return math.inf if self.weightless else self.value
+
+
+NOTHING = Share(False, 0.0)
+
+
+def lendable(quotas: Quotas, parent: int) -> dict[str, int]:
+    """By resource: what ``parent`` could ever have of all flavors that its root knows, with nothing used."""
+    known = quotas.lendable.get(parent)
+    if known is None:
+        known = {}
+        for fr in quotas.own[quotas.tree.root(parent)]:
+            resource = quotas.frs[fr][1]
+            known[resource] = known.get(resource, 0) + quotas.potential_available(parent, fr)
+        quotas.lendable[parent] = known
+    return known
+
+
+def _terms(quotas: Quotas, node: int) -> list[tuple[int, list[int]]]:
+    """By resource: what is lendable, and the node's cells of its flavors."""
+    known = quotas.share_terms.get(node)
+    if known is None:
+        known = []
+        parent = quotas.tree.parent[node]
+        if parent >= 0:
+            by_resource: dict[str, list[int]] = {}
+            for fr in quotas.own[node]:
+                by_resource.setdefault(quotas.frs[fr][1], []).append(quotas.cells[node][fr])
+            most = lendable(quotas, parent)
+            known = [(most.get(resource, 0), cells) for resource, cells in by_resource.items()]
+        quotas.share_terms[node] = known
+    return known
+
+
+def ratio(usage: Usage, node: int) -> tuple[bool, float]:
+    """Whether the node borrows anything, and the largest ratio of borrowed to lendable, in thousandths. A resource of
+    which nothing is lendable adds no ratio, but still counts as borrowed. A root never borrows."""
+    used, subtree = usage.used, usage.quotas.subtree
+    borrows, largest = False, 0.0
+    for most, cells in _terms(usage.quotas, node):
+        borrowed = 0
+        for cell in cells:
+            over = used[cell] - subtree[cell]
+            if over > 0:
+                borrowed += over
+        if borrowed:
+            borrows = True
+            if most > 0:
+                largest = max(largest, borrowed * 1000.0 / most)
+    return borrows, largest
+
+
+def share(configured: Configured, usage: Usage, node: int) -> Share:
+    """The node's share at this moment."""
+    largest = ratio(usage, node)[1]
+    if largest == 0.0:
+        return NOTHING
+    weight = configured.weight[node]
+    return Share(True, largest) if weight == 0 else Share(False, largest / weight)
