@@ -97,7 +97,7 @@ def configure(configuration: Configuration) -> Configured:
         weight=[queue.weight for queue in queues] + [1.0] * implicit,
         policy=[_policy(queue.kueue) for queue in queues] + [Policy()] * implicit,
         groups=groups,
-        covering=[{r: g for g, group in enumerate(of) for r in group.resources} for of in groups],
+        covering=[_covering(of) for of in groups],
         flavors=flavors,
         flavor_names=frozenset(flavors.keys() | named),
         fair_sharing=settings.fair_sharing,
@@ -115,6 +115,11 @@ def _groups(queue: Queue) -> tuple[Group, ...]:
     if queue.quota:
         return (Group(tuple(queue.quota), (DEFAULT_FLAVOR,)),)
     return tuple(Group(tuple(g.resources), tuple(f.name for f in g.flavors)) for g in queue.resource_groups or ())
+
+
+def _covering(groups: tuple[Group, ...]) -> dict[str, int]:
+    """The first group that names a resource has it (Kueue: RGByResource)."""
+    return {resource: g for g in reversed(range(len(groups))) for resource in groups[g].resources}
 
 
 def _policy(block: model.Queue | None) -> Policy:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 
 from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.kueue.nominate import Nomination
-from app.solver.engines.kueue.shares import share
+from app.solver.engines.kueue.share import Share, share
 from app.solver.engines.kueue.snapshot import Snapshot
 
-Standing = tuple[bool, tuple[int, float], int, int, int]
+Standing = tuple[bool, Share, int, int, int]
 """Ascending: borrows what the head wants, share, negated priority, creation, place in the request."""
 
 
@@ -20,24 +20,21 @@ def fair_order(snapshot: Snapshot, heads: list[Nomination]) -> Iterator[Nominati
     booked for the heads before it."""
     waiting = {head.preemptor.queue: (place, head) for place, head in enumerate(heads)}
     root = snapshot.loaded.configured.root
-    pools: dict[int, dict[str, int]] = {}
     while waiting:
         first = min(waiting.values(), key=lambda entry: entry[0])[1]
         tree = root[first.preemptor.queue]
         entries = {queue: entry for queue, entry in waiting.items() if root[queue] == tree}
-        winner = _winner(snapshot, entries, tree, pools)
+        winner = _winner(snapshot, entries, tree)
         yield waiting.pop(winner)[1]
 
 
-def _winner(
-    snapshot: Snapshot, entries: Mapping[int, tuple[int, Nomination]], root: int, pools: dict[int, dict[str, int]]
-) -> int:
+def _winner(snapshot: Snapshot, entries: Mapping[int, tuple[int, Nomination]], root: int) -> int:
     """The queue whose head goes next. At each cohort the best of its children's winners goes up; they are compared
     by the standing of the child that each came through."""
     parent, depth = snapshot.loaded.configured.tree.parent, snapshot.loaded.configured.tree.depth
     if len(entries) == 1:
         return next(iter(entries))
-    standings = {queue: _standings(snapshot, *entry, pools) for queue, entry in entries.items()}
+    standings = {queue: _standings(snapshot, *entry) for queue, entry in entries.items()}
     rising: dict[int, int] = {queue: queue for queue in entries}
     while set(rising) != {root}:
         deepest = max(depth[node] for node in rising)
@@ -52,9 +49,7 @@ def _winner(
     return rising[root]
 
 
-def _standings(
-    snapshot: Snapshot, place: int, head: Nomination, pools: dict[int, dict[str, int]]
-) -> dict[int, Standing]:
+def _standings(snapshot: Snapshot, place: int, head: Nomination) -> dict[int, Standing]:
     """How the head stands at each cohort above its queue, with its own usage added to its path."""
     configured, usage = snapshot.loaded.configured, snapshot.usage
     queue, request = head.preemptor.queue, head.preemptor.request
@@ -63,10 +58,8 @@ def _standings(
     usage.add(queue, request)
     node = queue
     while (above := configured.tree.parent[node]) != ROOTLESS:
-        found = share(configured, usage, node, pools)
-        out[above] = (
-            found.borrows_any(wanted), found.key(), -head.preemptor.priority, head.preemptor.created, place,
-        )  # fmt: skip
+        priority, created = head.preemptor.priority, head.preemptor.created
+        out[above] = (usage.exceeds(node, wanted), share(configured, usage, node), -priority, created, place)
         node = above
     usage.remove(queue, request)
     return out
