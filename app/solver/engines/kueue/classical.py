@@ -98,7 +98,9 @@ def _with_borrowing(snapshot: Snapshot, preemptor: Preemptor, candidates: Indice
 def _in_order(snapshot: Snapshot, found: Found) -> Iterator[int]:
     """Evicted ones of every class first; in both halves hierarchical before priority before own candidates."""
     classes = [order.split_evicted(snapshot, of) for of in (found.hierarchical, found.priority, found.own)]
-    return order.chain(order.ascending(snapshot, of[half]) for half in (0, 1) for of in classes)
+    depth = snapshot.loaded.configured.tree.depth
+    nearest_first = {queue: -depth[cohort] for queue, cohort in found.ancestor.items()}
+    return order.chain(order.ascending(snapshot, of[half], nearest_first) for half in (0, 1) for of in classes)
 
 
 def _attempts(snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int], found: Found) -> tuple[bool, ...]:

@@ -86,9 +86,9 @@ class _Search:
             mine, theirs = self._rivals(queue)
             head = tournament.waiting(queue)[0]
             tournament.drop(queue)
-            if tournament.share(mine) < tournament.share(theirs):
-                if self._take(tournament, queue, head, "InCohortFairSharing"):
-                    return True
+            below = tournament.share(mine) < tournament.share(theirs)
+            if below and self._take(tournament, queue, head, "InCohortFairSharing"):
+                return True
         return False
 
     def _take_fairly(self, tournament: Tournament, queue: int, *, final: bool) -> bool:

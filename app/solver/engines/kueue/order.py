@@ -4,7 +4,7 @@ Source: Kueue ``pkg/scheduler/preemption/common`` (ordering.go, preemption_polic
 evicted before live, other queues before the preemptor's own, lower priority, later quota reservation, lower UID.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,11 @@ Indices = NDArray[np.int64]
 _FEW_QUEUES = 48
 
 
-def ascending(snapshot: Snapshot, candidates: Indices) -> Iterator[int]:
+def ascending(snapshot: Snapshot, candidates: Indices, level: Mapping[int, int]) -> Iterator[int]:
     """``candidates`` of one class by priority, then latest start, then UID; sorted only as far as it is read.
 
-    A decision usually stops after a few victims, while ties of priority run into the thousands."""
+    A decision usually stops after a few victims, while ties of priority run into the thousands. Equal UIDs: the
+    ``level`` of the queue, which is the order in which Kueue collects them, then the id."""
     loaded = snapshot.loaded
     priority = loaded.priority[candidates]
     by_priority = np.argsort(priority, kind="stable")
@@ -27,15 +28,20 @@ def ascending(snapshot: Snapshot, candidates: Indices) -> Iterator[int]:
     ends = np.append(np.flatnonzero(np.diff(priority)) + 1, len(ordered)).tolist() if len(ordered) else []
     begin = 0
     for end in ends:
-        yield from sorted_alike(snapshot, ordered[begin:end].tolist())
+        yield from _sorted_alike(snapshot, ordered[begin:end].tolist(), level)
         begin = end
 
 
-def sorted_alike(snapshot: Snapshot, alike: list[int]) -> list[int]:
+def _sorted_alike(snapshot: Snapshot, alike: list[int], level: Mapping[int, int]) -> list[int]:
     """Workloads of equal priority: latest start first, then UID."""
     if len(alike) > 1:
         loaded, now = snapshot.loaded, snapshot.now
-        alike.sort(key=lambda i: (-loaded.started(i, now), loaded.uid(i)))
+
+        def key(i: int) -> tuple[int, str, int, str]:
+            of = loaded.workloads[i]
+            return (-loaded.started(i, now), of.uid or "", level.get(int(loaded.queue[i]), 0), of.id)
+
+        alike.sort(key=key)
     return alike
 
 

@@ -44,16 +44,19 @@ def _terms(quotas: Quotas, node: int) -> list[tuple[int, list[int]]]:
     """By resource: what is lendable, and the node's cells of its flavors."""
     known = quotas.share_terms.get(node)
     if known is None:
-        known = []
-        parent = quotas.tree.parent[node]
-        if parent >= 0:
-            by_resource: dict[str, list[int]] = {}
-            for fr in quotas.own[node]:
-                by_resource.setdefault(quotas.frs[fr][1], []).append(quotas.cells[node][fr])
-            most = lendable(quotas, parent)
-            known = [(most.get(resource, 0), cells) for resource, cells in by_resource.items()]
-        quotas.share_terms[node] = known
+        known = quotas.share_terms[node] = _new_terms(quotas, node)
     return known
+
+
+def _new_terms(quotas: Quotas, node: int) -> list[tuple[int, list[int]]]:
+    parent = quotas.tree.parent[node]
+    if parent < 0:
+        return []
+    by_resource: dict[str, list[int]] = {}
+    for fr in quotas.own[node]:
+        by_resource.setdefault(quotas.frs[fr][1], []).append(quotas.cells[node][fr])
+    most = lendable(quotas, parent)
+    return [(most.get(resource, 0), cells) for resource, cells in by_resource.items()]
 
 
 def ratio(usage: Usage, node: int) -> tuple[bool, float]:
