@@ -1,0 +1,1 @@
+"""States that stay: kept compiled, changed by deltas, named by decisions."""

@@ -1,0 +1,103 @@
+"""What can be done with kept snapshots, bytes in and bytes out: the same in the service and in a worker."""
+
+from datetime import datetime
+
+import msgspec
+
+from app.decisions.answer import Sources, configure
+from app.decoding import decode
+from app.errors import BadInput
+from app.snapshots.schemas import ApplyRequest, Carried, Counts, SnapshotList, SnapshotRequest, SnapshotStatus
+from app.snapshots.store import Snapshot, SnapshotStore
+from app.solver.apply import delta_of
+from app.solver.model.delta import Delta
+from app.solver.model.instant import micros
+from app.solver.model.problems import Problem
+from app.solver.solve import Configured, Loaded
+
+
+class Resident:
+    """Sources of a process that keeps snapshots: configurations from elsewhere, states from its store."""
+
+    def __init__(self, configurations: Sources, store: SnapshotStore) -> None:
+        self._configurations = configurations
+        self._store = store
+
+    def configured(self, reference: str, engine: str | None) -> Configured:
+        return self._configurations.configured(reference, engine)
+
+    def loaded(self, configured: Configured, snapshot: str) -> Loaded:
+        return self._store.loaded(configured, snapshot)
+
+
+class Keeper:
+    """The snapshot operations of one process. Each returns the response body."""
+
+    def __init__(self, store: SnapshotStore, sources: Sources) -> None:
+        self._store = store
+        self._sources = sources
+
+    def put(self, name: str, body: bytes, now: datetime) -> bytes:
+        """Raises InvalidInput, NotFound for an unknown configuration."""
+        del now
+        request = decode(body, SnapshotRequest)
+        configured = configure(request.configuration, request.engine, self._sources)
+        return self._status(self._store.put(name, configured, request.state, len(body)))
+
+    def delta(self, name: str, body: bytes, now: datetime) -> bytes:
+        """Raises InvalidInput, NotFound, Conflict; then nothing has changed."""
+        del now
+        return self._status(self._store.apply(name, decode(body, Delta)))
+
+    def apply(self, name: str, body: bytes, now: datetime) -> bytes:
+        """Carry a decision out. Raises InvalidInput, NotFound, Conflict; then nothing has changed."""
+        request = decode(body, ApplyRequest)
+        if not isinstance(request.decision, Carried):
+            raise BadInput([Problem(pointer="/decision", detail="no decision log here: give the answer and its asks")])
+        snapshot = self._store.get(name)
+        at = micros(request.now or now)
+        carried = request.decision
+        generation = snapshot.generation if request.generation is None else request.generation
+        delta = delta_of(
+            snapshot.loaded.state, snapshot.index, generation, carried.asks, carried.decisions, carried.plan, at
+        )
+        return self._status(self._store.apply(name, delta))
+
+    def get(self, name: str, body: bytes, now: datetime) -> bytes:
+        """With the digest, which an answer over this generation carries too. Raises NotFound."""
+        del body, now
+        return self._status(self._store.get(name), digest=True)
+
+    def delete(self, name: str, body: bytes, now: datetime) -> bytes:
+        """Raises NotFound."""
+        del body, now
+        self._store.delete(name)
+        return b""
+
+    def listing(self, name: str, body: bytes, now: datetime) -> bytes:
+        """Everything that this process keeps."""
+        del name, body, now
+        kept = [self._describe(self._store.get(name)) for name in self._store.names()]
+        return msgspec.json.encode(SnapshotList(items=kept))
+
+    def _status(self, snapshot: Snapshot, *, digest: bool = False) -> bytes:
+        return msgspec.json.encode(self._describe(snapshot, digest=digest))
+
+    def _describe(self, snapshot: Snapshot, *, digest: bool = False) -> SnapshotStatus:
+        loaded = snapshot.loaded
+        return SnapshotStatus(
+            name=snapshot.name,
+            generation=snapshot.generation,
+            engine=loaded.configured.engine.name,
+            configuration=loaded.configured.used,
+            counts=Counts(
+                nodes=len(loaded.state.nodes),
+                workloads=len(loaded.state.workloads),
+                tasks=sum(len(w.tasks) for w in loaded.state.workloads),
+                reservations=len(loaded.state.reservations),
+            ),
+            age_seconds=round(self._store.age_seconds(snapshot), 3),
+            idle_seconds=round(self._store.idle_seconds(snapshot.name), 3),
+            bytes=snapshot.size,
+            digest=loaded.used.digest if digest else None,
+        )

@@ -1,0 +1,150 @@
+"""Snapshots in the memory of one process.
+
+A snapshot is an immutable version: a delta builds the next one and swaps the reference, so a running decision
+keeps what it has and never waits for a writer. Idle ones expire; past the memory budget the least used goes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from threading import Lock
+
+from app.errors import Conflict, NotFound
+from app.solver import solve
+from app.solver.delta import Index, apply_delta
+from app.solver.model.delta import Delta
+from app.solver.model.problems import Problem
+from app.solver.model.state import State
+from app.solver.solve import Configured, Loaded
+
+BYTES_PER_JSON_BYTE = 6
+"""Memory of a kept state, decoded and compiled, by byte of its JSON; measured on Kueue and YuniKorn at 50,000."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One generation of a state. Instants in seconds of the store's clock; ``size`` is an estimate in bytes."""
+
+    name: str
+    loaded: Loaded
+    index: Index
+    generation: int
+    created_at: float
+    size: int
+
+    @property
+    def items(self) -> int:
+        """Nodes and workloads."""
+        return len(self.loaded.state.nodes) + len(self.loaded.state.workloads)
+
+
+class SnapshotStore:
+    """``budget`` in bytes, ``idle`` in seconds; ``clock`` gives seconds and never goes back."""
+
+    def __init__(self, *, budget: int, idle: float, clock: Callable[[], float]) -> None:
+        self._budget = budget
+        self._idle = idle
+        self._clock = clock
+        self._kept: dict[str, Snapshot] = {}
+        self._used: dict[str, float] = {}
+        self._lock = Lock()
+
+    def put(self, name: str, configured: Configured, state: State, json_bytes: int) -> Snapshot:
+        """Keep ``state``, replacing what had the name; the generation goes on counting. Raises InvalidInput."""
+        old = self._kept.get(name)
+        generation = old.generation + 1 if old is not None else 1
+        loaded = solve.load(configured, state, snapshot=name, generation=generation)
+        kept = Snapshot(name, loaded, Index(state), generation, self._clock(), json_bytes * BYTES_PER_JSON_BYTE)
+        with self._lock:
+            return self._keep(kept)
+
+    def apply(self, name: str, delta: Delta) -> Snapshot:
+        """The next generation. Raises NotFound, Conflict for a stale generation, InvalidInput; then nothing changes."""
+        with self._lock:
+            old = self._found(name)
+            if delta.generation != old.generation:
+                raise Conflict(
+                    f"snapshot {name!r} is at generation {old.generation}, not {delta.generation}",
+                    problems=[Problem(pointer="/generation", detail=f"stale: the snapshot is at {old.generation}")],
+                    extra={"code": "stale_generation", "generation": old.generation},
+                )
+            state, index, changes = apply_delta(old.loaded.state, old.index, delta)
+            loaded = solve.update(old.loaded, state, changes, generation=old.generation + 1)
+            grown = replace(old, loaded=loaded, index=index, generation=old.generation + 1)
+            size = old.size * max(1, grown.items) // max(1, old.items)
+            return self._keep(replace(grown, size=size))
+
+    def get(self, name: str) -> Snapshot:
+        """The current version. Raises NotFound with code ``snapshot_lost``: send it again."""
+        with self._lock:
+            found = self._found(name)
+            self._used[name] = self._clock()
+            return found
+
+    def loaded(self, configured: Configured, name: str) -> Loaded:
+        """The state compiled against ``configured``: again when the configuration has been revised since, never
+        mixed. Raises NotFound, Conflict when the configuration is for another engine."""
+        found = self.get(name)
+        have = found.loaded.configured
+        if have.used.digest == configured.used.digest and have.engine is configured.engine:
+            if have.used == configured.used:
+                return found.loaded
+            return replace(found.loaded, configured=configured)
+        if have.engine is not configured.engine:
+            raise Conflict(
+                f"snapshot {name!r} is kept for {have.engine.name}, the configuration is for {configured.engine.name}",
+                problems=[Problem(pointer="/state/snapshot", detail=f"kept for engine {have.engine.name}")],
+                extra={"code": "snapshot_of_another_engine"},
+            )
+        loaded = solve.load(configured, found.loaded.state, snapshot=name, generation=found.generation)
+        with self._lock:
+            if self._kept.get(name) is found:
+                self._kept[name] = replace(found, loaded=loaded)
+        return loaded
+
+    def delete(self, name: str) -> None:
+        """Raises NotFound."""
+        with self._lock:
+            self._found(name)
+            self._drop(name)
+
+    def names(self) -> list[str]:
+        """What is kept now, in order of name."""
+        with self._lock:
+            self._expire()
+            return sorted(self._kept)
+
+    def idle_seconds(self, name: str) -> float:
+        """Since the snapshot was last used."""
+        return self._clock() - self._used.get(name, self._clock())
+
+    def age_seconds(self, snapshot: Snapshot) -> float:
+        """Since its state was last put whole."""
+        return self._clock() - snapshot.created_at
+
+    def _found(self, name: str) -> Snapshot:
+        self._expire()
+        if (found := self._kept.get(name)) is None:
+            raise NotFound(
+                f"no snapshot {name!r}: it was never put, has expired or had to make room; put it again",
+                problems=[Problem(pointer="/state/snapshot", detail=f"no snapshot {name!r}")],
+                extra={"code": "snapshot_lost"},
+            )
+        return found
+
+    def _keep(self, snapshot: Snapshot) -> Snapshot:
+        self._kept[snapshot.name] = snapshot
+        self._used[snapshot.name] = self._clock()
+        self._expire()
+        while len(self._kept) > 1 and sum(s.size for s in self._kept.values()) > self._budget:
+            least = min((n for n in self._kept if n != snapshot.name), key=lambda n: self._used[n])
+            self._drop(least)
+        return snapshot
+
+    def _expire(self) -> None:
+        oldest = self._clock() - self._idle
+        for name in [n for n, used in self._used.items() if used < oldest]:
+            self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        del self._kept[name]
+        del self._used[name]

@@ -1,0 +1,100 @@
+"""What the service and a worker say to each other; bodies travel beside these headers as raw bytes."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from app import errors
+from app.decisions.answer import Facts
+from app.decoding import Malformed
+from app.solver.model.problems import InvalidInput, Problem, Unsupported
+
+
+class Call(msgspec.Struct, frozen=True, tag=True):
+    """Service to worker: run ``kind``. ``name``: of the snapshot meant. ``seconds``: until solving must stop."""
+
+    kind: str
+    now: datetime
+    name: str = ""
+    seconds: float | None = None
+
+
+class Head(msgspec.Struct, frozen=True, tag=True):
+    """Service to worker: the revision that a reference means now."""
+
+    name: str
+    revision: int
+
+
+class Document(msgspec.Struct, frozen=True, tag=True):
+    """Service to worker: the body is that revision's document."""
+
+
+class Done(msgspec.Struct, frozen=True, tag=True):
+    """Worker to service: the body is the answer."""
+
+    facts: Facts | None = None
+    seconds: dict[str, float] = {}
+
+
+class WantHead(msgspec.Struct, frozen=True, tag=True):
+    """Worker to service: which revision does ``reference`` mean now?"""
+
+    reference: str
+
+
+class WantDocument(msgspec.Struct, frozen=True, tag=True):
+    """Worker to service: the document of a revision that this worker has not compiled yet."""
+
+    name: str
+    revision: int
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True):
+    """Either way: an error by class name, as it will be shown. ``trace``: of what nobody foresaw."""
+
+    error: str
+    detail: str = ""
+    problems: list[Problem] = []
+    headers: dict[str, str] = {}
+    extra: dict[str, Any] = {}
+    trace: str | None = None
+
+
+_INVALID: dict[str, type[InvalidInput]] = {kind.__name__: kind for kind in (InvalidInput, Malformed, Unsupported)}
+
+ToWorker = Call | Head | Document | Failed
+FromWorker = Done | WantHead | WantDocument | Failed
+
+
+class WorkerFault(Exception):
+    """A worker met an error that nobody foresaw; its own traceback is the message."""
+
+
+def failed(error: BaseException, trace: str | None = None) -> Failed:
+    """``error`` as it crosses."""
+    if isinstance(error, errors.ArbiterError):
+        return Failed(type(error).__name__, error.detail, error.problems, error.headers, error.extra)
+    if isinstance(error, InvalidInput):
+        return Failed(_invalid_name(error), problems=error.problems)
+    return Failed("WorkerFault", str(error), trace=trace)
+
+
+def raised(message: Failed) -> Exception:
+    """The error to raise on this side."""
+    if message.error in _INVALID:
+        return _INVALID[message.error](message.problems)
+    known = getattr(errors, message.error, None)
+    if isinstance(known, type) and issubclass(known, errors.ArbiterError):
+        error = known.__new__(known)
+        errors.ArbiterError.__init__(
+            error, message.detail, problems=message.problems, headers=message.headers, extra=message.extra
+        )
+        return error
+    return WorkerFault(message.trace or message.detail)
+
+
+def _invalid_name(error: InvalidInput) -> str:
+    name = type(error).__name__
+    return name if name in _INVALID else InvalidInput.__name__

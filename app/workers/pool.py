@@ -1,0 +1,171 @@
+"""The service's side: worker processes, who gets which call, and what happens when one is lost."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+from threading import Lock
+from typing import Protocol
+
+from app.errors import DeadlinePassed, TooManyRequests, Unavailable
+from app.workers.desk import Reply
+from app.workers.frames import Closed, receive, send
+from app.workers.messages import Call, Document, Done, Failed, FromWorker, Head, WantDocument, WantHead, failed, raised
+
+_GRACE_SECONDS = 5.0
+"""Past its deadline a worker gets this long to say so; then it is stuck in one call and is replaced."""
+
+
+class Documents(Protocol):
+    """Where the service finds configurations for its workers."""
+
+    def head(self, reference: str) -> tuple[str, int]:
+        """Name and revision that ``name`` or ``name@revision`` means now. Raises NotFound, Unavailable."""
+        ...
+
+    def document(self, name: str, revision: int) -> bytes:
+        """The JSON of a revision. Raises NotFound, Unavailable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``waiting``: calls that may wait for a worker; ``seconds``: the longest any call may take."""
+
+    waiting: int = 64
+    seconds: float = 60.0
+    snapshot_bytes: int = 4 << 30
+    snapshot_idle: float = 3600.0
+
+
+class _Worker:
+    """One process and its connection; replaced when it dies."""
+
+    def __init__(self, start: Callable[[], tuple[subprocess.Popen[bytes], socket.socket]]) -> None:
+        self._start = start
+        self.lock = Lock()
+        self.process, self.connection = start()
+
+    def restart(self) -> None:
+        """A fresh process; the snapshots of the old one are lost."""
+        self.stop()
+        self.process, self.connection = self._start()
+
+    def stop(self) -> None:
+        """Close the connection, which ends the process; kill it if it does not listen."""
+        self.connection.close()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(0.5)
+            return
+        self.process.kill()
+        self.process.wait()
+
+
+class Pool:
+    """``count`` workers. Calls that name a snapshot go to the worker that keeps it, others to the least busy one."""
+
+    def __init__(self, count: int, documents: Documents, limits: Limits) -> None:
+        self._documents = documents
+        self._limits = limits
+        self._workers = [_Worker(self._spawn(limits, count)) for _ in range(count)]
+        self._queued = [0] * count
+        self._guard = Lock()
+
+    def __len__(self) -> int:
+        return len(self._workers)
+
+    def owner(self, name: str) -> int:
+        """The worker that keeps snapshot ``name``: the one with the highest hash (rendezvous)."""
+        return max(range(len(self._workers)), key=lambda i: blake2b(f"{i}/{name}".encode(), digest_size=8).digest())
+
+    def call(
+        self, kind: str, body: bytes, now: datetime, *, snapshot: str | None = None, seconds: float | None = None,
+        worker: int | None = None,
+    ) -> Reply:  # fmt: skip
+        """Run one operation in a worker. Raises what it raises, TooManyRequests, DeadlinePassed, Unavailable."""
+        limit = min(seconds or self._limits.seconds, self._limits.seconds)
+        end = time.monotonic() + limit
+        if worker is None and snapshot is not None:
+            worker = self.owner(snapshot)
+        at = self._queue(worker)
+        try:
+            if not self._workers[at].lock.acquire(timeout=limit):
+                raise DeadlinePassed(limit)
+            try:
+                return self._talk(self._workers[at], Call(kind, now, snapshot or "", end - time.monotonic()), body, end)
+            finally:
+                self._workers[at].lock.release()
+        finally:
+            with self._guard:
+                self._queued[at] -= 1
+
+    def alive(self) -> int:
+        """How many workers run."""
+        return sum(worker.process.poll() is None for worker in self._workers)
+
+    def close(self) -> None:
+        """Stop every worker."""
+        for worker in self._workers:
+            worker.stop()
+
+    def _queue(self, worker: int | None) -> int:
+        with self._guard:
+            if sum(self._queued) >= self._limits.waiting + len(self._workers):
+                raise TooManyRequests(f"{self._limits.waiting} requests wait already", retry_after=1)
+            at = self._queued.index(min(self._queued)) if worker is None else worker
+            self._queued[at] += 1
+            return at
+
+    def _talk(self, worker: _Worker, call: Call, body: bytes, end: float) -> Reply:
+        worker.connection.settimeout(max(end - time.monotonic(), 0) + _GRACE_SECONDS)
+        try:
+            send(worker.connection, call, body)
+            while True:
+                received, answer = receive(worker.connection, FromWorker)
+                header: FromWorker = received
+                match header:
+                    case Done():
+                        return Reply(answer, header.facts, header.seconds)
+                    case Failed():
+                        raise raised(header)
+                    case WantHead() | WantDocument():
+                        self._supply(worker.connection, header)
+        except Closed:
+            overdue = time.monotonic() >= end
+            worker.restart()
+            if overdue:
+                raise DeadlinePassed(end - call.now.timestamp()) from None
+            raise Unavailable("the solver process stopped; its snapshots must be sent again", retry_after=1) from None
+
+    def _supply(self, connection: socket.socket, want: WantHead | WantDocument) -> None:
+        try:
+            if isinstance(want, WantHead):
+                send(connection, Head(*self._documents.head(want.reference)))
+            else:
+                send(connection, Document(), self._documents.document(want.name, want.revision))
+        except Closed:
+            raise
+        except Exception as error:
+            send(connection, failed(error))
+
+    @staticmethod
+    def _spawn(limits: Limits, count: int) -> Callable[[], tuple[subprocess.Popen[bytes], socket.socket]]:
+        def start() -> tuple[subprocess.Popen[bytes], socket.socket]:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                command = [
+                    sys.executable, "-m", "app.workers.worker", str(theirs.fileno()),
+                    str(limits.snapshot_bytes // count), str(limits.snapshot_idle),
+                ]  # fmt: skip
+                process = subprocess.Popen(
+                    command, pass_fds=[theirs.fileno()], env={**os.environ, "PYTHONHASHSEED": "0"}
+                )
+            return process, ours
+
+        return start

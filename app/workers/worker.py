@@ -1,0 +1,100 @@
+"""A solver process: ``python -m app.workers.worker FD BUDGET IDLE``, one request at a time."""
+
+import gc
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections import OrderedDict
+
+from app.decoding import decode
+from app.snapshots.store import SnapshotStore
+from app.solver import solve
+from app.solver.model.configuration import Configuration
+from app.solver.solve import Configured, Loaded
+from app.workers.deadline import deadline
+from app.workers.desk import Desk
+from app.workers.frames import Closed, receive, send
+from app.workers.messages import Call, Document, Done, Failed, Head, ToWorker, WantDocument, WantHead, failed, raised
+
+_CONFIGURATIONS = 64
+_FULL_COLLECTION_EVERY = 64
+
+
+class Remote:
+    """Configurations by asking the service; the compiled ones are kept, the least used goes first."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._kept: OrderedDict[tuple[str, int, str | None], Configured] = OrderedDict()
+
+    def configured(self, reference: str, engine: str | None) -> Configured:
+        """Raises NotFound, Unavailable, as the service says."""
+        head, _ = self._ask(WantHead(reference))
+        assert isinstance(head, Head)
+        key = (head.name, head.revision, engine)
+        if (kept := self._kept.get(key)) is not None:
+            self._kept.move_to_end(key)
+            return kept
+        _, document = self._ask(WantDocument(head.name, head.revision))
+        configuration = decode(document, Configuration)
+        configured = solve.configure(configuration, engine, name=head.name, revision=head.revision)
+        self._kept[key] = configured
+        if len(self._kept) > _CONFIGURATIONS:
+            self._kept.popitem(last=False)
+        return configured
+
+    def loaded(self, configured: Configured, snapshot: str) -> Loaded:
+        """States are the store's; nothing asks here."""
+        raise NotImplementedError
+
+    def _ask(self, want: WantHead | WantDocument) -> tuple[Head | Document, bytes]:
+        send(self._connection, want)
+        header, body = receive(self._connection, ToWorker)
+        if isinstance(header, Failed):
+            raise raised(header)
+        return header, body
+
+
+def serve(connection: socket.socket, budget: int, idle: float) -> None:
+    """Answer calls until the service closes the connection."""
+    desk = Desk(Remote(connection), SnapshotStore(budget=budget, idle=idle, clock=time.monotonic))
+    gc.freeze()
+    gc.disable()
+    calls = 0
+    while True:
+        call, body = receive(connection, ToWorker)
+        assert isinstance(call, Call)
+        header, answer = _answer(desk, call, body)
+        del body
+        send(connection, header, answer)
+        calls += 1
+        # Collected between requests, never inside one: what a decision allocates dies with it by count.
+        gc.collect(2 if calls % _FULL_COLLECTION_EVERY == 0 else 0)
+
+
+def _answer(desk: Desk, call: Call, body: bytes) -> tuple[Done | Failed, bytes]:
+    try:
+        with deadline(call.seconds):
+            reply = desk.run(call.kind, body, call.now, call.name)
+    except Closed:
+        raise
+    except Exception as error:
+        return failed(error, traceback.format_exc()), b""
+    return Done(reply.facts, reply.seconds), reply.body
+
+
+def main() -> None:
+    """The process's entry."""
+    descriptor, budget, idle = sys.argv[1:4]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service decides when its workers stop
+    with socket.socket(fileno=int(descriptor)) as connection:
+        try:
+            serve(connection, int(budget), float(idle))
+        except Closed:
+            return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""A kept state equals the whole one, moves by deltas, and goes when it must."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import Conflict, NotFound
+from app.snapshots.store import SnapshotStore
+from app.solver import solve
+from app.solver.engine import Question
+from app.solver.model.configuration import Configuration
+from app.solver.model.delta import Delta
+from app.solver.model.problems import InvalidInput
+from app.solver.model.state import Ask, State
+from app.solver.solve import Configured
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def configured(engine: str = "kueue", limit: int = 4) -> Configured:
+    queues: list[Any] = [{"name": "c"}] + [
+        {
+            "name": f"q{i}",
+            "parent": "c",
+            "quota": {"cpu": {"guaranteed": limit}},
+            "kueue": {
+                "preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"},
+            },
+        }
+        for i in range(2)
+    ]
+    return solve.configure(msgspec.convert({"flavors": [{"name": "default"}], "queues": queues}, Configuration), engine)
+
+
+def workload(identity: str, queue: int = 0, priority: int = 0, cpu: int = 1) -> dict[str, Any]:
+    task = {"name": "m", "requests": {"cpu": cpu}, "flavors": {"cpu": "default"}}
+    return {"id": identity, "uid": identity, "queue": f"q{queue}", "priority": priority, "tasks": [task]}
+
+
+def state(*workloads: dict[str, Any]) -> State:
+    return msgspec.convert({"workloads": list(workloads)}, State)
+
+
+def delta(generation: int, **fields: Any) -> Delta:
+    return msgspec.convert({"generation": generation, **fields}, Delta)
+
+
+def store(budget: int = 10**9, idle: float = 100) -> tuple[SnapshotStore, Clock]:
+    clock = Clock()
+    return SnapshotStore(budget=budget, idle=idle, clock=clock), clock
+
+
+ASKS = msgspec.convert(
+    [
+        {
+            "id": f"a{i}",
+            "uid": f"a{i}",
+            "queue": f"q{i}",
+            "priority": 5,
+            "tasks": [{"name": "m", "requests": {"cpu": 3}}],
+        }
+        for i in range(2)
+    ],
+    list[Ask],
+)
+
+
+def answers(loaded: solve.Loaded) -> bytes:
+    answer = solve.decide(loaded, Question(0, ASKS, explain="full"))
+    return msgspec.json.encode(msgspec.structs.replace(answer, state=msgspec.structs.replace(
+        answer.state, snapshot=None, generation=None
+    )))  # fmt: skip
+
+
+CHANGE = st.tuples(
+    st.sampled_from(["add", "change", "remove"]),
+    st.integers(0, 7),
+    st.integers(0, 1),
+    st.integers(0, 9),
+    st.integers(0, 4),
+)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.lists(st.lists(CHANGE, max_size=5), max_size=6))
+def test_after_any_deltas_the_answer_is_byte_for_byte_that_of_the_whole_state(
+    rounds: list[list[tuple[str, int, int, int, int]]],
+) -> None:
+    kept, _ = store()
+    compiled = configured()
+    expected: dict[str, dict[str, Any]] = {"w0": workload("w0")}
+    kept.put("s", compiled, state(*expected.values()), 100)
+    for generation, changes in enumerate(rounds, start=1):
+        fields: dict[str, list[Any]] = {"add": [], "change": [], "remove": []}
+        before, added = set(expected), []
+        named: set[str] = set()
+        for kind, number, queue, priority, cpu in changes:
+            identity = f"w{number}"
+            if identity in named or (kind == "add") == (identity in before):
+                continue
+            named.add(identity)
+            if kind == "remove":
+                fields[kind].append(identity)
+                del expected[identity]
+            elif kind == "change":
+                fields[kind].append(workload(identity, queue, priority, cpu))
+                expected[identity] = workload(identity, queue, priority, cpu)
+            else:
+                fields[kind].append(workload(identity, queue, priority, cpu))
+                added.append((identity, workload(identity, queue, priority, cpu)))
+        expected.update(added)
+        kept.apply("s", delta(generation, workloads=fields))
+        whole = solve.load(compiled, state(*expected.values()))
+        assert answers(kept.loaded(compiled, "s")) == answers(whole)
+
+
+def test_a_running_decision_keeps_the_generation_it_began_with() -> None:
+    kept, _ = store()
+    compiled = configured()
+    kept.put("s", compiled, state(workload("w0")), 100)
+    before = kept.loaded(compiled, "s")
+    first = answers(before)
+    kept.apply("s", delta(1, workloads={"remove": ["w0"], "add": [workload("w1", cpu=4)]}))
+    assert answers(before) == first
+    assert answers(kept.loaded(compiled, "s")) != first
+
+
+def test_a_stale_delta_is_a_conflict_and_a_failing_one_changes_nothing() -> None:
+    kept, _ = store()
+    kept.put("s", configured(), state(workload("w0")), 100)
+    kept.apply("s", delta(1, workloads={"add": [workload("w1")]}))
+    with pytest.raises(Conflict) as stale:
+        kept.apply("s", delta(1, workloads={"add": [workload("w2")]}))
+    assert stale.value.extra == {"code": "stale_generation", "generation": 2}
+    with pytest.raises(InvalidInput):
+        kept.apply("s", delta(2, workloads={"add": [workload("w3"), workload("w3")]}))
+    with pytest.raises(InvalidInput) as unknown:
+        kept.apply("s", delta(2, workloads={"add": [workload("w4") | {"queue": "ghost"}]}))
+    assert [p.pointer for p in unknown.value.problems] == ["/state/workloads/2/queue"]
+    assert [w.id for w in kept.get("s").loaded.state.workloads] == ["w0", "w1"]
+    assert kept.get("s").generation == 2
+
+
+def test_a_revised_configuration_compiles_the_state_again() -> None:
+    kept, _ = store()
+    kept.put("s", configured(), state(workload("w0")), 100)
+    revised = configured(limit=9)
+    assert kept.loaded(revised, "s").configured is revised
+    assert answers(kept.loaded(revised, "s")) == answers(solve.load(revised, state(workload("w0"))))
+
+
+def test_idle_snapshots_expire_and_the_least_used_makes_room() -> None:
+    kept, clock = store(budget=1500, idle=100)
+    for i, name in enumerate("abc"):
+        clock.now = float(i)
+        if name == "c":
+            kept.get("a")
+        kept.put(name, configured(), state(workload("w0")), 100)
+    assert kept.names() == ["a", "c"]
+    clock.now = 101.5
+    kept.get("c")
+    clock.now = 103
+    assert kept.names() == ["c"]
+    with pytest.raises(NotFound) as lost:
+        kept.get("a")
+    assert lost.value.extra == {"code": "snapshot_lost"}

@@ -1,0 +1,150 @@
+"""Worker processes for real: answers, configurations by name, snapshots, deadlines, crashes, limits."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.decisions.answer import answer
+from app.decisions.sources import NoSources
+from app.errors import DeadlinePassed, NotFound, TooManyRequests, Unavailable
+from app.solver.model.problems import InvalidInput
+from app.workers.pool import Limits, Pool
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+CONFIGURATION: dict[str, Any] = {
+    "engine": "kueue",
+    "flavors": [{"name": "default"}],
+    "queues": [
+        {
+            "name": "q",
+            "quota": {"cpu": {"guaranteed": 2}},
+            "kueue": {"preemption": {"within_cluster_queue": "LowerPriority"}},
+        }
+    ],
+}
+TASK = {"name": "m", "requests": {"cpu": 1}}
+STATE = {
+    "workloads": [
+        {"id": f"w{i}", "queue": "q", "uid": str(i), "tasks": [{**TASK, "flavors": {"cpu": "default"}}]}
+        for i in range(2)
+    ]
+}
+ASK = {"id": "ask", "queue": "q", "uid": "u", "priority": 9, "tasks": [TASK]}
+
+
+class Shelf:
+    """One configuration in two revisions, and a count of how often the document was fetched."""
+
+    def __init__(self) -> None:
+        self.revision = 1
+        self.fetched = 0
+
+    def head(self, reference: str) -> tuple[str, int]:
+        if reference != "prod":
+            raise NotFound(f"no configuration {reference!r}")
+        return "prod", self.revision
+
+    def document(self, name: str, revision: int) -> bytes:
+        self.fetched += 1
+        return msgspec.json.encode({**CONFIGURATION, "settings": {"kueue": {"fair_sharing": revision == 2}}})
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf()
+
+
+@pytest.fixture
+def pool(shelf: Shelf) -> Iterator[Pool]:
+    opened = Pool(2, shelf, Limits(waiting=1, seconds=20))
+    yield opened
+    opened.close()
+
+
+def body(**fields: Any) -> bytes:
+    return msgspec.json.encode({"configuration": CONFIGURATION, "state": STATE, "asks": [ASK], **fields})
+
+
+def test_a_worker_answers_exactly_as_this_process_does(pool: Pool) -> None:
+    here = answer(body(), NOW, NoSources())
+    there = pool.call("decisions", body(), NOW)
+    assert there.body == here.body
+    assert there.facts == here.facts
+    assert b'"victims":[{' in there.body
+
+
+def test_configurations_by_name_are_fetched_once_a_revision(pool: Pool, shelf: Shelf) -> None:
+    for _ in range(3):
+        used = msgspec.json.decode(pool.call("decisions", body(configuration="prod"), NOW, worker=0).body)
+        assert used["configuration"]["revision"] == 1
+    shelf.revision = 2
+    used = msgspec.json.decode(pool.call("decisions", body(configuration="prod"), NOW, worker=0).body)
+    assert used["configuration"]["revision"] == 2
+    assert shelf.fetched == 2
+    with pytest.raises(NotFound):
+        pool.call("decisions", body(configuration="ghost"), NOW)
+
+
+def test_bad_input_crosses_with_its_pointers(pool: Pool) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        pool.call("decisions", body(asks=[{**ASK, "queue": "ghost"}]), NOW)
+    assert [p.pointer for p in refused.value.problems] == ["/asks/0/queue"]
+
+
+def test_a_snapshot_lives_in_its_owner_and_answers_as_the_whole_state_does(pool: Pool) -> None:
+    put = msgspec.json.encode({"configuration": CONFIGURATION, "state": STATE})
+    status = msgspec.json.decode(pool.call("snapshot-put", put, NOW, snapshot="s").body)
+    assert (status["generation"], status["counts"]["workloads"]) == (1, 2)
+    kept = msgspec.json.decode(pool.call("decisions", body(state={"snapshot": "s"}), NOW, snapshot="s").body)
+    whole = msgspec.json.decode(answer(body(), NOW, NoSources()).body)
+    assert kept["state"] == {**whole["state"], "snapshot": "s", "generation": 1}
+    assert kept["decisions"] == whole["decisions"]
+
+
+def test_a_killed_worker_is_replaced_and_its_snapshots_are_gone(pool: Pool) -> None:
+    put = msgspec.json.encode({"configuration": CONFIGURATION, "state": STATE})
+    pool.call("snapshot-put", put, NOW, snapshot="s")
+    os.kill(pool._workers[pool.owner("s")].process.pid, signal.SIGKILL)
+    with pytest.raises(Unavailable):
+        pool.call("snapshot-get", b"", NOW, snapshot="s")
+    with pytest.raises(NotFound) as lost:
+        pool.call("snapshot-get", b"", NOW, snapshot="s")
+    assert lost.value.extra == {"code": "snapshot_lost"}
+    assert pool.alive() == 2
+
+
+def test_solving_stops_at_the_deadline_and_the_worker_goes_on(pool: Pool) -> None:
+    big = msgspec.json.encode(
+        {
+            "configuration": CONFIGURATION,
+            "state": {"workloads": [{"id": f"w{i}", "queue": "q"} for i in range(60_000)]},
+            "asks": [ASK],
+        }
+    )
+    with pytest.raises(DeadlinePassed):
+        pool.call("decisions", big, NOW, seconds=0.02, worker=0)
+    assert pool.call("decisions", body(), NOW, worker=0).facts is not None
+
+
+def test_past_the_queue_calls_are_refused_at_once(pool: Pool) -> None:
+    for worker in pool._workers:
+        worker.lock.acquire()
+    waiting = [threading.Thread(target=pool.call, args=("decisions", body(), NOW)) for _ in range(3)]
+    for thread in waiting:
+        thread.start()
+    while sum(pool._queued) < 3:
+        time.sleep(0.01)
+    with pytest.raises(TooManyRequests) as refused:
+        pool.call("decisions", body(), NOW)
+    assert refused.value.headers == {"Retry-After": "1"}
+    for worker in pool._workers:
+        worker.lock.release()
+    for thread in waiting:
+        thread.join()
