@@ -32,12 +32,16 @@ def lendable(quotas: Quotas, parent: int) -> dict[str, int]:
     """By resource: what ``parent`` could ever have of all flavors that its root knows, with nothing used."""
     known = quotas.lendable.get(parent)
     if known is None:
-        known = {}
-        for fr in quotas.own[quotas.tree.root(parent)]:
-            resource = quotas.frs[fr][1]
-            known[resource] = known.get(resource, 0) + quotas.potential_available(parent, fr)
-        quotas.lendable[parent] = known
+        known = quotas.lendable[parent] = _new_lendable(quotas, parent)
     return known
+
+
+def _new_lendable(quotas: Quotas, parent: int) -> dict[str, int]:
+    out: dict[str, int] = {}
+    for fr in quotas.own[quotas.tree.root(parent)]:
+        resource = quotas.frs[fr][1]
+        out[resource] = out.get(resource, 0) + quotas.potential_available(parent, fr)
+    return out
 
 
 def _terms(quotas: Quotas, node: int) -> list[tuple[int, list[int]]]:
