@@ -1,12 +1,10 @@
 """``POST /v1/comparisons``."""
 
-from datetime import UTC, datetime
-
 from fastapi import APIRouter, Request, Response
 
-from app.comparisons.answer import compare
 from app.decisions.service import Decider
 from app.http.body import Body
+from app.http.responses import json_response
 
 router = APIRouter(prefix="/v1", tags=["comparisons"])
 
@@ -15,4 +13,4 @@ router = APIRouter(prefix="/v1", tags=["comparisons"])
 def compare_variants(request: Request, body: Body) -> Response:
     """One answer for each variant of engine, settings or configuration, and where they differ."""
     decider: Decider = request.app.state.decider
-    return Response(compare(body, datetime.now(UTC), decider.sources), media_type="application/json")
+    return json_response(decider.ask("comparisons", body))

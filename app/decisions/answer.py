@@ -22,6 +22,7 @@ from app.solver.model.instant import micros
 from app.solver.model.request import (
     DecisionRequest,
     EffectiveSettingsRequest,
+    Explain,
     PreemptibilityRequest,
     SharesRequest,
     StateOrReference,
@@ -88,8 +89,8 @@ def stats_of(seconds: dict[str, float]) -> dict[str, float]:
     return {f"{stage}_ms": round(spent * 1000, 3) for stage, spent in seconds.items()}
 
 
-def answer(body: bytes, now: Time, sources: Sources) -> Answered:
-    """``POST /v1/decisions``. ``now`` counts where the request has none. Raises InvalidInput."""
+def answer(body: bytes, now: Time, sources: Sources, explain: Explain | None = None) -> Answered:
+    """``POST /v1/decisions``. ``now`` fills in for the request, ``explain`` overrules it. Raises InvalidInput."""
     watch = Stopwatch()
     with watch.stage("decode"):
         request = decode(body, DecisionRequest)
@@ -97,7 +98,7 @@ def answer(body: bytes, now: Time, sources: Sources) -> Answered:
     with watch.stage("compile"):
         loaded = load(request.configuration, request.engine, request.state, sources)
     with watch.stage("solve"):
-        question = Question(at, request.asks, request.mode, request.options, request.explain)
+        question = Question(at, request.asks, request.mode, request.options, explain or request.explain)
         result = solve.decide(loaded, question)
     with watch.stage("encode"):
         encoded = encode(result)

@@ -1,17 +1,17 @@
 """The questions of a scheduler, and the log of the answers."""
 
-from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import AwareDatetime
 
-from app.decisions import answer
 from app.decisions.answer import encode
 from app.decisions.repository import Filters
 from app.decisions.service import Decider
 from app.http.body import Body
+from app.http.pages import Cursor, Limit
+from app.http.responses import json_response
 from app.solver.model.configuration import EngineName
 from app.solver.model.decision import Outcome
 
@@ -25,20 +25,16 @@ def _decider(request: Request) -> Decider:
 Deciding = Annotated[Decider, Depends(_decider)]
 
 
-def _json(body: bytes) -> Response:
-    return Response(body, media_type="application/json")
-
-
 @router.post("/decisions", operation_id="decide", tags=["decisions"], summary="What must stop for these asks to run?")
 def decide(body: Body, decider: Deciding) -> Response:
     """Decide each ask against the same state (`independent`), or one scheduling cycle over all asks (`cycle`)."""
-    return _json(decider.decide(body))
+    return json_response(decider.decide(body))
 
 
 @router.post("/shares", operation_id="shares", tags=["decisions"], summary="What every queue is entitled to and uses")
 def shares(body: Body, decider: Deciding) -> Response:
     """Fair shares and usage of every queue, as the engine counts them."""
-    return _json(answer.shares(body, datetime.now(UTC), decider.sources))
+    return json_response(decider.ask("shares", body))
 
 
 @router.post(
@@ -46,7 +42,7 @@ def shares(body: Body, decider: Deciding) -> Response:
 )
 def preemptibility(body: Body, decider: Deciding) -> Response:
     """Whether each running workload and task could be stopped, and what protects it; nothing is decided."""
-    return _json(answer.preemptibility(body, datetime.now(UTC), decider.sources))
+    return json_response(decider.ask("preemptibility", body))
 
 
 @router.post(
@@ -54,7 +50,7 @@ def preemptibility(body: Body, decider: Deciding) -> Response:
 )
 def effective_settings(body: Body, decider: Deciding) -> Response:
     """What each queue and workload inherits or overrides in the end; durations in seconds."""
-    return _json(answer.effective_settings(body, decider.sources))
+    return json_response(decider.ask("effective-settings", body))
 
 
 def _filters(
@@ -85,17 +81,17 @@ def _filters(
 def list_decisions(
     decider: Deciding,
     filters: Annotated[Filters, Depends(_filters)],
-    cursor: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    cursor: Cursor = None,
+    limit: Limit = 50,
 ) -> Response:
     """Answered requests, newest first, without request and answer."""
-    return _json(encode(decider.listing(filters, cursor, limit)))
+    return json_response(encode(decider.listing(filters, cursor, limit)))
 
 
 @router.get("/decisions/{id}", operation_id="get_decision", tags=["decision log"], summary="One recorded decision")
 def get_decision(id: UUID, decider: Deciding) -> Response:  # noqa: A002
     """The recorded answer, and what it was given for."""
-    return _json(encode(decider.record(id)))
+    return json_response(encode(decider.record(id)))
 
 
 @router.get(
@@ -103,10 +99,10 @@ def get_decision(id: UUID, decider: Deciding) -> Response:  # noqa: A002
 )
 def get_decision_request(id: UUID, decider: Deciding) -> Response:  # noqa: A002
     """The body of the request, byte for byte as it was received."""
-    return _json(decider.request(id))
+    return json_response(decider.request(id))
 
 
 @router.post("/decisions/{id}/replay", operation_id="replay_decision", tags=["decision log"], summary="Decide it again")
 def replay_decision(id: UUID, decider: Deciding) -> Response:  # noqa: A002
     """The same bytes, revision and `now` through today's service: `identical` says whether the answer is the same."""
-    return _json(encode(decider.replay(id)))
+    return json_response(encode(decider.replay(id)))

@@ -24,11 +24,11 @@ class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
     stats: dict[str, float]
 
 
-class DecisionPage(msgspec.Struct, frozen=True, kw_only=True):
-    """``GET /v1/decisions``: newest first; ``next`` is the cursor of the next page, null on the last."""
+class DecisionPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``GET /v1/decisions``: newest first; ``next_cursor`` is absent on the last page."""
 
     items: list[DecisionSummary]
-    next: UUID | None
+    next_cursor: str | None = None
 
 
 class DecisionRecord(DecisionSummary, frozen=True, kw_only=True):

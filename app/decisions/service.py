@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from hashlib import sha256
+from typing import Protocol
 from uuid import UUID
 
 import msgspec
@@ -16,8 +17,9 @@ from app.decisions.identifiers import Identifiers
 from app.decisions.log import DecisionLog, Entry
 from app.decisions.repository import Filters
 from app.decisions.schemas import DecisionPage, DecisionRecord, DecisionSummary, Replay
-from app.decisions.sources import Pinned
-from app.errors import NotFound
+from app.decisions.sources import Pinned, Used
+from app.errors import BadRequest, NotFound
+from app.http.pages import decode_cursor, encode_cursor
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed
 from app.solver.model.instant import at
@@ -25,11 +27,29 @@ from app.solver.model.instant import at
 _SETTLE_SECONDS = 1.0
 
 
-class Decider:
-    """Answers decision requests, and remembers them."""
+class Reply(Protocol):
+    """What came of one operation."""
 
-    def __init__(self, sources: Sources, log: DecisionLog, metrics: Metrics, database: Database) -> None:
-        self.sources = sources
+    @property
+    def body(self) -> bytes: ...
+
+    def answered(self) -> Answered: ...
+
+
+class Desk(Protocol):
+    """Who carries operations out: this process, or its workers."""
+
+    def run(self, kind: str, body: bytes, now: datetime) -> Reply:
+        """``kind``: decisions, shares, preemptibility, effective-settings or comparisons."""
+        ...
+
+
+class Decider:
+    """Answers requests, counts them, and remembers the decisions."""
+
+    def __init__(self, desk: Desk, sources: Sources, *, log: DecisionLog, metrics: Metrics, database: Database) -> None:
+        self._desk = desk
+        self._sources = sources
         self._log = log
         self._metrics = metrics
         self._database = database
@@ -38,20 +58,25 @@ class Decider:
     def decide(self, body: bytes) -> bytes:
         """The response body of ``POST /v1/decisions``. Raises InvalidInput, NotFound, Unavailable."""
         moment = datetime.now(UTC)
-        answered = answer(body, moment, self.sources)
+        answered = self._desk.run("decisions", body, moment).answered()
         facts = answered.facts
         self._metrics.decided(facts.engine, facts.outcomes, facts.reasons, facts.victims, answered.seconds)
         identity = self._identifiers.new(moment)
         self._log.offer(Entry(identity, moment, body, answered))
         return with_identity(identity, answered)
 
-    def listing(self, filters: Filters, before: UUID | None, limit: int) -> DecisionPage:
+    def ask(self, kind: str, body: bytes) -> bytes:
+        """The response body of the other questions. Raises InvalidInput, NotFound, Unavailable."""
+        return self._desk.run(kind, body, datetime.now(UTC)).body
+
+    def listing(self, filters: Filters, cursor: str | None, limit: int) -> DecisionPage:
         """A page of the log, newest first; what this process has just answered is in it."""
+        before = None if cursor is None else _position(cursor)
         self._log.settle(_SETTLE_SECONDS)
         with self._database.session() as session:
             rows = repository.page(session, filters, before, limit + 1)
-        more = rows[limit - 1]["id"] if len(rows) > limit else None
-        return DecisionPage(items=[_summary(row) for row in rows[:limit]], next=more)
+        more = encode_cursor(str(rows[limit - 1]["id"])) if len(rows) > limit else None
+        return DecisionPage(items=[_summary(row) for row in rows[:limit]], next_cursor=more)
 
     def record(self, identity: UUID) -> DecisionRecord:
         """One entry of the log. Raises NotFound."""
@@ -67,7 +92,7 @@ class Decider:
         """Decide again on the same bytes, the same revision and the same ``now``. Raises NotFound."""
         row = self._row(identity)
         recorded = _unsqueezed(row["answer"])
-        pinned = Pinned(self.sources, row["configuration_name"], row["configuration_revision"])
+        pinned = Pinned(self._sources, msgspec.json.decode(recorded, type=Used))
         replayed = answer(_unsqueezed(row["request"]), at(row["now"]), pinned).body
         return Replay(
             decision=identity,
@@ -94,6 +119,15 @@ def with_identity(identity: UUID, answered: Answered) -> bytes:
         answered.body[1:-1],
         msgspec.json.encode(stats_of(answered.seconds)),
     )
+
+
+def _position(cursor: str) -> UUID:
+    """Raises BadRequest."""
+    (last,) = decode_cursor(cursor, str)
+    try:
+        return UUID(str(last))
+    except ValueError:
+        raise BadRequest("the cursor is not one of this list") from None
 
 
 def _unsqueezed(data: bytes) -> bytes:

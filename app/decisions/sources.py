@@ -1,7 +1,10 @@
 """Where a request's named documents come from."""
 
+import msgspec
+
 from app.decisions.answer import Sources
-from app.errors import NotFound
+from app.errors import Conflict, NotFound
+from app.solver.model.decision import ConfigurationUsed, StateUsed
 from app.solver.model.problems import Problem
 from app.solver.solve import Configured, Loaded
 
@@ -16,18 +19,29 @@ class NoSources:
         raise _unknown("state/snapshot", f"nothing is stored here: write the state of {snapshot!r} out in full")
 
 
-class Pinned:
-    """Other sources as they were: the configuration of a request in the revision that was used then."""
+class Used(msgspec.Struct, frozen=True):
+    """The part of a recorded answer that says what it was based on."""
 
-    def __init__(self, sources: Sources, name: str | None, revision: int | None) -> None:
+    configuration: ConfigurationUsed
+    state: StateUsed
+
+
+class Pinned:
+    """Other sources as they were: the configuration in the revision used then, a snapshot only in its generation."""
+
+    def __init__(self, sources: Sources, used: Used) -> None:
         self._sources = sources
-        self._reference = f"{name}@{revision}"
+        self._used = used
 
     def configured(self, reference: str, engine: str | None) -> Configured:
-        return self._sources.configured(self._reference, engine)
+        used = self._used.configuration
+        return self._sources.configured(f"{used.name}@{used.revision}", engine)
 
     def loaded(self, configured: Configured, snapshot: str) -> Loaded:
-        return self._sources.loaded(configured, snapshot)
+        found = self._sources.loaded(configured, snapshot)
+        if found.generation != self._used.state.generation or found.used.digest != self._used.state.digest:
+            raise Conflict(f"snapshot {snapshot!r} has moved on from generation {self._used.state.generation}")
+        return found
 
 
 def _unknown(where: str, detail: str) -> NotFound:

@@ -1,0 +1,43 @@
+"""The command line ``arbiter``; the only package that prints.
+
+Exit codes: 0 done, or nothing to evict; 1 somebody would be evicted, or documents differ; 2 an ask can't run
+(wait or infeasible); 3 bad input or bad usage; 4 the service or the database can't be reached.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from cyclopts import App, CycloptsError
+
+from app.cli import configuration, database, offline, serve
+from app.cli.output import BAD_INPUT
+
+application = App(
+    name="arbiter",
+    help="To run this, what must stop, and why? Answers as Kueue, YuniKorn, KAI and YTsaurus would.",
+    version=None,
+    version_flags=[],
+    exit_on_error=False,
+    result_action="return_value",
+)
+application.command(serve.serve)
+application.command(offline.decide)
+application.command(offline.explain)
+application.command(offline.compare)
+application.command(configuration.commands)
+application.command(database.commands)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Carry out one command line; its exit code."""
+    try:
+        code = application(None if arguments is None else list(arguments))
+    except CycloptsError:
+        return BAD_INPUT
+    return code if isinstance(code, int) else 0
+
+
+def main() -> NoReturn:
+    """The console script."""
+    sys.exit(run())

@@ -1,0 +1,144 @@
+"""``arbiter configuration``: the stored configurations of a running service."""
+
+import json
+from collections.abc import Callable
+from difflib import unified_diff
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from app.cli.output import BAD_INPUT, DIFFERENT, UNREACHABLE, complain, read, say, table
+from app.cli.remote import Reply, Service, Unreachable, segment
+
+commands = App(name="configuration", help="Stored configurations of a running service.")
+
+Url = Annotated[str, Parameter(env_var="ARBITER_URL", help="Address of the service.")]
+Token = Annotated[str | None, Parameter(env_var="ARBITER_TOKEN", help="Bearer token, where the service wants one.")]
+Name = Annotated[str, Parameter(help="Name of the configuration; 'name@revision' reads an older one.")]
+DEFAULT_URL = "http://127.0.0.1:8080"
+
+
+@commands.command
+def apply(
+    file: str,
+    name: str | None = None,
+    /,
+    *,
+    dry_run: Annotated[bool, Parameter(negative=(), help="Check only, and list what an operator should know.")] = False,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+) -> int:
+    """Store the configuration in FILE under NAME (default: the file's name) as a new revision."""
+    service = Service(url, token)
+    stored_as = name or Path(file).name.removesuffix(".json")
+
+    def act() -> int:
+        document = read(file)
+        path = f"/v1/configurations/{segment(stored_as)}"
+        known = service.get(path)
+        guard = {"If-Match": known.etag} if known.ok and known.etag else {"If-None-Match": "*"}
+        reply = service.put(path + ("?dry_run=true" if dry_run else ""), document, guard)
+        if not reply.ok:
+            return _refused(file, reply)
+        body = reply.json()
+        _findings(body)
+        say(f"{stored_as}: would be accepted" if dry_run else f"{stored_as}: revision {body.get('revision', '?')}")
+        return 0
+
+    return _guarded(act, file)
+
+
+@commands.command
+def get(name: Name, /, *, url: Url = DEFAULT_URL, token: Token = None) -> int:
+    """Print a stored configuration as JSON."""
+
+    def act() -> int:
+        reply = _read(Service(url, token), name)
+        if not reply.ok:
+            return _refused(name, reply)
+        say(_pretty(_document(reply)))
+        return 0
+
+    return _guarded(act, name)
+
+
+@commands.command(name="list")
+def list_all(*, url: Url = DEFAULT_URL, token: Token = None) -> int:
+    """List the stored configurations with their newest revisions."""
+
+    def act() -> int:
+        service, rows, cursor = Service(url, token), list[tuple[str, str, str]](), ""
+        while True:
+            reply = service.get(f"/v1/configurations?limit=100{cursor}")
+            if not reply.ok:
+                return _refused("configurations", reply)
+            page = reply.json()
+            rows += [(str(c["name"]), str(c["revision"]), str(c.get("created_at", ""))) for c in page["items"]]
+            if not page.get("next_cursor"):
+                break
+            cursor = f"&cursor={segment(page['next_cursor'])}"
+        table(("NAME", "REVISION", "SINCE"), rows, indent="")
+        return 0
+
+    return _guarded(act, "configurations")
+
+
+@commands.command
+def diff(name: Name, file: str, /, *, url: Url = DEFAULT_URL, token: Token = None) -> int:
+    """Show what applying FILE would change in the stored configuration NAME; exit code 1 when they differ."""
+
+    def act() -> int:
+        reply = _read(Service(url, token), name)
+        if not reply.ok:
+            return _refused(name, reply)
+        stored, local = _pretty(_document(reply)), _pretty(json.loads(read(file)))
+        lines = list(unified_diff(stored.splitlines(), local.splitlines(), name, file, lineterm=""))
+        for line in lines:
+            say(line)
+        return DIFFERENT if lines else 0
+
+    return _guarded(act, file)
+
+
+def _read(service: Service, reference: str) -> Reply:
+    name, _, revision = reference.partition("@")
+    return service.get(f"/v1/configurations/{segment(name)}" + (f"/revisions/{segment(revision)}" if revision else ""))
+
+
+def _guarded(act: Callable[[], int], what: str) -> int:
+    try:
+        return act()
+    except Unreachable as error:
+        complain(str(error))
+        return UNREACHABLE
+    except OSError as error:
+        complain(f"{what}: {error.strerror or error}")
+    except ValueError as error:
+        complain(f"{what}: not JSON: {error}")
+    return BAD_INPUT
+
+
+def _document(reply: Reply) -> Any:
+    """The configuration in a reply, without what the service says about it."""
+    return reply.json()
+
+
+def _pretty(document: Any) -> str:
+    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
+
+
+def _findings(body: Any) -> None:
+    for finding in body.get("findings", ()):
+        complain(
+            f"  {finding['severity']} {finding['pointer'] or '(document)'}: {finding['detail']} [{finding['rule']}]"
+        )
+
+
+def _refused(what: str, reply: Reply) -> int:
+    body = reply.json()
+    complain(f"{what}: {reply.status} {body.get('detail') or body.get('title') or 'refused'}")
+    for problem in body.get("errors", ()):
+        complain(f"  {problem.get('pointer') or '(document)'}: {problem.get('detail')}")
+    _findings(body)
+    return BAD_INPUT if reply.status < 500 else UNREACHABLE

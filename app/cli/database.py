@@ -1,0 +1,38 @@
+"""``arbiter database``."""
+
+from cyclopts import App
+
+from app.cli.output import UNREACHABLE, complain, say
+from app.settings import Settings
+
+commands = App(name="database", help="The service's own database.")
+
+
+@commands.command
+def upgrade() -> int:
+    """Bring the database to this version's tables: the one of DATABASE_URL, else the service's own."""
+    from app.db import Database, head_revision, migrate  # the database's packages, which `decide` can do without
+    from app.embedded import EmbeddedError, EmbeddedPostgres
+    from app.errors import Unavailable
+
+    settings = Settings()
+    own = None
+    try:
+        if settings.database_url is None:
+            own = EmbeddedPostgres(settings.data_dir, say=complain)
+        url = settings.database_url or (own.start() if own else "")
+        database = Database(url, settings)
+        try:
+            before, _ = database.migration_state()
+        finally:
+            database.close()
+        migrate(url)
+    except (EmbeddedError, Unavailable) as error:
+        complain(str(error))
+        return UNREACHABLE
+    finally:
+        if own is not None:
+            own.stop()
+    after = head_revision()
+    say(f"already at {after}" if before == after else f"from {before or 'an empty database'} to {after}")
+    return 0

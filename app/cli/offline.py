@@ -1,0 +1,88 @@
+"""``decide``, ``explain`` and ``compare``: no server, no database, the same answers."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, TypeVar
+
+import msgspec
+from cyclopts import Parameter
+
+from app.cli import report
+from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, complain, problems, read, say
+from app.comparisons.answer import compare as compare_variants
+from app.comparisons.schemas import Comparison
+from app.decisions.answer import answer
+from app.decisions.sources import NoSources
+from app.errors import ArbiterError
+from app.solver.model.decision import Answer
+from app.solver.model.problems import InvalidInput
+from app.solver.model.request import Explain
+
+T = TypeVar("T")
+
+Json = Annotated[bool, Parameter(negative=(), help="Print the answer as JSON, for machines.")]
+File = Annotated[
+    str, Parameter(help="The body of a request with its configuration written out; '-' reads standard input.")
+]
+
+
+def decide(file: File, /, *, json: Json = False) -> int:
+    """Decide a request from a file: who would be evicted, and why.
+
+    Exit code 0: nothing to evict, 1: somebody would be, 2: an ask can't run, 3: bad input.
+    """
+    return _on(file, lambda body: _decided(body, None, json=json))
+
+
+def explain(
+    file: File,
+    /,
+    *,
+    json: Json = False,
+    full: Annotated[bool, Parameter(negative=(), help="Every candidate and step, not only groups of them.")] = False,
+) -> int:
+    """Decide a request from a file and say how: each step, what became of each candidate, by which rule."""
+    return _on(file, lambda body: _decided(body, "full" if full else "summary", json=json))
+
+
+def compare(file: File, /, *, json: Json = False) -> int:
+    """Decide a request under each of its `variants`, and show where the answers differ.
+
+    Exit code 0: all variants agree, 1: they differ, 3: bad input.
+    """
+    return _on(file, lambda body: _compared(body, json=json))
+
+
+def _on(file: str, act: Callable[[bytes], int]) -> int:
+    """``act`` on the bytes of ``file``, with everything that can be wrong about them said on standard error."""
+    try:
+        return act(read(file))
+    except OSError as error:
+        complain(f"{file}: {error.strerror or error}")
+    except InvalidInput as invalid:
+        problems(file, invalid.problems)
+    except ArbiterError as refused:
+        problems(file, refused.problems)
+    return BAD_INPUT
+
+
+def _decided(body: bytes, level: Explain | None, *, json: bool) -> int:
+    answered = answer(body, datetime.now(UTC), NoSources(), level)
+    result = msgspec.json.decode(answered.body, type=Answer)
+    if json:
+        say(answered.body.decode())
+    else:
+        report.answer(result)
+    if result.plan.evictions:
+        return EVICTS
+    return CANNOT if any(d.outcome in ("wait", "infeasible") for d in result.decisions) else NOTHING
+
+
+def _compared(body: bytes, *, json: bool) -> int:
+    encoded = compare_variants(body, datetime.now(UTC), NoSources())
+    result = msgspec.json.decode(encoded, type=Comparison)
+    if json:
+        say(encoded.decode())
+    else:
+        report.comparison(result)
+    return EVICTS if result.differences else NOTHING

@@ -1,0 +1,42 @@
+"""Plain text for people: aligned columns without colour, so that it pipes, greps and diffs well."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from app.solver.model.problems import Problem
+
+NOTHING, EVICTS, CANNOT, BAD_INPUT, UNREACHABLE = range(5)
+DIFFERENT = 1
+
+
+def say(text: str = "") -> None:
+    """A line for the reader."""
+    print(text)
+
+
+def complain(text: str) -> None:
+    """A line on standard error."""
+    print(text, file=sys.stderr)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "  ") -> None:
+    """Columns as wide as they need to be; one that is empty in every row is left out."""
+    listed = [list(row) for row in rows]
+    shown = [i for i in range(len(header)) if any(row[i] for row in listed)]
+    lines = [[header[i] for i in shown], *([row[i] for i in shown] for row in listed)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(shown))]
+    for line in lines:
+        say(indent + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def problems(source: str, found: Sequence[Problem]) -> None:
+    """Every problem of an input, on standard error."""
+    complain(f"{source}: {len(found)} problem{'s' if len(found) != 1 else ''}")
+    for problem in found:
+        complain(f"  {problem.pointer or '(document)'}: {problem.detail}")
+
+
+def read(file: str) -> bytes:
+    """The bytes of ``file``, or of standard input where it is ``-``. Raises OSError."""
+    return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()

@@ -1,0 +1,74 @@
+"""A small client of the service's REST interface, on the standard library."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+_SECONDS = 30
+
+
+class Unreachable(Exception):
+    """Nothing answers at the address; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the service answered, whatever its status."""
+
+    status: int
+    body: bytes
+    etag: str | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether it did what was asked."""
+        return 200 <= self.status < 300
+
+    def json(self) -> Any:
+        """The parsed body; an empty object where there is none, or no JSON."""
+        try:
+            return json.loads(self.body or b"{}")
+        except ValueError:
+            return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The service at ``url``; ``token`` goes along as a bearer token."""
+
+    url: str
+    token: str | None = None
+
+    def get(self, path: str) -> Reply:
+        """GET ``path``. Raises Unreachable."""
+        return self._send("GET", path, None, {})
+
+    def put(self, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """PUT a JSON ``body``. Raises Unreachable."""
+        return self._send("PUT", path, body, {"Content-Type": "application/json", **headers})
+
+    def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
+        if not self.url.startswith(("http://", "https://")):
+            raise Unreachable(f"{self.url}: not an http address")
+        sent = {"Accept": "application/json", **headers}
+        if self.token:
+            sent["Authorization"] = f"Bearer {self.token}"
+        request = urllib.request.Request(self.url.rstrip("/") + path, body, sent, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=_SECONDS) as response:
+                return Reply(response.status, response.read(), response.headers.get("ETag"))
+        except urllib.error.HTTPError as error:
+            with error:
+                return Reply(error.code, error.read(), error.headers.get("ETag"))
+        except OSError as error:
+            reason = error.reason if isinstance(error, urllib.error.URLError) else error
+            raise Unreachable(f"{self.url}: {reason}") from None
+
+
+def segment(name: str) -> str:
+    """``name`` as one segment of a path."""
+    return quote(name, safe="")

@@ -1,0 +1,163 @@
+"""Answers as people read them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from app.cli.output import say, table
+from app.comparisons.schemas import Comparison
+from app.solver.model.decision import Answer, Decision, Placement, PlannedEviction
+from app.solver.model.trace import Explanation
+
+_MOST_ROWS = 200
+
+
+def answer(result: Answer) -> None:
+    """Each ask with its outcome, victims and explanation, then what the plan has beyond them."""
+    for decision in result.decisions:
+        _decision(decision)
+        if decision.explanation is not None:
+            _explanation(decision.explanation)
+        say()
+    _rest_of_plan(result)
+
+
+def _decision(decision: Decision) -> None:
+    say(f"{decision.ask}: {decision.outcome}{_where(decision)}{_victim_count(decision)}")
+    table(
+        ("VICTIM", "QUEUE", "NODE", "FREES", "REASON", "MESSAGE"),
+        (
+            (_label(v.workload, v.task), v.queue, v.node or "", _quantities(v.freed), v.reason, v.message)
+            for v in decision.victims[:_MOST_ROWS]
+        ),
+    ) if decision.victims else None
+    _more(len(decision.victims))
+    for condition in decision.conditions:
+        if condition.message:
+            say(f"  {condition.reason}: {condition.message}")
+    for short in decision.shortages or ():
+        place = ", ".join(part for part in (short.queue, short.flavor, short.node) if part)
+        say(f"  short of {short.short} {short.resource} ({short.requested} requested, {short.available} free; {place})")
+
+
+def _where(decision: Decision) -> str:
+    parts: list[str] = []
+    if decision.node:
+        parts.append(f" on {decision.node}")
+    for task, flavors in (decision.assignment or {}).items():
+        parts.append(f", {task} on {', '.join(f'{resource}={flavor}' for resource, flavor in flavors.items())}")
+    if decision.borrowing:
+        parts.append(", borrowing")
+    return "".join(parts)
+
+
+def _victim_count(decision: Decision) -> str:
+    count = len(decision.victims)
+    return f", evicts {count}" if count else ""
+
+
+def _more(count: int) -> None:
+    if count > _MOST_ROWS:
+        say(f"  and {count - _MOST_ROWS} more; --json has all")
+
+
+def _explanation(explained: Explanation) -> None:
+    if explained.headline:
+        say(f"  why: {explained.headline}")
+    for step in explained.steps[:_MOST_ROWS]:
+        say(f"  - {step.detail} [{step.rule}]")
+    _more(len(explained.steps))
+    if explained.candidates:
+        table(
+            ("CANDIDATE", "QUEUE", "NODE", "BECAME", "RULE", "DETAIL", "NUMBERS"),
+            (
+                (
+                    _label(c.workload, c.task),
+                    c.queue or "",
+                    c.node or "",
+                    c.verdict,
+                    c.rule,
+                    c.detail,
+                    _numbers(c.numbers),
+                )
+                for c in explained.candidates[:_MOST_ROWS]
+            ),
+        )
+        _more(len(explained.candidates))
+    if explained.groups:
+        table(
+            ("CANDIDATES", "BECAME", "RULE", "SUCH AS"),
+            ((str(g.count), g.verdict, g.rule, ", ".join(g.examples)) for g in explained.groups),
+        )
+    if explained.blocker:
+        say(f"  in the way: {explained.blocker}")
+    for change in explained.smallest_change or ():
+        of = f"{change.queue}{f' ({change.flavor})' if change.flavor else ''}"
+        current = "none" if change.current is None else change.current
+        say(f"  would let it in: {change.field} of {change.resource} in {of} from {current} to {change.needed}")
+
+
+def _rest_of_plan(result: Answer) -> None:
+    told = {(v.workload, v.task) for decision in result.decisions for v in decision.victims}
+    others = [e for e in result.plan.evictions if (e.workload, e.task) not in told]
+    if others:
+        say("also evicted")
+        table(("WORKLOAD", "QUEUE", "NODE", "REASON", "FOR"), (_eviction(e) for e in others[:_MOST_ROWS]))
+        _more(len(others))
+    if placements := result.plan.placements:
+        say("placed")
+        table(("WHAT", "NODE", "WHEN", "STAGE"), (_placement(p) for p in placements[:_MOST_ROWS]))
+        _more(len(placements))
+
+
+def _eviction(eviction: PlannedEviction) -> tuple[str, str, str, str, str]:
+    label = _label(eviction.workload, eviction.task)
+    return label, eviction.queue, eviction.node or "", eviction.reason, eviction.for_ask or ""
+
+
+def _placement(placement: Placement) -> tuple[str, str, str, str]:
+    when = "once freed" if placement.pipelined else "now"
+    label = _label(placement.ask or placement.workload or "", placement.task)
+    return label, placement.node, when, placement.stage or ""
+
+
+def comparison(result: Comparison) -> None:
+    """Each variant in a line, then where they differ."""
+    table(
+        ("VARIANT", "ENGINE", "OUTCOMES", "EVICTIONS"),
+        (
+            (v.name, v.answer.engine, _tally(d.outcome for d in v.answer.decisions), str(len(v.answer.plan.evictions)))
+            for v in result.variants
+        ),
+        indent="",
+    )
+    say()
+    if not result.differences:
+        say("no differences")
+    for difference in result.differences[:_MOST_ROWS]:
+        say(f"{difference.ask or 'the whole plan'}: {difference.field} differs")
+        table(("VARIANT", "SAYS"), ((name, _value(value)) for name, value in difference.values.items()))
+
+
+def _tally(outcomes: Iterable[str]) -> str:
+    counts: dict[str, int] = {}
+    for outcome in outcomes:
+        counts[outcome] = counts.get(outcome, 0) + 1
+    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "nobody"  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return "-" if value is None else str(value)
+
+
+def _label(workload: str, task: str | None) -> str:
+    return workload if task is None else f"{workload}/{task}"
+
+
+def _quantities(quantities: dict[str, int | float]) -> str:
+    return ", ".join(f"{resource} {amount}" for resource, amount in quantities.items())
+
+
+def _numbers(numbers: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in numbers.items())

@@ -1,0 +1,25 @@
+"""``arbiter serve``."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from app.cli.output import BAD_INPUT, complain, say
+from app.settings import Settings
+
+
+def serve(
+    *,
+    host: Annotated[str | None, Parameter(help="Address to listen on [HOST, 127.0.0.1].")] = None,
+    port: Annotated[int | None, Parameter(help="Port to listen on [PORT, 8080].")] = None,
+) -> int:
+    """Start the service, with a PostgreSQL of its own unless DATABASE_URL names one."""
+    from app.serve import run  # the server's packages, which no other command needs
+
+    given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    try:
+        settings = Settings(**given)  # pyright: ignore[reportArgumentType]
+    except ValueError as error:
+        complain(str(error))
+        return BAD_INPUT
+    return run(settings, say)

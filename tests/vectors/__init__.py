@@ -1,0 +1,1 @@
+"""Recorded decisions, replayed through the HTTP layer."""

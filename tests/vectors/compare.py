@@ -1,0 +1,82 @@
+"""Whether an answer says what a recorded one says.
+
+A record names only what it knows, so an answer may say more: an expected object matches when each field that
+it names matches. Numbers written with a fraction match to a millionth, instants match as instants, ``null``
+also matches an absent field, and ``{"one_of": [...]}`` matches any of its values. Lists match item by item,
+in order; in a record that is ``unordered`` the items of victims, evictions and placements may come in any.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import zip_longest
+from typing import Any
+
+ANY_ORDER = ("victims", "evictions", "placements")
+PRECISION = 1e-6
+
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})")
+_NOTHING = object()
+
+
+def disagreements(vector: dict[str, Any], answer: Any) -> list[str]:
+    """What differs between a vector's expectation and the parsed answer; of several alternatives, the nearest."""
+    alternatives = vector["expect_any"] if "expect_any" in vector else [vector["expect"]]
+    matcher = _Matcher(any_order=bool(vector.get("unordered")))
+    return min((list(matcher.compare(expected, answer, ())) for expected in alternatives), key=len)
+
+
+class _Matcher:
+    def __init__(self, *, any_order: bool) -> None:
+        self._any_order = any_order
+
+    def compare(self, expected: Any, actual: Any, at: tuple[str, ...]) -> Iterator[str]:
+        if isinstance(expected, dict):
+            if expected.keys() == {"one_of"}:
+                if actual not in expected["one_of"]:
+                    yield _said(at, f"one of {expected['one_of']}", actual)
+            else:
+                yield from self._objects(expected, actual, at)
+        elif isinstance(expected, list):
+            yield from self._lists(expected, actual, at)
+        elif not _same(expected, actual):
+            yield _said(at, expected, actual)
+
+    def _objects(self, expected: dict[str, Any], actual: Any, at: tuple[str, ...]) -> Iterator[str]:
+        if not isinstance(actual, dict):
+            yield _said(at, expected, actual)
+            return
+        for name, value in expected.items():
+            yield from self.compare(value, actual.get(name, None if value is None else _NOTHING), (*at, name))
+
+    def _lists(self, expected: list[Any], actual: Any, at: tuple[str, ...]) -> Iterator[str]:
+        if not isinstance(actual, list) or len(actual) != len(expected):
+            yield _said(at, [_label(item) for item in expected], actual)
+            return
+        if self._any_order and at and at[-1] in ANY_ORDER:
+            expected, actual = sorted(expected, key=_label), sorted(actual, key=_label)
+        for i, (one, other) in enumerate(zip_longest(expected, actual)):
+            yield from self.compare(one, other, (*at, str(i)))
+
+
+def _same(expected: Any, actual: Any) -> bool:
+    if isinstance(expected, bool) or isinstance(actual, bool):
+        return expected is actual
+    if isinstance(expected, float) and isinstance(actual, int | float):
+        return abs(expected - actual) <= PRECISION * max(1.0, abs(expected))
+    if expected == actual:
+        return True
+    times = isinstance(expected, str) and isinstance(actual, str) and _TIME.fullmatch(expected) and _TIME.fullmatch(actual)
+    return bool(times) and datetime.fromisoformat(expected) == datetime.fromisoformat(actual)
+
+
+def _label(item: Any) -> str:
+    """Who an item of a list is about, enough to line up two lists of them."""
+    if isinstance(item, dict):
+        return f"{item.get('workload') or item.get('ask')}\0{item.get('task') or ''}"
+    return str(item)
+
+
+def _said(at: tuple[str, ...], expected: Any, actual: Any) -> str:
+    said = "nothing" if actual is _NOTHING else repr(actual)[:300]
+    return f"/{'/'.join(at)}: expected {str(expected)[:300]!r}, got {said}".replace("\\x00", "/")

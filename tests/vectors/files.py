@@ -1,0 +1,23 @@
+"""Where vectors lie: ../shared/vectors beside a full checkout, and a selection in this folder."""
+
+import gzip
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+SHARED = HERE.parents[2] / "shared" / "vectors"
+ENGINES = ("kueue", "yunikorn", "kai", "ytsaurus")
+
+
+def files(root: Path) -> list[Path]:
+    """Vector files of all engines below ``root``, in a fixed order; none where the folder is missing."""
+    return [path for engine in ENGINES for path in sorted((root / engine).glob("*.jsonl.gz"))]
+
+
+@lru_cache(maxsize=2)
+def read(path: Path) -> list[dict[str, Any]]:
+    """The vectors of a file."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines if line.strip()]
