@@ -1,0 +1,100 @@
+"""``python -m benchmarks [--only NAME ...] [--quick] [--chart FILE]``: a table with ratios, stages and budgets."""
+
+import argparse
+import datetime
+import os
+from pathlib import Path
+
+from benchmarks import chart, inputs, measure
+from benchmarks.budgets import BUDGETS, MEMORY_MB, Budget
+from benchmarks.inputs import Input
+from benchmarks.measure import Figure
+from benchmarks.service import Client, peak_memory_mb, service
+
+
+def main() -> None:
+    """Run what was asked for and print it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=[], help="inputs whose name contains one of these")
+    parser.add_argument("--quick", action="store_true", help="cold figures only")
+    parser.add_argument("--chart", type=Path, help="write the chart here")
+    options = parser.parse_args()
+    names = [n for n in BUDGETS if not options.only or any(part in n for part in options.only)]
+    rows = [row for name in names if (row := _one(name, quick=options.quick)) is not None]
+    if not options.quick and not options.only:
+        _growth()
+        _throughput()
+    if options.chart is not None:
+        cores = os.cpu_count()
+        title = f"One decision, in J (json.loads of the body) - {datetime.datetime.now(datetime.UTC):%Y-%m-%d}, {cores} cores"
+        options.chart.write_text(chart.svg(title, rows))
+
+
+def _input(name: str) -> Input | None:
+    if name.startswith("ytsaurus"):
+        from benchmarks import ytsaurus_tree
+
+        return inputs.of(name, ytsaurus_tree.request())
+    return inputs.recorded(name)
+
+
+def _one(name: str, *, quick: bool) -> chart.Row | None:
+    item, budget = _input(name), BUDGETS[name]
+    if item is None:
+        print(f"{name}: not at hand (../shared/vectors/speed)")
+        return None
+    with service() as (port, process):
+        client = Client(port)
+        figure = measure.cold(client, item)
+        values = {"cold": figure.ratio} | ({"real": budget.real} if budget.real is not None else {})
+        _print("cold", figure, budget.cold, budget)
+        if not quick:
+            kept = measure.resident(client, item)
+            values["resident"] = kept.ratio
+            _print("resident", kept, budget.resident, budget)
+            if "n50000" in name:
+                _print("delta", measure.delta(client, item), 0.05, budget)
+        memory = peak_memory_mb(process)
+        bound = f" (at most {MEMORY_MB[item.engine]})" if item.engine in MEMORY_MB else ""
+        print(f"    peak memory, MB{bound}: {memory}")
+    return chart.Row(name, values)
+
+
+def _print(kind: str, figure: Figure, bound: float, budget: Budget) -> None:
+    verdict = "ok  " if figure.ratio <= bound else "OVER"
+    real = f"real system {budget.real:g} J" if budget.real is not None else ""
+    stages = " ".join(f"{stage} {ms:.1f}" for stage, ms in figure.stages.items())
+    print(
+        f"{verdict} {kind:9}{figure.name:42} {figure.ratio:9.3f} J of {bound:g} "
+        f"({figure.seconds * 1e3:.1f} ms, J {figure.j * 1e3:.1f} ms) {real}\n    stages: {stages}",
+        flush=True,
+    )
+
+
+def _growth() -> None:
+    with service() as (port, _):
+        figures, exponent = measure.growth(Client(port), (1000, 5000, 20000, 50000, 200000))
+    for figure in figures:
+        _print("growth", figure, 99, Budget(None, 99, 99))
+    last, before = figures[-1], figures[-2]
+    print(
+        f"cost grows as size ** {exponent:.2f}; 200,000 take {last.seconds / before.seconds:.2f} times 50,000 (below 6)"
+    )
+
+
+def _throughput() -> None:
+    item = inputs.recorded("kueue-classic-flat-n10000-q100") or inputs.kueue(10000, 100)
+    rates: dict[int, float] = {}
+    for workers in (1, 2):
+        with service(workers) as (port, _):
+            for connections in (1, 2, 4, 8, 16):
+                rate = measure.throughput(port, item, connections)
+                rates[workers] = max(rates.get(workers, 0.0), rate)
+                print(
+                    f"throughput, {workers} workers, {connections:2} connections: {rate:8.1f} decisions/s", flush=True
+                )
+    print(f"two workers over one: {rates[2] / rates[1]:.2f} times (at least 1.8)")
+
+
+if __name__ == "__main__":
+    main()

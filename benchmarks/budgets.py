@@ -1,0 +1,41 @@
+"""Budgets by input, all in J: the time of ``json.loads`` of the same body, taken in the same run.
+
+``real``: what the real system needs on a state that it already holds (CPU time, one thread). ``cold``: the
+whole request over loopback HTTP with the state in the body. ``resident``: with the state kept as a snapshot.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    real: float | None
+    cold: float
+    resident: float
+
+
+BUDGETS: dict[str, Budget] = {
+    "kueue-classic-flat-n1000-q100": Budget(0.5, 4, 4),
+    "kueue-classic-flat-n10000-q100": Budget(0.8, 1.5, 0.25),
+    "kueue-classic-flat-n50000-q1000": Budget(0.54, 1, 0.04),
+    "kueue-classic-tree-n50000-q1000": Budget(0.34, 1, 0.04),
+    "kueue-fair-flat-n10000-q100": Budget(1.1, 1.6, 0.25),
+    "kueue-fair-flat-n50000-q1000": Budget(0.81, 1.1, 0.04),
+    "kueue-fair-tree-n50000-q1000": Budget(0.73, 1.1, 0.04),
+    "kueue-fair-nofit-n10000-q1000": Budget(16, 3, 1),
+    "yunikorn-node-1000n-10000a-100q": Budget(38, 2.5, 0.2),
+    "yunikorn-node-5000n-50000a-100q": Budget(24, 2, 0.2),
+    "yunikorn-node-5000n-50000a-500q": Budget(85, 2, 0.15),
+    "yunikorn-queue-5000n-50000a-500q": Budget(0.17, 2, 0.2),
+    "kai-reclaim-large-100": Budget(130, 20, 10),
+    "kai-reclaim-large-500": Budget(2100, 40, 20),
+    "kai-reclaim-large-1000": Budget(8000, 50, 25),
+    "kai-reclaim-n500-p3": Budget(None, 25, 12.5),
+    "kai-reclaim-n1000-p10": Budget(93, 30, 15),
+    "kai-reclaim-n2000-p3": Budget(56, 25, 12.5),
+    "kai-preempt-n1000-p10": Budget(38, 15, 7.5),
+    "kai-all-n1000-p3": Budget(5800, 100, 50),
+    "kai-all-n2000-p3": Budget(53, 25, 12.5),
+    "ytsaurus-tree-100000": Budget(None, 3, 3),
+}
+MEMORY_MB = {"kueue": 500, "yunikorn": 600}

@@ -1,0 +1,105 @@
+"""Inputs: the recorded large ones where ../shared/vectors/speed exists, and generated ones of any size."""
+
+import gzip
+import json
+import random
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SPEED = Path(__file__).resolve().parents[2] / "shared" / "vectors" / "speed"
+_JSON_RUNS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """``body``: of POST /v1/decisions. ``expect``: the recorded answer, where there is one."""
+
+    name: str
+    request: dict[str, Any]
+    body: bytes
+    expect: Any = None
+
+    @property
+    def engine(self) -> str:
+        return self.name.split("-")[0]
+
+    def j(self) -> float:
+        """Seconds of ``json.loads`` of the body: the best of a few runs, now."""
+        best = float("inf")
+        for _ in range(_JSON_RUNS):
+            begun = time.perf_counter()
+            json.loads(self.body)
+            best = min(best, time.perf_counter() - begun)
+        return best
+
+
+def recorded(name: str) -> Input | None:
+    """The recorded input, or None where the recordings are not at hand."""
+    file = SPEED / f"{name}.json.gz"
+    if not file.exists():
+        return None
+    vector = json.loads(gzip.decompress(file.read_bytes()))
+    return of(name, vector["request"], vector.get("expect") or vector.get("expect_any"))
+
+
+def of(name: str, request: dict[str, Any], expect: Any = None) -> Input:
+    """An input of a request."""
+    return Input(name, request, json.dumps(request, separators=(",", ":")).encode(), expect)
+
+
+def kueue(workloads: int, queues: int, seed: int = 7) -> Input:
+    """One cohort, over its quota: an ask of a queue that lends must reclaim. Sizes as the recorded ones have."""
+    draw = random.Random(seed)
+    running = [
+        {
+            "id": f"w{i}",
+            "uid": f"{draw.getrandbits(64):016x}",
+            "queue": f"q{draw.randrange(1, queues)}",
+            "priority": draw.randrange(10),
+            "created_at": _instant(draw, 10),
+            "started_at": _instant(draw, 12),
+            "tasks": [{"name": "main", "requests": {"cpu": f"{draw.randrange(500, 1500)}m"}, "flavors": {"cpu": "f0"}}],
+        }
+        for i in range(workloads)
+    ]
+    quota = f"{workloads * 1000 // queues}m"
+    preemption = {"reclaim_within_cohort": "Any", "within_cluster_queue": "LowerPriority"}
+    return of(
+        f"kueue-generated-n{workloads}-q{queues}",
+        {
+            "engine": "kueue",
+            "now": "2026-01-02T00:00:00Z",
+            "configuration": {
+                "flavors": [{"name": "f0"}],
+                "queues": [{"name": "cohort"}]
+                + [
+                    {
+                        "name": f"q{i}",
+                        "parent": "cohort",
+                        "kueue": {"preemption": preemption},
+                        "resource_groups": [
+                            {"resources": ["cpu"], "flavors": [{"name": "f0", "quota": {"cpu": {"guaranteed": quota}}}]}
+                        ],
+                    }
+                    for i in range(queues)
+                ],
+            },
+            "state": {"workloads": running},
+            "asks": [
+                {
+                    "id": "ask",
+                    "uid": "ask",
+                    "queue": "q0",
+                    "priority": 5,
+                    "created_at": "2026-01-01T23:00:00Z",
+                    "tasks": [{"name": "main", "requests": {"cpu": "20"}, "flavors": {"cpu": "f0"}}],
+                }
+            ],
+        },
+    )
+
+
+def _instant(draw: random.Random, hour: int) -> str:
+    return f"2026-01-01T{hour:02d}:{draw.randrange(60):02d}:{draw.randrange(60):02d}Z"
