@@ -26,7 +26,8 @@ def main() -> None:
         _throughput()
     if options.chart is not None:
         cores = os.cpu_count()
-        title = f"One decision, in J (json.loads of the body) - {datetime.datetime.now(datetime.UTC):%Y-%m-%d}, {cores} cores"
+        today = datetime.datetime.now(datetime.UTC)
+        title = f"One decision, in J (json.loads of the body) - {today:%Y-%m-%d}, {cores} cores"
         options.chart.write_text(chart.svg(title, rows))
 
 
