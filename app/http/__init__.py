@@ -1,0 +1,1 @@
+"""HTTP: what every endpoint shares, and nothing about scheduling."""

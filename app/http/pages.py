@@ -1,0 +1,29 @@
+"""Cursor pagination: ``{items, next_cursor?}``. A cursor holds the sort key of the last item, opaque to callers."""
+
+import base64
+import binascii
+from typing import Annotated
+
+import msgspec
+from fastapi import Query
+
+from app.errors import BadRequest
+
+Limit = Annotated[int, Query(ge=1, le=500, description="How many items at most")]
+Cursor = Annotated[str | None, Query(max_length=1024, description="`next_cursor` of the page before")]
+
+
+def encode_cursor(*keys: str | int) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(keys)).decode().rstrip("=")
+
+
+def decode_cursor(cursor: str, *kinds: type[str] | type[int]) -> list[str | int]:
+    """The keys in ``cursor``, one of each of ``kinds``. Raises BadRequest."""
+    try:
+        packed = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
+        keys = msgspec.json.decode(packed, type=list[str | int])
+    except (binascii.Error, msgspec.DecodeError, UnicodeError, ValueError):
+        keys = list[str | int]()
+    if [type(key) for key in keys] != list(kinds):
+        raise BadRequest("the cursor is not one of this list")
+    return keys

@@ -1,0 +1,96 @@
+"""Every error as application/problem+json (RFC 9457); ``errors`` name the fields at fault."""
+
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from app.decoding import Malformed
+from app.errors import ArbiterError, counted
+from app.http.responses import json_response
+from app.solver.model.base import Wire
+from app.solver.model.problems import InvalidInput, Problem
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Fault(Wire, frozen=True, kw_only=True):
+    """One thing that is wrong: ``pointer`` into the body (RFC 6901), or ``parameter`` of the path, query or headers."""
+
+    pointer: str | None = None
+    parameter: str | None = None
+    detail: str
+
+
+class ProblemDocument(Wire, frozen=True, kw_only=True):
+    """RFC 9457. ``type`` is about:blank: the status says what kind it is, ``errors`` what to mend."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    instance: str | None = None
+    errors: list[Fault] = []
+
+
+def problem(
+    request: Request,
+    status: int,
+    title: str,
+    detail: str,
+    *,
+    faults: Iterable[Fault] = (),
+    headers: Mapping[str, str] | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> Response:
+    """One problem document about ``request``."""
+    document: dict[str, Any] = {"type": "about:blank", "title": title, "status": status, "detail": detail}
+    document["instance"] = request.url.path
+    if listed := list(faults):
+        document["errors"] = listed
+    document.update(extra or {})
+    return json_response(document, status, headers, MEDIA_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    """Translate everything that endpoints raise."""
+    app.add_exception_handler(ArbiterError, _arbiter_error)
+    app.add_exception_handler(InvalidInput, _invalid_input)
+    app.add_exception_handler(RequestValidationError, _bad_parameters)
+    app.add_exception_handler(HTTPException, _http_exception)
+
+
+def _faults(problems: Iterable[Problem]) -> list[Fault]:
+    return [Fault(pointer=found.pointer, detail=found.detail) for found in problems]
+
+
+async def _arbiter_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ArbiterError)
+    return problem(
+        request, error.status, error.title, error.detail,
+        faults=_faults(error.problems), headers=error.headers, extra=error.extra,
+    )  # fmt: skip
+
+
+async def _invalid_input(request: Request, error: Exception) -> Response:
+    assert isinstance(error, InvalidInput)
+    status, title = (400, "Malformed body") if isinstance(error, Malformed) else (422, "Invalid input")
+    return problem(request, status, title, counted(error.problems), faults=_faults(error.problems))
+
+
+async def _bad_parameters(request: Request, error: Exception) -> Response:
+    """What FastAPI refuses: parameters of the path, the query and the headers; bodies never come this way."""
+    assert isinstance(error, RequestValidationError)
+    faults = [Fault(parameter=str(found["loc"][-1]), detail=str(found["msg"])) for found in error.errors()]
+    detail = "; ".join(f"{fault.parameter}: {fault.detail}" for fault in faults)
+    return problem(request, 422, "Invalid parameters", detail, faults=faults)
+
+
+async def _http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    title = HTTPStatus(error.status_code).phrase
+    return problem(request, error.status_code, title, str(error.detail), headers=error.headers)

@@ -1,0 +1,65 @@
+"""One middleware around every request: its id, its log line, and an answer when the code breaks.
+
+Plain ASGI, so that bodies pass through untouched.
+"""
+
+import re
+import secrets
+import time
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.http.problems import problem
+
+_ACCEPTABLE = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
+
+log = structlog.stdlib.get_logger("arbiter.request")
+
+
+class RequestMiddleware:
+    """``X-Request-ID`` is taken over when it is short and plain, made here otherwise, and always sent back."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        request_id = _request_id(Headers(scope=scope).get("x-request-id"))
+        status = 0
+
+        async def respond(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-ID"] = request_id
+            await send(message)
+
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            try:
+                await self.app(scope, receive, respond)
+            except Exception:
+                log.exception("request failed", method=scope["method"], path=scope["path"])
+                if status:
+                    raise
+                answer = problem(
+                    Request(scope), 500, "Internal error", f"unexpected; request {request_id} is in the log"
+                )
+                await answer(scope, receive, respond)
+            finally:
+                _line(scope, status, time.perf_counter() - began)
+
+
+def _request_id(given: str | None) -> str:
+    return given if given is not None and _ACCEPTABLE.fullmatch(given) else secrets.token_hex(8)
+
+
+def _line(scope: Scope, status: int, seconds: float) -> None:
+    write = log.debug if scope["path"] in _QUIET else log.info
+    write("request", method=scope["method"], path=scope["path"], status=status, milliseconds=round(seconds * 1000, 2))

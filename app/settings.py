@@ -1,0 +1,61 @@
+"""Settings: the only reader of the environment. docs/operations.md lists them for operators."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AliasChoices, Field, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MIB = 1 << 20
+
+
+def _named(name: str) -> AliasChoices:
+    """Read from ``name``, or from ``ARBITER_name`` where the short one is taken."""
+    return AliasChoices(f"ARBITER_{name}", name)
+
+
+def _default_data_dir() -> Path:
+    """Where this user's data lives; the system's folder for root, whose home others must not enter."""
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        return Path("/var/lib/arbiter")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "arbiter"
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "arbiter"
+
+
+class Settings(BaseSettings):
+    """What one process needs to know. Sizes in bytes, times in seconds, unless the name says otherwise."""
+
+    model_config = SettingsConfigDict(env_prefix="ARBITER_", extra="ignore", frozen=True, populate_by_name=True)
+
+    host: Annotated[str, Field(validation_alias=_named("HOST"))] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535, validation_alias=_named("PORT"))] = 8080
+    data_dir: Path = Field(default_factory=_default_data_dir, validation_alias=_named("DATA_DIR"))
+    database_url: Annotated[str | None, Field(validation_alias=_named("DATABASE_URL"))] = None
+
+    max_body_bytes: Annotated[int, Field(ge=1024)] = 64 * MIB
+
+    database_pool_size: Annotated[int, Field(ge=1)] = 10
+    database_connect_timeout: Annotated[int, Field(ge=1)] = 3
+    database_pool_timeout: Annotated[float, Field(gt=0)] = 3.0
+
+    decision_log_queue_entries: Annotated[int, Field(ge=1)] = 1000
+    decision_log_queue_bytes: Annotated[int, Field(ge=1)] = 128 * MIB
+    decision_log_retention_days: Annotated[float, Field(ge=0)] = 30
+    decision_log_retention_entries: Annotated[int, Field(ge=0)] = 100_000
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["auto", "console", "json"] = "auto"
+
+    @field_validator("database_url", mode="before")
+    @classmethod
+    def _empty_is_unset(cls, value: object) -> object:
+        return value or None
+
+    @field_validator("data_dir", mode="after")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return value.expanduser().absolute()
