@@ -3,11 +3,10 @@
 from typing import Any
 
 from app.solver.engine import Engine, ProtectionQuestion, Question
+from app.solver.engines.kueue.beyond import plan
 from app.solver.engines.kueue.compile import Configured, configure
-from app.solver.engines.kueue.cycle import cycle
 from app.solver.engines.kueue.findings import findings
 from app.solver.engines.kueue.load import Loaded, load
-from app.solver.engines.kueue.plan import check_asks, independent
 from app.solver.engines.kueue.shares import report
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
@@ -27,8 +26,7 @@ class KueueEngine(Engine[Configured, Loaded]):
         return load(configured, state)
 
     def plan(self, loaded: Loaded, question: Question) -> Result:
-        check_asks(loaded, question.asks)
-        return cycle(loaded, question) if question.mode == "cycle" else independent(loaded, question)
+        return plan(loaded, question)
 
     def shares(self, loaded: Loaded, asks: list[Ask], now: int) -> dict[str, Any]:
         return report(loaded)

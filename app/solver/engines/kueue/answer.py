@@ -8,7 +8,7 @@ from app.solver.engines.kueue.snapshot import Reason, Snapshot, Target
 from app.solver.model.decision import Condition, Shortage, Units, Victim
 from app.solver.model.instant import at
 from app.solver.model.quantity import units
-from app.solver.model.state import Ask
+from app.solver.model.state import Ask, Workload
 
 _WAY: dict[Reason, str] = {
     "InClusterQueue": "in the ClusterQueue",
@@ -44,9 +44,30 @@ def _victim(snapshot: Snapshot, ask: Ask, preemptor_path: str, target: Target, w
         conditions=[
             _condition("Evicted", "Preempted", message, when),
             _condition("Preempted", reason, message, when),
+            *_aftermath(loaded.workloads[workload], message, when),
         ],
         freed=freed(snapshot, workload), on_preemption=loaded.workloads[workload].on_preemption,
     )  # fmt: skip
+
+
+def _aftermath(workload: Workload, message: str, when: datetime) -> list[Condition]:
+    """What happens to the victim afterwards, where it says so itself (KEP-83: onPreemption)."""
+    if workload.on_preemption is None:
+        return []
+    requeued = workload.on_preemption == "Requeue"
+    return [
+        Condition(
+            type="Requeued", status="True" if requeued else "False",
+            reason="Preempted" if requeued else "TerminatedOnPreemption",
+            message=message if requeued else "Terminates on preemption: it is not queued again",
+            last_transition_time=when,
+        )
+    ]  # fmt: skip
+
+
+def beyond(victims: Sequence[Victim]) -> list[str] | None:
+    """The rule that goes beyond Kueue in how these victims end, if any: Kueue queues every one of them again."""
+    return ["on_preemption"] if any(victim.on_preemption == "Terminate" for victim in victims) else None
 
 
 def freed(snapshot: Snapshot, workload: int) -> dict[str, Units]:
@@ -55,7 +76,7 @@ def freed(snapshot: Snapshot, workload: int) -> dict[str, Units]:
     for fr, amount in snapshot.loaded.amounts(workload):
         resource = snapshot.usage.quotas.frs[fr][1]
         totals[resource] = totals.get(resource, 0) + amount
-    return {resource: units(amount, resource) for resource, amount in totals.items() if amount}
+    return {resource: units(amount, resource) for resource, amount in sorted(totals.items()) if amount}
 
 
 def _condition(kind: str, reason: str, message: str, when: datetime) -> Condition:
@@ -80,10 +101,11 @@ def shortages(snapshot: Snapshot, queue: int, request: Sequence[tuple[int, int]]
     """What is short, by flavor and resource, against what the queue can take at this moment."""
     usage, name = snapshot.usage, snapshot.loaded.configured.tree.names[queue]
     out: list[Shortage] = []
-    for fr, amount in request:
+    frs = usage.quotas.frs
+    for fr, amount in sorted(request, key=lambda pair: frs[pair[0]]):
         available = usage.available(queue, fr)
         if amount > available:
-            flavor, resource = usage.quotas.frs[fr]
+            flavor, resource = frs[fr]
             out.append(
                 Shortage(
                     resource=resource, flavor=flavor, queue=name, requested=units(amount, resource),

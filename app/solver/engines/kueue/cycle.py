@@ -12,10 +12,10 @@ from operator import itemgetter
 from app.solver.engine import Question
 from app.solver.engines.kueue import answer
 from app.solver.engines.kueue.fair_order import fair_order
-from app.solver.engines.kueue.load import Loaded, instant
 from app.solver.engines.kueue.modes import Mode
 from app.solver.engines.kueue.nominate import Nomination, nominate
-from app.solver.engines.kueue.plan import decision, preemptor, search_of
+from app.solver.engines.kueue.plan import decision
+from app.solver.engines.kueue.rules import Rules
 from app.solver.engines.kueue.snapshot import Snapshot
 from app.solver.model.decision import Decision, Result, plan_of
 from app.solver.model.state import Ask
@@ -26,10 +26,10 @@ OVERLAP = "Workload has overlapping preemption targets with another workload"
 OTHERS = "Workload fits once the preemptions of other workloads are done"
 
 
-def cycle(loaded: Loaded, question: Question) -> Result:
+def cycle(rules: Rules, question: Question) -> Result:
     """Decide all asks together. They must have passed ``check_asks``."""
-    heads, behind = queues(loaded, question.asks)
-    turn = _Cycle(loaded, question)
+    heads, behind = queues(rules, question.asks)
+    turn = _Cycle(rules, question)
     order = [head.ask.id for head in turn.run(heads)]
     found = turn.decisions
     for ask, head in behind:
@@ -38,7 +38,7 @@ def cycle(loaded: Loaded, question: Question) -> Result:
     return Result(decisions=decisions, order=order, plan=plan_of([found[name] for name in order]))
 
 
-def queues(loaded: Loaded, asks: Iterable[Ask]) -> tuple[list[Ask], list[tuple[Ask, Ask]]]:
+def queues(rules: Rules, asks: Iterable[Ask]) -> tuple[list[Ask], list[tuple[Ask, Ask]]]:
     """The head of every queue in the order of the request, and every other ask with the head it waits behind. A queue
     goes by priority, then age, then UID (Kueue's queue order); what is left goes by the order of the request."""
     by_queue: dict[str, list[Ask]] = {}
@@ -47,31 +47,36 @@ def queues(loaded: Loaded, asks: Iterable[Ask]) -> tuple[list[Ask], list[tuple[A
     heads: list[Ask] = []
     behind: list[tuple[Ask, Ask]] = []
     for waiting in by_queue.values():
-        head = min(waiting, key=lambda ask: (-preemptor(loaded, ask).priority, instant(ask.created_at), ask.uid or ""))
+        head = min(waiting, key=lambda ask: _queue_order(rules, ask))
         heads.append(head)
         behind += [(ask, head) for ask in waiting if ask is not head]
     place = {ask.id: at for at, ask in enumerate(asks)}
     return sorted(heads, key=lambda ask: place[ask.id]), behind
 
 
+def _queue_order(rules: Rules, ask: Ask) -> tuple[int, int, str]:
+    of = rules.preemptor(ask)
+    return -of.priority, of.created, ask.uid or ""
+
+
 @dataclass(slots=True)
 class _Cycle:
     """``snapshot``: usage with everything booked so far. ``victims``: of all heads so far."""
 
-    loaded: Loaded
+    rules: Rules
     question: Question
     snapshot: Snapshot = field(init=False)
     victims: set[int] = field(default_factory=set[int])
     decisions: dict[str, Decision] = field(default_factory=dict[str, Decision])
 
     def __post_init__(self) -> None:
-        self.snapshot = Snapshot(self.loaded, self.question.now)
+        self.snapshot = Snapshot(self.rules.loaded, self.rules.now)
 
     def run(self, heads: list[Ask]) -> Iterator[Nomination]:
         """Nominate all, then decide each in the engine's order and yield it."""
         whys = {ask.id: self.question.why() for ask in heads}
         nominations = [self._nominate(ask, whys[ask.id]) for ask in heads]
-        fair = self.loaded.configured.fair_sharing
+        fair = self.rules.loaded.configured.fair_sharing
         ordered = fair_order(self.snapshot, nominations) if fair else classical_order(nominations)
         for place, head in enumerate(ordered):
             why = whys[head.ask.id]
@@ -81,12 +86,9 @@ class _Cycle:
             yield head
 
     def _nominate(self, ask: Ask, why: Why, pins: dict[str, dict[str, str]] | None = None) -> Nomination:
-        barred = self.snapshot.barred
-        self.snapshot.spare_own(ask.workload)
-        try:
-            return nominate(self.snapshot, ask, preemptor(self.loaded, ask), search_of(ask), why, pins)
-        finally:
-            self.snapshot.barred = barred
+        rules = self.rules
+        rules.prepare(self.snapshot, ask)
+        return nominate(self.snapshot, ask, rules.preemptor(ask), rules.search(ask), why, pins)
 
     def _process(self, head: Nomination, why: Why) -> Decision:
         deferred = False
@@ -131,7 +133,7 @@ class _Cycle:
     def _reserve(self, head: Nomination, why: Why) -> Decision:
         """A head that nobody stops for keeps its capacity from later heads, unless it can always reclaim it."""
         decided = decision(self.snapshot, head, why)
-        policy = self.loaded.configured.policy[head.preemptor.queue]
+        policy = self.rules.loaded.configured.policy[head.preemptor.queue]
         if policy.reclaim_within_cohort == "Any":
             return decided
         booked = reservation(self.snapshot, head)

@@ -160,17 +160,18 @@ def _policies(block: model.Queue, at: Place) -> Iterator[Finding]:
     if borrow is not None and borrow.policy == "Never" and borrow.max_priority_threshold is not None:
         detail = "a threshold says nothing while the policy is Never"
         yield _warning("threshold-unused", (*here, "borrow_within_cohort", "max_priority_threshold"), detail)
-    yield from _knobs(preemption, here)
+    yield from knob_findings(preemption, here)
 
 
-def _knobs(preemption: model.Preemption, at: Place) -> Iterator[Finding]:
+def knob_findings(preemption: model.Preemption, at: Place) -> Iterator[Finding]:
+    """What is wrong with the knobs that KEP-83 deferred."""
     waiting = preemption.trigger_after_workload_waiting_seconds
     if waiting is not None and not 0 <= waiting < float("inf"):
         yield _error(
             "waiting-negative", (*at, "trigger_after_workload_waiting_seconds"), "seconds are finite, 0 or more"
         )
     if preemption.workload_sorting is not None:
-        yield from sorting_findings(preemption.workload_sorting, (*at, "workload_sorting"))
+        yield from _sorting_findings(preemption.workload_sorting, (*at, "workload_sorting"))
     if preemption.disruption_cost_milestones is not None:
         yield from milestone_findings(preemption.disruption_cost_milestones, (*at, "disruption_cost_milestones"))
     for name in ("long_runner_penalty", "waiting_boost"):
@@ -179,7 +180,7 @@ def _knobs(preemption: model.Preemption, at: Place) -> Iterator[Finding]:
             yield from _rate_findings(rate, (*at, name))
 
 
-def sorting_findings(sorting: Sequence[model.Sorting], at: Place) -> Iterator[Finding]:
+def _sorting_findings(sorting: Sequence[model.Sorting], at: Place) -> Iterator[Finding]:
     """Each criterion once, and running time in one direction only."""
     for i, criterion in enumerate(sorting):
         if criterion in sorting[:i]:

@@ -22,7 +22,7 @@ def ascending(snapshot: Snapshot, candidates: Indices, level: Mapping[int, int])
     A decision usually stops after a few victims, while ties of priority run into the thousands. Equal UIDs: the
     ``level`` of the queue, which is the order in which Kueue collects them, then the id."""
     loaded = snapshot.loaded
-    priority = loaded.priority[candidates]
+    priority = loaded.priority[candidates] if snapshot.rank is None else np.array(snapshot.rank)[candidates]
     by_priority = np.argsort(priority, kind="stable")
     ordered, priority = candidates[by_priority], priority[by_priority]
     ends = np.append(np.flatnonzero(np.diff(priority)) + 1, len(ordered)).tolist() if len(ordered) else []
@@ -39,7 +39,8 @@ def _sorted_alike(snapshot: Snapshot, alike: list[int], level: Mapping[int, int]
 
         def key(i: int) -> tuple[int, str, int, str]:
             of = loaded.workloads[i]
-            return (-loaded.started(i, now), of.uid or "", level.get(int(loaded.queue[i]), 0), of.id)
+            started = 0 if snapshot.rank is not None else -loaded.started(i, now)
+            return (started, of.uid or "", level.get(int(loaded.queue[i]), 0), of.id)
 
         alike.sort(key=key)
     return alike
@@ -47,12 +48,12 @@ def _sorted_alike(snapshot: Snapshot, alike: list[int], level: Mapping[int, int]
 
 def sort_key(snapshot: Snapshot, workload: int, queue: int) -> tuple[bool, bool, int, int, tuple[str, str]]:
     """The whole comparator as a key; ``queue`` is the preemptor's."""
-    loaded = snapshot.loaded
+    loaded, rank = snapshot.loaded, snapshot.rank
     return (
         workload not in loaded.evicted,
         int(loaded.queue[workload]) == queue,
-        int(loaded.priority[workload]),
-        -loaded.started(workload, snapshot.now),
+        int(loaded.priority[workload]) if rank is None else rank[workload],
+        -loaded.started(workload, snapshot.now) if rank is None else 0,
         loaded.uid(workload),
     )
 

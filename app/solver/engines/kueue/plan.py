@@ -2,26 +2,26 @@
 
 from app.solver.engine import Question
 from app.solver.engines.kueue import answer
-from app.solver.engines.kueue.assign import Search, never_fits
+from app.solver.engines.kueue.assign import never_fits
 from app.solver.engines.kueue.eligibility import problems as eligibility_problems
-from app.solver.engines.kueue.load import Loaded, instant
+from app.solver.engines.kueue.load import Loaded
 from app.solver.engines.kueue.modes import Mode
 from app.solver.engines.kueue.nominate import Nomination, nominate
-from app.solver.engines.kueue.snapshot import Preemptor, Snapshot
-from app.solver.engines.kueue.targets import get_targets, nobody
+from app.solver.engines.kueue.rules import Rules
+from app.solver.engines.kueue.snapshot import Snapshot
 from app.solver.model.decision import Decision, Result, plan_of
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask
 from app.solver.trace import Why
 
 
-def independent(loaded: Loaded, question: Question) -> Result:
+def independent(rules: Rules, question: Question) -> Result:
     """Decide every ask. The asks must have passed ``check_asks``."""
     decisions: list[Decision] = []
     for ask in question.asks:
-        snapshot, why = Snapshot(loaded, question.now), question.why()
-        snapshot.spare_own(ask.workload)
-        nomination = nominate(snapshot, ask, preemptor(loaded, ask), search_of(ask), why)
+        snapshot, why = Snapshot(rules.loaded, rules.now), question.why()
+        rules.prepare(snapshot, ask)
+        nomination = nominate(snapshot, ask, rules.preemptor(ask), rules.search(ask), why)
         decisions.append(decision(snapshot, nomination, why))
     return Result(decisions=decisions, plan=plan_of(decisions))
 
@@ -45,17 +45,6 @@ def check_asks(loaded: Loaded, asks: list[Ask]) -> None:
         raise InvalidInput(problems)
 
 
-def preemptor(loaded: Loaded, ask: Ask) -> Preemptor:
-    """The ask as the algorithms see it, before it has flavors."""
-    queue = loaded.configured.tree.index[ask.queue]
-    return Preemptor(ask.id, queue, ask.priority or 0, instant(ask.created_at), ())
-
-
-def search_of(ask: Ask) -> Search:
-    """How victims are searched for on behalf of ``ask``."""
-    return nobody if ask.preemption_policy == "Never" else get_targets
-
-
 def decision(snapshot: Snapshot, nomination: Nomination, why: Why, waiting: str | None = None) -> Decision:
     """The answer for one ask. ``waiting``: why it waits although its nomination alone would let it go on."""
     ask, queue, assignment = nomination.ask, nomination.preemptor.queue, nomination.assignment
@@ -71,10 +60,11 @@ def decision(snapshot: Snapshot, nomination: Nomination, why: Why, waiting: str 
     short = answer.shortages(snapshot, queue, nomination.preemptor.request) or None
     text = answer.shortage_text(snapshot, queue, nomination.preemptor.request)
     if goes and nomination.targets:
+        victims = answer.victims(snapshot, ask, queue, nomination.targets)
         pending = f"{text}. Pending the preemption of {len(nomination.targets)} workload(s)"
         return Decision(
             ask=ask.id, outcome="preempt", assignment=assignment.flavors(), borrowing=assignment.level > 0,
-            counts=counts, victims=answer.victims(snapshot, ask, queue, nomination.targets), shortages=short,
+            counts=counts, victims=victims, shortages=short, beyond=answer.beyond(victims),
             conditions=[answer.pending(snapshot, pending)], explanation=why.explanation(),
         )  # fmt: skip
     never = None if nomination.pinned else never_fits(snapshot.loaded.configured, queue, ask.tasks)

@@ -4,7 +4,7 @@ Usage, workloads taken out, capacity booked for earlier heads of the cycle. ``Lo
 a snapshot is one decision's own and cheap to copy.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,9 +34,10 @@ class Preemptor:
 
 class Snapshot:
     """``now`` in microseconds. ``gone``: workloads taken out of the snapshot; ``barred``: those that stay but are no
-    candidates (not preemptible, or the ask's own running workload)."""
+    candidates (not preemptible, or the ask's own running workload). ``rank``: places of workloads in an order of their
+    queue's own choosing instead of priority and start (KEP-83), or None."""
 
-    __slots__ = ("barred", "gone", "loaded", "now", "usage")
+    __slots__ = ("barred", "gone", "loaded", "now", "rank", "usage")
 
     def __init__(self, loaded: Loaded, now: int) -> None:
         self.loaded = loaded
@@ -44,6 +45,7 @@ class Snapshot:
         self.usage = loaded.usage()
         self.gone: set[int] = set()
         self.barred: frozenset[int] = loaded.protected
+        self.rank: Sequence[int] | None = None
 
     def spare_own(self, workload: str | None) -> None:
         """An ask never evicts the running workload that it belongs to."""

@@ -29,3 +29,10 @@ def nobody(snapshot: Snapshot, preemptor: Preemptor, contested: Collection[int],
     if why.on:
         why.step("never-preempts", "the ask's preemption policy is Never")
     return []
+
+
+def not_yet(snapshot: Snapshot, preemptor: Preemptor, contested: Collection[int], why: Why = SILENT) -> list[Target]:
+    """The search of an ask that has not waited long enough to preempt (KEP-83)."""
+    if why.on:
+        why.step("waits-before-preempting", "the ask has not waited as long as its queue wants before it preempts")
+    return []
