@@ -113,7 +113,7 @@ def _is_cohort(queue: Queue, tree: Tree, node: int) -> bool:
 
 def _groups(queue: Queue) -> tuple[Group, ...]:
     if queue.quota:
-        return (Group(tuple(queue.quota), (DEFAULT_FLAVOR,)),)
+        return (Group(tuple(sorted(queue.quota)), (DEFAULT_FLAVOR,)),)
     return tuple(Group(tuple(g.resources), tuple(f.name for f in g.flavors)) for g in queue.resource_groups or ())
 
 
@@ -147,18 +147,20 @@ def _heights(tree: Tree, is_cohort: list[bool]) -> list[int]:
 
 
 def _quotas(queues: list[Queue], tree: Tree) -> Quotas:
-    index: dict[FlavorResource, int] = {}
+    named = {(f.name, r) for q in queues for g in q.resource_groups or () for f in g.flavors for r in g.resources}
+    named |= {(DEFAULT_FLAVOR, resource) for queue in queues for resource in queue.quota or ()}
+    frs = sorted(named)
+    index: dict[FlavorResource, int] = {fr: i for i, fr in enumerate(frs)}
     limits: list[dict[int, Limits]] = [{} for _ in tree.names]
     for node, queue in enumerate(queues):
         mine = limits[node]
         for resource, quota in (queue.quota or {}).items():
-            mine[index.setdefault((DEFAULT_FLAVOR, resource), len(index))] = _limits(quota, resource)
+            mine[index[(DEFAULT_FLAVOR, resource)]] = _limits(quota, resource)
         for group in queue.resource_groups or ():
             for flavor in group.flavors:
                 for resource in group.resources:
-                    fr = index.setdefault((flavor.name, resource), len(index))
-                    mine[fr] = _limits(flavor.quota.get(resource), resource)
-    return Quotas(tree, list(index), limits)
+                    mine[index[(flavor.name, resource)]] = _limits(flavor.quota.get(resource), resource)
+    return Quotas(tree, frs, limits)
 
 
 def _limits(quota: Quota | None, resource: str) -> Limits:
