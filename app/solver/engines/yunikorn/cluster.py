@@ -1,0 +1,284 @@
+"""A State compiled against YuniKorn's queues: task columns, usage by queue, free space by node.
+
+Tasks are kept in one canonical order (queue path, application id, task name): the order in which maps are
+walked, and therefore every tie. What only some decisions need is worked out when first asked for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.solver.compiled.resources import ResourceIndex
+from app.solver.engines.yunikorn.compile import Amounts, Queues
+from app.solver.model.base import Resources
+from app.solver.model.instant import micros
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.state import Reservation, State, Task, Workload
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+OLDEST = -(2**62)
+"""When no creation time is given: older than everything."""
+ORIGINATOR, OPTED_OUT = 1, 2
+"""Bits of ``flags``; sorting by them puts opted-in before opted-out, and others before originators."""
+_EXACT = 2**53
+_WIDEST = 2**61
+_MOST_RESOURCES = 128
+_NOWHERE = -1
+
+
+@dataclass(slots=True)
+class _Lazy:
+    """Columns that only some decisions need; computing one twice gives the same."""
+
+    created: Ints | None = None
+    order: Ints | None = None
+    starts: Ints | None = None
+
+
+class Cluster:
+    """Immutable but for ``_lazy``. Task columns by canonical index; amounts in integer steps.
+
+    ``shape``: index into ``shapes``, the distinct requests; ``eligible``: running, placed, not bound to its node;
+    ``allocated``, ``preempting``: by queue, subtrees included; ``slack``: by cell, guaranteed - (allocated -
+    preempting); ``free``: nodes x resources, capacity - occupied - allocated, possibly negative.
+    """
+
+    __slots__ = (
+        "_lazy", "allocated", "capacity", "eligible", "flags", "free", "limit", "node", "node_index", "node_names",
+        "node_rank", "preempted", "preempting", "priority", "queue", "queues", "reservations", "resources", "schedulable", "shape",
+        "shapes", "slack", "task_count", "tasks", "workload", "workload_index", "workloads",
+    )  # fmt: skip
+
+    def __init__(self, queues: Queues, state: State) -> None:
+        self.queues = queues
+        self._lazy = _Lazy()
+        self.resources = ResourceIndex(queues.resources.names)
+        index = queues.tree.index
+        rank = {q: i for i, q in enumerate(queues.by_path)}
+        self.workloads: list[Workload] = sorted(state.workloads, key=lambda w: (rank[index[w.queue]], w.id))
+        self.workload_index = {w.id: i for i, w in enumerate(self.workloads)}
+        _refuse_parents(queues, state)
+        self.tasks: list[Task] = list(chain.from_iterable(map(_by_name, self.workloads)))
+        counts = [len(w.tasks) for w in self.workloads]
+        self.task_count = len(self.tasks)
+        self.workload: Ints = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+        of_workload: Ints = np.array([index[w.queue] for w in self.workloads], dtype=np.int64)
+        self.queue: Ints = of_workload[self.workload] if counts else self.workload
+        self.node_names = [n.name for n in state.nodes]
+        self.node_index = {name: i for i, name in enumerate(self.node_names)}
+        by_name = sorted(range(len(self.node_names)), key=self.node_names.__getitem__)
+        self.node_rank: Ints = np.empty(len(by_name), dtype=np.int64)
+        self.node_rank[by_name] = np.arange(len(by_name))
+        self.schedulable: Bools = np.array([n.schedulable for n in state.nodes], dtype=bool)
+        places: dict[str | None, int] = {**self.node_index, None: _NOWHERE}
+        self.node: Ints = np.array([places[t.node] for t in self.tasks], dtype=np.int64)
+        self.shapes, self.shape = _shapes(self.tasks, self.resources)
+        self.priority: Ints = _filled([t.priority for t in self.tasks], self, "priority", np.int64)
+        self._protection()
+        self.reservations: list[Reservation] = state.reservations
+        self._nodes(state)
+        self._usage()
+
+    def created(self, task: int) -> int:
+        """Microseconds since 1970 when the task was created; its application's time where it gives none."""
+        at = self.tasks[task].created_at or self.workloads[int(self.workload[task])].created_at
+        return OLDEST if at is None else micros(at)
+
+    def all_created(self) -> Ints:
+        """``created`` of every task."""
+        if self._lazy.created is None:
+            workloads = [OLDEST if w.created_at is None else micros(w.created_at) for w in self.workloads]
+            own = [None if t.created_at is None else micros(t.created_at) for t in self.tasks]
+            if None in own:
+                of = self.workload.tolist()
+                own = [workloads[of[i]] if at is None else at for i, at in enumerate(own)]
+            self._lazy.created = np.array(own, dtype=np.int64)
+        return self._lazy.created
+
+    def tasks_on(self, node: int) -> Ints:
+        """Canonical indices of the tasks on ``node``, ascending."""
+        if self._lazy.order is None or self._lazy.starts is None:
+            self._lazy.starts = None
+            self._lazy.order = np.argsort(self.node, kind="stable")
+            self._lazy.starts = np.searchsorted(self.node[self._lazy.order], np.arange(len(self.node_names) + 1))
+        order, starts = self._lazy.order, self._lazy.starts
+        return order[starts[node] : starts[node + 1]]
+
+    def amounts(self, task: int) -> Amounts:
+        """What the task requests, all of its count."""
+        return self.shapes[int(self.shape[task])]
+
+    def column(self, resource: int) -> Ints:
+        """By task: the requested amount of ``resource``, 0 where it names none."""
+        values = np.array([of.get(resource, 0) for of in self.shapes], dtype=self.free.dtype)
+        return values[self.shape] if len(values) else np.zeros(0, dtype=self.free.dtype)
+
+    def shares_a_type(self, types: Sequence[int] | Amounts) -> Bools:
+        """By task: whether it names one of ``types``, whatever the amount."""
+        named = np.array([any(r in of for r in types) for of in self.shapes], dtype=bool)
+        return named[self.shape] if len(named) else np.zeros(0, dtype=bool)
+
+    def label(self, task: int) -> tuple[str, str]:
+        """Application id and task name."""
+        return self.workloads[int(self.workload[task])].id, self.tasks[task].name
+
+    def queue_name(self, task: int) -> str:
+        """Path of the task's queue."""
+        return self.queues.tree.names[int(self.queue[task])]
+
+    def _protection(self) -> None:
+        tasks = self.tasks
+        flags = np.zeros(self.task_count, dtype=np.int8)
+        opted_in = _filled([t.preemptible for t in tasks], self, "preemptible", np.bool_)
+        flags[~opted_in] = OPTED_OUT
+        flags[np.array([t.originator for t in tasks], dtype=bool)] |= ORIGINATOR
+        self.flags: NDArray[np.int8] = flags
+        eligible = self.node >= 0
+        states = [t.state for t in tasks]
+        self.preempted: Bools | None = None
+        if states.count("running") < self.task_count:
+            eligible &= np.array([state == "running" for state in states], dtype=bool)
+            self.preempted = np.array([state == "preempted" for state in states], dtype=bool)
+        bound = [t.required_node for t in tasks]
+        if bound.count(None) < self.task_count:
+            eligible &= np.array([name is None for name in bound], dtype=bool)
+        self.eligible: Bools = eligible
+
+    def _nodes(self, state: State) -> None:
+        memo: dict[tuple[Any, ...], Amounts] = {}
+        offers = [_memoised(memo, n.capacity, self.resources) for n in state.nodes]
+        taken = [_memoised(memo, n.occupied, self.resources) if n.occupied else {} for n in state.nodes]
+        if len(self.resources) > _MOST_RESOURCES:
+            detail = f"more than {_MOST_RESOURCES} resource names"
+            raise InvalidInput([Problem(pointer="/state", detail=detail)])
+        total: Amounts = {}
+        for of in offers:
+            for r, amount in of.items():
+                total[r] = total.get(r, 0) + amount
+        self.limit: list[Amounts | None] = list(self.queues.limit)
+        self.limit[self.queues.tree.roots[0]] = total
+        uses = np.bincount(self.shape, minlength=len(self.shapes)).tolist()
+        most = sum(total.values()) + sum(sum(of.values()) for of in taken if of)
+        most += sum(n * sum(of.values()) for n, of in zip(uses, self.shapes, strict=True))
+        # Sums stay exact: beyond int64, columns hold Python integers (slower, and nobody's cluster).
+        dtype: Any = np.int64 if most < _WIDEST else object
+        self.capacity: Ints = np.zeros((len(offers), len(self.resources)), dtype=dtype)
+        for r in range(len(self.resources)):
+            self.capacity[:, r] = [of.get(r, 0) for of in offers]
+        self.free: Ints = self.capacity.copy()
+        for i, of in enumerate(taken):
+            for r, amount in of.items():
+                self.free[i, r] -= amount
+
+    def _usage(self) -> None:
+        queues, width = self.queues, len(self.resources)
+        depth = len(queues.tree)
+        self.allocated: list[list[int]] = [[0] * width for _ in range(depth)]
+        self.preempting: list[list[int]] = [[0] * width for _ in range(depth)]
+        placed = self.node >= 0
+        preempted = self.preempted
+        for r in range(width):
+            column = self.column(r)
+            for i, amount in enumerate(sums(column, self.queue, depth)):
+                self.allocated[i][r] = amount
+            self.free[:, r] -= np.array(
+                sums(column[placed], self.node[placed], len(self.node_names)), dtype=self.free.dtype
+            )
+            if preempted is not None:
+                for i, amount in enumerate(sums(column[preempted], self.queue[preempted], depth)):
+                    self.preempting[i][r] = amount
+        _up(queues, self.allocated)
+        if preempted is not None:
+            _up(queues, self.preempting)
+        self.slack: list[int] = [
+            guaranteed - self.allocated[q][r] + self.preempting[q][r]
+            for (q, r), guaranteed in zip(queues.cell_owner, queues.guarantee_of, strict=True)
+        ]
+
+
+def _by_name(workload: Workload) -> Sequence[Task]:
+    tasks = workload.tasks
+    names = [t.name for t in tasks]
+    ordered = sorted(names)
+    return tasks if names == ordered else sorted(tasks, key=lambda t: t.name)
+
+
+def _refuse_parents(queues: Queues, state: State) -> None:
+    """Applications run in leaf queues. Pointers are into the request, so in its order."""
+    index, leaf = queues.tree.index, queues.leaf
+    if all(leaf[q] for q in {index[w.queue] for w in state.workloads}):
+        return
+    raise InvalidInput(
+        Problem(
+            pointer=pointer("state", "workloads", i, "queue"),
+            detail=f"{w.queue!r} is a parent queue: applications run in leaf queues",
+        )
+        for i, w in enumerate(state.workloads)
+        if not leaf[index[w.queue]]
+    )
+
+
+def _memoised(memo: dict[tuple[Any, ...], Amounts], of: Resources, resources: ResourceIndex) -> Amounts:
+    key = tuple(of.items())
+    found = memo.get(key)
+    if found is None:
+        found = memo[key] = resources.steps(of)
+    return found
+
+
+def _shapes(tasks: Sequence[Task], resources: ResourceIndex) -> tuple[list[Amounts], Ints]:
+    """Distinct requests (times count) and each task's index among them. Clusters repeat a few hundred."""
+    keys: list[tuple[Any, ...]] = [tuple(t.requests.items()) for t in tasks]
+    counts = [t.count for t in tasks]
+    if counts.count(1) < len(counts):
+        keys = [(*key, count) for key, count in zip(keys, counts, strict=True)]
+    first: dict[tuple[Any, ...], int] = {}
+    column = [first.setdefault(key, len(first)) for key in keys]
+    samples: dict[int, Task] = {}
+    if len(first) < len(tasks):
+        for i, shape in enumerate(column):
+            if shape not in samples:
+                samples[shape] = tasks[i]
+                if len(samples) == len(first):
+                    break
+    else:
+        samples = dict(enumerate(tasks))
+    shapes = [
+        {r: amount * samples[i].count for r, amount in resources.steps(samples[i].requests).items()}
+        for i in range(len(first))
+    ]
+    return shapes, np.array(column, dtype=np.int64)
+
+
+def _filled(values: list[Any], cluster: Cluster, field: str, dtype: Any) -> NDArray[Any]:
+    """A column of the tasks' own values, the application's where a task gives none."""
+    if None in values:
+        of = cluster.workload.tolist()
+        default = [getattr(w, field) for w in cluster.workloads]
+        values = [default[of[i]] if value is None else value for i, value in enumerate(values)]
+    return np.array(values, dtype=dtype)
+
+
+def sums(column: Ints, groups: Ints, size: int) -> list[int]:
+    """Exact sums of ``column`` by group. Doubles are exact below 2^53, which is where every real cluster is."""
+    if column.dtype != object and int(column.sum()) < _EXACT:
+        return np.bincount(groups, weights=column, minlength=size).astype(np.int64).tolist()
+    out = [0] * size
+    for group, amount in zip(groups.tolist(), column.tolist(), strict=True):
+        out[group] += amount
+    return out
+
+
+def _up(queues: Queues, usage: list[list[int]]) -> None:
+    """Add every queue's usage to its parent's, children first."""
+    tree = queues.tree
+    for i in reversed(tree.top_down):
+        above = tree.parent[i]
+        if above >= 0:
+            usage[above] = [a + b for a, b in zip(usage[above], usage[i], strict=True)]

@@ -1,0 +1,165 @@
+"""The path of one allocation ask, in the order of the original: placing, preconditions, candidates, choice."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.solver.engines.yunikorn import nodes, required_node
+from app.solver.engines.yunikorn.board import Board
+from app.solver.engines.yunikorn.candidates import Reach, candidates, fates, reach
+from app.solver.engines.yunikorn.cluster import Ints
+from app.solver.engines.yunikorn.documented import Lawful, under_guarantee
+from app.solver.engines.yunikorn.explain import note_differences, record_fates
+from app.solver.engines.yunikorn.guarantee import levels
+from app.solver.engines.yunikorn.needs import has_headroom, path_needs
+from app.solver.engines.yunikorn.outcome import Found, Outcome
+from app.solver.engines.yunikorn.request import Request
+from app.solver.engines.yunikorn.settings import SECOND
+from app.solver.engines.yunikorn.shipped import Preemptor
+from app.solver.trace import Why
+
+ATTEMPTS = 10
+"""Preemption attempts of a leaf queue in one cycle (YuniKorn: maxPreemptionsPerQueue)."""
+CHECK_EVERY = 15 * 10**6
+"""Microseconds between two checks of one ask (YuniKorn: preemptAttemptFrequency)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What holds for the whole question. ``scored``: nodes are chosen with predicate calls and scores."""
+
+    now: int
+    scored: bool
+
+
+def decide(board: Board, request: Request, context: Context, why: Why) -> Outcome:
+    """What becomes of the ask, on the board as it is; ``apply`` carries it out."""
+    headroom = has_headroom(board, request)
+    if headroom and (node := _place(board, request)) is not None:
+        return Outcome("admit", node)
+    if request.required is not None:
+        return _on_required_node(board, request, why)
+    if (unmet := _precondition(board, request, context)) is not None:
+        return unmet
+    board.attempts[request.queue] = board.attempts.get(request.queue, 0) + 1
+    return _preempt(board, request, context, why, headroom=headroom)
+
+
+def apply(board: Board, request: Request, outcome: Outcome) -> None:
+    """Carry the outcome out on the board, for the asks that come after."""
+    for node, held in outcome.cancelled:
+        if any(other is held for other in board.held.get(node, ())):
+            board.cancel(node, held)
+    if outcome.node is None:
+        return
+    if outcome.kind == "admit":
+        board.place(outcome.node, request)
+    elif outcome.kind == "preempt":
+        board.release(request.ask)
+        board.evict(outcome.victims)
+        board.hold(outcome.node, request, triggered=True)
+
+
+def _place(board: Board, request: Request) -> int | None:
+    """A node with room now: the required one, else one that the ask holds, else the least used."""
+    room = nodes.fits(board, request)
+    if request.required is not None:
+        kept = any(held.required and held.ask.id != request.ask.id for held in board.held.get(request.required, ()))
+        return request.required if room[request.required] and not kept else None
+    room &= board.cluster.schedulable
+    if request.feasible is not None:
+        room &= np.isin(np.arange(len(room)), sorted(request.feasible))
+    own: list[int] = []
+    for node, holders in board.held.items():
+        if any(held.ask.id == request.ask.id for held in holders):
+            own.append(node)
+        else:
+            room[node] = False
+    open_ = np.flatnonzero(room)
+    kept_for_it = open_[np.isin(open_, np.array(own, dtype=np.int64))]
+    if len(kept_for_it):
+        open_ = kept_for_it
+    return nodes.best_for_placing(board, open_) if len(open_) else None
+
+
+def _precondition(board: Board, request: Request, context: Context) -> Outcome | None:
+    """The first unmet precondition (YuniKorn: attempts left, CheckPreconditions); None when all are met."""
+    delay = board.cluster.queues.settings[request.queue].preemption_delay
+    waited = context.now - request.created
+    if board.attempts.get(request.queue, 0) >= ATTEMPTS:
+        return Outcome.wait("attempts-exhausted", f"{ATTEMPTS} attempts a queue and cycle")
+    if request.ask.preemption_policy == "Never":
+        return Outcome.wait("never-preempts")
+    if request.triggered:
+        return Outcome.wait("already-triggered")
+    if waited * 1000 < delay:
+        return Outcome.wait("too-young", f"waiting for {waited / 10**6:g} s of {delay / SECOND:g} s")
+    if request.checked is not None and context.now - request.checked < CHECK_EVERY:
+        return Outcome.wait("checked-lately", f"{(context.now - request.checked) / 10**6:g} s ago")
+    return None
+
+
+def _on_required_node(board: Board, request: Request, why: Why) -> Outcome:
+    if request.triggered:
+        return Outcome.wait("required-node-released")
+    documented = board.cluster.queues.rules == "documented"
+    victims = required_node.documented(board, request) if documented else required_node.shipped(board, request)
+    if victims is None:
+        return Outcome.wait("required-node", board.cluster.node_names[request.required or 0])
+    required_node.explain(board, request, victims, why)
+    return Outcome("preempt", request.required, victims)
+
+
+def _preempt(board: Board, request: Request, context: Context, why: Why, *, headroom: bool) -> Outcome:
+    documented = board.cluster.queues.rules == "documented"
+    level = levels(board.cluster.queues, request.queue)
+    within = reach(board, request, level)
+    among = candidates(board, request, within)
+    _record(board, request, within, among, why)
+    pool = nodes.Pool(np.zeros(0, dtype=bool), [])
+    if documented and not under_guarantee(board, request, level[request.queue]):
+        found = Found(failed="queue-guarantees")
+    elif documented:
+        pool = nodes.pool(board, request, context.now)
+        if headroom and (node := _on_cancelled(board, request, pool)) is not None:
+            return Outcome("admit", node, cancelled=[(n, held) for n, held in pool.cancelled if n == node])
+        found = Lawful(board, request, among, pool).choose()
+    else:
+        pool = nodes.pool(board, request, context.now)
+        attempt = Preemptor(board, request, level, among, pool)
+        found = attempt.choose(scored=context.scored, nodes_tried=headroom)
+        if found.failed == "queue-guarantees":
+            pool = nodes.Pool(pool.usable, [])
+    note_differences(board, request, level, found, why)
+    cancelled = [(n, held) for n, held in pool.cancelled if not documented or n == found.node]
+    if found.failed is not None:
+        failed = "no-candidates" if found.failed != "queue-guarantees" and not len(among) else found.failed
+        return Outcome.wait(failed, _facts(board, request, within, failed), cancelled)
+    return Outcome("preempt", found.node, found.victims, cancelled=cancelled)
+
+
+def _on_cancelled(board: Board, request: Request, pool: nodes.Pool) -> int | None:
+    """A node that has room now and whose reservation gives way."""
+    room = pool.usable & nodes.fits(board, request)
+    if request.feasible is not None:
+        room &= np.isin(np.arange(len(room)), sorted(request.feasible))
+    open_ = np.array([node for node, _ in pool.cancelled if room[node]], dtype=np.int64)
+    return nodes.best_for_placing(board, open_) if len(open_) else None
+
+
+def _record(board: Board, request: Request, within: Reach, among: Ints, why: Why) -> None:
+    if not why.on:
+        return
+    names = board.cluster.queues.tree.names
+    reason = "it can't take the ask within its limit" if within.at_limit else "fence or root"
+    why.step("fence", f"victims are looked for below {names[within.fence]}: {reason}", candidates=len(among))
+    record_fates(board, fates(board, request, within), why)
+
+
+def _facts(board: Board, request: Request, within: Reach, failed: str) -> str:
+    names = board.cluster.queues.tree.names
+    if failed == "queue-guarantees":
+        return f"asking queue {names[request.queue]}"
+    if within.at_limit and (over := path_needs(board, request).of):
+        return f"{names[over[0].queue or 0]} is at its limit of {request.resources.names[over[0].resource]}"
+    return f"searched below {names[within.fence]}"

@@ -1,0 +1,50 @@
+"""YuniKorn as an engine: wiring only, one file a stage."""
+
+from typing import Any
+
+from app.solver.engine import Engine, ProtectionQuestion, Question
+from app.solver.engines.yunikorn import cycle, quota_change
+from app.solver.engines.yunikorn.cluster import Cluster
+from app.solver.engines.yunikorn.compile import Queues, compile_configuration
+from app.solver.engines.yunikorn.effective import effective_settings
+from app.solver.model.configuration import Configuration
+from app.solver.model.decision import Result
+from app.solver.model.problems import Finding
+from app.solver.model.state import Ask, State
+
+
+class YuniKornEngine(Engine[Queues, Cluster]):
+    """Guaranteed queues, fences and nodes."""
+
+    name = "yunikorn"
+
+    def configure(self, configuration: Configuration) -> Queues:
+        """See ``Engine.configure``."""
+        return compile_configuration(configuration)
+
+    def load(self, configured: Queues, state: State) -> Cluster:
+        """See ``Engine.load``."""
+        return Cluster(configured, state)
+
+    def plan(self, loaded: Cluster, question: Question) -> Result:
+        """See ``Engine.plan``."""
+        options = question.options.yunikorn
+        if options is not None and options.enforce_quota is not None:
+            return quota_change.enforce(loaded, question, options.enforce_quota)
+        return cycle.plan(loaded, question)
+
+    def shares(self, loaded: Cluster, asks: list[Ask], now: int) -> dict[str, Any]:
+        """See ``Engine.shares``."""
+        raise NotImplementedError
+
+    def preemptibility(self, loaded: Cluster, question: ProtectionQuestion) -> dict[str, Any]:
+        """See ``Engine.preemptibility``."""
+        raise NotImplementedError
+
+    def effective_settings(self, configured: Queues, state: State | None) -> dict[str, Any]:
+        """See ``Engine.effective_settings``."""
+        return effective_settings(configured)
+
+    def findings(self, configuration: Configuration) -> list[Finding]:
+        """See ``Engine.findings``."""
+        return []

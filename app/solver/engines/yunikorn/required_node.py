@@ -1,0 +1,77 @@
+"""Preemption for an ask that must run on one node, a DaemonSet pod (YuniKorn: required_node_preemptor.go).
+
+No delay, no guarantees, no fences; the ask's own Never does not hold either.
+"""
+
+from app.solver.engines.yunikorn.board import Board
+from app.solver.engines.yunikorn.cluster import OPTED_OUT, ORIGINATOR
+from app.solver.engines.yunikorn.compile import Amounts
+from app.solver.engines.yunikorn.needs import Needs, path_needs, without_superfluous
+from app.solver.engines.yunikorn.request import Request
+from app.solver.trace import Why
+
+
+def candidates(board: Board, request: Request) -> list[int]:
+    """Tasks on the node that may go: plain, opted-out, originators; then least priority, newest, smaller."""
+    cluster = board.cluster
+    assert request.required is not None
+    documented = cluster.queues.rules == "documented"
+    found = [
+        task
+        for task in cluster.tasks_on(request.required).tolist()
+        if cluster.eligible[task]
+        and not (board.gone is not None and board.gone[task])
+        and int(cluster.priority[task]) <= request.priority
+        and any(r in request.amounts for r in cluster.amounts(task))
+        and not (documented and int(cluster.workload[task]) == request.workload)
+    ]
+    return sorted(found, key=lambda task: _order(board, task))
+
+
+def _order(board: Board, task: int) -> tuple[int, int, int, int]:
+    cluster = board.cluster
+    flags = int(cluster.flags[task])
+    kind = 3 if flags & ORIGINATOR else 2 if flags & OPTED_OUT else 1
+    return kind, int(cluster.priority[task]), -cluster.created(task), sum(cluster.amounts(task).values())
+
+
+def shipped(board: Board, request: Request) -> list[int] | None:
+    """Collect until the victims alone cover the ask; accept if victims and free space do. None: nobody goes."""
+    cluster, ask = board.cluster, request.amounts
+    assert request.required is not None
+    total: Amounts = {}
+    victims: list[int] = []
+    for task in candidates(board, request):
+        if all(total.get(r, 0) >= amount for r, amount in ask.items()):
+            break
+        victims.append(task)
+        for r, amount in cluster.amounts(task).items():
+            total[r] = total.get(r, 0) + amount
+    free = board.free[request.required].tolist()
+    covered = all(total.get(r, 0) + (free[r] if r < len(free) else 0) >= amount for r, amount in ask.items())
+    return victims if victims and covered else None
+
+
+def documented(board: Board, request: Request) -> list[int] | None:
+    """The same order beside the node's free space, opted-out tasks only when nothing else makes room, nobody superfluous."""
+    assert request.required is not None
+    needs = path_needs(board, request).on(board, request, request.required)
+    everybody = candidates(board, request)
+    opted_in = [task for task in everybody if not int(board.cluster.flags[task]) & OPTED_OUT]
+    for among in (opted_in, everybody):
+        if (found := _collect(needs, among)) is not None:
+            return found
+    return None
+
+
+def _collect(needs: Needs, among: list[int]) -> list[int] | None:
+    taken: list[int] = []
+    for task in among:
+        if needs.met_by(taken):
+            break
+        taken.append(task)
+    return without_superfluous(needs, taken) if taken and needs.met_by(taken) else None
+
+
+def explain(board: Board, request: Request, victims: list[int], why: Why) -> None:
+    """Filled in below."""

@@ -1,0 +1,82 @@
+"""The two rule sets, and every place where they part.
+
+``documented`` keeps the seven laws of the preemption design without exception and follows the released code
+where the design is silent; ``shipped`` is yunikorn-core be3bb487, defects included. Everything that they do
+differently is named here and nowhere else; a stage that meets a difference asks ``Rules`` and records it, so
+that the explanation can say which one decided.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from app.solver.trace import Why
+
+RuleSet = Literal["documented", "shipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place where the rule sets part: what each of them does."""
+
+    name: str
+    documented: str
+    shipped: str
+
+
+ROOT_POLICY: Final = Difference(
+    "root-policy", "preemption.policy on the root has no effect", "'disabled' on the root is inherited by configured queues"
+)  # fmt: skip
+PARENT_DELAY: Final = Difference(
+    "parent-delay", "preemption.delay works on the leaf that sets it", "configured leaves inherit preemption.delay"
+)  # fmt: skip
+ANCESTRY: Final = Difference(
+    "ancestry", "an ancestor is one in the tree", "a queue whose path is a textual prefix counts as an ancestor"
+)  # fmt: skip
+ASK_GUARANTEE: Final = Difference(
+    "ask-guarantee",
+    "the asking queue must be under its guarantee before, and may end above it",
+    "the ask must fit into what is left of the asking queue's guarantee",
+)
+VICTIM_GUARANTEE: Final = Difference(
+    "victim-guarantee",
+    "no removal leaves a queue below its guarantee",
+    "a queue that is over its guarantee may be taken below it",
+)
+SAME_APPLICATION: Final = Difference(
+    "same-application", "no task of the ask's own application", "tasks outside the asking queue, whatever their application"
+)  # fmt: skip
+OPTED_OUT: Final = Difference(
+    "opted-out",
+    "opted-out tasks only when nothing else makes room on any node",
+    "opted-out tasks come last on their node",
+)
+FREE_SPACE: Final = Difference(
+    "free-space",
+    "free space of the node counts together with the victims",
+    "the victims alone must reach the ask, and collecting stops as soon as one resource is exceeded",
+)
+ONE_NODE: Final = Difference(
+    "one-node", "all victims are on one node", "victims may be on any node when the chosen one has room already"
+)
+REQUIRED_NODE: Final = Difference(
+    "required-node",
+    "no more victims than the ask needs beside the free space",
+    "victims are collected until they alone cover the ask",
+)
+QUOTA_ORDER: Final = Difference(
+    "quota-order",
+    "opted-out tasks and originators last, nobody below a guarantee",
+    "opted-out tasks and originators first, guarantees limit only the amount",
+)
+
+DIFFERENCES: Final = (
+    ROOT_POLICY, PARENT_DELAY, ANCESTRY, ASK_GUARANTEE, VICTIM_GUARANTEE, SAME_APPLICATION, OPTED_OUT, FREE_SPACE,
+    ONE_NODE, REQUIRED_NODE, QUOTA_ORDER,
+)  # fmt: skip
+
+
+def decided(why: Why, difference: Difference, rules: RuleSet, detail: str) -> None:
+    """Record that ``difference`` changed what happens next, under ``rules``."""
+    if why.on:
+        text = difference.documented if rules == "documented" else difference.shipped
+        why.step(f"difference:{difference.name}", f"{rules} rules: {text}; {detail}")
