@@ -7,7 +7,7 @@ document again, slowly, and list all that is wrong by JSON pointer.
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
 from types import UnionType
@@ -112,7 +112,9 @@ def _children(value: Any) -> Iterator[tuple[str | int, object]]:
 
 def _problems(value: object, shape: Any, at: tuple[str | int, ...]) -> Iterator[Problem]:
     """Every way in which ``value`` isn't a ``shape``, in document order."""
-    shape = _member(value, shape)
+    if isinstance(value, list) and get_origin(shape) is Annotated:
+        yield from _length_problems(len(cast(list[object], value)), get_args(shape)[1:], at)
+    shape = _member(cast(object, value), shape)
     origin = get_origin(shape)
     if isinstance(value, dict) and isinstance(shape, type) and issubclass(shape, msgspec.Struct):
         yield from _struct_problems(cast(dict[str, object], value), shape, at)
@@ -124,6 +126,14 @@ def _problems(value: object, shape: Any, at: tuple[str | int, ...]) -> Iterator[
             yield from _problems(child, get_args(shape)[0], (*at, i))
     else:
         yield from _leaf_problems(cast(object, value), shape, at)
+
+
+def _length_problems(length: int, constraints: Sequence[Any], at: tuple[str | int, ...]) -> Iterator[Problem]:
+    for meta in constraints:
+        if isinstance(meta, msgspec.Meta) and meta.min_length is not None and length < meta.min_length:
+            yield Problem(pointer=pointer(*at), detail=f"{length} items, at least {meta.min_length} are needed")
+        if isinstance(meta, msgspec.Meta) and meta.max_length is not None and length > meta.max_length:
+            yield Problem(pointer=pointer(*at), detail=f"{length} items, at most {meta.max_length} are allowed")
 
 
 def _struct_problems(

@@ -43,7 +43,9 @@ def apply(
             return _refused(file, reply)
         body = reply.json()
         _findings(body)
-        say(f"{stored_as}: would be accepted" if dry_run else f"{stored_as}: revision {body.get('revision', '?')}")
+        said = "would be " if dry_run else ""
+        said += f"revision {body['revision']}" if body["changed"] else f"unchanged at revision {body['revision']}"
+        say(f"{stored_as}: {said}")
         return 0
 
     return _guarded(act, file)
@@ -121,7 +123,7 @@ def _guarded(act: Callable[[], int], what: str) -> int:
 
 def _document(reply: Reply) -> Any:
     """The configuration in a reply, without what the service says about it."""
-    return reply.json()
+    return reply.json()["configuration"]
 
 
 def _pretty(document: Any) -> str:

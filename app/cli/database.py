@@ -3,7 +3,6 @@
 from cyclopts import App
 
 from app.cli.output import UNREACHABLE, complain, say
-from app.settings import Settings
 
 commands = App(name="database", help="The service's own database.")
 
@@ -14,6 +13,7 @@ def upgrade() -> int:
     from app.db import Database, head_revision, migrate  # the database's packages, which `decide` can do without
     from app.embedded import EmbeddedError, EmbeddedPostgres
     from app.errors import Unavailable
+    from app.settings import Settings
 
     settings = Settings()
     own = None

@@ -22,7 +22,11 @@ T = TypeVar("T")
 
 Json = Annotated[bool, Parameter(negative=(), help="Print the answer as JSON, for machines.")]
 File = Annotated[
-    str, Parameter(help="The body of a request with its configuration written out; '-' reads standard input.")
+    str,
+    Parameter(
+        allow_leading_hyphen=True,
+        help="The body of a request with its configuration written out; '-' reads standard input.",
+    ),
 ]
 
 
@@ -72,7 +76,7 @@ def _decided(body: bytes, level: Explain | None, *, json: bool) -> int:
     if json:
         say(answered.body.decode())
     else:
-        report.answer(result)
+        report.answer(result, why=level is not None)
     if result.plan.evictions:
         return EVICTS
     return CANNOT if any(d.outcome in ("wait", "infeasible") for d in result.decisions) else NOTHING

@@ -9,13 +9,14 @@ from app.solver.model.decision import Answer, Decision, Placement, PlannedEvicti
 from app.solver.model.trace import Explanation
 
 _MOST_ROWS = 200
+_MOST_MESSAGES = 5
 
 
-def answer(result: Answer) -> None:
-    """Each ask with its outcome, victims and explanation, then what the plan has beyond them."""
+def answer(result: Answer, *, why: bool) -> None:
+    """Each ask with its outcome and victims, and ``why``; then what the plan has beyond them."""
     for decision in result.decisions:
         _decision(decision)
-        if decision.explanation is not None:
+        if why and decision.explanation is not None:
             _explanation(decision.explanation)
         say()
     _rest_of_plan(result)
@@ -23,14 +24,17 @@ def answer(result: Answer) -> None:
 
 def _decision(decision: Decision) -> None:
     say(f"{decision.ask}: {decision.outcome}{_where(decision)}{_victim_count(decision)}")
-    table(
-        ("VICTIM", "QUEUE", "NODE", "FREES", "REASON", "MESSAGE"),
-        (
-            (_label(v.workload, v.task), v.queue, v.node or "", _quantities(v.freed), v.reason, v.message)
-            for v in decision.victims[:_MOST_ROWS]
-        ),
-    ) if decision.victims else None
-    _more(len(decision.victims))
+    if decision.victims:
+        table(
+            ("VICTIM", "QUEUE", "NODE", "FREES", "REASON"),
+            (
+                (_label(v.workload, v.task), v.queue, v.node or "", _quantities(v.freed), v.reason)
+                for v in decision.victims[:_MOST_ROWS]
+            ),
+        )
+        _more(len(decision.victims))
+    for message in list(dict.fromkeys(v.message for v in decision.victims))[:_MOST_MESSAGES]:
+        say(f"  {message}")
     for condition in decision.conditions:
         if condition.message:
             say(f"  {condition.reason}: {condition.message}")

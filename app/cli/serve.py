@@ -5,7 +5,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from app.cli.output import BAD_INPUT, complain, say
-from app.settings import Settings
 
 
 def serve(
@@ -15,6 +14,7 @@ def serve(
 ) -> int:
     """Start the service, with a PostgreSQL of its own unless DATABASE_URL names one."""
     from app.serve import run  # the server's packages, which no other command needs
+    from app.settings import Settings
 
     given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
     try:

@@ -2,15 +2,30 @@
 
 from fastapi import APIRouter, Request, Response
 
+from app.comparisons.schemas import Comparison, ComparisonRequest
+from app.decisions.examples import DECISION
 from app.decisions.service import Decider
 from app.http.body import Body
+from app.http.openapi import operation
 from app.http.responses import json_response
+
+DOCUMENTED = (ComparisonRequest, Comparison)
+
+EXAMPLE = {
+    **DECISION,
+    "variants": [{"name": "classical"}, {"name": "fair", "settings": {"kueue": {"fair_sharing": True}}}],
+}
 
 router = APIRouter(prefix="/v1", tags=["comparisons"])
 
 
-@router.post("/comparisons", operation_id="compare", summary="The same asks under several rule books")
-def compare_variants(request: Request, body: Body) -> Response:
+@router.post(
+    "/comparisons",
+    operation_id="compare",
+    summary="The same asks under several rule books",
+    **operation(request=ComparisonRequest, responses={200: Comparison}, errors=(404, 503), example=EXAMPLE),
+)
+async def compare(request: Request, body: Body) -> Response:
     """One answer for each variant of engine, settings or configuration, and where they differ."""
     decider: Decider = request.app.state.decider
-    return json_response(decider.ask("comparisons", body))
+    return json_response(await request.app.state.offload.run(decider.ask, "comparisons", body))

@@ -7,13 +7,45 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import AwareDatetime
 
 from app.decisions.answer import encode
+from app.decisions.examples import ASK, DECISION, SITUATION
 from app.decisions.repository import Filters
+from app.decisions.schemas import (
+    DecisionAnswer,
+    DecisionPage,
+    DecisionRecord,
+    EffectiveSettings,
+    Preemptibility,
+    Replay,
+    Shares,
+)
 from app.decisions.service import Decider
 from app.http.body import Body
+from app.http.openapi import operation
 from app.http.pages import Cursor, Limit
 from app.http.responses import json_response
 from app.solver.model.configuration import EngineName
 from app.solver.model.decision import Outcome
+from app.solver.model.request import (
+    DecisionRequest,
+    EffectiveSettingsRequest,
+    PreemptibilityRequest,
+    SharesRequest,
+)
+
+DOCUMENTED = (
+    DecisionRequest,
+    DecisionAnswer,
+    SharesRequest,
+    Shares,
+    PreemptibilityRequest,
+    Preemptibility,
+    EffectiveSettingsRequest,
+    EffectiveSettings,
+    DecisionPage,
+    DecisionRecord,
+    Replay,
+)
+_ASKED = (404, 503)
 
 router = APIRouter(prefix="/v1")
 
@@ -25,32 +57,59 @@ def _decider(request: Request) -> Decider:
 Deciding = Annotated[Decider, Depends(_decider)]
 
 
-@router.post("/decisions", operation_id="decide", tags=["decisions"], summary="What must stop for these asks to run?")
-def decide(body: Body, decider: Deciding) -> Response:
+@router.post(
+    "/decisions",
+    operation_id="decide",
+    tags=["decisions"],
+    summary="What must stop for these asks to run?",
+    **operation(request=DecisionRequest, responses={200: DecisionAnswer}, errors=_ASKED, example=DECISION),
+)
+async def decide(request: Request, body: Body, decider: Deciding) -> Response:
     """Decide each ask against the same state (`independent`), or one scheduling cycle over all asks (`cycle`)."""
-    return json_response(decider.decide(body))
+    return json_response(await request.app.state.offload.run(decider.decide, body))
 
 
-@router.post("/shares", operation_id="shares", tags=["decisions"], summary="What every queue is entitled to and uses")
-def shares(body: Body, decider: Deciding) -> Response:
+@router.post(
+    "/shares",
+    operation_id="shares",
+    tags=["decisions"],
+    summary="What every queue is entitled to and uses",
+    **operation(request=SharesRequest, responses={200: Shares}, errors=_ASKED, example=SITUATION),
+)
+async def shares(request: Request, body: Body, decider: Deciding) -> Response:
     """Fair shares and usage of every queue, as the engine counts them."""
-    return json_response(decider.ask("shares", body))
+    return json_response(await request.app.state.offload.run(decider.ask, "shares", body))
 
 
 @router.post(
-    "/preemptibility", operation_id="preemptibility", tags=["decisions"], summary="What protects each running workload"
+    "/preemptibility",
+    operation_id="preemptibility",
+    tags=["decisions"],
+    summary="What protects each running workload",
+    **operation(
+        request=PreemptibilityRequest, responses={200: Preemptibility}, errors=_ASKED, example={**SITUATION, "ask": ASK}
+    ),
 )
-def preemptibility(body: Body, decider: Deciding) -> Response:
+async def preemptibility(request: Request, body: Body, decider: Deciding) -> Response:
     """Whether each running workload and task could be stopped, and what protects it; nothing is decided."""
-    return json_response(decider.ask("preemptibility", body))
+    return json_response(await request.app.state.offload.run(decider.ask, "preemptibility", body))
 
 
 @router.post(
-    "/effective-settings", operation_id="effective_settings", tags=["decisions"], summary="What each queue inherits"
+    "/effective-settings",
+    operation_id="effective_settings",
+    tags=["decisions"],
+    summary="What each queue inherits",
+    **operation(
+        request=EffectiveSettingsRequest,
+        responses={200: EffectiveSettings},
+        errors=_ASKED,
+        example={"configuration": SITUATION["configuration"]},
+    ),
 )
-def effective_settings(body: Body, decider: Deciding) -> Response:
+async def effective_settings(request: Request, body: Body, decider: Deciding) -> Response:
     """What each queue and workload inherits or overrides in the end; durations in seconds."""
-    return json_response(decider.ask("effective-settings", body))
+    return json_response(await request.app.state.offload.run(decider.ask, "effective-settings", body))
 
 
 def _filters(
@@ -77,7 +136,13 @@ def _filters(
     )
 
 
-@router.get("/decisions", operation_id="list_decisions", tags=["decision log"], summary="The decision log")
+@router.get(
+    "/decisions",
+    operation_id="list_decisions",
+    tags=["decision log"],
+    summary="The decision log",
+    **operation(responses={200: DecisionPage}, errors=(400, 422, 503)),
+)
 def list_decisions(
     decider: Deciding,
     filters: Annotated[Filters, Depends(_filters)],
@@ -88,21 +153,37 @@ def list_decisions(
     return json_response(encode(decider.listing(filters, cursor, limit)))
 
 
-@router.get("/decisions/{id}", operation_id="get_decision", tags=["decision log"], summary="One recorded decision")
+@router.get(
+    "/decisions/{id}",
+    operation_id="get_decision",
+    tags=["decision log"],
+    summary="One recorded decision",
+    **operation(responses={200: DecisionRecord}, errors=(404, 422, 503)),
+)
 def get_decision(id: UUID, decider: Deciding) -> Response:  # noqa: A002
     """The recorded answer, and what it was given for."""
     return json_response(encode(decider.record(id)))
 
 
 @router.get(
-    "/decisions/{id}/request", operation_id="get_decision_request", tags=["decision log"], summary="Its request"
+    "/decisions/{id}/request",
+    operation_id="get_decision_request",
+    tags=["decision log"],
+    summary="The request of a recorded decision",
+    **operation(responses={200: DecisionRequest}, errors=(404, 422, 503)),
 )
 def get_decision_request(id: UUID, decider: Deciding) -> Response:  # noqa: A002
     """The body of the request, byte for byte as it was received."""
     return json_response(decider.request(id))
 
 
-@router.post("/decisions/{id}/replay", operation_id="replay_decision", tags=["decision log"], summary="Decide it again")
-def replay_decision(id: UUID, decider: Deciding) -> Response:  # noqa: A002
+@router.post(
+    "/decisions/{id}/replay",
+    operation_id="replay_decision",
+    tags=["decision log"],
+    summary="Decide it again",
+    **operation(responses={200: Replay}, errors=(404, 409, 422, 503)),
+)
+async def replay_decision(id: UUID, request: Request, decider: Deciding) -> Response:  # noqa: A002
     """The same bytes, revision and `now` through today's service: `identical` says whether the answer is the same."""
-    return json_response(encode(decider.replay(id)))
+    return json_response(encode(await request.app.state.offload.run(decider.replay, id)))

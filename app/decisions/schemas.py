@@ -1,11 +1,46 @@
-"""What the decision log shows of itself on the wire."""
+"""What answers and the decision log look like on the wire."""
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import msgspec
 
-from app.solver.model.decision import ConfigurationUsed, Outcome
+from app.solver.model.decision import Answer, ConfigurationUsed, Outcome
+
+
+class DecisionAnswer(Answer, frozen=True, kw_only=True):
+    """``POST /v1/decisions``: only ``id`` and ``stats`` (milliseconds by stage) may differ between equal requests."""
+
+    id: UUID
+    stats: dict[str, float]
+
+
+class Shares(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``POST /v1/shares``: by name of queue and id of workload, as the engine counts."""
+
+    engine: str
+    configuration: ConfigurationUsed
+    queues: dict[str, dict[str, Any]]
+    workloads: dict[str, dict[str, Any]] | None = None
+
+
+class Preemptibility(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``POST /v1/preemptibility``: by id of workload; ``evict_allowed`` answers ``evict``."""
+
+    engine: str
+    configuration: ConfigurationUsed
+    workloads: dict[str, dict[str, Any]]
+    evict_allowed: bool | None = None
+
+
+class EffectiveSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``POST /v1/effective-settings``: by name of queue and id of workload."""
+
+    engine: str
+    configuration: ConfigurationUsed
+    queues: dict[str, dict[str, Any]]
+    workloads: dict[str, dict[str, Any]] | None = None
 
 
 class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):

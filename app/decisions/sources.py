@@ -1,4 +1,4 @@
-"""Where a request's named documents come from."""
+"""Where a request's named documents come from, without a store: from nowhere, or as they were."""
 
 import msgspec
 
@@ -13,10 +13,10 @@ class NoSources:
     """Nothing is stored: the request must bring everything along (the command line)."""
 
     def configured(self, reference: str, engine: str | None) -> Configured:
-        raise _unknown("configuration", f"nothing is stored here: write configuration {reference!r} out in full")
+        raise unknown("configuration", f"nothing is stored here: write configuration {reference!r} out in full")
 
     def loaded(self, configured: Configured, snapshot: str) -> Loaded:
-        raise _unknown("state/snapshot", f"nothing is stored here: write the state of {snapshot!r} out in full")
+        raise unknown("state/snapshot", f"nothing is stored here: write the state of {snapshot!r} out in full")
 
 
 class Used(msgspec.Struct, frozen=True):
@@ -44,5 +44,6 @@ class Pinned:
         return found
 
 
-def _unknown(where: str, detail: str) -> NotFound:
+def unknown(where: str, detail: str) -> NotFound:
+    """The error for a name that means nothing here."""
     return NotFound(detail, problems=[Problem(pointer=f"/{where}", detail=detail)])

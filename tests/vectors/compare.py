@@ -66,7 +66,9 @@ def _same(expected: Any, actual: Any) -> bool:
         return abs(expected - actual) <= PRECISION * max(1.0, abs(expected))
     if expected == actual:
         return True
-    times = isinstance(expected, str) and isinstance(actual, str) and _TIME.fullmatch(expected) and _TIME.fullmatch(actual)
+    times = (
+        isinstance(expected, str) and isinstance(actual, str) and _TIME.fullmatch(expected) and _TIME.fullmatch(actual)
+    )
     return bool(times) and datetime.fromisoformat(expected) == datetime.fromisoformat(actual)
 
 

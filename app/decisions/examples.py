@@ -1,0 +1,36 @@
+"""Small requests and answers for the OpenAPI document."""
+
+from typing import Any
+
+_QUEUE = {"kueue": {"preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}}}
+
+SITUATION: dict[str, Any] = {
+    "now": "2026-03-02T09:30:00Z",
+    "configuration": {
+        "engine": "kueue",
+        "queues": [
+            {"name": "all", "kueue": {"role": "cohort"}},
+            {"name": "research", "parent": "all", "quota": {"cpu": {"guaranteed": 8}}, **_QUEUE},
+            {"name": "serving", "parent": "all", "quota": {"cpu": {"guaranteed": 8}}, **_QUEUE},
+        ],
+    },
+    "state": {
+        "workloads": [
+            {
+                "id": "sweep-17",
+                "queue": "research",
+                "started_at": "2026-03-02T07:10:05Z",
+                "tasks": [{"name": "trial", "requests": {"cpu": 10}, "flavors": {"cpu": "default"}}],
+            }
+        ]
+    },
+}
+
+ASK: dict[str, Any] = {
+    "id": "chat-api",
+    "queue": "serving",
+    "priority": 100,
+    "tasks": [{"name": "replica", "count": 2, "requests": {"cpu": "3500m"}, "flavors": {"cpu": "default"}}],
+}
+
+DECISION: dict[str, Any] = {**SITUATION, "asks": [ASK], "explain": "summary"}

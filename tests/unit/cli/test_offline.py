@@ -1,0 +1,143 @@
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli import run
+from app.decisions.answer import answer
+from app.decisions.sources import NoSources
+from app.solver.model.instant import at
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "kueue-classic.json"
+
+
+def situation(**changes: Any) -> dict[str, Any]:
+    return {**json.loads(EXAMPLE.read_bytes()), **changes}
+
+
+def write(folder: Path, document: Any) -> str:
+    file = folder / "request.json"
+    file.write_text(document if isinstance(document, str) else json.dumps(document))
+    return str(file)
+
+
+def ask(**changes: Any) -> dict[str, Any]:
+    return {**situation()["asks"][0], **changes}
+
+
+def test_somebody_would_be_evicted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["decide", str(EXAMPLE)]) == 1
+    said = capsys.readouterr().out
+    assert "embeddings-rollout: preempt" in said
+    row = next(line for line in said.splitlines() if line.split()[:1] == ["sweep-17"])
+    assert row.split()[1:] == ["research", "nvidia.com/gpu", "2", "InCohortReclamation"]
+    assert "9d1f0c58-6b1e-4a52-8f3d-0a6a4be0c005" in said
+    assert "why" not in said
+
+
+def test_nothing_to_evict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["decide", write(tmp_path, situation(state={}))]) == 0
+    assert "embeddings-rollout: admit" in capsys.readouterr().out
+
+
+def test_an_ask_that_can_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tasks = [{**ask()["tasks"][0], "count": 100}]
+    assert run(["decide", write(tmp_path, situation(asks=[ask(tasks=tasks)]))]) == 2
+    said = capsys.readouterr().out
+    assert "infeasible" in said or "wait" in said
+    assert "short of" in said
+
+
+def test_evictions_outweigh_asks_that_can_not_run(tmp_path: Path) -> None:
+    never = ask(id="never", tasks=[{**ask()["tasks"][0], "count": 100}])
+    assert run(["decide", write(tmp_path, situation(asks=[ask(), never]))]) == 1
+
+
+def test_json_is_what_the_service_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["decide", str(EXAMPLE), "--json"]) == 1
+    assert capsys.readouterr().out.encode() == answer(EXAMPLE.read_bytes(), at(0), NoSources()).body + b"\n"
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(EXAMPLE.read_bytes())))
+    assert run(["decide", "-"]) == 1
+    assert "sweep-17" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("document", "says"),
+    [
+        ("{", "not JSON"),
+        ({"state": {}}, "/configuration: missing field"),
+        (situation(asks=[ask(queue="nowhere")]), "/asks/0/queue"),
+        (situation(configuration="main"), "/configuration: nothing is stored here"),
+        (situation(state={"snapshot": "s"}), "/state/snapshot: nothing is stored here"),
+    ],
+)
+@pytest.mark.parametrize("command", ["decide", "explain"])
+def test_bad_input_names_the_field(
+    command: str, document: Any, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([command, write(tmp_path, document)]) == 3
+    said = capsys.readouterr()
+    assert says in said.err
+    assert said.out == ""
+
+
+def test_a_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["decide", "/nowhere/request.json"]) == 3
+    assert "No such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["decide"], ["decide", str(EXAMPLE), "--colour"], ["undecide"]])
+def test_bad_usage_is_bad_input_too(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments) == 3
+    assert capfd.readouterr().err
+
+
+def test_help_is_not_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    assert "decide" in capfd.readouterr().out
+
+
+def test_explain_says_how(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path, situation(explain="none"))
+    assert run(["explain", file]) == 1
+    summary = capsys.readouterr().out
+    assert run(["explain", "--full", file]) == 1
+    full = capsys.readouterr().out
+    assert run(["decide", file]) == 1
+    bare = capsys.readouterr().out
+    assert len(bare) < len(summary)
+    assert "sweep-18" in full
+    assert "sweep-18" not in bare
+
+
+def test_explain_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["explain", write(tmp_path, situation(explain="none")), "--full", "--json"])
+    assert json.loads(capsys.readouterr().out)["decisions"][0]["explanation"]["level"] == "full"
+
+
+def variants(*given: dict[str, Any]) -> dict[str, Any]:
+    return situation(variants=list(given))
+
+
+def test_compare_shows_where_variants_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = json.loads(json.dumps(situation()["configuration"]))
+    for queue in other["queues"]:
+        queue.pop("kueue", None)
+    file = write(tmp_path, variants({"name": "today"}, {"name": "gentle", "configuration": other}))
+    assert run(["compare", file]) == 1
+    said = capsys.readouterr().out
+    assert "embeddings-rollout: outcome differs" in said
+    assert ["today", "sweep-17"] in [line.split() for line in said.splitlines()]
+    assert ["gentle", "nobody"] in [line.split() for line in said.splitlines()]
+    assert run(["compare", file, "--json"]) == 1
+    assert len(json.loads(capsys.readouterr().out)["variants"]) == 2
+
+
+def test_compare_without_differences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", write(tmp_path, variants({"name": "a"}, {"name": "b"}))]) == 0
+    assert "no differences" in capsys.readouterr().out

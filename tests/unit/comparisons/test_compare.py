@@ -1,0 +1,74 @@
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.comparisons.answer import compare
+from app.decisions.answer import answer
+from app.decisions.sources import NoSources
+from app.solver.model.problems import InvalidInput
+
+EXAMPLE = json.loads((Path(__file__).parents[3] / "examples" / "kueue-classic.json").read_bytes())
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def compared(*variants: dict[str, Any], **changes: Any) -> Any:
+    body = json.dumps({**EXAMPLE, **changes, "variants": list(variants)}).encode()
+    return json.loads(compare(body, NOON, NoSources()))
+
+
+def refused(*variants: dict[str, Any]) -> dict[str, str]:
+    with pytest.raises(InvalidInput) as error:
+        compared(*variants)
+    return {problem.pointer: problem.detail for problem in error.value.problems}
+
+
+def never_reclaiming() -> dict[str, Any]:
+    configuration = json.loads(json.dumps(EXAMPLE["configuration"]))
+    for queue in configuration["queues"]:
+        queue.pop("kueue", None)
+    return configuration
+
+
+def test_variants_that_agree_have_no_differences() -> None:
+    found = compared({"name": "as is"}, {"name": "named", "engine": "kueue"})
+    assert found["differences"] == []
+    assert found["variants"][0]["answer"] == found["variants"][1]["answer"]
+
+
+def test_each_answer_is_what_the_decision_would_have_been() -> None:
+    found = compared({"name": "as is"}, {"name": "fair", "settings": {"kueue": {"fair_sharing": True}}})
+    alone = json.loads(answer(json.dumps(EXAMPLE).encode(), NOON, NoSources()).body)
+    assert found["variants"][0]["answer"] == alone
+    fair = json.loads(json.dumps(EXAMPLE))
+    fair["configuration"]["settings"] = {"kueue": {"fair_sharing": True}}
+    expected = json.loads(answer(json.dumps(fair).encode(), NOON, NoSources()).body)
+    assert found["variants"][1]["answer"] == expected
+
+
+def test_differences_say_where_and_what() -> None:
+    found = compared({"name": "any"}, {"name": "never", "configuration": never_reclaiming()})
+    assert found["differences"] == [
+        {"ask": "embeddings-rollout", "field": "outcome", "values": {"any": "preempt", "never": "wait"}},
+        {"ask": "embeddings-rollout", "field": "victims", "values": {"any": ["sweep-17"], "never": []}},
+        {"field": "evictions", "values": {"any": ["sweep-17"], "never": []}},
+    ]
+
+
+def test_problems_point_into_the_variant_that_brings_them() -> None:
+    cyclic = {"queues": [{"name": "serving", "parent": "serving"}, {"name": "research"}]}
+    assert list(refused({"name": "a"}, {"name": "b", "configuration": cyclic})) == [
+        "/variants/1/configuration/queues/0/parent"
+    ]
+
+
+def test_problems_of_the_shared_part_name_the_variant() -> None:
+    (detail,) = refused({"name": "a"}, {"name": "b", "configuration": {"queues": [{"name": "research"}]}}).values()
+    assert "variant 'b'" in detail
+
+
+def test_variants_need_names_of_their_own() -> None:
+    assert refused({"name": "a"}, {"name": "a"}) == {"/variants/1/name": "a second variant 'a'"}
+    assert list(refused()) == ["/variants"]

@@ -1,0 +1,167 @@
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import zstandard
+
+from app.decisions.answer import Answered, Facts
+from app.decisions.identifiers import Identifiers
+from app.decisions.log import DecisionLog, Entry
+from app.errors import Unavailable
+from app.metrics import Metrics
+from app.solver.model.decision import ConfigurationUsed
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+IDENTIFIERS = Identifiers()
+
+
+class Memory:
+    """A store that can be away, slow, or refuse an ask by name."""
+
+    def __init__(self) -> None:
+        self.rows: list[Mapping[str, Any]] = []
+        self.available = threading.Event()
+        self.available.set()
+        self.hold: threading.Event | None = None
+        self.attempts = 0
+        self.prunings = 0
+
+    def save(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self.attempts += 1
+        if self.hold is not None:
+            self.hold.wait(5)
+        if not self.available.is_set():
+            raise Unavailable("away")
+        if any("poison" in row["asks"] for row in rows):
+            raise ValueError("refused")
+        self.rows.extend(rows)
+
+    def prune(self) -> None:
+        self.prunings += 1
+
+
+def entry(ask: str = "a", size: int = 10) -> Entry:
+    facts = Facts(
+        now=0, engine="kueue", configuration=ConfigurationUsed(digest="c"), state_digest="s", asks=[ask],
+        outcomes=["preempt"], reasons=["Pending"], evicted=["w\0"], victims={"InClusterQueue": 2},
+    )  # fmt: skip
+    answered = Answered(body=b'{"x":1}', facts=facts, seconds={"decode": 0.001})
+    return Entry(IDENTIFIERS.new(NOON), NOON, b"x" * size, answered)
+
+
+class Bench:
+    def __init__(self, *, most_entries: int = 1000, most_bytes: int = 1 << 20) -> None:
+        self.store = Memory()
+        self.metrics = Metrics()
+        self.log = DecisionLog(self.store, self.metrics, most_entries=most_entries, most_bytes=most_bytes)
+
+    def value(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(name, labels) or 0.0
+
+    def dropped(self, cause: str) -> float:
+        return self.value("arbiter_decision_log_dropped_total", cause=cause)
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    made = Bench()
+    made.log.start()
+    yield made
+    made.store.available.set()
+    made.log.stop()
+
+
+def test_what_is_offered_is_stored_in_order_and_in_batches(bench: Bench) -> None:
+    bench.store.hold = threading.Event()
+    entries = [entry(str(i)) for i in range(250)]
+    assert all(bench.log.offer(one) for one in entries)
+    bench.store.hold.set()
+    assert bench.log.settle(5)
+    assert [row["id"] for row in bench.store.rows] == [one.id for one in entries]
+    assert bench.store.attempts <= 4
+    assert bench.value("arbiter_decision_log_written_total") == 250
+
+
+def test_a_row_holds_the_exact_bytes_and_no_nul_where_postgres_has_none(bench: Bench) -> None:
+    bench.log.offer(entry(size=1000))
+    assert bench.log.settle(5)
+    (row,) = bench.store.rows
+    unpack = zstandard.ZstdDecompressor().decompress
+    assert (unpack(row["request"]), unpack(row["answer"])) == (b"x" * 1000, b'{"x":1}')
+    assert (row["evicted"], row["evictions"]) == (["w\ufffd"], 2)
+
+
+def test_a_full_queue_drops_and_counts_and_never_waits() -> None:
+    bench = Bench(most_entries=3)
+    begun = time.monotonic()
+    taken = [bench.log.offer(entry()) for _ in range(10)]
+    assert time.monotonic() - begun < 1
+    assert taken == [True] * 3 + [False] * 7
+    assert bench.dropped("queue_full") == 7
+    assert bench.value("arbiter_decision_log_waiting") == 3
+
+
+def test_the_queue_is_bounded_in_bytes_but_takes_one_large_entry() -> None:
+    bench = Bench(most_bytes=10_000)
+    assert bench.log.offer(entry(size=50_000))
+    assert not bench.log.offer(entry(size=1))
+    assert bench.dropped("queue_full") == 1
+
+
+def test_entries_wait_while_the_database_is_away_and_are_stored_when_it_is_back(bench: Bench) -> None:
+    bench.store.available.clear()
+    for i in range(3):
+        bench.log.offer(entry(str(i)))
+    assert not bench.log.settle(0.5)
+    bench.store.available.set()
+    deadline = time.monotonic() + 10
+    while len(bench.store.rows) < 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert [row["asks"] for row in bench.store.rows] == [["0"], ["1"], ["2"]]
+    assert bench.dropped("queue_full") == 0
+
+
+def test_reading_does_not_wait_for_a_database_that_is_away(bench: Bench) -> None:
+    bench.store.available.clear()
+    bench.log.offer(entry())
+    begun = time.monotonic()
+    assert not bench.log.settle(30)
+    assert time.monotonic() - begun < 5
+
+
+def test_only_the_entry_that_is_refused_is_lost(bench: Bench) -> None:
+    bench.store.hold = threading.Event()
+    for ask in ("a", "poison", "b"):
+        bench.log.offer(entry(ask))
+    bench.store.hold.set()
+    assert bench.log.settle(5)
+    assert [row["asks"] for row in bench.store.rows] == [["a"], ["b"]]
+    assert bench.dropped("refused") == 1
+
+
+def test_stopping_writes_what_waits(bench: Bench) -> None:
+    for i in range(20):
+        bench.log.offer(entry(str(i)))
+    bench.log.stop()
+    assert len(bench.store.rows) == 20
+    assert bench.dropped("shutdown") == 0
+
+
+def test_stopping_without_a_database_counts_what_is_lost(bench: Bench) -> None:
+    bench.store.available.clear()
+    for i in range(4):
+        bench.log.offer(entry(str(i)))
+    bench.log.stop(0.5)
+    assert bench.dropped("shutdown") == 4
+
+
+def test_retention_runs_beside_the_writing(bench: Bench) -> None:
+    bench.log.offer(entry())
+    bench.log.settle(5)
+    deadline = time.monotonic() + 5
+    while not bench.store.prunings and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert bench.store.prunings == 1
