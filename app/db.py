@@ -34,12 +34,15 @@ metadata = MetaData(
 
 
 class Database:
-    """A pool of connections to one PostgreSQL; nothing connects before it is needed."""
+    """A pool of connections to one PostgreSQL, opened when needed. Without a URL it is always away."""
 
-    def __init__(self, url: str, settings: Settings) -> None:
-        self.url = with_driver(url)
-        self.engine: Engine = create_engine(
-            self.url,
+    def __init__(self, url: str | None, settings: Settings) -> None:
+        self._engine = None if url is None else self._pool(with_driver(url), settings)
+
+    @staticmethod
+    def _pool(url: str, settings: Settings) -> Engine:
+        return create_engine(
+            url,
             pool_size=settings.database_pool_size,
             max_overflow=0,
             pool_timeout=settings.database_pool_timeout,
@@ -50,8 +53,10 @@ class Database:
     @contextmanager
     def session(self) -> Generator[Session]:
         """One transaction: committed at the end, rolled back on any error. Raises Unavailable."""
+        if self._engine is None:
+            raise Unavailable("no database is configured", retry_after=60)
         try:
-            with Session(self.engine, expire_on_commit=False) as session, session.begin():
+            with Session(self._engine, expire_on_commit=False) as session, session.begin():
                 yield session
         except (OperationalError, InterfaceError, PoolTimeout) as error:
             raise Unavailable("the database can't be reached") from error
@@ -68,7 +73,9 @@ class Database:
         return current, head_revision()
 
     def close(self) -> None:
-        self.engine.dispose()
+        """Close the connections that are not in use."""
+        if self._engine is not None:
+            self._engine.dispose()
 
 
 def with_driver(url: str) -> str:

@@ -20,8 +20,6 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _LONGEST_PAUSE = 5.0
-# A pool of its own: threads that wait for the database never take the place of those that solve.
-_pool = ThreadPoolExecutor(max_workers=(os.cpu_count() or 1) + 1, thread_name_prefix="solve")
 
 
 class _Pause:
@@ -58,10 +56,20 @@ def collector_paused() -> Generator[None]:
             gc.collect(1)
 
 
-async def solve(function: Callable[..., T], *args: Any) -> T:
-    """``function(*args)`` in a thread of the small pool for solving. Raises what it raises."""
-    context = copy_context()
-    return await asyncio.get_running_loop().run_in_executor(_pool, partial(context.run, _paused, function, *args))
+class Offload:
+    """A few threads of their own, so that waiting for the database never takes the place of solving."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._pool = ThreadPoolExecutor(threads or (os.cpu_count() or 1) + 1, thread_name_prefix="solve")
+
+    async def run(self, function: Callable[..., T], *args: Any) -> T:
+        """``function(*args)`` in a thread. Raises what it raises."""
+        work = partial(copy_context().run, _paused, function, *args)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    def close(self) -> None:
+        """Finish what runs, drop what waits."""
+        self._pool.shutdown(cancel_futures=True)
 
 
 def _paused(function: Callable[..., T], *args: Any) -> T:

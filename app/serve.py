@@ -1,0 +1,99 @@
+"""Serve: the database, the example configuration, the address to look at, then the service itself."""
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import uvicorn
+
+from app import logs
+from app.configurations.service import Configurations
+from app.db import Database, migrate
+from app.embedded import EmbeddedError, EmbeddedPostgres
+from app.errors import ArbiterError
+from app.http.preconditions import Preconditions
+from app.main import create_app
+from app.settings import Settings
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "kueue-classic.json"
+EXAMPLE_NAME = "example"
+
+
+def run(settings: Settings, say: Callable[[str], None] = print) -> int:
+    """Serve until interrupted; the exit status."""
+    logs.configure(settings)
+    listening = _listen(settings, say)
+    if listening is None:
+        return 1
+    own = EmbeddedPostgres(settings.data_dir, say=say) if settings.database_url is None else None
+    try:
+        url = own.start() if own is not None else settings.database_url
+        settings = settings.model_copy(update={"database_url": url})
+        _prepare(settings, say)
+        _welcome(settings, listening.getsockname()[1], say)
+        server = uvicorn.Server(
+            uvicorn.Config(
+                create_app(settings), http="httptools", loop="auto", lifespan="on", log_config=None, access_log=False,
+                server_header=False, date_header=True, timeout_graceful_shutdown=10,
+            )
+        )  # fmt: skip
+        server.run(sockets=[listening])
+    except EmbeddedError as error:
+        say(str(error))
+        return 1
+    except KeyboardInterrupt:
+        pass
+    finally:
+        listening.close()
+        if own is not None:
+            own.stop()
+    return 0
+
+
+def _listen(settings: Settings, say: Callable[[str], None]) -> socket.socket | None:
+    """Take the port first: a taken one is said before anything is set up."""
+    try:
+        family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+    except OSError as error:
+        say(f"can't listen on {settings.host}:{settings.port}: {error.strerror or error}; set HOST or PORT")
+        return None
+
+
+def _prepare(settings: Settings, say: Callable[[str], None]) -> None:
+    """Migrate, and store the example in an empty service. A database that is away only costs what needs it."""
+    assert settings.database_url is not None
+    try:
+        database = Database(settings.database_url, settings)
+        try:
+            database.migration_state()
+            migrate(settings.database_url)
+            _store_example(Configurations(database))
+        finally:
+            database.close()
+    except ArbiterError as error:
+        say(f"{error.detail}: serving what needs no database; /readyz says when it is back")
+
+
+def _store_example(stored: Configurations) -> None:
+    if stored.page(None, 1):
+        return
+    request = msgspec.json.decode(EXAMPLE.read_bytes())
+    body = msgspec.json.encode({"engine": request["engine"], **request["configuration"]})
+    stored.put(EXAMPLE_NAME, body, Preconditions(None, ("*",)), None, dry_run=False)
+
+
+def _welcome(settings: Settings, port: int, say: Callable[[str], None]) -> None:
+    address = f"http://{_shown(settings.host)}:{port}"
+    where = EXAMPLE.relative_to(Path.cwd()) if EXAMPLE.is_relative_to(Path.cwd()) else EXAMPLE
+    say(f"Arbiter listens on {address}")
+    say(f"Documentation:     {address}/docs")
+    say("Try a decision:")
+    say(f"  curl -s {address}/v1/decisions -H 'Content-Type: application/json' -d @{where}")
+
+
+def _shown(host: str) -> str:
+    """``host`` as a browser on this machine reaches it."""
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)
+    return f"[{reachable}]" if ":" in reachable and not reachable.startswith("[") else reachable
