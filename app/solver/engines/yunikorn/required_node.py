@@ -10,6 +10,9 @@ from app.solver.engines.yunikorn.needs import Needs, path_needs, without_superfl
 from app.solver.engines.yunikorn.request import Request
 from app.solver.trace import Why
 
+_INSERTION = 20
+"""Longest run that Go's stable sort sorts by insertion."""
+
 
 def candidates(board: Board, request: Request) -> list[int]:
     """Tasks on the node that may go: plain, opted-out, originators; then least priority, newest, smaller."""
@@ -25,14 +28,43 @@ def candidates(board: Board, request: Request) -> list[int]:
         and any(r in request.amounts for r in cluster.amounts(task))
         and not (documented and int(cluster.workload[task]) == request.workload)
     ]
-    return sorted(found, key=lambda task: _order(board, task))
+    found.sort(key=lambda task: cluster.tasks[task].name)
+    groups: dict[tuple[int, int, int], list[int]] = {}
+    for task in found:
+        groups.setdefault(_order(board, task), []).append(task)
+    return [task for key in sorted(groups) for task in _smaller_first(board, groups[key])]
 
 
-def _order(board: Board, task: int) -> tuple[int, int, int, int]:
+def _order(board: Board, task: int) -> tuple[int, int, int]:
     cluster = board.cluster
     flags = int(cluster.flags[task])
     kind = 3 if flags & ORIGINATOR else 2 if flags & OPTED_OUT else 1
-    return kind, int(cluster.priority[task]), -cluster.created(task), sum(cluster.amounts(task).values())
+    return kind, int(cluster.priority[task]), -cluster.created(task)
+
+
+def _smaller_first(board: Board, group: list[int]) -> list[int]:
+    """Equals by type, priority and age, given in the order of their names.
+
+    YuniKorn's comparison says "less" both ways for requests that are equal or can't be compared, so that its
+    stable sort turns their order round: a task moves before everybody it is not strictly larger than. That is
+    repeated here where Go sorts by insertion; beyond, smaller sums come first.
+    """
+    cluster = board.cluster
+    if len(group) > _INSERTION:
+        return sorted(reversed(group), key=lambda task: sum(cluster.amounts(task).values()))
+    out: list[int] = []
+    for task in group:
+        at = len(out)
+        while at and not _larger(cluster.amounts(task), cluster.amounts(out[at - 1])):
+            at -= 1
+        out.insert(at, task)
+    return out
+
+
+def _larger(left: Amounts, right: Amounts) -> bool:
+    """More in some resource and less in none."""
+    gaps = [left.get(r, 0) - right.get(r, 0) for r in {**left, **right}]
+    return any(gap > 0 for gap in gaps) and all(gap >= 0 for gap in gaps)
 
 
 def shipped(board: Board, request: Request) -> list[int] | None:
