@@ -3,11 +3,11 @@
 from typing import Any
 
 from app.solver.engine import Engine, ProtectionQuestion, Question
+from app.solver.engines.kueue import effective, preemptibility, shares
 from app.solver.engines.kueue.beyond import plan
 from app.solver.engines.kueue.compile import Configured, configure
 from app.solver.engines.kueue.findings import findings
 from app.solver.engines.kueue.load import Loaded, load
-from app.solver.engines.kueue.shares import report
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding
@@ -29,13 +29,13 @@ class KueueEngine(Engine[Configured, Loaded]):
         return plan(loaded, question)
 
     def shares(self, loaded: Loaded, asks: list[Ask], now: int) -> dict[str, Any]:
-        return report(loaded)
+        return shares.report(loaded)
 
     def preemptibility(self, loaded: Loaded, question: ProtectionQuestion) -> dict[str, Any]:
-        raise NotImplementedError
+        return preemptibility.report(loaded, question)
 
     def effective_settings(self, configured: Configured, state: State | None) -> dict[str, Any]:
-        raise NotImplementedError
+        return effective.report(configured)
 
     def findings(self, configuration: Configuration) -> list[Finding]:
         return findings(configuration)
