@@ -1,0 +1,5 @@
+"""YTsaurus: fair share, starvation and preemption at a node's heartbeat."""
+
+from app.solver.engines.ytsaurus.engine import YtsaurusEngine
+
+__all__ = ["YtsaurusEngine"]

@@ -1,0 +1,46 @@
+"""YTsaurus' scheduler as an engine: wiring only, one file a stage."""
+
+from typing import Any
+
+from app.solver.engine import Engine, ProtectionQuestion, Question
+from app.solver.engines.ytsaurus import effective, shares
+from app.solver.engines.ytsaurus.compile import PoolTree, compile_configuration
+from app.solver.engines.ytsaurus.state import Cluster, load
+from app.solver.model.configuration import Configuration
+from app.solver.model.decision import Result
+from app.solver.model.problems import Finding
+from app.solver.model.state import Ask, State
+
+
+class YtsaurusEngine(Engine[PoolTree, Cluster]):
+    """Pools with strong guarantees and weights, starving operations, preemption at a node's heartbeat."""
+
+    name = "ytsaurus"
+
+    def configure(self, configuration: Configuration) -> PoolTree:
+        """See ``Engine.configure``."""
+        return compile_configuration(configuration)
+
+    def load(self, configured: PoolTree, state: State) -> Cluster:
+        """See ``Engine.load``."""
+        return load(configured, state)
+
+    def plan(self, loaded: Cluster, question: Question) -> Result:
+        """See ``Engine.plan``."""
+        raise NotImplementedError
+
+    def shares(self, loaded: Cluster, asks: list[Ask], now: int) -> dict[str, Any]:
+        """See ``Engine.shares``. Pending work is demand, so the asks change the shares."""
+        return shares.answer(loaded, asks, now)
+
+    def preemptibility(self, loaded: Cluster, question: ProtectionQuestion) -> dict[str, Any]:
+        """See ``Engine.preemptibility``."""
+        raise NotImplementedError
+
+    def effective_settings(self, configured: PoolTree, state: State | None) -> dict[str, Any]:
+        """See ``Engine.effective_settings``."""
+        return effective.answer(configured, state)
+
+    def findings(self, configuration: Configuration) -> list[Finding]:
+        """See ``Engine.findings``."""
+        return []

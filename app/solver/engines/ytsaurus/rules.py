@@ -1,0 +1,43 @@
+"""Where the preemption page and the released scheduler differ, in one place.
+
+``documented`` takes the page literally, ``shipped`` does what the released code does. Everything else is
+common to both; docs/engines/ytsaurus.md lists the same three differences with their sources.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from app.solver.model.ytsaurus import Rules
+
+StageName = Literal["preemptive_normal", "preemptive_aggressive"]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """The choices of one rule set.
+
+    ``bound_allocation_preemptible``: default of consider_allocation_on_fair_share_bound_preemptible, i.e. an
+    allocation whose cumulative usage crosses a bound is in the less protected group ("exceeds", literally).
+    ``stages``: the preemptive stages in the order in which they run.
+    ``normal_serves_aggressive``: aggressively starving operations take part in the normal preemptive stage too.
+    """
+
+    name: Rules
+    bound_allocation_preemptible: bool
+    stages: tuple[StageName, StageName]
+    normal_serves_aggressive: bool
+
+
+DOCUMENTED = RuleSet(
+    name="documented",
+    bound_allocation_preemptible=True,
+    stages=("preemptive_normal", "preemptive_aggressive"),
+    normal_serves_aggressive=True,
+)
+SHIPPED = RuleSet(
+    name="shipped",
+    bound_allocation_preemptible=False,
+    stages=("preemptive_aggressive", "preemptive_normal"),
+    normal_serves_aggressive=False,
+)
+RULE_SETS: dict[Rules, RuleSet] = {"documented": DOCUMENTED, "shipped": SHIPPED}

@@ -1,0 +1,270 @@
+"""The settings of the page, read and checked: what a pool tree says, and what its pools and operations override.
+
+Durations become microseconds, resource maps integer steps by name. Every bad value is collected, none is guessed.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from app.solver.engines.ytsaurus.rules import RULE_SETS, RuleSet
+from app.solver.model import duration
+from app.solver.model.base import Duration, Resources
+from app.solver.model.configuration import Queue
+from app.solver.model.problems import Problem, pointer
+from app.solver.model.quantity import QuantityError, parse, scale_of
+from app.solver.model.ytsaurus import Mode, PriorityScope, Settings
+from app.solver.model.ytsaurus import Workload as OperationOptions
+
+T = TypeVar("T")
+
+Steps = dict[str, int]
+Where = tuple[str | int, ...]
+
+SECOND = 1_000_000
+SLOTS = "user_slots"
+_TREE: Where = ("configuration", "settings", "ytsaurus")
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSettings:
+    """The tree level with its defaults. Durations in microseconds, resource maps in integer steps."""
+
+    rules: RuleSet
+    tolerance: float
+    timeout: int
+    aggressive_timeout: int
+    enable_aggressive_starvation: bool
+    enable_pool_starvation: bool
+    absolute_tolerance: bool
+    threshold: float
+    aggressive_threshold: float
+    non_preemptible: Steps
+    bound_allocation_preemptible: bool
+    backoff: int
+    scope: PriorityScope
+    allow_from_starving: bool
+    allow_gang: bool
+    count_coefficient: float
+    preemption_timeout: int
+    graceful_timeout: int
+    overcommit_duration: int
+    min_spare: Steps
+    infer_weight: float | None
+    main_resource: str
+
+
+class PoolSettings(NamedTuple):
+    """What one pool says itself; None: inherited."""
+
+    mode: Mode = "fair_share"
+    tolerance: float | None = None
+    timeout: int | None = None
+    enable_aggressive_starvation: bool | None = None
+    allow_aggressive: bool | None = None
+    allow_normal: bool = True
+    non_preemptible: Steps | None = None
+    limits: Steps | None = None
+    limits_tolerance: Steps | None = None
+    forbid_operations: bool = False
+
+
+class OperationSettings(NamedTuple):
+    """What one operation says itself; None: inherited."""
+
+    tolerance: float | None = None
+    timeout: int | None = None
+    non_preemptible: Steps | None = None
+    preemption_timeout: int | None = None
+    graceful_timeout: int | None = None
+    limits: Steps | None = None
+
+
+@dataclass(slots=True)
+class Reader:
+    """Parses values and collects what is wrong with them, each with its pointer."""
+
+    at: Where
+    problems: list[Problem] = field(default_factory=list[Problem])
+
+    def refuse(self, name: str, detail: str) -> None:
+        """Record a problem with the setting ``name``."""
+        self.problems.append(Problem(pointer=pointer(*self.at, name), detail=detail))
+
+    def number(
+        self, name: str, value: float | None, low: float, high: float = math.inf, *, above: bool = False
+    ) -> None:
+        """Refuse ``value`` outside [low, high] (``above``: outside (low, high])."""
+        if value is None:
+            return
+        if not math.isfinite(value) or value > high or value < low or (above and value == low):
+            limits = f"{'above' if above else 'at least'} {low:g}" + (
+                "" if high == math.inf else f" and at most {high:g}"
+            )
+            self.refuse(name, f"{value!r} is out of range: {limits}")
+
+    def micros(self, name: str, value: Duration | None) -> int | None:
+        """A duration in microseconds; 0 after a problem."""
+        if value is None:
+            return None
+        try:
+            parsed = duration.parse(value)
+        except duration.DurationError as error:
+            self.refuse(name, str(error))
+            return 0
+        if parsed < 0:
+            self.refuse(name, f"{value!r} is negative")
+        return parsed
+
+    def steps(self, name: str, value: Resources | None) -> Steps | None:
+        """A resource map in integer steps by name."""
+        if value is None:
+            return None
+        out: Steps = {}
+        for resource, amount in value.items():
+            try:
+                out[resource] = parse(amount, scale_of(resource))
+            except QuantityError as error:
+                self.problems.append(Problem(pointer=pointer(*self.at, name, resource), detail=str(error)))
+        return out
+
+    def threshold(self, value: Resources | None, old_slots: int | None) -> Steps | None:
+        """non_preemptible_resource_usage_threshold, with the old job count as its user_slots unless that is given."""
+        steps = self.steps("non_preemptible_resource_usage_threshold", value)
+        if old_slots is None:
+            return steps
+        return {SLOTS: old_slots} | (steps or {})
+
+    def preferred(self, new: str, old: str, value: Duration | None, alias: Duration | None) -> int | None:
+        """A duration that has an older name; the new one wins."""
+        found = self.micros(new, value)
+        older = self.micros(old, alias)
+        return older if found is None else found
+
+
+def tree_settings(given: Settings | None) -> tuple[TreeSettings, list[Problem]]:
+    """The tree level of ``given`` and every problem with it."""
+    s = given or Settings()
+    read = Reader(_TREE)
+    read.number("fair_share_starvation_tolerance", s.fair_share_starvation_tolerance, 0.0, 1.0)
+    read.number("preemption_satisfaction_threshold", s.preemption_satisfaction_threshold, 0.0, above=True)
+    for name in ("aggressive_preemption_satisfaction_threshold", "infer_weight_from_guarantees_share_multiplier"):
+        read.number(name, getattr(s, name), 0.0)
+    coefficient = s.allocation_count_preemption_timeout_coefficient
+    read.number("allocation_count_preemption_timeout_coefficient", coefficient, 1.0)
+    spare = read.steps("min_spare_allocation_resources", s.min_spare_allocation_resources)
+    on_node = read.steps("min_spare_allocation_resources_on_node", s.min_spare_allocation_resources_on_node)
+    rules = RULE_SETS[s.rules]
+    tree = TreeSettings(
+        rules=rules,
+        tolerance=_or(s.fair_share_starvation_tolerance, 0.8),
+        timeout=_or(read.micros("fair_share_starvation_timeout", s.fair_share_starvation_timeout), 30 * SECOND),
+        aggressive_timeout=_or(
+            read.micros("fair_share_aggressive_starvation_timeout", s.fair_share_aggressive_starvation_timeout),
+            120 * SECOND,
+        ),
+        enable_aggressive_starvation=_or(s.enable_aggressive_starvation, False),
+        enable_pool_starvation=_or(s.enable_pool_starvation, True),
+        absolute_tolerance=_or(s.enable_absolute_fair_share_starvation_tolerance, False),
+        threshold=_or(s.preemption_satisfaction_threshold, 1.0),
+        aggressive_threshold=_or(s.aggressive_preemption_satisfaction_threshold, 0.2),
+        non_preemptible=read.threshold(
+            s.non_preemptible_resource_usage_threshold, s.max_unpreemptible_running_job_count
+        ) or {},
+        bound_allocation_preemptible=_or(
+            s.consider_allocation_on_fair_share_bound_preemptible, rules.bound_allocation_preemptible
+        ),
+        backoff=_or(read.micros("preemptive_scheduling_backoff", s.preemptive_scheduling_backoff), 5 * SECOND),
+        scope=s.scheduling_preemption_priority_scope or "operation_and_ancestors",
+        allow_from_starving=_or(s.allow_preemption_from_starving_operations, False),
+        allow_gang=_or(s.allow_aggressive_preemption_for_gang_operations, True),
+        count_coefficient=_or(coefficient, 1.0),
+        preemption_timeout=_or(
+            read.preferred(
+                "allocation_preemption_timeout", "job_interrupt_timeout",
+                s.allocation_preemption_timeout, s.job_interrupt_timeout,
+            ),
+            30 * SECOND,
+        ),
+        graceful_timeout=_or(
+            read.micros("allocation_graceful_preemption_timeout", s.allocation_graceful_preemption_timeout), 60 * SECOND
+        ),
+        overcommit_duration=_or(
+            read.micros("allowed_node_resources_overcommit_duration", s.allowed_node_resources_overcommit_duration),
+            15 * SECOND,
+        ),
+        min_spare=(spare if on_node is None else on_node) or {},
+        infer_weight=s.infer_weight_from_guarantees_share_multiplier,
+        main_resource=s.main_resource or "cpu",
+    )  # fmt: skip
+    if tree.aggressive_threshold > tree.threshold:
+        read.refuse(
+            "aggressive_preemption_satisfaction_threshold",
+            f"{tree.aggressive_threshold:g} exceeds preemption_satisfaction_threshold, {tree.threshold:g}",
+        )
+    if tree.aggressive_timeout < tree.timeout:
+        read.refuse(
+            "fair_share_aggressive_starvation_timeout",
+            f"{tree.aggressive_timeout / SECOND:g} s is shorter than fair_share_starvation_timeout, "
+            f"{tree.timeout / SECOND:g} s",
+        )
+    return tree, read.problems
+
+
+def pool_settings(queues: Iterable[Queue]) -> tuple[list[PoolSettings], list[Problem]]:
+    """What each pool says itself, and every problem with it."""
+    out: list[PoolSettings] = []
+    problems: list[Problem] = []
+    plain = PoolSettings()
+    for i, queue in enumerate(queues):
+        y = queue.ytsaurus
+        if y is None:
+            out.append(plain)
+            continue
+        read = Reader(("configuration", "queues", i, "ytsaurus"), problems)
+        read.number("fair_share_starvation_tolerance", y.fair_share_starvation_tolerance, 0.0, 1.0)
+        out.append(
+            PoolSettings(
+                mode=y.mode,
+                tolerance=y.fair_share_starvation_tolerance,
+                timeout=read.micros("fair_share_starvation_timeout", y.fair_share_starvation_timeout),
+                enable_aggressive_starvation=y.enable_aggressive_starvation,
+                allow_aggressive=y.allow_aggressive_preemption,
+                allow_normal=_or(y.allow_normal_preemption, True),
+                non_preemptible=read.threshold(
+                    y.non_preemptible_resource_usage_threshold, y.max_unpreemptible_running_job_count
+                ),
+                limits=read.steps("resource_limits", y.resource_limits),
+                limits_tolerance=read.steps(
+                    "resource_limits_overcommit_tolerance", y.resource_limits_overcommit_tolerance
+                ),
+                forbid_operations=_or(y.forbid_immediate_operations, False),
+            )
+        )
+    return out, problems
+
+
+def operation_settings(options: OperationOptions, at: Where, problems: list[Problem]) -> OperationSettings:
+    """What one operation says itself; problems are added to ``problems``."""
+    read = Reader(at, problems)
+    read.number("fair_share_starvation_tolerance", options.fair_share_starvation_tolerance, 0.0, 1.0)
+    return OperationSettings(
+        tolerance=options.fair_share_starvation_tolerance,
+        timeout=read.micros("fair_share_starvation_timeout", options.fair_share_starvation_timeout),
+        non_preemptible=read.threshold(
+            options.non_preemptible_resource_usage_threshold, options.max_unpreemptible_running_job_count
+        ),
+        preemption_timeout=read.preferred(
+            "allocation_preemption_timeout", "job_interrupt_timeout",
+            options.allocation_preemption_timeout, options.job_interrupt_timeout,
+        ),
+        graceful_timeout=read.micros(
+            "allocation_graceful_preemption_timeout", options.allocation_graceful_preemption_timeout
+        ),
+        limits=read.steps("resource_limits", options.resource_limits),
+    )  # fmt: skip
+
+
+def _or(value: T | None, default: T) -> T:
+    return default if value is None else value

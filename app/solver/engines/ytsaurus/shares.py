@@ -1,0 +1,83 @@
+"""The body of ``POST /v1/shares``: what every pool and operation is due, uses, and how it starves."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from app.solver.engines.ytsaurus.fair_share import fair_shares
+from app.solver.engines.ytsaurus.satisfaction import blocked, local_satisfaction, pool_satisfaction
+from app.solver.engines.ytsaurus.situation import Situation, situate
+from app.solver.engines.ytsaurus.state import NEVER, STARVATION, Cluster, Floats, Ints
+from app.solver.engines.ytsaurus.status import (
+    Starvation,
+    operation_below,
+    operation_starvation,
+    pool_below,
+    pool_starvation,
+)
+from app.solver.model.instant import at
+from app.solver.model.state import Ask
+
+_STATUS = ("normal", "below_fair_share")
+
+
+def answer(cluster: Cluster, asks: Sequence[Ask], now: int) -> dict[str, Any]:
+    """Fair shares, statuses and starvation as of ``now``. Raises InvalidInput."""
+    situation = situate(cluster, asks)
+    shares = fair_shares(situation)
+    own = local_satisfaction(shares.usage, shares.fair, blocked(shares.fair, shares.demand))
+    local = local_satisfaction(shares.pool_usage, shares.pool_fair, blocked(shares.pool_fair, shares.pool_demand))
+    pools = pool_satisfaction(local, own, situation.operation_parent, situation.parent, situation.depth)
+    root = situation.root
+    operations = operation_starvation(situation, operation_below(situation, shares), now)
+    starving = pool_starvation(situation, pool_below(situation, shares), now)
+    return {
+        "queues": _rows(
+            situation, situation.config.tree.names, shares.pool_fair[:root], situation.pool_usage[:root],
+            shares.pool_usage[:root], shares.pool_demand[:root], pools[:root], starving,
+        ),
+        "workloads": _rows(
+            situation, situation.operations.ids, shares.fair, situation.usage, shares.usage, shares.demand, own,
+            operations,
+        ),
+        "total": _amounts(situation, situation.cluster.total[None, :])[0],
+        "fair_share": _amounts(situation, shares.pool_fair[root:] * situation.cluster.total)[0],
+    }  # fmt: skip
+
+
+def _rows(
+    situation: Situation, names: list[str], fair: Floats, usage: Ints, usage_share: Floats, demand_share: Floats,
+    satisfaction: Floats, starvation: Starvation,
+) -> dict[str, dict[str, Any]]:  # fmt: skip
+    total = situation.cluster.total
+    columns = situation.resources
+    nothing = ~np.logical_or.reduce(usage > 0, axis=1)
+    dominant = np.argmax(np.where(nothing[:, None], demand_share, usage_share), axis=1).tolist()
+    since = [None if value == NEVER else at(value) for value in starvation.since.tolist()]
+    return {
+        name: {
+            "fair_share": one_fair,
+            "usage": one_usage,
+            "demand": one_demand,
+            "dominant_resource": columns[resource],
+            "dominant_fair_share": fair_part,
+            "dominant_usage_share": usage_part,
+            "satisfaction": satisfied,
+            "status": _STATUS[below],
+            "starvation": STARVATION[level],
+            "below_fair_share_since": when,
+        }
+        for name, one_fair, one_usage, one_demand, resource, fair_part, usage_part, satisfied, below, level, when in zip(
+            names, _amounts(situation, fair * total), _amounts(situation, usage.astype(float)),
+            _amounts(situation, demand_share * total), dominant, fair.max(axis=1, initial=0.0).tolist(),
+            usage_share.max(axis=1, initial=0.0).tolist(), satisfaction.tolist(), starvation.below.tolist(),
+            starvation.level.tolist(), since, strict=True,
+        )
+    }  # fmt: skip
+
+
+def _amounts(situation: Situation, steps: Floats) -> list[dict[str, float]]:
+    """Rows of steps as answers show them: whole units by resource."""
+    names = situation.resources
+    return [dict(zip(names, row, strict=True)) for row in (steps / np.array(situation.cluster.index.scales)).tolist()]
