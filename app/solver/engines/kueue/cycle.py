@@ -6,11 +6,11 @@ are only subtracted where a head's fit is tested.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from operator import itemgetter
 
 from app.solver.engine import Question
 from app.solver.engines.kueue import answer
+from app.solver.engines.kueue.assign import Pins
+from app.solver.engines.kueue.booking import Books
 from app.solver.engines.kueue.fair_order import fair_order
 from app.solver.engines.kueue.modes import Mode
 from app.solver.engines.kueue.nominate import Nomination, nominate
@@ -59,106 +59,64 @@ def _queue_order(rules: Rules, ask: Ask) -> tuple[int, int, str]:
     return -of.priority, of.created, ask.uid or ""
 
 
-@dataclass(slots=True)
 class _Cycle:
-    """``snapshot``: usage with everything booked so far. ``victims``: of all heads so far."""
+    """One cycle under way. ``decisions`` by ask."""
 
-    rules: Rules
-    question: Question
-    snapshot: Snapshot = field(init=False)
-    victims: set[int] = field(default_factory=set[int])
-    decisions: dict[str, Decision] = field(default_factory=dict[str, Decision])
-
-    def __post_init__(self) -> None:
-        self.snapshot = Snapshot(self.rules.loaded, self.rules.now)
+    def __init__(self, rules: Rules, question: Question) -> None:
+        self.decisions: dict[str, Decision] = {}
+        self.snapshot = Snapshot(rules.loaded, rules.now)
+        self._rules = rules
+        self._question = question
 
     def run(self, heads: list[Ask]) -> Iterator[Nomination]:
         """Nominate all, then decide each in the engine's order and yield it."""
-        whys = {ask.id: self.question.why() for ask in heads}
+        whys = {ask.id: self._question.why() for ask in heads}
         nominations = [self._nominate(ask, whys[ask.id]) for ask in heads]
-        fair = self.rules.loaded.configured.fair_sharing
+        fair = self._rules.loaded.configured.fair_sharing
+        books = Books(self.snapshot)
         ordered = fair_order(self.snapshot, nominations) if fair else classical_order(nominations)
         for place, head in enumerate(ordered):
             why = whys[head.ask.id]
             if why.on:
                 why.step("cycle-order", f"number {place + 1} of {len(heads)} heads", level=head.assignment.level)
-            self.decisions[head.ask.id] = self._process(head, why)
+            self.decisions[head.ask.id] = self._process(books, head, why)
             yield head
 
-    def _nominate(self, ask: Ask, why: Why, pins: dict[str, dict[str, str]] | None = None) -> Nomination:
-        rules = self.rules
+    def _nominate(self, ask: Ask, why: Why, pins: Pins | None = None) -> Nomination:
+        rules = self._rules
         rules.prepare(self.snapshot, ask)
         return nominate(self.snapshot, ask, rules.preemptor(ask), rules.search(ask), why, pins)
 
-    def _process(self, head: Nomination, why: Why) -> Decision:
+    def _process(self, books: Books, head: Nomination, why: Why) -> Decision:
         deferred = False
-        if self.victims.intersection(map(itemgetter(0), head.targets)):
-            head = self._again(head, why)
+        if books.overlaps(head.targets):
+            head = self._again(books, head, why)
             deferred = head.assignment.mode is Mode.FIT
         if head.assignment.mode is Mode.NO_FIT:
             return decision(self.snapshot, head, why)
         if head.assignment.mode is Mode.PREEMPT and not head.targets:
-            return self._reserve(head, why)
-        if self.victims.intersection(map(itemgetter(0), head.targets)):
-            return decision(self.snapshot, head, why, waiting=OVERLAP)
-        if not self._fits(head):
+            reserves = self._rules.block(head.ask).reclaim_within_cohort != "Any"
+            if reserves and why.on:
+                why.step("reserves", "it can't be sure to reclaim its capacity later: kept from later heads")
+            decided = decision(self.snapshot, head, why)
+            if reserves:
+                books.reserve(head)
+            return decided
+        if books.overlaps(head.targets) or not books.fits(head):
+            message = OVERLAP if books.overlaps(head.targets) else OUTRUN
             if why.on:
-                why.step("outrun", OUTRUN)
-            return decision(self.snapshot, head, why, waiting=OUTRUN)
+                why.step("skipped", message)
+            return decision(self.snapshot, head, why, waiting=message)
         decided = decision(self.snapshot, head, why, waiting=OTHERS if deferred else None)
-        self.snapshot.usage.add(head.preemptor.queue, head.preemptor.request)
-        self.victims.update(map(itemgetter(0), head.targets))
+        books.book(head)
         return decided
 
-    def _again(self, head: Nomination, why: Why) -> Nomination:
+    def _again(self, books: Books, head: Nomination, why: Why) -> Nomination:
         """Nominated anew with the flavors kept and every earlier victim out of the snapshot: somebody else already
         stops for another head, and may make room for both or leave the way to other victims."""
         if why.on:
             why.step("targets-overlap", "some targets already stop for another head: assigned again without them")
-        self.snapshot.evict(self.victims)
-        again = self._nominate(head.ask, why, head.assignment.flavors())
-        self.snapshot.revive(self.victims)
-        return again
-
-    def _fits(self, head: Nomination) -> bool:
-        """Whether the head fits once all victims so far, and its own, have stopped."""
-        leaving = [*self.victims, *(workload for workload, _ in head.targets)]
-        for workload in leaving:
-            self.snapshot.remove(workload)
-        fits = self.snapshot.usage.fits(head.preemptor.queue, head.preemptor.request)
-        for workload in leaving:
-            self.snapshot.restore(workload)
-        return fits
-
-    def _reserve(self, head: Nomination, why: Why) -> Decision:
-        """A head that nobody stops for keeps its capacity from later heads, unless it can always reclaim it."""
-        decided = decision(self.snapshot, head, why)
-        policy = self.rules.loaded.configured.policy[head.preemptor.queue]
-        if policy.reclaim_within_cohort == "Any":
-            return decided
-        booked = reservation(self.snapshot, head)
-        usage = self.snapshot.usage
-        usage.add(head.preemptor.queue, [(fr, amount) for fr, amount in booked if amount >= 0])
-        for fr, amount in booked:
-            if amount < 0:  # Past its borrowing limit: the parent's usage stays (Kueue: addUsage of a negative).
-                usage.used[usage.quotas.cells[head.preemptor.queue][fr]] += amount
-        return decided
-
-
-def reservation(snapshot: Snapshot, head: Nomination) -> list[tuple[int, int]]:
-    """What a head without victims books, by flavor-resource: within nominal quota what is left of it, beyond it all
-    up to the borrowing limit. The latter can be negative where usage is past the limit already."""
-    usage = snapshot.usage
-    quotas, cells = usage.quotas, usage.quotas.cells[head.preemptor.queue]
-    out: list[tuple[int, int]] = []
-    for fr, amount in head.preemptor.request:
-        cell = cells[fr]
-        left, limit = quotas.nominal[cell] - usage.used[cell], quotas.borrowing[cell]
-        if head.assignment.level == 0:
-            out.append((fr, max(0, min(amount, left))))
-        else:
-            out.append((fr, amount if limit is None else min(amount, left + limit)))
-    return out
+        return books.without_victims(lambda: self._nominate(head.ask, why, head.assignment.flavors()))
 
 
 def classical_order(heads: Iterable[Nomination]) -> Iterator[Nomination]:

@@ -4,7 +4,8 @@ Source: Kueue ``pkg/scheduler/fair_sharing_iterator.go``. Kueue leaves two thing
 served next, and heads that are equal in everything. Arbiter takes both in the order of the request.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from itertools import pairwise
 
 from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.kueue.nominate import Nomination
@@ -18,47 +19,96 @@ Standing = tuple[bool, Share, int, int, int]
 def fair_order(snapshot: Snapshot, heads: list[Nomination]) -> Iterator[Nomination]:
     """``heads``: one a queue, in the order of the request. Each is drawn when asked for, so that shares see what was
     booked for the heads before it."""
-    waiting = {head.preemptor.queue: (place, head) for place, head in enumerate(heads)}
     root = snapshot.loaded.configured.root
-    while waiting:
-        first = min(waiting.values(), key=lambda entry: entry[0])[1]
-        tree = root[first.preemptor.queue]
-        entries = {queue: entry for queue, entry in waiting.items() if root[queue] == tree}
-        winner = _winner(snapshot, entries, tree)
-        yield waiting.pop(winner)[1]
+    trees: dict[int, _Tree] = {}
+    for place, head in enumerate(heads):
+        tree = trees.setdefault(root[head.preemptor.queue], _Tree(snapshot))
+        tree.enter(place, head)
+    done: set[str] = set()
+    for head in heads:
+        tree = trees[root[head.preemptor.queue]]
+        while head.ask.id not in done:
+            winner = tree.winner()
+            done.add(winner.ask.id)
+            yield winner
+            tree.leave(winner)
 
 
-def _winner(snapshot: Snapshot, entries: Mapping[int, tuple[int, Nomination]], root: int) -> int:
-    """The queue whose head goes next. At each cohort the best of its children's winners goes up; they are compared
-    by the standing of the child that each came through."""
-    parent, depth = snapshot.loaded.configured.tree.parent, snapshot.loaded.configured.tree.depth
-    if len(entries) == 1:
-        return next(iter(entries))
-    standings = {queue: _standings(snapshot, *entry) for queue, entry in entries.items()}
-    rising: dict[int, int] = {queue: queue for queue in entries}
-    while set(rising) != {root}:
-        deepest = max(depth[node] for node in rising)
-        arrived: dict[int, int] = {node: queue for node, queue in rising.items() if depth[node] < deepest}
-        for node, queue in rising.items():
-            if depth[node] == deepest:
-                above = parent[node]
-                rival = arrived.get(above)
-                if rival is None or standings[queue][above] < standings[rival][above]:
-                    arrived[above] = queue
-        rising = arrived
-    return rising[root]
+class _Tree:
+    """The heads of one cohort tree. At each cohort the best of its children's winners goes up; they are compared by
+    the standing of the child that each came through, with the head's own usage added to its path.
+
+    Standings depend on the usage of the nodes below the root that a head's path goes through. So after a head only
+    those in its own part of the tree, below the same child of the root, are worked out again."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._heads: dict[int, tuple[int, Nomination]] = {}
+        self._children: dict[int, dict[int, None]] = {}
+        self._standings: dict[int, dict[int, Standing]] = {}
+        self._best: dict[int, int] = {}
+
+    def enter(self, place: int, head: Nomination) -> None:
+        """Take part; ``place`` in the request."""
+        parent = self._snapshot.loaded.configured.tree.parent
+        node = head.preemptor.queue
+        self._heads[node] = (place, head)
+        self._best[node] = node
+        while (above := parent[node]) != ROOTLESS:
+            self._children.setdefault(above, {})[node] = None
+            node = above
+
+    def winner(self) -> Nomination:
+        """The head that goes next."""
+        queue = next(iter(self._heads))
+        return self._heads[self._winner_below(self._snapshot.loaded.configured.root[queue])][1]
+
+    def leave(self, head: Nomination) -> None:
+        """The head has gone, and may have booked something on its path."""
+        tree = self._snapshot.loaded.configured.tree
+        path = tree.path(head.preemptor.queue)
+        del self._heads[path[0]]
+        del self._best[path[0]]
+        for node, above in pairwise(path):
+            if node not in self._heads and not self._children.get(node):
+                self._children[above].pop(node, None)
+            self._best.pop(above, None)
+        if len(path) > 2:
+            self._forget(path[-2])
+
+    def _forget(self, node: int) -> None:
+        if node in self._heads:
+            self._standings.pop(node, None)
+            return
+        self._best.pop(node, None)
+        for child in self._children.get(node, ()):
+            self._forget(child)
+
+    def _winner_below(self, node: int) -> int:
+        """The queue whose head comes up to ``node``."""
+        known = self._best.get(node)
+        if known is None:
+            rivals = [self._winner_below(child) for child in self._children[node]]
+            known = self._best[node] = min(rivals, key=lambda queue: self._standing(queue)[node])
+        return known
+
+    def _standing(self, queue: int) -> dict[int, Standing]:
+        """How the queue's head stands at each cohort above it."""
+        known = self._standings.get(queue)
+        if known is None:
+            known = self._standings[queue] = _standings(self._snapshot, *self._heads[queue])
+        return known
 
 
 def _standings(snapshot: Snapshot, place: int, head: Nomination) -> dict[int, Standing]:
-    """How the head stands at each cohort above its queue, with its own usage added to its path."""
     configured, usage = snapshot.loaded.configured, snapshot.usage
     queue, request = head.preemptor.queue, head.preemptor.request
     wanted = [fr for fr, _ in request]
+    priority, created = head.preemptor.priority, head.preemptor.created
     out: dict[int, Standing] = {}
     usage.add(queue, request)
     node = queue
     while (above := configured.tree.parent[node]) != ROOTLESS:
-        priority, created = head.preemptor.priority, head.preemptor.created
         out[above] = (usage.exceeds(node, wanted), share(configured, usage, node), -priority, created, place)
         node = above
     usage.remove(queue, request)
