@@ -1,5 +1,6 @@
 """Serve: the database, the example configuration, the address to look at, then the service itself."""
 
+import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ EXAMPLE_NAME = "example"
 def run(settings: Settings, say: Callable[[str], None] = print) -> int:
     """Serve until interrupted; the exit status."""
     logs.configure(settings)
+    _end_in_order()
     listening = _listen(settings, say)
     if listening is None:
         return 1
@@ -49,6 +51,12 @@ def run(settings: Settings, say: Callable[[str], None] = print) -> int:
         if own is not None:
             own.stop()
     return 0
+
+
+def _end_in_order() -> None:
+    """Being told to stop unwinds like Ctrl-C, so that the database is stopped as well."""
+    for told in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(told, signal.default_int_handler)
 
 
 def _listen(settings: Settings, say: Callable[[str], None]) -> socket.socket | None:

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Header, Request
 
 from app.errors import BadRequest, PreconditionFailed, PreconditionRequired
 
@@ -42,8 +42,17 @@ class Preconditions:
         return self.if_none_match is not None and _names(self.if_none_match, current)
 
 
-def read_preconditions(request: Request) -> Preconditions:
+def read_preconditions(
+    request: Request,
+    if_match: Annotated[
+        str | None, Header(description="Only if the current version is one of these entity tags")
+    ] = None,
+    if_none_match: Annotated[
+        str | None, Header(description="Only if it is none of these; `*`: not if it exists")
+    ] = None,
+) -> Preconditions:
     """Both headers of ``request``. Raises BadRequest when they can't be read."""
+    del if_match, if_none_match  # declared for the documentation; a header may come in several lines
     return Preconditions(_tags(request, "if-match"), _tags(request, "if-none-match"))
 
 

@@ -1,0 +1,56 @@
+# Everything a person or CI runs. Needs make, git and Python 3.11 or newer; the rest goes into .venv.
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+UV_VERSION := 0.13.9
+TESTS ?= tests
+WORKERS ?= 2
+
+export PYTHONDONTWRITEBYTECODE ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help serve test check format bench openapi migrate clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+serve: $(READY) ## Start the service (HOST, PORT, DATA_DIR, DATABASE_URL)
+	@$(BIN)/arbiter serve
+
+test: $(READY) ## Run the tests (TESTS=path, WORKERS=n)
+	@$(BIN)/pytest $(TESTS) -n $(WORKERS)
+
+check: $(READY) ## Formatting, lint, types, import contracts, OpenAPI document, lock file
+	@$(BIN)/uv lock --check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/basedpyright --level error
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m app.document --check openapi/openapi.json
+
+format: $(READY) ## Format and fix what can be fixed
+	@$(BIN)/ruff format --quiet
+	@$(BIN)/ruff check --fix --quiet
+
+bench: $(READY) ## Measure against the budgets; prints a table in J
+	@$(BIN)/python -m benchmarks $(BENCH)
+
+openapi: $(READY) ## Write openapi/openapi.json from the code
+	@$(BIN)/python -m app.document openapi/openapi.json
+
+migrate: $(READY) ## Bring the database up to date (DATABASE_URL, else the service's own)
+	@$(BIN)/arbiter database upgrade
+
+clean: ## Remove what make made, not the data
+	@rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+# uv comes into the virtual environment too: nothing is installed anywhere else. --inexact leaves it there.
+$(READY): pyproject.toml uv.lock
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (set PYTHON=/path/to/it)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip show --quiet uv 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@VIRTUAL_ENV= UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/uv sync --locked --inexact --quiet
+	@touch $@
