@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.solver.engines.kueue import minimise, order
+from app.solver.engines.kueue import explain, minimise, order
 from app.solver.engines.kueue.order import Indices
 from app.solver.engines.kueue.snapshot import Preemptor, Reason, Snapshot, Target
 from app.solver.trace import SILENT, Why
+
+_WOULD_BORROW = "it may only go for an ask that stays within nominal quota, and this attempt lets the ask borrow"
+_BACK_WITHIN = "with those before it gone, its queue or a cohort above it is back within quota"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +137,23 @@ def _attempt(
         if of != queue:
             reason = "InCohortReclaimWhileBorrowing" if workload in found.with_borrowing else "InCohortReclamation"
             if borrow and reason == "InCohortReclamation" and len(found.priority) and workload not in hierarchical:
+                if why.on:
+                    explain.record(snapshot, why, workload, "not-taken", "ask-would-borrow", _WOULD_BORROW)
                 continue
             if not _still_exceeds(snapshot, of, found.ancestor[of], contested):
+                if why.on:
+                    explain.record(snapshot, why, workload, "not-taken", "queue-back-within-quota", _BACK_WITHIN)
                 continue
         snapshot.remove(workload)
         targets.append((workload, reason))
-        if usage.fits(queue, preemptor.request, borrow=borrow):
+        fits = usage.fits(queue, preemptor.request, borrow=borrow)
+        if why.on:
+            explain.taken(snapshot, preemptor, why, targets[-1], len(targets), fits, borrowing=borrow)
+        if fits:
             return minimise.spare(snapshot, preemptor, targets, borrow, why)
+    if why.on:
+        detail = "the ask does not fit even with everybody gone whom this attempt may take"
+        explain.attempt_failed(snapshot, why, targets, detail)
     for workload, _ in targets:
         snapshot.restore(workload)
     return []

@@ -5,10 +5,11 @@ counts in every share from the start of the search to its end; it is left out on
 """
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.solver.engines.kueue import minimise, order
+from app.solver.engines.kueue import explain, minimise, order
 from app.solver.engines.kueue.share import Share, share
 from app.solver.engines.kueue.snapshot import Preemptor, Reason, Snapshot, Target
 from app.solver.engines.kueue.tournament import Tournament, group
@@ -29,6 +30,8 @@ def search(snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int], 
     snapshot.usage.remove(preemptor.queue, preemptor.request)
     if fits:
         return minimise.spare(snapshot, preemptor, search.targets, True, why)
+    if why.on:
+        explain.attempt_failed(snapshot, why, search.targets, "the ask does not fit even with everybody taken")
     for workload, _ in search.targets:
         snapshot.restore(workload)
     return []
@@ -66,15 +69,16 @@ class _Search:
         the preemptor fits."""
         tournament = Tournament(self._snapshot, self._preemptor.queue, candidates, sorted_already=False)
         reclaims = self._within_nominal()
+        self._say_round("LessThanOrEqualToFinalShare" if final else "LessThanInitialShare", reclaims)
         while (queue := tournament.next()) is not None:
             waiting = tournament.waiting(queue)
             if queue == self._preemptor.queue:
-                taken = self._take(tournament, queue, waiting.popleft(), "InClusterQueue")
+                fits = self._take(tournament, queue, waiting.popleft(), "InClusterQueue")
             elif reclaims:
-                taken = self._take(tournament, queue, waiting.popleft(), "InCohortReclamation")
+                fits = self._take(tournament, queue, waiting.popleft(), "InCohortReclamation")
             else:
-                taken = self._take_fairly(tournament, queue, final=final)
-            if taken:
+                fits = self._take_fairly(tournament, queue, final=final)
+            if fits:
                 return True
         return False
 
@@ -82,30 +86,32 @@ class _Search:
         """One try a queue: its first candidate left over goes if the preemptor's share is below the queue's."""
         candidates = group(self._snapshot, self._retry)
         tournament = Tournament(self._snapshot, self._preemptor.queue, candidates, sorted_already=True)
+        self._say_round("LessThanInitialShare", False)
         while (queue := tournament.next()) is not None:
-            mine, theirs = self._rivals(queue)
+            rivals = self._rivals(tournament, queue)
             head = tournament.waiting(queue)[0]
             tournament.drop(queue)
-            below = tournament.share(mine) < tournament.share(theirs)
-            if below and self._take(tournament, queue, head, "InCohortFairSharing"):
-                return True
+            if rivals.ours < rivals.theirs:
+                if self._take(tournament, queue, head, "InCohortFairSharing", rivals):
+                    return True
+            elif self._why.on:
+                self._say_failed(head, rivals, "LessThanInitialShare")
         return False
 
     def _take_fairly(self, tournament: Tournament, queue: int, *, final: bool) -> bool:
         """Take the queue's first candidate that passes; those that fail wait for the second round."""
-        mine, theirs = self._rivals(queue)
-        ours, before = tournament.share(mine), tournament.share(theirs)
+        rivals = self._rivals(tournament, queue)
         waiting = tournament.waiting(queue)
-        if math.isinf(ours.weighted) and not math.isinf(before.weighted):
-            self._retry += waiting
-            waiting.clear()
-            return False
+        hopeless = math.isinf(rivals.ours.weighted) and not math.isinf(rivals.theirs.weighted)
         while waiting:
             workload = waiting.popleft()
-            passes = ours <= self._share_without(theirs, workload) if final else ours < before
-            if passes:
-                return self._take(tournament, queue, workload, "InCohortFairSharing")
+            if not hopeless:
+                limit = self._share_without(rivals.their_side, workload) if final else rivals.theirs
+                if rivals.ours <= limit if final else rivals.ours < limit:
+                    return self._take(tournament, queue, workload, "InCohortFairSharing", rivals)
             self._retry.append(workload)
+            if self._why.on:
+                self._say_failed(workload, rivals, "LessThanOrEqualToFinalShare" if final else "LessThanInitialShare")
         return False
 
     def _share_without(self, node: int, workload: int) -> Share:
@@ -114,14 +120,19 @@ class _Search:
         self._snapshot.restore(workload)
         return found
 
-    def _take(self, tournament: Tournament, queue: int, workload: int, reason: Reason) -> bool:
+    def _take(
+        self, tournament: Tournament, queue: int, workload: int, reason: Reason, rivals: "_Rivals | None" = None
+    ) -> bool:
         """Remove a workload; whether the preemptor fits now."""
-        snapshot, preemptor = self._snapshot, self._preemptor
+        snapshot, preemptor, why = self._snapshot, self._preemptor, self._why
+        compared = self._compared(rivals, workload) if rivals is not None and why.on else {}
         snapshot.remove(workload)
         tournament.changed(queue)
         self.targets.append((workload, reason))
         snapshot.usage.remove(preemptor.queue, preemptor.request)
         fits = snapshot.usage.fits(preemptor.queue, preemptor.request)
+        if why.on:
+            explain.taken(snapshot, preemptor, why, self.targets[-1], len(self.targets), fits, **compared)
         snapshot.usage.add(preemptor.queue, preemptor.request)
         return fits
 
@@ -130,9 +141,50 @@ class _Search:
         FairSharingPreemptWithinNominal)."""
         return not self._snapshot.usage.exceeds(self._preemptor.queue, self._contested)
 
-    def _rivals(self, queue: int) -> tuple[int, int]:
+    def _rivals(self, tournament: Tournament, queue: int) -> "_Rivals":
         """The two children of the lowest common cohort on the ways to the preemptor and to ``queue``."""
         parent = self._snapshot.loaded.configured.tree.parent
-        while (above := parent[queue]) not in self._below:
-            queue = above
-        return self._below[above], queue
+        node = queue
+        while (above := parent[node]) not in self._below:
+            node = above
+        mine = self._below[above]
+        return _Rivals(above, mine, node, tournament.share(mine), tournament.share(node))
+
+    def _say_round(self, strategy: str, reclaims: bool) -> None:
+        if self._why.on:
+            if reclaims:
+                detail = "the ask's queue stays within nominal quota with it: others are taken whatever the shares"
+                self._why.step("reclaim-within-nominal", detail)
+            else:
+                self._why.step("round", f"queues by share; candidates of others by {strategy}", strategy=strategy)
+
+    def _say_failed(self, workload: int, rivals: "_Rivals", strategy: str) -> None:
+        compared = self._compared(rivals, workload)
+        detail = f"share of the ask's side {compared['ask_share']} against {compared['share_before']} before and "
+        detail += f"{compared['share_after']} after, below {compared['common_ancestor']}: fails {strategy}"
+        explain.record(
+            self._snapshot, self._why, workload, "not-taken", "share-too-low", detail, strategy=strategy, **compared
+        )
+
+    def _compared(self, rivals: "_Rivals", workload: int) -> dict[str, Any]:
+        names = self._snapshot.loaded.configured.tree.names
+        return {
+            "common_ancestor": names[rivals.ancestor], "ask_side": names[rivals.our_side],
+            "queue_side": names[rivals.their_side], "ask_share": _shown(rivals.ours),
+            "share_before": _shown(rivals.theirs),
+            "share_after": _shown(self._share_without(rivals.their_side, workload)),
+        }  # fmt: skip
+
+
+class _Rivals(NamedTuple):
+    """Whose shares are compared, and below which cohort."""
+
+    ancestor: int
+    our_side: int
+    their_side: int
+    ours: Share
+    theirs: Share
+
+
+def _shown(of: Share) -> float | str:
+    return "infinite" if math.isinf(of.weighted) else of.value

@@ -5,7 +5,7 @@ workload uses is resolved once for each distinct *shape* (its tasks' counts, req
 some decisions need (times, order, explanations) is computed when first asked for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from datetime import datetime
 from typing import Any
@@ -28,6 +28,7 @@ Amounts = tuple[tuple[int, int], ...]
 OLDEST = -(2**62)
 PODS = "pods"
 _SAFE = 2**62
+_NO_PRIORITY = 2**62
 
 
 class Loaded:
@@ -39,7 +40,7 @@ class Loaded:
     """
 
     __slots__ = (
-        "_members", "_starts", "configured", "evicted", "priority", "protected", "queue", "quotas", "shape",
+        "_lowest", "_members", "_starts", "configured", "evicted", "priority", "protected", "queue", "quotas", "shape",
         "shapes", "used", "workloads",
     )  # fmt: skip
 
@@ -52,6 +53,7 @@ class Loaded:
         self.priority: NDArray[np.int64] = np.array([w.priority for w in workloads], dtype=np.int64)
         self.evicted = frozenset([i for i, w in enumerate(workloads) if w.evicted])
         self.protected = frozenset([i for i, w in enumerate(workloads) if not w.preemptible])
+        self._lowest: list[int] | None = None
         self._refuse_cohorts()
         shapes = _Shapes(configured, workloads, self.queue)
         self.shape: NDArray[np.int64] = np.array(shapes.column(), dtype=np.int64)
@@ -90,6 +92,16 @@ class Loaded:
         """Indices of the workloads that run in ClusterQueue ``node``."""
         return self._members[self._starts[node] : self._starts[node + 1]]
 
+    def lowest_priority(self, nodes: Iterable[int]) -> int | None:
+        """The lowest priority that runs in these ClusterQueues; None when nothing runs there."""
+        lowest = self._lowest
+        if lowest is None:
+            by_node = np.full(len(self.configured.tree), _NO_PRIORITY, dtype=np.int64)
+            np.minimum.at(by_node, self.queue, self.priority)
+            lowest = self._lowest = by_node.tolist()
+        found = min((lowest[node] for node in nodes), default=_NO_PRIORITY)
+        return None if found == _NO_PRIORITY else found
+
     def amounts(self, workload: int) -> Amounts:
         """What the workload uses."""
         return self.shapes[int(self.shape[workload])]
@@ -102,6 +114,7 @@ class Loaded:
         """The same state with other priorities in force (KEP-83: those of long runners fall)."""
         other = copy(self)
         other.priority = priority
+        other._lowest = None
         return other
 
     def usage(self) -> Usage:

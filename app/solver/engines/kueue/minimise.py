@@ -3,6 +3,7 @@
 Source: Kueue ``fillBackWorkloads``: from the second-last removed to the first; the last one is never tried.
 """
 
+from app.solver.engines.kueue import explain
 from app.solver.engines.kueue.snapshot import Preemptor, Snapshot, Target
 from app.solver.trace import SILENT, Why
 
@@ -21,6 +22,8 @@ def spare(
         if usage.fits(preemptor.queue, preemptor.request, borrow=borrow):
             kept[i] = kept[-1]
             kept.pop()
+            if why.on:
+                explain.record(snapshot, why, workload, "spared", "put-back", "the ask fits with it back")
         else:
             snapshot.remove(workload)
     for workload, _ in kept:

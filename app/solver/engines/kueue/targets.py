@@ -5,7 +5,8 @@ Source: ``pkg/scheduler/preemption/preemption.go`` (getTargets).
 
 from collections.abc import Collection
 
-from app.solver.engines.kueue import classical, fair
+from app.solver.compiled.tree import ROOTLESS
+from app.solver.engines.kueue import classical, explain, fair
 from app.solver.engines.kueue.snapshot import Preemptor, Snapshot, Target
 from app.solver.trace import SILENT, Why
 
@@ -20,8 +21,40 @@ def get_targets(
     (``preemptor.only``) it is Kueue's simulation for a single flavor. Like Kueue it tests for a fit only after a
     removal, so that a call for what already fits still names a victim.
     """
+    contested = frozenset(contested)
+    if why.on:
+        explain.search_begins(snapshot, preemptor, contested, why)
+    if not _anybody_low_enough(snapshot, preemptor, why):
+        return []
     search = fair.search if snapshot.loaded.configured.fair_sharing else classical.search
-    return search(snapshot, preemptor, frozenset(contested), why)
+    return search(snapshot, preemptor, contested, why)
+
+
+def _anybody_low_enough(snapshot: Snapshot, preemptor: Preemptor, why: Why) -> bool:
+    """Whether the lowest priority that runs within reach lets the policies pick anybody at all.
+
+    KEP-83's shortcut: where nobody's priority is low enough, candidates need not be looked for."""
+    configured, loaded, queue = snapshot.loaded.configured, snapshot.loaded, preemptor.queue
+    policy = configured.policy[queue]
+    own = loaded.lowest_priority([queue])
+    others: int | None = None
+    if configured.tree.parent[queue] != ROOTLESS and policy.reclaim_within_cohort != "Never":
+        others = loaded.lowest_priority(q for q in configured.queues_of(queue) if q != queue)
+    reach = ((policy.within_cluster_queue, own), (policy.reclaim_within_cohort, others))
+    if any(lowest is not None and _admits(rule, lowest, preemptor.priority) for rule, lowest in reach):
+        return True
+    if why.on:
+        why.step(
+            "nobody-low-enough", "no workload within reach has a priority that the policies let this ask preempt",
+            ask_priority=preemptor.priority, lowest_priority_in_queue=own, lowest_priority_in_cohort=others,
+        )  # fmt: skip
+    return False
+
+
+def _admits(policy: str, lowest: int, priority: int) -> bool:
+    if policy == "LowerOrNewerEqualPriority":
+        return lowest <= priority
+    return policy == "Any" or (policy == "LowerPriority" and lowest < priority)
 
 
 def nobody(snapshot: Snapshot, preemptor: Preemptor, contested: Collection[int], why: Why = SILENT) -> list[Target]:
