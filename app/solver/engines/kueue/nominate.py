@@ -3,6 +3,7 @@
 Source: Kueue ``pkg/scheduler/scheduler.go`` (getInitialAssignments). Nothing is booked here.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from app.solver.engines.kueue.assign import Assigner, Assignment, Choice, Pins, Search
@@ -43,6 +44,7 @@ def nominate(
     ``preemptor.request`` is not read; ``pins``: flavors to keep. Raises QuantityError."""
     if is_pinned(ask):
         return _targeted(snapshot, ask, preemptor, _as_pinned(snapshot, preemptor.queue, ask), search, why)
+    search = _remembering(search)
     assigner = Assigner(snapshot, preemptor, ask.tasks, search, pins, why)
     whole = _targeted(snapshot, ask, preemptor, assigner.assign(), search, why)
     if whole.assignment.mode is Mode.FIT or whole.targets or not may_shrink(ask.tasks):
@@ -63,6 +65,20 @@ def nominate(
         if reduced.targets:
             search(snapshot, reduced.preemptor, reduced.contested, why)
     return reduced
+
+
+def _remembering(search: Search) -> Search:
+    """One nomination looks at one snapshot: what is asked twice is searched once. An ask for a single flavor-resource
+    wants the same victims as the simulation that found its flavor."""
+    known: dict[tuple[tuple[tuple[int, int], ...], tuple[int, ...]], list[Target]] = {}
+
+    def ask(snapshot: Snapshot, preemptor: Preemptor, contested: Collection[int], why: Why) -> list[Target]:
+        key = (preemptor.request, tuple(contested))
+        if why.on or key not in known:
+            known[key] = search(snapshot, preemptor, contested, why)
+        return known[key]
+
+    return ask
 
 
 def _targeted(
