@@ -1,8 +1,10 @@
 """Stop solving when its time is up, without the pure solver knowing of time."""
 
 import ctypes
+import heapq
 import signal
 import threading
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
@@ -23,13 +25,14 @@ def deadline(seconds: float | None) -> Generator[None]:
     if seconds is None:
         yield
         return
-    disarm = _arm_signal(seconds) if _signals() else _arm_thread(seconds)
     try:
-        yield
+        disarm = _arm_signal(seconds) if _signals() else _watch.arm(seconds)
+        try:
+            yield
+        finally:
+            disarm()
     except _TimeIsUp:
         raise DeadlinePassed(seconds) from None
-    finally:
-        disarm()
 
 
 def _signals() -> bool:
@@ -51,23 +54,57 @@ def _arm_signal(seconds: float) -> Callable[[], None]:
     return disarm
 
 
-def _arm_thread(seconds: float) -> Callable[[], None]:
-    runner = threading.get_ident()
-    lock, done = threading.Lock(), False
+class _Alarm:
+    """One thread's deadline. ``rung``: the exception is on its way."""
 
-    def ring() -> None:
-        with lock:
-            if not done:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(runner), ctypes.py_object(_TimeIsUp))
+    __slots__ = ("done", "rung", "thread")
 
-    timer = threading.Timer(max(seconds, 0), ring)
-    timer.daemon = True
-    timer.start()
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self.done = False
+        self.rung = False
 
-    def disarm() -> None:
-        nonlocal done
-        with lock:
-            done = True
-        timer.cancel()
 
-    return disarm
+class _Watch:
+    """One thread that rings for all others; started when first needed."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._due: list[tuple[float, int, _Alarm]] = []
+        self._count = 0
+        self._running = False
+
+    def arm(self, seconds: float) -> Callable[[], None]:
+        """Ring in this thread after ``seconds``, unless the returned function is called before."""
+        alarm, at = _Alarm(), time.monotonic() + max(seconds, 0)
+        with self._changed:
+            if not self._running:
+                threading.Thread(target=self._run, name="deadlines", daemon=True).start()
+                self._running = True
+            self._count += 1
+            heapq.heappush(self._due, (at, self._count, alarm))
+            if self._due[0][2] is alarm:
+                self._changed.notify()
+        return lambda: self._disarm(alarm)
+
+    def _disarm(self, alarm: _Alarm) -> None:
+        with self._changed:
+            alarm.done = True
+            if alarm.rung:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(alarm.thread), None)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while self._due and self._due[0][2].done:
+                    heapq.heappop(self._due)
+                now = time.monotonic()
+                if not self._due or self._due[0][0] > now:
+                    self._changed.wait(self._due[0][0] - now if self._due else None)
+                    continue
+                alarm = heapq.heappop(self._due)[2]
+                alarm.rung = True
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(alarm.thread), ctypes.py_object(_TimeIsUp))
+
+
+_watch = _Watch()

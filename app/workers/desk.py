@@ -6,6 +6,7 @@ from datetime import datetime
 
 from app.comparisons.answer import compare
 from app.decisions.answer import Answered, Facts, Sources, answer, effective_settings, preemptibility, shares
+from app.decisions.sources import Pinned, Used
 from app.snapshots.keeper import Keeper, Resident
 from app.snapshots.store import SnapshotStore
 
@@ -47,10 +48,11 @@ class Desk:
             "snapshot-list": keeper.listing,
         }
 
-    def run(self, kind: str, body: bytes, now: datetime, name: str = "") -> Reply:
-        """Run one operation. Raises InvalidInput and the errors of ``app.errors``."""
+    def run(self, kind: str, body: bytes, now: datetime, name: str = "", pinned: Used | None = None) -> Reply:
+        """Run one operation. ``name``: of the snapshot, for the snapshot operations. ``pinned``: decide on the
+        revision and generation of an earlier answer. Raises InvalidInput and the errors of ``app.errors``."""
         if kind == "decisions":
-            answered = answer(body, now, self.sources)
+            answered = answer(body, now, self.sources if pinned is None else Pinned(self.sources, pinned))
             return Reply(answered.body, answered.facts, answered.seconds)
         if (question := self._questions.get(kind)) is not None:
             return Reply(question(body, now, self.sources))

@@ -7,6 +7,7 @@ import msgspec
 
 from app import errors
 from app.decisions.answer import Facts
+from app.decisions.sources import Used
 from app.decoding import Malformed
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
 
@@ -18,6 +19,7 @@ class Call(msgspec.Struct, frozen=True, tag=True):
     now: datetime
     name: str = ""
     seconds: float | None = None
+    pinned: Used | None = None
 
 
 class Head(msgspec.Struct, frozen=True, tag=True):

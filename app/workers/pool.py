@@ -13,6 +13,7 @@ from hashlib import blake2b
 from threading import Lock
 from typing import Protocol
 
+from app.decisions.sources import Used
 from app.errors import DeadlinePassed, TooManyRequests, Unavailable
 from app.workers.desk import Reply
 from app.workers.frames import Closed, receive, send
@@ -85,8 +86,8 @@ class Pool:
         return max(range(len(self._workers)), key=lambda i: blake2b(f"{i}/{name}".encode(), digest_size=8).digest())
 
     def call(
-        self, kind: str, body: bytes, now: datetime, *, snapshot: str | None = None, seconds: float | None = None,
-        worker: int | None = None,
+        self, kind: str, body: bytes, now: datetime, *, snapshot: str | None = None, pinned: Used | None = None,
+        seconds: float | None = None, worker: int | None = None,
     ) -> Reply:  # fmt: skip
         """Run one operation in a worker. Raises what it raises, TooManyRequests, DeadlinePassed, Unavailable."""
         limit = min(seconds or self._limits.seconds, self._limits.seconds)
@@ -98,7 +99,8 @@ class Pool:
             if not self._workers[at].lock.acquire(timeout=limit):
                 raise DeadlinePassed(limit)
             try:
-                return self._talk(self._workers[at], Call(kind, now, snapshot or "", end - time.monotonic()), body, end)
+                call = Call(kind, now, snapshot or "", end - time.monotonic(), pinned)
+                return self._talk(self._workers[at], call, body, limit, end)
             finally:
                 self._workers[at].lock.release()
         finally:
@@ -122,7 +124,7 @@ class Pool:
             self._queued[at] += 1
             return at
 
-    def _talk(self, worker: _Worker, call: Call, body: bytes, end: float) -> Reply:
+    def _talk(self, worker: _Worker, call: Call, body: bytes, limit: float, end: float) -> Reply:
         worker.connection.settimeout(max(end - time.monotonic(), 0) + _GRACE_SECONDS)
         try:
             send(worker.connection, call, body)
@@ -140,7 +142,7 @@ class Pool:
             overdue = time.monotonic() >= end
             worker.restart()
             if overdue:
-                raise DeadlinePassed(end - call.now.timestamp()) from None
+                raise DeadlinePassed(limit) from None
             raise Unavailable("the solver process stopped; its snapshots must be sent again", retry_after=1) from None
 
     def _supply(self, connection: socket.socket, want: WantHead | WantDocument) -> None:

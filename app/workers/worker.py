@@ -77,7 +77,7 @@ def serve(connection: socket.socket, budget: int, idle: float) -> None:
 def _answer(desk: Desk, call: Call, body: bytes) -> tuple[Done | Failed, bytes]:
     try:
         with deadline(call.seconds):
-            reply = desk.run(call.kind, body, call.now, call.name)
+            reply = desk.run(call.kind, body, call.now, call.name, call.pinned)
     except Closed:
         raise
     except Exception as error:
