@@ -1,0 +1,86 @@
+"""What tests share: one real PostgreSQL for the whole run, a database for each worker, a service on it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+from sqlalchemy import make_url
+from starlette.testclient import TestClient
+
+from app.db import migrate
+from app.embedded import EmbeddedPostgres
+from app.main import create_app
+from app.settings import Settings
+
+FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+
+
+@pytest.fixture(scope="session")
+def server_url(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[str]:
+    """The URL of a PostgreSQL that all workers of this run share; the first starts it, the last stops it."""
+    base = tmp_path_factory.getbasetemp()
+    server = EmbeddedPostgres((base if worker_id == "master" else base.parent) / "pg", settings=FAST)
+    yield server.start()
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def new_database(server_url: str, worker_id: str) -> Iterator[Callable[[], str]]:
+    """Makes empty databases; each call gives the URL of another one."""
+    url = make_url(server_url)
+    made: list[str] = []
+
+    def run(statement: str, name: str) -> None:
+        with psycopg.connect(host=str(url.query["host"]), user=url.username, autocommit=True) as connection:
+            connection.execute(sql.SQL(statement).format(sql.Identifier(name)))  # pyright: ignore[reportArgumentType]
+
+    def make() -> str:
+        made.append(f"test_{worker_id}_{len(made)}")
+        run("create database {}", made[-1])
+        return url.set(database=made[-1]).render_as_string(hide_password=False)
+
+    yield make
+    for name in made:
+        run("drop database {} with (force)", name)
+
+
+@pytest.fixture(scope="session")
+def migrated_url(new_database: Callable[[], str]) -> str:
+    """The database of this worker, with every table."""
+    url = new_database()
+    migrate(url)
+    return url
+
+
+@pytest.fixture
+def database_url(migrated_url: str) -> str:
+    """The database of this worker, every table empty."""
+    with psycopg.connect(migrated_url.replace("+psycopg", "", 1), autocommit=True) as connection:
+        tables = connection.execute(
+            "select quote_ident(tablename) from pg_tables where schemaname = 'public' and tablename <> 'alembic_version'"
+        ).fetchall()
+        names = ", ".join(name for (name,) in tables)
+        connection.execute(sql.SQL("truncate {}").format(sql.SQL(names)))
+    return migrated_url
+
+
+@pytest.fixture
+def settings(database_url: str, tmp_path: Path) -> Settings:
+    """Settings of a service on this worker's database."""
+    return Settings(database_url=database_url, data_dir=tmp_path, log_level="error")
+
+
+@pytest.fixture
+def service(settings: Settings) -> Iterator[TestClient]:
+    """A running service, called in process."""
+    with TestClient(create_app(settings), raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture
+def homeless() -> Iterator[TestClient]:
+    """A running service without any database."""
+    with TestClient(create_app(Settings(database_url=None, log_level="error")), raise_server_exceptions=False) as client:
+        yield client
