@@ -7,7 +7,7 @@ import numpy as np
 
 from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.yunikorn.board import Board
-from app.solver.engines.yunikorn.cluster import Bools, Ints
+from app.solver.engines.yunikorn.cluster import Bools, Cluster, Ints
 from app.solver.engines.yunikorn.compile import Amounts
 from app.solver.engines.yunikorn.guarantee import Level, over_any, own_first
 from app.solver.engines.yunikorn.request import Request
@@ -29,12 +29,12 @@ class Reach:
     excluded: dict[int, str]
 
 
-def path_limits(board: Board, queue: int) -> dict[int, Amounts]:
+def path_limits(cluster: Cluster, queue: int) -> dict[int, Amounts]:
     """By queue of the path: the effective limit, the smallest of its own and its ancestors' (root: the nodes)."""
     limits: dict[int, Amounts] = {}
     tightest: Amounts = {}
-    for q in reversed(board.cluster.queues.paths[queue]):
-        for r, amount in (board.cluster.limit[q] or {}).items():
+    for q in reversed(cluster.queues.paths[queue]):
+        for r, amount in (cluster.limit[q] or {}).items():
             tightest[r] = min(amount, tightest.get(r, amount))
         limits[q] = dict(tightest)
     return limits
@@ -56,7 +56,7 @@ def _fence(board: Board, request: Request) -> tuple[int, bool, dict[int, int]]:
     would not help.
     """
     queues = board.cluster.queues
-    limits = path_limits(board, request.queue)
+    limits = path_limits(board.cluster, request.queue)
     priority, priorities = request.priority, {}
     for q in queues.paths[request.queue]:
         settings = queues.settings[q]

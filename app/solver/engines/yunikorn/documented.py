@@ -13,8 +13,7 @@ import numpy as np
 from app.solver.engines.yunikorn import nodes
 from app.solver.engines.yunikorn.board import Board
 from app.solver.engines.yunikorn.cluster import OPTED_OUT, ORIGINATOR, Bools, Ints
-from app.solver.engines.yunikorn.compile import Amounts
-from app.solver.engines.yunikorn.guarantee import Level
+from app.solver.engines.yunikorn.guarantee import Level, keeps_guarantees, shift
 from app.solver.engines.yunikorn.needs import Needs, path_needs, without_superfluous
 from app.solver.engines.yunikorn.outcome import Found
 from app.solver.engines.yunikorn.request import Request
@@ -108,14 +107,7 @@ class Lawful:
         return np.array(lawful, dtype=bool)[which]
 
     def _lawful(self, queue: int, shape: int) -> bool:
-        """Law 2: removing it leaves every guarantee on its path that names what it uses at or below usage."""
-        cells = self._cluster.queues.path_cells[queue]
-        return all(
-            self._slack[cell] + amount <= 0
-            for r, amount in self._cluster.shapes[shape].items()
-            if amount > 0
-            for cell in cells.get(r, ())
-        )
+        return keeps_guarantees(self._cluster.queues, queue, self._cluster.shapes[shape], self._slack)
 
     def _search(self, node: int) -> tuple[int, list[int]] | None:
         cluster = self._cluster
@@ -187,8 +179,5 @@ class Lawful:
         return False
 
     def _move(self, task: int, sign: int) -> None:
-        cells = self._cluster.queues.path_cells[int(self._cluster.queue[task])]
-        amounts: Amounts = self._cluster.amounts(task)
-        for r, amount in amounts.items():
-            for cell in cells.get(r, ()):
-                self._slack[cell] += sign * amount
+        cluster = self._cluster
+        shift(cluster.queues, int(cluster.queue[task]), cluster.amounts(task), sign, self._slack)

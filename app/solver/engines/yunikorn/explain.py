@@ -14,7 +14,9 @@ def record_fates(board: Board, excluded: Iterable[tuple[int, str]], why: Why) ->
     cluster = board.cluster
     for task, rule in excluded:
         workload, name = cluster.label(task)
-        why.candidate("excluded", rule, workload, task=name, queue=cluster.queue_name(task), node=cluster.tasks[task].node)
+        why.candidate(
+            "excluded", rule, workload, task=name, queue=cluster.queue_name(task), node=cluster.tasks[task].node
+        )
 
 
 def note_differences(board: Board, request: Request, level: list[Level | None], found: Found, why: Why) -> None:

@@ -73,3 +73,17 @@ def own_first(queues: Queues, level: Level | None, leaf: int, amounts: Amounts, 
         return True
     own = queues.cells[leaf]
     return any(slack[own[r]] < 0 if r in own else any(slack[cell] < 0 for cell in level.get(r, ())) for r in amounts)
+
+
+def keeps_guarantees(queues: Queues, queue: int, amounts: Amounts, slack: Sequence[int]) -> bool:
+    """Law 2: taking ``amounts`` out of ``queue`` leaves every guarantee on its path met that names what they use."""
+    cells = queues.path_cells[queue]
+    return all(slack[cell] + amount <= 0 for r, amount in amounts.items() if amount > 0 for cell in cells.get(r, ()))
+
+
+def shift(queues: Queues, queue: int, amounts: Amounts, sign: int, slack: list[int]) -> None:
+    """Give ``amounts`` back to every guarantee on the path of ``queue``, or book them (sign -1)."""
+    cells = queues.path_cells[queue]
+    for r, amount in amounts.items():
+        for cell in cells.get(r, ()):
+            slack[cell] += sign * amount

@@ -15,9 +15,7 @@ EVICTED = "PreemptedByScheduler"
 QUOTA_ENFORCED = "QuotaChanged"
 
 
-def decision(
-    board: Board, ask: Ask, outcomes: list[tuple[Request, Outcome]], now: int, why: Why
-) -> Decision:
+def decision(board: Board, ask: Ask, outcomes: list[tuple[Request, Outcome]], now: int, why: Why) -> Decision:
     """The decision of one ask from what became of its allocation asks."""
     at = instant.at(now)
     kinds = {outcome.kind for _, outcome in outcomes}

@@ -14,7 +14,7 @@ from app.solver.engines.yunikorn import nodes
 from app.solver.engines.yunikorn.board import Board
 from app.solver.engines.yunikorn.cluster import OPTED_OUT, ORIGINATOR, Ints, sums
 from app.solver.engines.yunikorn.compile import Amounts
-from app.solver.engines.yunikorn.guarantee import Level, remaining, tested_cells
+from app.solver.engines.yunikorn.guarantee import Level, remaining, shift, tested_cells
 from app.solver.engines.yunikorn.outcome import Found
 from app.solver.engines.yunikorn.request import Request
 
@@ -238,11 +238,7 @@ class Preemptor:
         )
 
     def _move(self, queue: int, amounts: Amounts, sign: int) -> None:
-        """Give ``amounts`` back to every guarantee on the path of ``queue`` (or book them, with -1)."""
-        cells = self._path_cells[queue]
-        for r, amount in amounts.items():
-            for cell in cells.get(r, ()):
-                self._slack[cell] += sign * amount
+        shift(self._cluster.queues, queue, amounts, sign, self._slack)
 
 
 def _still_above(ask: Amounts, total: Amounts) -> bool:
