@@ -46,6 +46,7 @@ class Settings(Wire, frozen=True, kw_only=True):
     min_spare_allocation_resources_on_node: Resources | None = None
     use_precommit_for_preemption: bool | None = None
     infer_weight_from_guarantees_share_multiplier: float | None = None
+    enable_best_allocation_share: bool | None = None
     main_resource: str | None = None
 
 

@@ -227,7 +227,8 @@ def _sum(end: Floats, children: Curves, parent: Ints, scale: Floats, shift: Floa
     high = shift[who] + children.position[seg] * scale[who]
     # One group of positions for each distinct fit factor of each pool; every pool has them at 0 and at its end.
     fits = np.concatenate((low, high, np.zeros(count), end))
-    pools = np.concatenate((pool, pool, np.arange(count), np.arange(count)))
+    every: Ints = np.arange(count)
+    pools = np.concatenate((pool, pool, every, every))
     order = np.lexsort((fits, pools))
     fits, pools = fits[order], pools[order]
     new = np.ones(len(fits), bool)
@@ -236,7 +237,7 @@ def _sum(end: Floats, children: Curves, parent: Ints, scale: Floats, shift: Floa
     group[order] = np.cumsum(new) - 1
     fit, of = fits[new], pools[new]
     jump, increment = _increments(group[: len(seg)], group[len(seg) : 2 * len(seg)], rise, fit)
-    bounds = np.searchsorted(of, np.arange(count + 1))
+    bounds: Ints = np.searchsorted(of, np.arange(count + 1))
     value = np.empty_like(increment)
     step = jump + increment
     for p in range(count):

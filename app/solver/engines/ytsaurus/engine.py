@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.solver.engine import Engine, ProtectionQuestion, Question
-from app.solver.engines.ytsaurus import effective, shares
+from app.solver.engines.ytsaurus import effective, preemptibility, shares
 from app.solver.engines.ytsaurus.compile import PoolTree, compile_configuration
 from app.solver.engines.ytsaurus.state import Cluster, load
 from app.solver.model.configuration import Configuration
@@ -35,7 +35,7 @@ class YtsaurusEngine(Engine[PoolTree, Cluster]):
 
     def preemptibility(self, loaded: Cluster, question: ProtectionQuestion) -> dict[str, Any]:
         """See ``Engine.preemptibility``."""
-        raise NotImplementedError
+        return preemptibility.answer(loaded, question)
 
     def effective_settings(self, configured: PoolTree, state: State | None) -> dict[str, Any]:
         """See ``Engine.effective_settings``."""

@@ -88,24 +88,25 @@ def _limits(limits: Ints, total: Floats) -> Floats:
 
 
 def _best_allocation(situation: Situation) -> Floats:
-    """What an operation could use at best: each node's memory holds a whole number of its average allocations."""
-    index = situation.cluster.index.index
-    out = np.full((len(situation.operations), len(index)), np.inf)
-    if "memory" not in index or "user_slots" not in index:
+    """What an operation could use at best, where asked for: each node holds whole allocations of average memory.
+
+    The recorded decisions leave this cut out, so it is off by default; see docs/engines/ytsaurus.md.
+    """
+    index, total = situation.cluster.index.index, situation.cluster.total
+    out = np.full((len(situation.operations), len(total)), np.inf)
+    memory, slots = index.get("memory"), index.get("user_slots")
+    if not situation.config.settings.best_allocation_share or memory is None or slots is None or total[memory] <= 0:
         return out
-    memory, slots = index["memory"], index["user_slots"]
-    wanted_slots = situation.usage[:, slots] + situation.wanted[:, slots]
-    wanted = situation.usage[:, memory] + situation.wanted[:, memory]
-    rows = np.flatnonzero((wanted_slots > 0) & (wanted > 0))
-    if not len(rows) or situation.cluster.total[memory] <= 0:
-        return out
-    sizes, kind = np.unique(wanted[rows] / wanted_slots[rows], return_inverse=True)
+    wanted = situation.usage.astype(float) + situation.wanted
+    many = wanted[:, slots] > 0
+    average = np.floor(wanted[:, memory] / np.where(many, wanted[:, slots], 1.0))
+    rows = np.flatnonzero(many & (average > 0))
+    sizes, kind = np.unique(average[rows], return_inverse=True)
     held, nodes = np.unique(np.maximum(situation.cluster.node_limits[:, memory], 0), return_counts=True)
     best = np.zeros(len(sizes))
     for memory_of_node, count in zip(held.astype(float), nodes, strict=True):
-        best += np.floor(memory_of_node / sizes * (1 + NEGLIGIBLE)) * count
-    limit = np.where(best > 0, best * sizes / situation.cluster.total[memory], np.inf)
-    out[rows, memory] = limit[kind]
+        best += np.floor(memory_of_node / sizes) * count
+    out[rows, memory] = (best * sizes / total[memory])[kind]
     return out
 
 

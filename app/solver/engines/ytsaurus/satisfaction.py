@@ -22,9 +22,10 @@ def strictly_dominates(left: Floats, right: Floats, is_blocked: Flags) -> Flags:
     ``left`` is larger in every resource that is not blocked; where all are, in some resource.
     """
     larger = left > right + EPSILON
-    every = np.logical_and.reduce(larger | is_blocked, axis=-1)
-    some = np.logical_or.reduce(larger, axis=-1)
-    return np.where(np.logical_and.reduce(is_blocked, axis=-1), some, every)
+    every: Flags = np.logical_and.reduce(larger | is_blocked, axis=-1)
+    some: Flags = np.logical_or.reduce(larger, axis=-1)
+    closed: Flags = np.logical_and.reduce(is_blocked, axis=-1)
+    return np.where(closed, some, every)
 
 
 def local_satisfaction(usage: Floats, fair: Floats, is_blocked: Flags) -> Floats:
@@ -35,9 +36,10 @@ def local_satisfaction(usage: Floats, fair: Floats, is_blocked: Flags) -> Floats
     exceeded = np.minimum(over.max(axis=-1, initial=0.0), INFINITE)
     least = np.where(due, ratio, 1.0).min(axis=-1, initial=np.inf)
     open_ratio = np.where(due & ~is_blocked, ratio, 0.0).max(axis=-1, initial=0.0)
-    out = np.where(np.logical_and.reduce(is_blocked, axis=-1), least, open_ratio)
-    out = np.where(np.logical_or.reduce(usage > fair + EPSILON, axis=-1), exceeded, out)
-    return np.where(np.logical_and.reduce(fair <= EPSILON, axis=-1), INFINITE, out)
+    closed: Flags = np.logical_and.reduce(is_blocked, axis=-1)
+    passed: Flags = np.logical_or.reduce(usage > fair + EPSILON, axis=-1)
+    nothing: Flags = np.logical_and.reduce(fair <= EPSILON, axis=-1)
+    return np.where(nothing, INFINITE, np.where(passed, exceeded, np.where(closed, least, open_ratio)))
 
 
 def pool_satisfaction(local: Floats, operations: Floats, pool: Ints, parent: Ints, depth: Ints) -> Floats:

@@ -52,6 +52,7 @@ class TreeSettings:
     overcommit_duration: int
     min_spare: Steps
     infer_weight: float | None
+    best_allocation_share: bool
     main_resource: str
 
 
@@ -196,6 +197,7 @@ def tree_settings(given: Settings | None) -> tuple[TreeSettings, list[Problem]]:
         ),
         min_spare=(spare if on_node is None else on_node) or {},
         infer_weight=s.infer_weight_from_guarantees_share_multiplier,
+        best_allocation_share=_or(s.enable_best_allocation_share, False),
         main_resource=s.main_resource or "cpu",
     )  # fmt: skip
     if tree.aggressive_threshold > tree.threshold:

@@ -55,6 +55,12 @@ def _rows(
     nothing = ~np.logical_or.reduce(usage > 0, axis=1)
     dominant = np.argmax(np.where(nothing[:, None], demand_share, usage_share), axis=1).tolist()
     since = [None if value == NEVER else at(value) for value in starvation.since.tolist()]
+    rows = zip(
+        names, _amounts(situation, fair * total), _amounts(situation, usage.astype(float)),
+        _amounts(situation, demand_share * total), dominant, fair.max(axis=1, initial=0.0).tolist(),
+        usage_share.max(axis=1, initial=0.0).tolist(), satisfaction.tolist(), starvation.below.tolist(),
+        starvation.level.tolist(), since, strict=True,
+    )  # fmt: skip
     return {
         name: {
             "fair_share": one_fair,
@@ -68,13 +74,8 @@ def _rows(
             "starvation": STARVATION[level],
             "below_fair_share_since": when,
         }
-        for name, one_fair, one_usage, one_demand, resource, fair_part, usage_part, satisfied, below, level, when in zip(
-            names, _amounts(situation, fair * total), _amounts(situation, usage.astype(float)),
-            _amounts(situation, demand_share * total), dominant, fair.max(axis=1, initial=0.0).tolist(),
-            usage_share.max(axis=1, initial=0.0).tolist(), satisfaction.tolist(), starvation.below.tolist(),
-            starvation.level.tolist(), since, strict=True,
-        )
-    }  # fmt: skip
+        for name, one_fair, one_usage, one_demand, resource, fair_part, usage_part, satisfied, below, level, when in rows
+    }
 
 
 def _amounts(situation: Situation, steps: Floats) -> list[dict[str, float]]:

@@ -55,11 +55,11 @@ def operation_starvation(situation: Situation, below: Flags, now: int) -> Starva
     """How starvation of each operation moves on. With few allocations pending both timeouts are shorter."""
     config, operations = situation.config, situation.operations
     enabled = np.array([pool.enable_aggressive_starvation for pool in config.inherited], bool)
-    part = np.minimum(situation.pending / config.settings.count_coefficient, 1.0)
-    aggressive = np.full(len(operations), config.settings.aggressive_timeout)
+    part: Floats = np.minimum(situation.pending / config.settings.count_coefficient, 1.0)
+    aggressive = np.full(len(operations), config.settings.aggressive_timeout, float)
     return _moved(
         below, operations.starvation, operations.since, now,
-        operations.timeout * part, aggressive * part, enabled[operations.pool],
+        operations.timeout.astype(float) * part, aggressive * part, enabled[operations.pool],
     )  # fmt: skip
 
 
