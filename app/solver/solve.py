@@ -19,6 +19,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer, ConfigurationUsed, StateUsed
 from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.state import Ask, State
+from app.solver.oversubscription import oversubscribed
 from app.solver.registry import ENGINES, engine_of
 from app.solver.verify import verify
 
@@ -169,6 +170,7 @@ def findings(configuration: Configuration, engine: str | None = None) -> list[Fi
         except InvalidInput as invalid:
             found += [_as_finding(problem) for problem in invalid.problems]
         found += engine_of(chosen).findings(configuration)
+        found += oversubscribed(configuration)
     return list({(f.rule, f.pointer): f for f in found}.values())
 
 
