@@ -9,12 +9,19 @@ from psycopg import sql
 from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
+from app import logs
 from app.db import migrate
 from app.embedded import EmbeddedPostgres
 from app.main import create_app
 from app.settings import Settings
 
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quiet() -> None:
+    """Only errors are logged, and shown only of a test that fails."""
+    logs.configure(Settings(log_level="error"))
 
 
 @pytest.fixture(scope="session")
@@ -59,9 +66,9 @@ def database_url(migrated_url: str) -> str:
     """The database of this worker, every table empty."""
     with psycopg.connect(migrated_url.replace("+psycopg", "", 1), autocommit=True) as connection:
         tables = connection.execute(
-            "select quote_ident(tablename) from pg_tables where schemaname = 'public' and tablename <> 'alembic_version'"
+            "select quote_ident(tablename) from pg_tables where schemaname = 'public'"
         ).fetchall()
-        names = ", ".join(name for (name,) in tables)
+        names = ", ".join(name for (name,) in tables if name != "alembic_version")
         connection.execute(sql.SQL("truncate {}").format(sql.SQL(names)))
     return migrated_url
 
@@ -69,7 +76,7 @@ def database_url(migrated_url: str) -> str:
 @pytest.fixture
 def settings(database_url: str, tmp_path: Path) -> Settings:
     """Settings of a service on this worker's database."""
-    return Settings(database_url=database_url, data_dir=tmp_path, log_level="error")
+    return Settings(database_url=database_url, data_dir=tmp_path, workers=0)
 
 
 @pytest.fixture
@@ -82,5 +89,5 @@ def service(settings: Settings) -> Iterator[TestClient]:
 @pytest.fixture
 def homeless() -> Iterator[TestClient]:
     """A running service without any database."""
-    with TestClient(create_app(Settings(database_url=None, log_level="error")), raise_server_exceptions=False) as client:
+    with TestClient(create_app(Settings(database_url=None, workers=0)), raise_server_exceptions=False) as client:
         yield client

@@ -97,9 +97,8 @@ def put_configuration(
     error refuse the write, warnings come back with it.
     """
     written = service.put(name, body, conditions, engine, dry_run=dry_run)
-    created = written.changed and written.revision == 1 and not dry_run
     headers = {} if dry_run else {"ETag": etag(written) or "", "Location": f"/v1/configurations/{name}"}
-    return json_response(written, 201 if created else 200, headers)
+    return json_response(written, 201 if written.created and not dry_run else 200, headers)
 
 
 @router.delete(

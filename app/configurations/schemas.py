@@ -25,13 +25,15 @@ class StoredConfiguration(ConfigurationSummary, frozen=True, kw_only=True):
 class ConfigurationWritten(Wire, frozen=True, kw_only=True, omit_defaults=False):
     """What a write did, or with ``dry_run`` would do.
 
-    ``changed`` is false when the document equals the current revision: then there is no new one.
+    ``created``: there was none of that name. ``changed`` is false when the document equals the current revision: then
+    there is no new one.
     """
 
     name: str
     revision: int
     digest: str
     dry_run: bool
+    created: bool
     changed: bool
     findings: list[Finding]
 

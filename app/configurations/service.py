@@ -71,7 +71,7 @@ class Configurations:
                 repository.add(session, name, last + 1, digest, msgspec.json.encode(configuration))
         return ConfigurationWritten(
             name=name, revision=last + 1 if changed else last, digest=digest,
-            dry_run=dry_run, changed=changed, findings=findings,
+            dry_run=dry_run, created=now is None, changed=changed, findings=findings,
         )  # fmt: skip
 
     def delete(self, name: str, conditions: Preconditions) -> None:
