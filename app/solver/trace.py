@@ -4,6 +4,7 @@ Engines guard every call with ``if why.on``, so that ``explain: none`` costs one
 change a decision. Records are plain facts (a stable rule id and the numbers compared); prose is derived.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from app.solver.model.request import Explain
@@ -52,6 +53,10 @@ class Why:
                 self._steps.append(Step(rule=rule, detail=detail, numbers=numbers))
             else:
                 self._steps_dropped += 1
+
+    def candidates(self) -> Iterable[Candidate]:
+        """The records so far, one a candidate."""
+        return self._candidates.values()
 
     def headline(self, text: str) -> None:
         """One sentence a person reads first."""

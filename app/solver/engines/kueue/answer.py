@@ -17,6 +17,7 @@ _WAY: dict[Reason, str] = {
     "InCohortFairSharing": "due to Fair Sharing within the cohort",
 }
 _UNKNOWN = "UNKNOWN"
+_MOST_NAMED = 3
 
 
 def path(tree: Tree, node: int) -> str:
@@ -68,6 +69,13 @@ def _aftermath(workload: Workload, message: str, when: datetime) -> list[Conditi
 def beyond(victims: Sequence[Victim]) -> list[str] | None:
     """The rule that goes beyond Kueue in how these victims end, if any: Kueue queues every one of them again."""
     return ["on_preemption"] if any(victim.on_preemption == "Terminate" for victim in victims) else None
+
+
+def summary(ask: Ask, victims: Sequence[Victim]) -> str:
+    """What is asked of whom, in one sentence."""
+    queues = sorted({victim.queue for victim in victims})
+    where = ", ".join(queues[:_MOST_NAMED]) + (f" and {len(queues) - _MOST_NAMED} more" * (len(queues) > _MOST_NAMED))
+    return f"{ask.id} runs in {ask.queue} once {len(victims)} workload(s) of {where} stop"
 
 
 def freed(snapshot: Snapshot, workload: int) -> dict[str, Units]:

@@ -34,10 +34,9 @@ def search_begins(snapshot: Snapshot, preemptor: Preemptor, contested: frozenset
 def record(snapshot: Snapshot, why: Why, workload: int, verdict: str, rule: str, detail: str, **numbers: Any) -> None:
     """What became of one running workload. Its queue and priority are always shown."""
     loaded = snapshot.loaded
-    why.candidate(
-        verdict, rule, loaded.workloads[workload].id, queue=loaded.configured.tree.names[int(loaded.queue[workload])],
-        detail=detail, **{"priority": int(loaded.priority[workload]), **numbers},
-    )  # fmt: skip
+    shown: dict[str, Any] = {"priority": int(loaded.priority[workload]), **numbers}
+    queue = loaded.configured.tree.names[int(loaded.queue[workload])]
+    why.candidate(verdict, rule, loaded.workloads[workload].id, queue=queue, detail=detail, **shown)
 
 
 def taken(

@@ -6,7 +6,8 @@ Source: Kueue ``pkg/scheduler/scheduler.go`` (getInitialAssignments). Nothing is
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from app.solver.engines.kueue.assign import Assigner, Assignment, Choice, Pins, Search
+from app.solver.engines.kueue.assign import Assigner, Assignment, Choice, Pins, Search, flavor_called, requests
+from app.solver.engines.kueue.eligibility import refusal
 from app.solver.engines.kueue.level import borrowing_level
 from app.solver.engines.kueue.load import pinned
 from app.solver.engines.kueue.modes import Mode
@@ -16,11 +17,14 @@ from app.solver.engines.kueue.snapshot import Preemptor, Snapshot, Target
 from app.solver.model.state import Ask
 from app.solver.trace import SILENT, Why
 
+_MOST_FLAVORS = 16
+
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
     """``preemptor.request`` is the assignment's usage. ``contested``: flavor-resources of the request that need
-    preemption. ``targets``: who stops; none in mode PREEMPT when nobody may. ``pinned``: the ask named its flavors."""
+    preemption. ``targets``: who stops; none in mode PREEMPT when nobody may. ``pinned``: the ask named its flavors.
+    ``search``: how victims were searched for."""
 
     ask: Ask
     preemptor: Preemptor
@@ -28,6 +32,7 @@ class Nomination:
     contested: list[int]
     targets: list[Target]
     pinned: bool
+    search: Search
 
     @property
     def reduced(self) -> bool:
@@ -44,7 +49,7 @@ def nominate(
     ``preemptor.request`` is not read; ``pins``: flavors to keep. Raises QuantityError."""
     if is_pinned(ask):
         return _targeted(snapshot, ask, preemptor, _as_pinned(snapshot, preemptor.queue, ask), search, why)
-    search = _remembering(search)
+    search = _remembering(search, snapshot)
     assigner = Assigner(snapshot, preemptor, ask.tasks, search, pins, why)
     whole = _targeted(snapshot, ask, preemptor, assigner.assign(), search, why)
     if whole.assignment.mode is Mode.FIT or whole.targets or not may_shrink(ask.tasks):
@@ -67,18 +72,40 @@ def nominate(
     return reduced
 
 
-def _remembering(search: Search) -> Search:
-    """One nomination looks at one snapshot: what is asked twice is searched once. An ask for a single flavor-resource
-    wants the same victims as the simulation that found its flavor."""
+def _remembering(search: Search, home: Snapshot) -> Search:
+    """One nomination looks at one snapshot, ``home``: what is asked twice of it is searched once. An ask for a single
+    flavor-resource wants the same victims as the simulation that found its flavor."""
     known: dict[tuple[tuple[tuple[int, int], ...], tuple[int, ...]], list[Target]] = {}
 
     def ask(snapshot: Snapshot, preemptor: Preemptor, contested: Collection[int], why: Why) -> list[Target]:
+        if snapshot is not home:
+            return search(snapshot, preemptor, contested, why)
         key = (preemptor.request, tuple(contested))
         if why.on or key not in known:
             known[key] = search(snapshot, preemptor, contested, why)
         return known[key]
 
     return ask
+
+
+def demands(snapshot: Snapshot, nomination: Nomination) -> list[dict[int, int]]:
+    """The ways in which the ask could be had, each as steps by flavor-resource: with the flavors it has, or, where it
+    got none, with each flavor of every resource group that it needs, group by group."""
+    if nomination.assignment.mode is not Mode.NO_FIT:
+        return [dict(nomination.preemptor.request)]
+    configured, queue = snapshot.loaded.configured, nomination.preemptor.queue
+    covering, out = configured.covering[queue], list[dict[int, int]]()
+    for at, group in enumerate(configured.groups[queue]):
+        for name in group.flavors[:_MOST_FLAVORS]:
+            flavor, totals = flavor_called(configured, name), dict[str, int]()
+            for task in nomination.ask.tasks:
+                if flavor is not None and refusal(flavor, task) is None:
+                    for resource, amount in requests(configured, queue, task, task.count).items():
+                        if covering.get(resource) == at and amount:
+                            totals[resource] = totals.get(resource, 0) + amount
+            if totals:
+                out.append({snapshot.fr(queue, name, resource): totals[resource] for resource in sorted(totals)})
+    return out
 
 
 def _targeted(
@@ -89,7 +116,7 @@ def _targeted(
     targets: list[Target] = []
     if disputed and assignment.mode is Mode.PREEMPT:
         targets = search(snapshot, asking, disputed, why)
-    return Nomination(ask, asking, assignment, disputed, targets, is_pinned(ask))
+    return Nomination(ask, asking, assignment, disputed, targets, is_pinned(ask), search)
 
 
 def is_pinned(ask: Ask) -> bool:

@@ -3,10 +3,11 @@
 from app.solver.engine import Question
 from app.solver.engines.kueue import answer
 from app.solver.engines.kueue.assign import never_fits
+from app.solver.engines.kueue.blocker import blocked
 from app.solver.engines.kueue.eligibility import problems as eligibility_problems
 from app.solver.engines.kueue.load import Loaded
 from app.solver.engines.kueue.modes import Mode
-from app.solver.engines.kueue.nominate import Nomination, nominate
+from app.solver.engines.kueue.nominate import Nomination, demands, nominate
 from app.solver.engines.kueue.rules import Rules
 from app.solver.engines.kueue.snapshot import Snapshot
 from app.solver.model.decision import Decision, Result, plan_of
@@ -53,22 +54,28 @@ def decision(snapshot: Snapshot, nomination: Nomination, why: Why, waiting: str 
     if nomination.reduced:
         counts = {task.name: count for task, count in zip(ask.tasks, assignment.counts, strict=True)}
     if goes and assignment.mode is Mode.FIT:
+        why.headline(f"{ask.id} fits in {ask.queue} without stopping anybody")
         return Decision(
             ask=ask.id, outcome="admit", assignment=assignment.flavors(), borrowing=assignment.level > 0, victims=[],
             counts=counts, conditions=[answer.reserved(snapshot, queue)], explanation=why.explanation(),
         )  # fmt: skip
-    short = answer.shortages(snapshot, queue, nomination.preemptor.request) or None
-    text = answer.shortage_text(snapshot, queue, nomination.preemptor.request)
+    wanted = [pair for demand in demands(snapshot, nomination) for pair in demand.items()]
+    short = answer.shortages(snapshot, queue, wanted) or None
+    text = answer.shortage_text(snapshot, queue, wanted)
     if goes and nomination.targets:
         victims = answer.victims(snapshot, ask, queue, nomination.targets)
+        why.headline(answer.summary(ask, victims))
         pending = f"{text}. Pending the preemption of {len(nomination.targets)} workload(s)"
         return Decision(
             ask=ask.id, outcome="preempt", assignment=assignment.flavors(), borrowing=assignment.level > 0,
             counts=counts, victims=victims, shortages=short, beyond=answer.beyond(victims),
             conditions=[answer.pending(snapshot, pending)], explanation=why.explanation(),
         )  # fmt: skip
+    if why.on and waiting is None:
+        blocked(snapshot, nomination, why)
     never = None if nomination.pinned else never_fits(snapshot.loaded.configured, queue, ask.tasks)
     reasons = "; ".join(filter(None, [waiting, never, *assignment.lacking, text])) or "no workload may be preempted"
+    why.headline(f"{ask.id} {'waits' if never is None else 'can never run'}: {reasons}")
     return Decision(
         ask=ask.id, outcome="wait" if never is None else "infeasible", victims=[], shortages=short,
         conditions=[answer.pending(snapshot, reasons)], explanation=why.explanation(),

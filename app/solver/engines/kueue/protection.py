@@ -106,7 +106,7 @@ class Judge:
             resource = quotas.frs[fr][1]
             used, quota = (0, 0) if cell is None else (usage.used[cell], quotas.subtree[cell])
             out[fr_name(self._snapshot, fr)] = {"used": units(used, resource), "quota": units(quota, resource)}
-        return {"queue": quotas.tree.names[node], "usage": out}
+        return {"within_quota": quotas.tree.names[node], "usage": out}
 
 
 def fr_name(snapshot: Snapshot, fr: int) -> str:

@@ -9,12 +9,15 @@ up beyond the local part only).
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from app.solver.compiled.tree import ROOTLESS, Tree
 from app.solver.model.problems import InvalidInput, Problem
 
 FlavorResource = tuple[str, str]
 """(flavor, resource)."""
+
+Field = Literal["nominal", "borrowing", "lending"]
 
 NOWHERE = -1
 UNLIMITED = 2**63 - 1
@@ -139,6 +142,23 @@ class Quotas:
                     new.potential[cell] = new._potential(cell)
         return new
 
+    def changed(self, node: int, fr: int, field: Field, value: int) -> "Quotas":
+        """A copy with one limit of one cell set to ``value``: another configuration, thought through to the end."""
+        new = self.extended(self.frs, [(node, fr)])
+        new.lendable, new.share_terms = {}, {}
+        getattr(new, field)[new.cells[node][fr]] = value
+        new.own = list(self.own)
+        for above in self.tree.path(node):
+            new.own[above] = tuple(sorted({*new.own[above], fr}))
+        column = [of[fr] for at in new.tree.top_down if fr in (of := new.cells[at])]
+        for cell in column:
+            new.subtree[cell] = new.nominal[cell]
+        for cell in reversed(column):
+            new._close(cell)
+        for cell in column:
+            new.potential[cell] = new._potential(cell)
+        return new
+
     def potential_available(self, node: int, fr: int) -> int:
         """The most that ``node`` could ever have of ``fr``, quotas and limits alone."""
         while node != ROOTLESS:
@@ -161,6 +181,19 @@ class Usage:
     def copy(self) -> "Usage":
         """An independent copy."""
         return Usage(self.quotas, self.used.copy())
+
+    def under(self, quotas: Quotas, fr: int) -> "Usage":
+        """The same queues' usage under quotas that differ in ``fr``: what cohorts hold follows from it."""
+        new = Usage(quotas, self.used + [0] * (len(quotas.node) - len(self.used)))
+        used, above, local = new.used, quotas.above, quotas.local
+        column = [of[fr] for at in quotas.tree.top_down if fr in (of := quotas.cells[at])]
+        for cell in column:
+            if quotas.tree.children[quotas.node[cell]]:
+                used[cell] = 0
+        for cell in reversed(column):
+            if above[cell] != NOWHERE:
+                used[above[cell]] += max(0, used[cell] - local[cell])
+        return new
 
     def grow(self, quotas: Quotas) -> None:
         """Go on with an extension of the same quotas."""

@@ -5,11 +5,12 @@ a snapshot is one decision's own and cheap to copy.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Literal
 
 from app.solver.engines.kueue.load import Loaded
-from app.solver.engines.kueue.quota import FlavorResource
+from app.solver.engines.kueue.quota import FlavorResource, Usage
 
 Reason = Literal["InClusterQueue", "InCohortReclamation", "InCohortReclaimWhileBorrowing", "InCohortFairSharing"]
 Target = tuple[int, Reason]
@@ -46,6 +47,12 @@ class Snapshot:
         self.gone: set[int] = set()
         self.barred: frozenset[int] = loaded.protected
         self.rank: Sequence[int] | None = None
+
+    def imagine(self, usage: Usage) -> "Snapshot":
+        """A copy in which quotas and usage are others."""
+        other = copy(self)
+        other.usage, other.gone = usage, set(self.gone)
+        return other
 
     def spare_own(self, workload: str | None) -> None:
         """An ask never evicts the running workload that it belongs to."""
