@@ -22,11 +22,16 @@ from app.http.compression import CompressionMiddleware
 from app.http.offload import Offload
 from app.http.openapi import VERSION, describe
 from app.http.requests import RequestMiddleware
+from app.http.timeout import TimeoutMiddleware
 from app.metrics import Metrics
 from app.metrics import router as metrics
 from app.settings import Settings
+from app.snapshots import router as snapshots
+from app.snapshots.service import Snapshots
 from app.snapshots.store import SnapshotStore
 from app.workers.desk import Desk
+from app.workers.front import Front
+from app.workers.pool import Limits, Pool
 
 SUMMARY = "To run this, what must stop, and why?"
 DESCRIPTION = """
@@ -42,6 +47,7 @@ TAGS = [
     {"name": "decisions", "description": "Questions about a cluster"},
     {"name": "comparisons", "description": "The same question under several rule books"},
     {"name": "decision log", "description": "What was answered, and answering it again"},
+    {"name": "snapshots", "description": "States that stay: changed by deltas, named by decisions"},
     {"name": "configurations", "description": "Stored settings, flavors and queue trees, with immutable revisions"},
     {"name": "operations", "description": "Health, readiness and metrics"},
 ]
@@ -61,21 +67,24 @@ def create_app(settings: Settings) -> FastAPI:
     )  # fmt: skip
     stored = Configurations(database)
     sources = StoredSources(stored)
-    snapshots = SnapshotStore(budget=1 << 30, idle=3600.0, clock=time.monotonic)
-    desk = Desk(sources, snapshots)
+    front = _front(settings, sources)
+    decider = Decider(front, log=log, metrics=kept, database=database)
 
     app.state.settings = settings
     app.state.database = database
     app.state.metrics = kept
     app.state.decision_log = log
     app.state.configurations = stored
-    app.state.offload = Offload()
-    app.state.decider = Decider(desk, desk.sources, log=log, metrics=kept, database=database)
+    app.state.offload = Offload(settings.waiting_requests + settings.workers)
+    app.state.front = front
+    app.state.decider = decider
+    app.state.snapshots = Snapshots(front, decider)
 
+    app.add_middleware(TimeoutMiddleware)
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(RequestMiddleware)
     problems.install(app)
-    for found in (decisions, comparisons, configurations, metrics, health):
+    for found in (decisions, comparisons, snapshots, configurations, metrics, health):
         app.include_router(found.router)
     app.openapi = cache(lambda: describe_api(app))  # pyright: ignore[reportAttributeAccessIssue]
     return app
@@ -83,9 +92,22 @@ def create_app(settings: Settings) -> FastAPI:
 
 def describe_api(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document, as ``/openapi.json`` and openapi/openapi.json have it."""
-    return describe(
-        app, (*decisions.DOCUMENTED, *comparisons.DOCUMENTED, *configurations.DOCUMENTED, *health.DOCUMENTED)
+    documented = (decisions, comparisons, snapshots, configurations, health)
+    return describe(app, tuple(shape for router in documented for shape in router.DOCUMENTED))
+
+
+def _front(settings: Settings, sources: StoredSources) -> Front:
+    store = SnapshotStore(
+        budget=settings.snapshot_memory_bytes, idle=settings.snapshot_idle_seconds, clock=time.monotonic
     )
+    limits = Limits(
+        waiting=settings.waiting_requests,
+        seconds=settings.request_timeout,
+        snapshot_bytes=settings.snapshot_memory_bytes,
+        snapshot_idle=settings.snapshot_idle_seconds,
+    )
+    pool = Pool(settings.workers, sources, limits) if settings.workers else None
+    return Front(Desk(sources, store), pool, small=settings.small_body_bytes, seconds=settings.request_timeout)
 
 
 @asynccontextmanager
@@ -93,11 +115,13 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     log: DecisionLog = app.state.decision_log
     database: Database = app.state.database
     log.start()
+    app.state.front.start()
     gc.collect()
     gc.freeze()
     try:
         yield
     finally:
         app.state.offload.close()
+        app.state.front.close()
         log.stop()
         database.close()

@@ -42,6 +42,13 @@ class Settings(BaseSettings):
     database_connect_timeout: Annotated[int, Field(ge=1)] = 3
     database_pool_timeout: Annotated[float, Field(gt=0)] = 3.0
 
+    workers: Annotated[int, Field(ge=0, le=64, validation_alias=_named("WORKERS"))] = 1
+    small_body_bytes: Annotated[int, Field(ge=0)] = 256 << 10
+    waiting_requests: Annotated[int, Field(ge=1)] = 64
+    request_timeout: Annotated[float, Field(gt=0)] = 60.0
+    snapshot_memory_bytes: Annotated[int, Field(ge=MIB)] = 2048 * MIB
+    snapshot_idle_seconds: Annotated[float, Field(gt=0)] = 3600.0
+
     decision_log_queue_entries: Annotated[int, Field(ge=1)] = 1000
     decision_log_queue_bytes: Annotated[int, Field(ge=1)] = 128 * MIB
     decision_log_retention_days: Annotated[float, Field(ge=0)] = 30

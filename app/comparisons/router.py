@@ -23,7 +23,9 @@ router = APIRouter(prefix="/v1", tags=["comparisons"])
     "/comparisons",
     operation_id="compare",
     summary="The same asks under several rule books",
-    **operation(request=ComparisonRequest, responses={200: Comparison}, errors=(404, 503), example=EXAMPLE),
+    **operation(
+        request=ComparisonRequest, responses={200: Comparison}, errors=(404, 409, 429, 503, 504), example=EXAMPLE
+    ),
 )
 async def compare(request: Request, body: Body) -> Response:
     """One answer for each variant of engine, settings or configuration, and where they differ."""

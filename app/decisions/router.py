@@ -45,7 +45,7 @@ DOCUMENTED = (
     DecisionRecord,
     Replay,
 )
-_ASKED = (404, 503)
+_ASKED = (404, 409, 429, 503, 504)
 
 router = APIRouter(prefix="/v1")
 
@@ -182,7 +182,7 @@ def get_decision_request(id: UUID, decider: Deciding) -> Response:  # noqa: A002
     operation_id="replay_decision",
     tags=["decision log"],
     summary="Decide it again",
-    **operation(responses={200: Replay}, errors=(404, 409, 422, 503)),
+    **operation(responses={200: Replay}, errors=(404, 409, 422, 429, 503, 504)),
 )
 async def replay_decision(id: UUID, request: Request, decider: Deciding) -> Response:  # noqa: A002
     """The same bytes, revision and `now` through today's service: `identical` says whether the answer is the same."""

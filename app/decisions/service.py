@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Protocol
 from uuid import UUID
 
 import msgspec
@@ -11,45 +10,29 @@ from sqlalchemy import RowMapping
 
 from app.db import Database
 from app.decisions import repository
-from app.decisions.answer import Answered, Sources, answer, stats_of
+from app.decisions.answer import Answered, stats_of
 from app.decisions.differences import differences
 from app.decisions.identifiers import Identifiers
 from app.decisions.log import DecisionLog, Entry
 from app.decisions.repository import Filters
 from app.decisions.schemas import DecisionPage, DecisionRecord, DecisionSummary, Replay
-from app.decisions.sources import Pinned, Used
+from app.decisions.sources import Used
 from app.errors import BadRequest, NotFound
 from app.http.pages import decode_cursor, encode_cursor
+from app.http.timeout import seconds
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed
 from app.solver.model.instant import at
+from app.workers.front import Front
 
 _SETTLE_SECONDS = 1.0
-
-
-class Reply(Protocol):
-    """What came of one operation."""
-
-    @property
-    def body(self) -> bytes: ...
-
-    def answered(self) -> Answered: ...
-
-
-class Desk(Protocol):
-    """Who carries operations out: this process, or its workers."""
-
-    def run(self, kind: str, body: bytes, now: datetime) -> Reply:
-        """``kind``: decisions, shares, preemptibility, effective-settings or comparisons."""
-        ...
 
 
 class Decider:
     """Answers requests, counts them, and remembers the decisions."""
 
-    def __init__(self, desk: Desk, sources: Sources, *, log: DecisionLog, metrics: Metrics, database: Database) -> None:
-        self._desk = desk
-        self._sources = sources
+    def __init__(self, front: Front, *, log: DecisionLog, metrics: Metrics, database: Database) -> None:
+        self._front = front
         self._log = log
         self._metrics = metrics
         self._database = database
@@ -58,7 +41,7 @@ class Decider:
     def decide(self, body: bytes) -> bytes:
         """The response body of ``POST /v1/decisions``. Raises InvalidInput, NotFound, Unavailable."""
         moment = datetime.now(UTC)
-        answered = self._desk.run("decisions", body, moment).answered()
+        answered = self._front.run("decisions", body, moment, seconds=seconds()).answered()
         facts = answered.facts
         self._metrics.decided(facts.engine, facts.outcomes, facts.reasons, facts.victims, answered.seconds)
         identity = self._identifiers.new(moment)
@@ -67,7 +50,7 @@ class Decider:
 
     def ask(self, kind: str, body: bytes) -> bytes:
         """The response body of the other questions. Raises InvalidInput, NotFound, Unavailable."""
-        return self._desk.run(kind, body, datetime.now(UTC)).body
+        return self._front.run(kind, body, datetime.now(UTC), seconds=seconds()).body
 
     def listing(self, filters: Filters, cursor: str | None, limit: int) -> DecisionPage:
         """A page of the log, newest first; what this process has just answered is in it."""
@@ -92,8 +75,9 @@ class Decider:
         """Decide again on the same bytes, the same revision and the same ``now``. Raises NotFound."""
         row = self._row(identity)
         recorded = _unsqueezed(row["answer"])
-        pinned = Pinned(self._sources, msgspec.json.decode(recorded, type=Used))
-        replayed = answer(_unsqueezed(row["request"]), at(row["now"]), pinned).body
+        used = msgspec.json.decode(recorded, type=Used)
+        request = _unsqueezed(row["request"])
+        replayed = self._front.run("decisions", request, at(row["now"]), pinned=used, seconds=seconds()).body
         return Replay(
             decision=identity,
             identical=replayed == recorded,

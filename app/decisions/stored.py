@@ -37,5 +37,14 @@ class StoredSources:
                 self._kept.popitem(last=False)
         return configured
 
+    def head(self, reference: str) -> tuple[str, int]:
+        """Name and revision that a worker's reference means now. Raises NotFound, BadInput, Unavailable."""
+        revision = self._configurations.resolve(reference)
+        return revision.name, revision.revision
+
+    def document(self, name: str, revision: int) -> bytes:
+        """The JSON of a revision, for a worker. Raises NotFound, Unavailable."""
+        return self._configurations.resolve(f"{name}@{revision}").document
+
     def loaded(self, configured: Configured, snapshot: str) -> Loaded:
         raise unknown("state/snapshot", f"no snapshot {snapshot!r}")

@@ -7,7 +7,6 @@ between solves, and at the latest after a few seconds of unbroken load, it gets 
 
 import asyncio
 import gc
-import os
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -16,6 +15,8 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
+
+from app.errors import TooManyRequests
 
 T = TypeVar("T")
 
@@ -57,15 +58,26 @@ def collector_paused() -> Generator[None]:
 
 
 class Offload:
-    """A few threads of their own, so that waiting for the database never takes the place of solving."""
+    """Threads of their own, so that waiting for the database never takes the place of solving.
 
-    def __init__(self, threads: int | None = None) -> None:
-        self._pool = ThreadPoolExecutor(threads or (os.cpu_count() or 1) + 1, thread_name_prefix="solve")
+    ``most`` calls may be inside at once, those that wait for a worker process included; the next is refused.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._pool = ThreadPoolExecutor(most, thread_name_prefix="solve")
+        self._most = most
+        self._inside = 0
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
-        """``function(*args)`` in a thread. Raises what it raises."""
+        """``function(*args)`` in a thread. Raises what it raises, and TooManyRequests."""
+        if self._inside >= self._most:
+            raise TooManyRequests(f"{self._most} requests are being answered or wait already")
         work = partial(copy_context().run, _paused, function, *args)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        self._inside += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        finally:
+            self._inside -= 1
 
     def close(self) -> None:
         """Finish what runs, drop what waits."""

@@ -8,7 +8,7 @@ from app.decisions.answer import Sources, configure
 from app.decoding import decode
 from app.errors import BadInput
 from app.snapshots.schemas import ApplyRequest, Carried, Counts, SnapshotList, SnapshotRequest, SnapshotStatus
-from app.snapshots.store import Snapshot, SnapshotStore
+from app.snapshots.store import Snapshot, SnapshotStore, check_generation
 from app.solver.apply import delta_of
 from app.solver.model.delta import Delta
 from app.solver.model.instant import micros
@@ -58,6 +58,7 @@ class Keeper:
         at = micros(request.now or now)
         carried = request.decision
         generation = snapshot.generation if request.generation is None else request.generation
+        check_generation(snapshot, generation)
         delta = delta_of(
             snapshot.loaded.state, snapshot.index, generation, carried.asks, carried.decisions, carried.plan, at
         )

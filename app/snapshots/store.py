@@ -37,6 +37,17 @@ class Snapshot:
         return len(self.loaded.state.nodes) + len(self.loaded.state.workloads)
 
 
+def check_generation(snapshot: Snapshot, generation: int) -> None:
+    """Raises Conflict unless ``snapshot`` is still at ``generation``."""
+    now = snapshot.generation
+    if generation != now:
+        raise Conflict(
+            f"snapshot {snapshot.name!r} is at generation {now}, not {generation}",
+            problems=[Problem(pointer="/generation", detail=f"stale: the snapshot is at {now}")],
+            extra={"code": "stale_generation", "generation": now},
+        )
+
+
 class SnapshotStore:
     """``budget`` in bytes, ``idle`` in seconds; ``clock`` gives seconds and never goes back."""
 
@@ -61,12 +72,7 @@ class SnapshotStore:
         """The next generation. Raises NotFound, Conflict for a stale generation, InvalidInput; then nothing changes."""
         with self._lock:
             old = self._found(name)
-            if delta.generation != old.generation:
-                raise Conflict(
-                    f"snapshot {name!r} is at generation {old.generation}, not {delta.generation}",
-                    problems=[Problem(pointer="/generation", detail=f"stale: the snapshot is at {old.generation}")],
-                    extra={"code": "stale_generation", "generation": old.generation},
-                )
+            check_generation(old, delta.generation)
             state, index, changes = apply_delta(old.loaded.state, old.index, delta)
             loaded = solve.update(old.loaded, state, changes, generation=old.generation + 1)
             grown = replace(old, loaded=loaded, index=index, generation=old.generation + 1)

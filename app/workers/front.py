@@ -44,7 +44,7 @@ class Front:
         self, kind: str, body: bytes, now: datetime, name: str = "", *, pinned: Used | None = None,
         seconds: float | None = None,
     ) -> Reply:  # fmt: skip
-        """``name``: of the snapshot, for the snapshot operations. Raises DeadlinePassed, and what the operation does."""
+        """``name``: of the snapshot, for the snapshot operations. Raises DeadlinePassed and what it does."""
         limit = self._seconds if seconds is None else min(seconds, self._seconds)
         snapshot = name or snapshot_of(body)
         if self._pool is None or (snapshot is None and len(body) <= self._small):
@@ -57,6 +57,11 @@ class Front:
         if self._pool is None:
             return [self._desk.run(kind, b"", now)]
         return [self._pool.call(kind, b"", now, worker=worker) for worker in range(len(self._pool))]
+
+    def start(self) -> None:
+        """Start the workers."""
+        if self._pool is not None:
+            self._pool.start()
 
     def close(self) -> None:
         """Stop the workers."""

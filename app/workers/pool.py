@@ -74,16 +74,21 @@ class Pool:
     def __init__(self, count: int, documents: Documents, limits: Limits) -> None:
         self._documents = documents
         self._limits = limits
-        self._workers = [_Worker(self._spawn(limits, count)) for _ in range(count)]
+        self._count = count
+        self._workers: list[_Worker] = []
         self._queued = [0] * count
         self._guard = Lock()
 
+    def start(self) -> None:
+        """Start the processes; before that nobody can be called."""
+        self._workers = [_Worker(self._spawn(self._limits, self._count)) for _ in range(self._count)]
+
     def __len__(self) -> int:
-        return len(self._workers)
+        return self._count
 
     def owner(self, name: str) -> int:
         """The worker that keeps snapshot ``name``: the one with the highest hash (rendezvous)."""
-        return max(range(len(self._workers)), key=lambda i: blake2b(f"{i}/{name}".encode(), digest_size=8).digest())
+        return max(range(self._count), key=lambda i: blake2b(f"{i}/{name}".encode(), digest_size=8).digest())
 
     def call(
         self, kind: str, body: bytes, now: datetime, *, snapshot: str | None = None, pinned: Used | None = None,
@@ -118,7 +123,7 @@ class Pool:
 
     def _queue(self, worker: int | None) -> int:
         with self._guard:
-            if sum(self._queued) >= self._limits.waiting + len(self._workers):
+            if sum(self._queued) >= self._limits.waiting + self._count:
                 raise TooManyRequests(f"{self._limits.waiting} requests wait already", retry_after=1)
             at = self._queued.index(min(self._queued)) if worker is None else worker
             self._queued[at] += 1

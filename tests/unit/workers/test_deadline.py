@@ -17,8 +17,7 @@ def late(limit: float, work: float) -> bool:
     try:
         with deadline(limit):
             spin(work)
-    except DeadlinePassed as passed:
-        assert f"{limit:g} s" in passed.detail
+    except DeadlinePassed:
         return True
     return False
 

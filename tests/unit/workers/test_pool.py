@@ -64,6 +64,7 @@ def shelf() -> Shelf:
 @pytest.fixture
 def pool(shelf: Shelf) -> Iterator[Pool]:
     opened = Pool(2, shelf, Limits(waiting=1, seconds=20))
+    opened.start()
     yield opened
     opened.close()
 

@@ -1,0 +1,50 @@
+"""``Request-Timeout``: how long the caller waits; solving stops then. In seconds, or a Go duration (``500ms``)."""
+
+from contextvars import ContextVar
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.http.problems import problem
+from app.solver.model import duration
+
+HEADER = "Request-Timeout"
+_given: ContextVar[float | None] = ContextVar("request_timeout", default=None)
+
+
+def seconds() -> float | None:
+    """What the request that is being answered allows; None where it says nothing."""
+    return _given.get()
+
+
+class TimeoutMiddleware:
+    """Reads the header once; a value that is no positive duration is 400."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        value = Headers(scope=scope).get(HEADER) if scope["type"] == "http" else None
+        if value is None:
+            await self.app(scope, receive, send)
+            return
+        allowed = _parsed(value)
+        if allowed is None:
+            detail = f"{HEADER} is a positive number of seconds or a duration like 500ms"
+            await problem(Request(scope), 400, "Bad request", detail)(scope, receive, send)
+            return
+        token = _given.set(allowed)
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            _given.reset(token)
+
+
+def _parsed(value: str) -> float | None:
+    try:
+        found = float(value) if value.replace(".", "", 1).isascii() and value.replace(".", "", 1).isdigit() else None
+        allowed = found if found is not None else duration.parse(value) / 1e6
+    except (ValueError, duration.DurationError):
+        return None
+    return allowed if 0 < allowed < 1e9 else None

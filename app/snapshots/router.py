@@ -1,0 +1,115 @@
+"""``/v1/snapshots``: send a state once, then only what changed."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Request, Response
+
+from app.decisions.examples import SITUATION
+from app.http.body import Body
+from app.http.openapi import operation
+from app.http.responses import json_response
+from app.snapshots.schemas import ApplyRequest, SnapshotList, SnapshotRequest, SnapshotStatus
+from app.snapshots.service import Snapshots
+from app.solver.model.delta import Delta
+
+DOCUMENTED = (SnapshotRequest, SnapshotStatus, SnapshotList, Delta, ApplyRequest)
+_BUSY = (404, 409, 429, 503, 504)
+
+router = APIRouter(prefix="/v1/snapshots", tags=["snapshots"])
+
+
+def _service(request: Request) -> Snapshots:
+    return request.app.state.snapshots
+
+
+Service = Annotated[Snapshots, Depends(_service)]
+Name = Annotated[
+    str,
+    Path(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$",
+        description="Letters, digits, `.`, `_` and `-`",
+        examples=["cluster-1"],
+    ),
+]
+
+
+@router.get(
+    "",
+    operation_id="list_snapshots",
+    summary="What is kept",
+    **operation(responses={200: SnapshotList}, errors=(429, 503, 504)),
+)
+async def list_snapshots(request: Request, service: Service) -> Response:
+    """Every kept snapshot with its generation, counts, age and estimated memory."""
+    return json_response(await request.app.state.offload.run(service.listing))
+
+
+@router.put(
+    "/{name}",
+    operation_id="put_snapshot",
+    summary="Keep a state",
+    **operation(
+        request=SnapshotRequest,
+        responses={200: SnapshotStatus},
+        errors=_BUSY,
+        example={k: SITUATION[k] for k in ("engine", "configuration", "state") if k in SITUATION},
+    ),
+)
+async def put_snapshot(name: Name, request: Request, body: Body, service: Service) -> Response:
+    """Keep a state compiled for a configuration; what had the name is replaced, and its generation counts on."""
+    return json_response(await request.app.state.offload.run(service.put, name, body))
+
+
+@router.get(
+    "/{name}",
+    operation_id="get_snapshot",
+    summary="One kept state's generation, digest and counts",
+    **operation(responses={200: SnapshotStatus}, errors=_BUSY),
+)
+async def get_snapshot(name: Name, request: Request, service: Service) -> Response:
+    """404 with code `snapshot_lost` means: put it again."""
+    return json_response(await request.app.state.offload.run(service.get, name))
+
+
+@router.delete(
+    "/{name}",
+    operation_id="delete_snapshot",
+    summary="Keep it no longer",
+    **operation(responses={204: None}, errors=_BUSY),
+)
+async def delete_snapshot(name: Name, request: Request, service: Service) -> Response:
+    """Its memory is free at once."""
+    await request.app.state.offload.run(service.delete, name)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/{name}/deltas",
+    operation_id="change_snapshot",
+    summary="What changed since a generation",
+    **operation(
+        request=Delta,
+        responses={200: SnapshotStatus},
+        errors=_BUSY,
+        example={"generation": 1, "workloads": {"remove": ["batch-1"]}},
+    ),
+)
+async def change_snapshot(name: Name, request: Request, body: Body, service: Service) -> Response:
+    """Nodes, workloads, tasks and reservations by id; all of it or nothing. A stale generation is 409."""
+    return json_response(await request.app.state.offload.run(service.delta, name, body))
+
+
+@router.post(
+    "/{name}/apply",
+    operation_id="apply_decision",
+    summary="Carry a decision out",
+    **operation(
+        request=ApplyRequest,
+        responses={200: SnapshotStatus},
+        errors=_BUSY,
+        example={"decision": "019aa000-0000-7000-8000-000000000000"},
+    ),
+)
+async def apply_decision(name: Name, request: Request, body: Body, service: Service) -> Response:
+    """Evict, place and reserve in the kept state what the decision said. Refused (409) once the state has moved on."""
+    return json_response(await request.app.state.offload.run(service.apply, name, body))

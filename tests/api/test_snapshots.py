@@ -1,0 +1,135 @@
+"""``/v1/snapshots`` on a service with two workers, and on one with none."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.main import create_app
+from app.settings import Settings
+
+QUEUE = {
+    "name": "q",
+    "quota": {"cpu": {"guaranteed": 2}},
+    "kueue": {"preemption": {"within_cluster_queue": "LowerPriority"}},
+}
+CONFIGURATION: dict[str, Any] = {"engine": "kueue", "flavors": [{"name": "default"}], "queues": [QUEUE]}
+TASK = {"name": "m", "requests": {"cpu": 1}}
+STATE = {
+    "workloads": [
+        {"id": f"w{i}", "queue": "q", "uid": str(i), "tasks": [{**TASK, "flavors": {"cpu": "default"}}]}
+        for i in range(2)
+    ]
+}
+ASK = {"id": "ask", "queue": "q", "uid": "u", "priority": 9, "tasks": [TASK]}
+NOW = "2026-11-21T12:00:00Z"
+
+
+@pytest.fixture(params=[0, 2], ids=["in-process", "two-workers"])
+def client(settings: Settings, request: pytest.FixtureRequest) -> Iterator[TestClient]:
+    app = create_app(settings.model_copy(update={"workers": request.param}))
+    with TestClient(app, raise_server_exceptions=False) as opened:
+        yield opened
+
+
+def put(client: TestClient, name: str = "s", **fields: Any) -> dict[str, Any]:
+    answer = client.put(f"/v1/snapshots/{name}", json={"configuration": CONFIGURATION, "state": STATE, **fields})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def decide(client: TestClient, state: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    body = {"configuration": CONFIGURATION, "state": state, "asks": [ASK], "now": NOW, "explain": "full", **fields}
+    answer = client.post("/v1/decisions", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_kept_state_answers_as_the_whole_one(client: TestClient) -> None:
+    status = put(client)
+    assert status["counts"] == {"nodes": 0, "workloads": 2, "tasks": 2, "reservations": 0}
+    kept, whole = decide(client, {"snapshot": "s"}), decide(client, STATE)
+    assert kept["decisions"] == whole["decisions"]
+    assert kept["state"] == {**whole["state"], "snapshot": "s", "generation": 1}
+    assert client.get("/v1/snapshots/s").json()["digest"] == whole["state"]["digest"]
+
+
+def test_deltas_are_atomic_and_checked_by_generation(client: TestClient) -> None:
+    put(client)
+    changed = client.post("/v1/snapshots/s/deltas", json={"generation": 1, "workloads": {"remove": ["w1"]}})
+    assert (changed.status_code, changed.json()["generation"]) == (200, 2)
+    assert decide(client, {"snapshot": "s"})["decisions"][0]["outcome"] == "admit"
+    stale = client.post("/v1/snapshots/s/deltas", json={"generation": 1, "workloads": {"remove": ["w0"]}})
+    assert (stale.status_code, stale.json()["code"]) == (409, "stale_generation")
+    broken = {"generation": 2, "workloads": {"remove": ["w0", "w0", "ghost"]}}
+    wrong = client.post("/v1/snapshots/s/deltas", json=broken)
+    assert wrong.status_code == 422
+    assert [e["pointer"] for e in wrong.json()["errors"]] == ["/workloads/remove/1", "/workloads/remove/2"]
+    assert client.get("/v1/snapshots/s").json()["counts"]["workloads"] == 1
+
+
+def test_a_decision_is_carried_out_by_its_id_once(client: TestClient) -> None:
+    put(client)
+    decision = decide(client, {"snapshot": "s"})
+    assert [v["workload"] for v in decision["decisions"][0]["victims"]] == ["w0"]
+    applied = client.post("/v1/snapshots/s/apply", json={"decision": decision["id"]})
+    assert (applied.status_code, applied.json()["counts"]["workloads"]) == (200, 1), applied.text
+    again = client.post("/v1/snapshots/s/apply", json={"decision": decision["id"]})
+    assert again.status_code == 409
+    follow = decide(client, {"snapshot": "s"})
+    assert follow["decisions"][0]["outcome"] == "admit"
+    client.post("/v1/snapshots/s/apply", json={"decision": follow["id"]})
+    assert client.get("/v1/snapshots/s").json()["counts"]["workloads"] == 2
+
+
+def test_a_lost_snapshot_says_send_it_again(client: TestClient) -> None:
+    answer = client.post(
+        "/v1/decisions", json={"configuration": CONFIGURATION, "state": {"snapshot": "s"}, "asks": [ASK]}
+    )
+    assert (answer.status_code, answer.json()["code"]) == (404, "snapshot_lost")
+    put(client)
+    assert client.delete("/v1/snapshots/s").status_code == 204
+    assert client.delete("/v1/snapshots/s").status_code == 404
+
+
+def test_all_snapshots_are_listed_wherever_they_live(client: TestClient) -> None:
+    for name in ("c", "a", "b", "d"):
+        put(client, name)
+    assert [s["name"] for s in client.get("/v1/snapshots").json()["items"]] == ["a", "b", "c", "d"]
+
+
+def test_a_snapshot_follows_a_stored_configuration_and_refuses_another_engine(client: TestClient) -> None:
+    wider = {**CONFIGURATION, "queues": [{**QUEUE, "quota": {"cpu": {"guaranteed": 3}}}]}
+    etag = client.put("/v1/configurations/prod", json=CONFIGURATION).headers["etag"]
+    put(client, configuration="prod")
+    assert decide(client, {"snapshot": "s"}, configuration="prod")["decisions"][0]["outcome"] == "preempt"
+    client.put("/v1/configurations/prod", json=wider, headers={"If-Match": etag})
+    followed = decide(client, {"snapshot": "s"}, configuration="prod")
+    assert (followed["decisions"][0]["outcome"], followed["configuration"]["revision"]) == ("admit", 2)
+    other = {"engine": "ytsaurus", "queues": [{"name": "q"}]}
+    refused = client.post("/v1/decisions", json={"configuration": other, "state": {"snapshot": "s"}, "asks": []})
+    assert (refused.status_code, refused.json()["code"]) == (409, "snapshot_of_another_engine")
+
+
+def test_a_decision_on_a_snapshot_is_replayed_until_the_snapshot_moves_on(client: TestClient) -> None:
+    put(client)
+    decision = decide(client, {"snapshot": "s"})
+    replayed = client.post(f"/v1/decisions/{decision['id']}/replay")
+    assert replayed.json()["identical"] is True
+    client.post("/v1/snapshots/s/deltas", json={"generation": 1, "workloads": {"remove": ["w1"]}})
+    assert client.post(f"/v1/decisions/{decision['id']}/replay").status_code == 409
+
+
+@pytest.mark.parametrize(("value", "status"), [("10", 200), ("500ms", 200), ("soon", 400), ("-1", 400), ("0", 400)])
+def test_the_caller_may_say_how_long_to_wait(client: TestClient, value: str, status: int) -> None:
+    body = {"configuration": CONFIGURATION, "state": STATE, "asks": [ASK]}
+    assert client.post("/v1/decisions", json=body, headers={"Request-Timeout": value}).status_code == status
+
+
+def test_solving_stops_when_the_caller_waits_no_longer(client: TestClient) -> None:
+    state = {"workloads": [{"id": f"w{i}", "queue": "q"} for i in range(50_000)]}
+    body = {"configuration": CONFIGURATION, "state": state, "asks": [ASK]}
+    late = client.post("/v1/decisions", json=body, headers={"Request-Timeout": "10ms"})
+    assert (late.status_code, late.json()["title"]) == (504, "Deadline passed")
+    assert client.post("/v1/decisions", json={**body, "state": STATE}).status_code == 200
