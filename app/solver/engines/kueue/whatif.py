@@ -44,10 +44,9 @@ def smallest_changes(snapshot: Snapshot, nomination: Nomination) -> list[Change]
         short = {fr: need for fr, amount in demand.items() if (need := amount - _room(snapshot, nomination, fr)) > 0}
         if len(short) == 1:
             ((fr, need),) = short.items()
-            for edit in _edits(snapshot, nomination, fr, need):
-                if (found := trial.least(edit)) is not None:
-                    # Against what is wanted: steps of different resources do not compare.
-                    single.append(((found.value - found.current) / demand[fr], found))
+            found = filter(None, map(trial.least, _edits(snapshot, nomination, fr, need)))
+            # Against what is wanted: steps of different resources do not compare.
+            single += [((edit.value - edit.current) / demand[fr], edit) for edit in found]
         elif short and not together:
             joint = [next(_nominal(snapshot, nomination, fr, need)) for fr, need in short.items()]
             together = joint if trial.lets_in(joint) else []
