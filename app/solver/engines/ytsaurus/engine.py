@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.solver.engine import Engine, ProtectionQuestion, Question
-from app.solver.engines.ytsaurus import effective, preemptibility, shares
+from app.solver.engines.ytsaurus import decide, effective, preemptibility, shares
 from app.solver.engines.ytsaurus.compile import PoolTree, compile_configuration
 from app.solver.engines.ytsaurus.state import Cluster, load
 from app.solver.model.configuration import Configuration
@@ -27,7 +27,7 @@ class YtsaurusEngine(Engine[PoolTree, Cluster]):
 
     def plan(self, loaded: Cluster, question: Question) -> Result:
         """See ``Engine.plan``."""
-        raise NotImplementedError
+        return decide.decide(loaded, question)
 
     def shares(self, loaded: Cluster, asks: list[Ask], now: int) -> dict[str, Any]:
         """See ``Engine.shares``. Pending work is demand, so the asks change the shares."""

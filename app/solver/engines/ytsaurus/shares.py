@@ -63,9 +63,9 @@ def _rows(
     )  # fmt: skip
     return {
         name: {
-            "fair_share": one_fair,
-            "usage": one_usage,
-            "demand": one_demand,
+            "fair_share": due,
+            "usage": used,
+            "demand": asked,
             "dominant_resource": columns[resource],
             "dominant_fair_share": fair_part,
             "dominant_usage_share": usage_part,
@@ -74,7 +74,7 @@ def _rows(
             "starvation": STARVATION[level],
             "below_fair_share_since": when,
         }
-        for name, one_fair, one_usage, one_demand, resource, fair_part, usage_part, satisfied, below, level, when in rows
+        for name, due, used, asked, resource, fair_part, usage_part, satisfied, below, level, when in rows
     }
 
 

@@ -1,0 +1,192 @@
+"""From a question to heartbeats, and from what they did to decisions and a plan.
+
+``cycle``: one fair share update with all asks pending, then heartbeats that see one another's work.
+``independent``: each ask as if it were the only pending work, with heartbeats of its own.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from app.solver.engine import Question
+from app.solver.engines.ytsaurus import explain, heartbeat
+from app.solver.engines.ytsaurus.board import NOBODY, Board, Stopped
+from app.solver.engines.ytsaurus.prepare import Prepared, prepare
+from app.solver.engines.ytsaurus.state import NEVER, Cluster
+from app.solver.model.decision import Condition, Decision, Placement, Plan, PlannedEviction, Result, Victim
+from app.solver.model.duration import seconds
+from app.solver.model.instant import at
+from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.quantity import units
+from app.solver.model.state import Ask
+
+
+def decide(cluster: Cluster, question: Question) -> Result:
+    """Answer a decision question. Raises InvalidInput."""
+    nodes = _nodes(cluster, question)
+    decisions: list[Decision] = []
+    evictions: list[PlannedEviction] = []
+    placements: list[Placement] = []
+    boards: list[Board] = []
+    alone = question.mode == "independent" and question.asks
+    for asks in [[ask] for ask in question.asks] if alone else [question.asks]:
+        board = Board(prepare(cluster, asks))
+        heard = _heartbeats(board, nodes, question.now)
+        decisions += _decisions(board, asks, heard, question)
+        evictions += _evictions(board, asks)
+        placements += _placements(board, asks)
+        boards.append(board)
+    return Result(
+        decisions=decisions,
+        order=_order(boards[0], question.asks) if question.mode == "cycle" else None,
+        plan=Plan(evictions=_once(evictions), placements=placements),
+        notes=_notes(boards, nodes) if nodes else None,
+    )
+
+
+def _nodes(cluster: Cluster, question: Question) -> list[int]:
+    options = question.options.ytsaurus
+    name = None if options is None else options.heartbeat_node
+    if name is None:
+        return list(range(len(cluster.node_index)))
+    if name not in cluster.node_index:
+        raise InvalidInput([Problem(pointer="/options/ytsaurus/heartbeat_node", detail=f"no node {name!r}")])
+    return [cluster.node_index[name]]
+
+
+def _heartbeats(board: Board, nodes: Sequence[int], now: int) -> list[int]:
+    """Process heartbeats in order until nothing is pending any more; the nodes that were heard."""
+    waits = bool(len(board.left))
+    heard: list[int] = []
+    for node in nodes:
+        heartbeat.process(board, node, now)
+        heard.append(node)
+        if waits and len(nodes) > 1 and not board.left.any():
+            break
+    return heard
+
+
+def _decisions(board: Board, asks: Sequence[Ask], heard: Sequence[int], question: Question) -> list[Decision]:
+    """One decision an ask, in the order of the asks."""
+    situation = board.prepared.situation
+    started: list[list[tuple[str, str]]] = [[] for _ in asks]
+    victims: list[list[Victim]] = [[] for _ in asks]
+    names = list(situation.cluster.node_index)
+    for one in board.started:
+        ask = int(situation.wants.ask[one.want])
+        started[ask].append((asks[ask].tasks[int(situation.wants.task[one.want])].name, names[one.node]))
+    for one in board.stopped:
+        if one.want != NOBODY:
+            ask = int(situation.wants.ask[one.want])
+            victims[ask].append(_victim(board, one, asks[ask].id, question.now))
+    waiting = explain.Waiting(board, asks, heard, question.now)
+    return [_decision(ask, i, started[i], victims[i], waiting, question, board) for i, ask in enumerate(asks)]
+
+
+def _decision(
+    ask: Ask, i: int, started: list[tuple[str, str]], victims: list[Victim], waiting: explain.Waiting,
+    question: Question, board: Board,
+) -> Decision:  # fmt: skip
+    why = explain.explanation(board, waiting, i, ask, started, question)
+    if not started:
+        reason = waiting.reason(i)
+        condition = Condition(
+            type="Scheduled", status="False", reason=reason.code, message=reason.message,
+            last_transition_time=at(question.now),
+        )  # fmt: skip
+        return Decision(
+            ask=ask.id, outcome=reason.outcome, victims=[], conditions=[condition], shortages=reason.shortages,
+            explanation=why,
+        )  # fmt: skip
+    counts: dict[str, int] = {}
+    placements: dict[str, str] = {}
+    for task, node in started:
+        counts[task] = counts.get(task, 0) + 1
+        placements.setdefault(task, node)
+    fewer = any(counts.get(task.name, 0) < task.count for task in ask.tasks)
+    return Decision(
+        ask=ask.id, outcome="preempt" if victims else "admit", node=started[0][1], placements=placements,
+        counts=counts if fewer else None, victims=victims, conditions=[], explanation=why,
+    )  # fmt: skip
+
+
+def _victim(board: Board, stopped: Stopped, ask: str, now: int) -> Victim:
+    situation = board.prepared.situation
+    cluster = situation.cluster
+    workload = cluster.state.workloads[int(cluster.allocations.operation[stopped.allocation])]
+    task = cluster.task_of(stopped.allocation)
+    names = cluster.index.names
+    usage = cluster.allocations.usage[stopped.allocation].tolist()
+    message = f"preempted on node {task.node} to start an allocation of {ask}"
+    return Victim(
+        workload=workload.id, task=task.name, queue=workload.queue, node=task.node, reason=stopped.reason,
+        message=message, freed={name: units(value, name) for name, value in zip(names, usage, strict=True) if value},
+        conditions=[
+            Condition(type="Preempted", status="True", reason=stopped.reason, message=message, last_transition_time=at(now))
+        ],
+        timeout_seconds=seconds(stopped.timeout),
+    )  # fmt: skip
+
+
+def _evictions(board: Board, asks: Sequence[Ask]) -> list[PlannedEviction]:
+    situation = board.prepared.situation
+    cluster = situation.cluster
+    out: list[PlannedEviction] = []
+    for stopped in board.stopped:
+        workload = cluster.state.workloads[int(cluster.allocations.operation[stopped.allocation])]
+        task = cluster.task_of(stopped.allocation)
+        out.append(
+            PlannedEviction(
+                workload=workload.id, task=task.name, queue=workload.queue, node=task.node, reason=stopped.reason,
+                for_ask=None if stopped.want == NOBODY else asks[int(situation.wants.ask[stopped.want])].id,
+            )
+        )  # fmt: skip
+    return out
+
+
+def _once(evictions: Iterable[PlannedEviction]) -> list[PlannedEviction]:
+    seen: dict[tuple[str, str | None], PlannedEviction] = {}
+    for eviction in evictions:
+        seen.setdefault((eviction.workload, eviction.task), eviction)
+    return list(seen.values())
+
+
+def _placements(board: Board, asks: Sequence[Ask]) -> list[Placement]:
+    wants = board.prepared.situation.wants
+    names = list(board.prepared.situation.cluster.node_index)
+    return [
+        Placement(
+            ask=asks[int(wants.ask[one.want])].id,
+            task=asks[int(wants.ask[one.want])].tasks[int(wants.task[one.want])].name,
+            node=names[one.node], pipelined=False, stage=one.stage,
+        )
+        for one in board.started
+    ]  # fmt: skip
+
+
+def _order(board: Board, asks: Sequence[Ask]) -> list[str]:
+    """Asks in the order in which the scheduler first took them; those that started nothing come last."""
+    wants = board.prepared.situation.wants
+    first = dict.fromkeys(int(wants.ask[one.want]) for one in board.started)
+    return [asks[i].id for i in (*first, *(i for i in range(len(asks)) if i not in first))]
+
+
+def _notes(boards: Sequence[Board], nodes: Sequence[int]) -> dict[str, Any]:
+    """What the next heartbeats need to know of these: to be sent back as ``node.ytsaurus``."""
+    board = boards[0]
+    names = list(board.prepared.situation.cluster.node_index)
+    out: dict[str, Any] = {}
+    for node in nodes:
+        carried = {
+            key: at(int(value))
+            for key, value in (
+                ("last_preemptive_scheduling_at", board.last_preemptive[node]),
+                ("overcommit_since", board.overcommit_since[node]),
+            )
+            if value != NEVER
+        }
+        if carried:
+            out[names[node]] = carried
+    return {"nodes": out}
+
+
+__all__ = ["Prepared", "decide"]

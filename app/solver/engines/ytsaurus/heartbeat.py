@@ -1,0 +1,72 @@
+"""One node's heartbeat, from the graceful pass to a long overcommit."""
+
+import numpy as np
+
+from app.solver.engines.ytsaurus import overcommit, stage, victims
+from app.solver.engines.ytsaurus.board import NOBODY, Board, Reason
+from app.solver.engines.ytsaurus.priority import AGGRESSIVE, NORMAL
+from app.solver.engines.ytsaurus.rules import StageName
+from app.solver.engines.ytsaurus.split import AGGRESSIVELY_PREEMPTIBLE, PREEMPTIBLE
+from app.solver.engines.ytsaurus.state import NEVER, Flags
+
+_REASONS: dict[StageName, Reason] = {
+    "preemptive_normal": "preemption",
+    "preemptive_aggressive": "aggressive_preemption",
+}
+
+
+def process(board: Board, node: int, now: int) -> None:
+    """Process the heartbeat of ``node`` at ``now`` (microseconds)."""
+    board.regroup()
+    begun = len(board.started)
+    schedulable = bool(board.prepared.situation.cluster.schedulable[node])
+    _ask_graceful(board, node)
+    if schedulable:
+        stage.run(board, node, "regular", None, None, stage.MOST_STARTS)
+    if backoff_is_over(board, node, now):
+        board.last_preemptive[node] = now
+        for name in board.prepared.situation.config.settings.rules.stages:
+            if _preemptive(board, node, name, schedulable=schedulable):
+                break
+    overcommit.resolve(board, node, begun, now)
+
+
+def backoff_is_over(board: Board, node: int, now: int) -> bool:
+    """Whether preemptive scheduling may be tried on ``node``: never tried, or longer ago than the backoff."""
+    last = int(board.last_preemptive[node])
+    return last == NEVER or now > last + board.prepared.situation.config.settings.backoff
+
+
+def participants(board: Board, name: StageName) -> Flags:
+    """Operations that a preemptive stage considers."""
+    priority = board.prepared.priority
+    if name == "preemptive_aggressive":
+        return priority == AGGRESSIVE
+    if board.prepared.situation.config.settings.rules.normal_serves_aggressive:
+        return priority >= NORMAL
+    return priority == NORMAL
+
+
+def _ask_graceful(board: Board, node: int) -> None:
+    """Tell plainly preemptible allocations of graceful operations to stop in their own time, in input order."""
+    situation = board.prepared.situation
+    cluster, operations = situation.cluster, situation.operations
+    rows = cluster.allocations_on(node)
+    operation = cluster.allocations.operation[rows]
+    told = rows[operations.graceful[operation] & board.running[rows] & (board.group[rows] == PREEMPTIBLE)]
+    for row in told[np.lexsort((cluster.allocations.task[told], cluster.allocations.operation[told]))].tolist():
+        board.tell(row, int(operations.graceful_timeout[cluster.allocations.operation[row]]))
+
+
+def _preemptive(board: Board, node: int, name: StageName, *, schedulable: bool) -> bool:
+    """Run one preemptive stage; whether it started an allocation. Any but the normal one needs an operation."""
+    normal = name == "preemptive_normal"
+    who = participants(board, name)
+    if not normal and not who.any():
+        return False
+    least = PREEMPTIBLE if normal else AGGRESSIVELY_PREEMPTIBLE
+    order = victims.candidates(board, node, least, normal=normal)
+    usage = board.prepared.situation.cluster.allocations.usage[order]
+    started = stage.run(board, node, name, who, np.sum(usage, axis=0), 1) if schedulable and who.any() else []
+    victims.preempt(board, node, order.tolist(), _REASONS[name], started[0] if started else NOBODY)
+    return bool(started)
