@@ -57,7 +57,8 @@ def _fence(board: Board, request: Request) -> tuple[int, bool, dict[int, int]]:
     """
     queues = board.cluster.queues
     limits = path_limits(board.cluster, request.queue)
-    priority, priorities = request.priority, {}
+    priority = request.priority
+    priorities: dict[int, int] = {}
     for q in queues.paths[request.queue]:
         settings = queues.settings[q]
         priority = settings.priority_offset if settings.priority_fence else priority + settings.priority_offset

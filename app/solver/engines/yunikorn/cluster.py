@@ -37,8 +37,7 @@ class _Lazy:
     """Columns that only some decisions need; computing one twice gives the same."""
 
     created: Ints | None = None
-    order: Ints | None = None
-    starts: Ints | None = None
+    by_node: tuple[Ints, Ints] | None = None
 
 
 class Cluster:
@@ -51,8 +50,8 @@ class Cluster:
 
     __slots__ = (
         "_lazy", "allocated", "capacity", "eligible", "flags", "free", "limit", "node", "node_index", "node_names",
-        "node_rank", "preempted", "preempting", "priority", "queue", "queues", "reservations", "resources", "schedulable", "shape",
-        "shapes", "slack", "task_count", "tasks", "workload", "workload_index", "workloads",
+        "node_rank", "preempted", "preempting", "priority", "queue", "queues", "reservations", "resources",
+        "schedulable", "shape", "shapes", "slack", "task_count", "tasks", "workload", "workload_index", "workloads",
     )  # fmt: skip
 
     def __init__(self, queues: Queues, state: State) -> None:
@@ -85,6 +84,15 @@ class Cluster:
         self._nodes(state)
         self._usage()
 
+    def with_queues(self, queues: Queues, limit: list[Amounts | None]) -> "Cluster":
+        """The same state under other queues of the same tree; for questions of the kind "what if"."""
+        twin = Cluster.__new__(Cluster)
+        for name in Cluster.__slots__:
+            setattr(twin, name, getattr(self, name))
+        twin.queues, twin.limit = queues, limit
+        twin.slack = slack_of(queues, self.allocated, self.preempting)
+        return twin
+
     def created(self, task: int) -> int:
         """Microseconds since 1970 when the task was created; its application's time where it gives none."""
         at = self.tasks[task].created_at or self.workloads[int(self.workload[task])].created_at
@@ -94,7 +102,7 @@ class Cluster:
         """``created`` of every task."""
         if self._lazy.created is None:
             workloads = [OLDEST if w.created_at is None else micros(w.created_at) for w in self.workloads]
-            own = [None if t.created_at is None else micros(t.created_at) for t in self.tasks]
+            own: list[int | None] = [None if t.created_at is None else micros(t.created_at) for t in self.tasks]
             if None in own:
                 of = self.workload.tolist()
                 own = [workloads[of[i]] if at is None else at for i, at in enumerate(own)]
@@ -103,11 +111,12 @@ class Cluster:
 
     def tasks_on(self, node: int) -> Ints:
         """Canonical indices of the tasks on ``node``, ascending."""
-        if self._lazy.order is None or self._lazy.starts is None:
-            self._lazy.starts = None
-            self._lazy.order = np.argsort(self.node, kind="stable")
-            self._lazy.starts = np.searchsorted(self.node[self._lazy.order], np.arange(len(self.node_names) + 1))
-        order, starts = self._lazy.order, self._lazy.starts
+        by_node = self._lazy.by_node
+        if by_node is None:
+            order = np.argsort(self.node, kind="stable")
+            starts = np.searchsorted(self.node[order], np.arange(len(self.node_names) + 1))
+            by_node = self._lazy.by_node = (order, starts)
+        order, starts = by_node
         return order[starts[node] : starts[node + 1]]
 
     def amounts(self, task: int) -> Amounts:
@@ -168,7 +177,7 @@ class Cluster:
         most += sum(n * sum(of.values()) for n, of in zip(uses, self.shapes, strict=True))
         # Sums stay exact: beyond int64, columns hold Python integers (slower, and nobody's cluster).
         dtype: Any = np.int64 if most < _WIDEST else object
-        self.capacity: Ints = np.zeros((len(offers), len(self.resources)), dtype=dtype)
+        self.capacity: Ints = np.zeros((len(offers), len(self.resources)), dtype=np.int64).astype(dtype)
         for r in range(len(self.resources)):
             self.capacity[:, r] = [of.get(r, 0) for of in offers]
         self.free: Ints = self.capacity.copy()
@@ -196,10 +205,15 @@ class Cluster:
         _up(queues, self.allocated)
         if preempted is not None:
             _up(queues, self.preempting)
-        self.slack: list[int] = [
-            guaranteed - self.allocated[q][r] + self.preempting[q][r]
-            for (q, r), guaranteed in zip(queues.cell_owner, queues.guarantee_of, strict=True)
-        ]
+        self.slack: list[int] = slack_of(queues, self.allocated, self.preempting)
+
+
+def slack_of(queues: Queues, allocated: list[list[int]], preempting: list[list[int]]) -> list[int]:
+    """By cell: guaranteed - (allocated - preempting)."""
+    return [
+        guaranteed - allocated[q][r] + preempting[q][r]
+        for (q, r), guaranteed in zip(queues.cell_owner, queues.guarantee_of, strict=True)
+    ]
 
 
 def _by_name(workload: Workload) -> Sequence[Task]:

@@ -11,6 +11,7 @@ from app.solver.compiled.resources import ResourceIndex
 from app.solver.compiled.tree import ROOTLESS, Tree, compile_tree
 from app.solver.engines.yunikorn.rules import RuleSet
 from app.solver.engines.yunikorn.settings import QueueSettings, effective
+from app.solver.model import yunikorn as wire
 from app.solver.model.configuration import Configuration, Queue, Quota
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.quantity import UNLIMITED, QuantityError, parse
@@ -34,6 +35,7 @@ class Queues:
     resources: ResourceIndex
     guaranteed: list[Amounts | None]
     limit: list[Amounts | None]
+    blocks: list[wire.Queue | None]
     settings: list[QueueSettings]
     leaf: list[bool]
     paths: list[list[int]]
@@ -60,10 +62,10 @@ def compile_configuration(configuration: Configuration) -> Queues:
     settings = configuration.settings.yunikorn
     rules: RuleSet = settings.rules if settings is not None else "documented"
     limit[tree.roots[0]] = None
-    cells, path_cells, owner = _cells(tree, guaranteed)
+    cells, path_cells, owner = cells_of(tree, guaranteed)
     return Queues(
         rules=rules, tree=tree, resources=resources, guaranteed=guaranteed, limit=limit,
-        settings=effective(tree, [q.yunikorn for q in queues], rules),
+        blocks=[q.yunikorn for q in queues], settings=effective(tree, [q.yunikorn for q in queues], rules),
         leaf=[tree.is_leaf(i) and not (q.yunikorn is not None and q.yunikorn.parent) for i, q in enumerate(queues)],
         paths=[tree.path(i) for i in range(len(tree))],
         cells=cells, path_cells=path_cells, guarantee_of=[(guaranteed[q] or {})[r] for q, r in owner],
@@ -151,9 +153,10 @@ def _above(
     )
 
 
-def _cells(
+def cells_of(
     tree: Tree, guaranteed: list[Amounts | None]
 ) -> tuple[list[dict[int, int]], list[dict[int, list[int]]], list[tuple[int, int]]]:
+    """Own cells and cells of the path by queue, and the (queue, resource) that each cell belongs to."""
     own: list[dict[int, int]] = [{} for _ in guaranteed]
     path: list[dict[int, list[int]]] = [{} for _ in guaranteed]
     owner: list[tuple[int, int]] = []

@@ -7,15 +7,17 @@ from app.solver.engines.yunikorn import report
 from app.solver.engines.yunikorn.board import Board
 from app.solver.engines.yunikorn.cluster import Cluster
 from app.solver.engines.yunikorn.decide import Context, apply, decide
+from app.solver.engines.yunikorn.explain import explain
 from app.solver.engines.yunikorn.outcome import Outcome
 from app.solver.engines.yunikorn.request import Request, check_asks, requests_of
 from app.solver.model.decision import Decision, Placement, Result, plan_of
 from app.solver.model.state import Ask
+from app.solver.trace import Why
 
 
 def plan(cluster: Cluster, question: Question) -> Result:
     """Decide every ask. Raises InvalidInput for asks that YuniKorn can't take."""
-    check_asks(cluster, question.asks, "asks")
+    check_asks(cluster, question.asks)
     options = question.options.yunikorn
     context = Context(question.now, options is None or options.node_choice == "scored")
     cycle = question.mode == "cycle"
@@ -44,13 +46,15 @@ def plan(cluster: Cluster, question: Question) -> Result:
 
 
 def _units(
-    board: Board, requests: list[Request], context: Context, why: Any
+    board: Board, requests: list[Request], context: Context, why: Why
 ) -> tuple[Board, list[tuple[Request, Outcome]]]:
     """The allocation asks of one ask, each seeing what the ones before took; all of them, or nobody is evicted."""
     trial = board if len(requests) == 1 else board.copy()
     outcomes: list[tuple[Request, Outcome]] = []
     for request in requests:
         outcome = decide(trial, request, context, why)
+        if why.on:
+            explain(trial, request, context, outcome, why)
         outcomes.append((request, outcome))
         if outcome.kind == "wait" and len(requests) > 1:
             return board, outcomes[-1:]

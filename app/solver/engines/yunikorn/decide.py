@@ -1,21 +1,21 @@
 """The path of one allocation ask, in the order of the original: placing, preconditions, candidates, choice."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.solver.engines.yunikorn import nodes, required_node
+from app.solver.engines.yunikorn import nodes, record, required_node
 from app.solver.engines.yunikorn.board import Board
 from app.solver.engines.yunikorn.candidates import Reach, candidates, fates, reach
 from app.solver.engines.yunikorn.cluster import Ints
 from app.solver.engines.yunikorn.documented import Lawful, under_guarantee
-from app.solver.engines.yunikorn.explain import note_differences, record_fates
-from app.solver.engines.yunikorn.guarantee import levels
+from app.solver.engines.yunikorn.guarantee import Level, levels, remaining
 from app.solver.engines.yunikorn.needs import has_headroom, path_needs
-from app.solver.engines.yunikorn.outcome import Found, Outcome
+from app.solver.engines.yunikorn.outcome import Outcome
 from app.solver.engines.yunikorn.request import Request
 from app.solver.engines.yunikorn.settings import SECOND
 from app.solver.engines.yunikorn.shipped import Preemptor
+from app.solver.model.quantity import units
 from app.solver.trace import Why
 
 ATTEMPTS = 10
@@ -41,12 +41,13 @@ def decide(board: Board, request: Request, context: Context, why: Why) -> Outcom
         return _on_required_node(board, request, why)
     if (unmet := _precondition(board, request, context)) is not None:
         return unmet
-    board.attempts[request.queue] = board.attempts.get(request.queue, 0) + 1
-    return _preempt(board, request, context, why, headroom=headroom)
+    return replace(_preempt(board, request, context, why, headroom=headroom), attempted=True)
 
 
 def apply(board: Board, request: Request, outcome: Outcome) -> None:
     """Carry the outcome out on the board, for the asks that come after."""
+    if outcome.attempted:
+        board.attempts[request.queue] = board.attempts.get(request.queue, 0) + 1
     for node, held in outcome.cancelled:
         if any(other is held for other in board.held.get(node, ())):
             board.cancel(node, held)
@@ -104,9 +105,11 @@ def _on_required_node(board: Board, request: Request, why: Why) -> Outcome:
         return Outcome.wait("required-node-released")
     documented = board.cluster.queues.rules == "documented"
     victims = required_node.documented(board, request) if documented else required_node.shipped(board, request)
+    if why.on:
+        record.candidates(board, required_node.candidates(board, request), why)
+        record.victims(board, victims or [], "required-node", why)
     if victims is None:
         return Outcome.wait("required-node", board.cluster.node_names[request.required or 0])
-    required_node.explain(board, request, victims, why)
     return Outcome("preempt", request.required, victims)
 
 
@@ -115,26 +118,25 @@ def _preempt(board: Board, request: Request, context: Context, why: Why, *, head
     level = levels(board.cluster.queues, request.queue)
     within = reach(board, request, level)
     among = candidates(board, request, within)
-    _record(board, request, within, among, why)
-    pool = nodes.Pool(np.zeros(0, dtype=bool), [])
+    _record(board, request, level[request.queue], within, among, why)
     if documented and not under_guarantee(board, request, level[request.queue]):
-        found = Found(failed="queue-guarantees")
-    elif documented:
-        pool = nodes.pool(board, request, context.now)
+        return Outcome.wait("queue-guarantees", _facts(board, request, within, "queue-guarantees"))
+    pool = nodes.pool(board, request, context.now)
+    cancelled = pool.cancelled
+    if documented:
         if headroom and (node := _on_cancelled(board, request, pool)) is not None:
             return Outcome("admit", node, cancelled=[(n, held) for n, held in pool.cancelled if n == node])
-        found = Lawful(board, request, among, pool).choose()
+        found = Lawful(board, request, among, pool, why).choose()
+        cancelled = [(n, held) for n, held in pool.cancelled if n == found.node]
     else:
-        pool = nodes.pool(board, request, context.now)
-        attempt = Preemptor(board, request, level, among, pool)
+        attempt = Preemptor(board, request, level, among, pool, why)
         found = attempt.choose(scored=context.scored, nodes_tried=headroom)
-        if found.failed == "queue-guarantees":
-            pool = nodes.Pool(pool.usable, [])
-    note_differences(board, request, level, found, why)
-    cancelled = [(n, held) for n, held in pool.cancelled if not documented or n == found.node]
     if found.failed is not None:
         failed = "no-candidates" if found.failed != "queue-guarantees" and not len(among) else found.failed
-        return Outcome.wait(failed, _facts(board, request, within, failed), cancelled)
+        dropped = cancelled if found.failed != "queue-guarantees" else []
+        return Outcome.wait(failed, _facts(board, request, within, failed), dropped)
+    if why.on:
+        record.victims(board, found.victims, "makes-room", why)
     return Outcome("preempt", found.node, found.victims, cancelled=cancelled)
 
 
@@ -147,13 +149,20 @@ def _on_cancelled(board: Board, request: Request, pool: nodes.Pool) -> int | Non
     return nodes.best_for_placing(board, open_) if len(open_) else None
 
 
-def _record(board: Board, request: Request, within: Reach, among: Ints, why: Why) -> None:
+def _record(board: Board, request: Request, level: Level | None, within: Reach, among: Ints, why: Why) -> None:
     if not why.on:
         return
     names = board.cluster.queues.tree.names
-    reason = "it can't take the ask within its limit" if within.at_limit else "fence or root"
+    reason = "it can't take the ask within its limit" if within.at_limit else "it is fenced, or the root"
     why.step("fence", f"victims are looked for below {names[within.fence]}: {reason}", candidates=len(among))
-    record_fates(board, fates(board, request, within), why)
+    left = {
+        request.resources.names[r]: units(remaining(level, r, board.slack), request.resources.names[r])
+        for r in request.amounts
+        if level is not None and r in level
+    }
+    why.step("asking-queue", f"what is left of the guarantee of {names[request.queue]}", left=left)
+    record.excluded(board, fates(board, request, within), why)
+    record.candidates(board, among.tolist(), why)
 
 
 def _facts(board: Board, request: Request, within: Reach, failed: str) -> str:

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from app.solver.engines.yunikorn import nodes
+from app.solver.engines.yunikorn import nodes, record
 from app.solver.engines.yunikorn.board import Board
 from app.solver.engines.yunikorn.cluster import OPTED_OUT, ORIGINATOR, Bools, Ints
 from app.solver.engines.yunikorn.guarantee import Level, keeps_guarantees, shift
 from app.solver.engines.yunikorn.needs import Needs, path_needs, without_superfluous
 from app.solver.engines.yunikorn.outcome import Found
 from app.solver.engines.yunikorn.request import Request
+from app.solver.trace import Why
 
 EXACT_CANDIDATES = 16
 """Most candidates on a node for the exact search."""
@@ -41,24 +42,23 @@ def under_guarantee(board: Board, request: Request, level: Level | None) -> bool
 class Lawful:
     """One search for one ask."""
 
-    def __init__(self, board: Board, request: Request, candidates: Ints, pool: nodes.Pool) -> None:
+    def __init__(self, board: Board, request: Request, candidates: Ints, pool: nodes.Pool, why: Why) -> None:
+        self._why = why
         self._board = board
         self._cluster = board.cluster
         self._request = request
         self._path = path_needs(board, request)
         self._slack = list(board.slack)
-        self._candidates = candidates[self._spare(candidates)] if len(candidates) else candidates
+        spare = self._spare(candidates) if len(candidates) else np.ones(0, dtype=bool)
+        self._candidates = candidates[spare]
+        if why.on:
+            record.forbidden(board, candidates[~spare].tolist(), "law-2", why)
         self._allowed = np.zeros(self._cluster.task_count, dtype=bool)
         self._steps = EXACT_STEPS
         usable = pool.usable.copy()
         if request.feasible is not None:
             usable &= np.isin(np.arange(len(usable)), sorted(request.feasible))
         self._usable: Bools = usable
-
-    @property
-    def spared(self) -> int:
-        """Candidates that law 2 lets go, each on its own."""
-        return len(self._candidates)
 
     def choose(self) -> Found:
         """The best node's set: fewest victims, then the node's name; among sets without opted-out tasks first."""
@@ -118,10 +118,14 @@ class Lawful:
         victims = self._greedy(needs, order)
         if victims is None and len(order) <= EXACT_CANDIDATES:
             victims = self._exact(needs, order)
+        if self._why.on and victims is not None:
+            record.node(self._board, node, victims, self._why)
+        elif self._why.on:
+            record.node_out(self._board, node, self._why)
         return None if victims is None else (len(victims), victims)
 
     def _greedy(self, needs: Needs, order: Sequence[int]) -> list[int] | None:
-        """Take in the shipped order, skipping whom law 2 forbids given the ones taken; then put back who is not needed."""
+        """Take in the shipped order whom law 2 allows given the ones taken; then put back who is not needed."""
         cluster = self._cluster
         missing = [need.amount for need in needs.of]
         taken: list[int] = []

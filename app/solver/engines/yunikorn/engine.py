@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.solver.engine import Engine, ProtectionQuestion, Question
-from app.solver.engines.yunikorn import cycle, quota_change
+from app.solver.engines.yunikorn import cycle, findings, preemptibility, quota_change, shares
 from app.solver.engines.yunikorn.cluster import Cluster
 from app.solver.engines.yunikorn.compile import Queues, compile_configuration
 from app.solver.engines.yunikorn.effective import effective_settings
@@ -35,11 +35,11 @@ class YuniKornEngine(Engine[Queues, Cluster]):
 
     def shares(self, loaded: Cluster, asks: list[Ask], now: int) -> dict[str, Any]:
         """See ``Engine.shares``."""
-        raise NotImplementedError
+        return shares.shares(loaded, asks)
 
     def preemptibility(self, loaded: Cluster, question: ProtectionQuestion) -> dict[str, Any]:
         """See ``Engine.preemptibility``."""
-        raise NotImplementedError
+        return preemptibility.preemptibility(loaded, question)
 
     def effective_settings(self, configured: Queues, state: State | None) -> dict[str, Any]:
         """See ``Engine.effective_settings``."""
@@ -47,4 +47,4 @@ class YuniKornEngine(Engine[Queues, Cluster]):
 
     def findings(self, configuration: Configuration) -> list[Finding]:
         """See ``Engine.findings``."""
-        return []
+        return findings.findings(configuration)

@@ -1,23 +1,143 @@
-"""Why: records of one decision, and which difference between the rule sets decided it."""
+"""Why, in comparison: which difference between the rule sets decided, and what would have let the ask in.
 
-from collections.abc import Iterable
+Both are found by deciding again, silently, on a changed copy of the board; so what is claimed was tried.
+"""
 
+from collections.abc import Iterator
+
+from app.solver.engines.yunikorn import rules, what_if
 from app.solver.engines.yunikorn.board import Board
-from app.solver.engines.yunikorn.guarantee import Level
-from app.solver.engines.yunikorn.outcome import Found
+from app.solver.engines.yunikorn.candidates import path_limits
+from app.solver.engines.yunikorn.cluster import OPTED_OUT
+from app.solver.engines.yunikorn.decide import Context, decide
+from app.solver.engines.yunikorn.guarantee import keeps_guarantees, levels, shift
+from app.solver.engines.yunikorn.outcome import REASONS, Outcome
+from app.solver.engines.yunikorn.record import counted
 from app.solver.engines.yunikorn.request import Request
-from app.solver.trace import Why
+from app.solver.model.quantity import units
+from app.solver.model.trace import Change
+from app.solver.trace import SILENT, Why
 
 
-def record_fates(board: Board, excluded: Iterable[tuple[int, str]], why: Why) -> None:
-    """Every task that is no candidate, with the rule that keeps it."""
+def explain(board: Board, request: Request, context: Context, outcome: Outcome, why: Why) -> None:
+    """Headline, the difference that decided, and the smallest change for an ask that waits. ``board``: before it."""
+    if not why.on:
+        return
+    why.headline(_headline(board, request, outcome))
+    _differences(board, request, context, outcome, why)
+    if outcome.kind == "wait":
+        why.blocked(outcome.failed or "", *_changes(board, request, context))
+
+
+def _headline(board: Board, request: Request, outcome: Outcome) -> str:
+    ask = request.ask.id
+    if outcome.kind == "wait" or outcome.node is None:
+        reason = REASONS[outcome.failed or ""][1]
+        return f"{ask} waits: {reason}" + (f" ({outcome.detail})" if outcome.detail else "")
+    node = board.cluster.node_names[outcome.node]
+    if outcome.kind == "admit":
+        return f"{ask} fits on {node} now"
+    queues = sorted({board.cluster.queue_name(task) for task in outcome.victims})
+    return f"{counted(len(outcome.victims), 'task')} of {', '.join(queues)} must go; {node} is reserved for {ask}"
+
+
+def _differences(board: Board, request: Request, context: Context, outcome: Outcome, why: Why) -> None:
+    mine = board.cluster.queues.rules
+    other: rules.RuleSet = "shipped" if mine == "documented" else "documented"
+    twin = what_if.under(board, other)
+    theirs = decide(twin, request, context, SILENT)
+    if (outcome.kind, outcome.node, sorted(outcome.victims)) == (theirs.kind, theirs.node, sorted(theirs.victims)):
+        return
+    detail = f"{other} rules: {_headline(twin, request, theirs)}"
+    documented, shipped = (outcome, theirs) if mine == "documented" else (theirs, outcome)
+    found = False
+    for difference in _that_apply(board, twin, request, documented, shipped):
+        found = True
+        rules.decided(why, difference, mine, detail)
+    if not found:
+        rules.decided(why, rules.NODE_CHOICE, mine, detail)
+
+
+def _that_apply(
+    board: Board, twin: Board, request: Request, documented: Outcome, shipped: Outcome
+) -> Iterator[rules.Difference]:
+    """The named differences that the two outcomes show."""
     cluster = board.cluster
-    for task, rule in excluded:
-        workload, name = cluster.label(task)
-        why.candidate(
-            "excluded", rule, workload, task=name, queue=cluster.queue_name(task), node=cluster.tasks[task].node
-        )
+    if request.required is not None:
+        yield rules.REQUIRED_NODE
+    if (documented.failed == "too-young") != (shipped.failed == "too-young"):
+        yield rules.PARENT_DELAY
+    policies = [
+        (a.preemption_policy, b.preemption_policy)
+        for a, b in zip(cluster.queues.settings, twin.cluster.queues.settings, strict=True)
+    ]
+    if any(a != b for a, b in policies):
+        yield rules.ROOT_POLICY
+    if levels(cluster.queues, request.queue) != levels(twin.cluster.queues, request.queue):
+        yield rules.ANCESTRY
+    if (documented.failed == "queue-guarantees") != (shipped.failed == "queue-guarantees"):
+        yield rules.ASK_GUARANTEE
+    if shipped.victims and request.required is None:
+        yield from _of_victims(board, request, documented, shipped)
+    if shipped.failed == "shortfall":
+        yield rules.FREE_SPACE
 
 
-def note_differences(board: Board, request: Request, level: list[Level | None], found: Found, why: Why) -> None:
-    """Placeholder until the rest stands."""
+def _of_victims(board: Board, request: Request, documented: Outcome, shipped: Outcome) -> Iterator[rules.Difference]:
+    cluster = board.cluster
+    if not _lawful(board, shipped.victims):
+        yield rules.VICTIM_GUARANTEE
+    if any(int(cluster.workload[task]) == request.workload for task in shipped.victims):
+        yield rules.SAME_APPLICATION
+    opted_out = [bool(cluster.flags[task] & OPTED_OUT) for task in shipped.victims]
+    if any(opted_out) and not any(cluster.flags[task] & OPTED_OUT for task in documented.victims):
+        yield rules.OPTED_OUT
+    if any(int(cluster.node[task]) != shipped.node for task in shipped.victims):
+        yield rules.ONE_NODE
+    elif documented.node == shipped.node and documented.victims != shipped.victims:
+        yield rules.FREE_SPACE
+
+
+def _lawful(board: Board, victims: list[int]) -> bool:
+    """Whether law 2 holds for the victims, one after the other."""
+    cluster, slack = board.cluster, list(board.slack)
+    for task in victims:
+        queue, amounts = int(cluster.queue[task]), cluster.amounts(task)
+        if not keeps_guarantees(cluster.queues, queue, amounts, slack):
+            return False
+        shift(cluster.queues, queue, amounts, 1, slack)
+    return True
+
+
+def _changes(board: Board, request: Request, context: Context) -> Iterator[Change]:
+    """Single quotas that, raised this far, would let the ask in or make room for it; each was tried."""
+    cluster = board.cluster
+    width, own = len(cluster.resources), request.queue
+    ceiling = path_limits(cluster, own)[own]
+    for r, amount in request.needs.items():
+        if r >= width:
+            continue
+        used = board.used_after(own, r, request.ask)
+        held = (cluster.queues.guaranteed[own] or {}).get(r)
+        needed = used + (1 if cluster.queues.rules == "documented" else amount)
+        if (held is None or needed > held) and needed <= ceiling.get(r, needed):
+            twin = what_if.with_guarantee(board, own, r, needed)
+            if decide(twin, request, context, SILENT).kind != "wait":
+                yield _change(board, own, r, "guaranteed", held, needed)
+        for q in cluster.queues.paths[own][:-1]:
+            most = (cluster.limit[q] or {}).get(r)
+            needed = board.used(q, r) + amount
+            if most is None or needed <= most:
+                continue
+            if decide(what_if.with_limit(board, q, r, needed), request, context, SILENT).kind != "wait":
+                yield _change(board, q, r, "limit", most, needed)
+
+
+def _change(board: Board, queue: int, resource: int, field: str, current: int | None, needed: int) -> Change:
+    cluster = board.cluster
+    name = cluster.resources.names[resource]
+    return Change(
+        queue=cluster.queues.tree.names[queue], resource=name, field=field,
+        current=None if current is None else units(current, name), needed=units(needed, name),
+        detail=f"{field} of {name} in {cluster.queues.tree.names[queue]}",
+    )  # fmt: skip

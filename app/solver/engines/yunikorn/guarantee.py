@@ -1,8 +1,8 @@
 """What is left of a queue's guarantee, as seen from an asking queue (YuniKorn: remaining guaranteed resource).
 
-The value is a minimum over the guarantees of a queue and its ancestors. Which of them take part depends on the tree and the
-asking queue alone, never on usage; so it is worked out once for a decision as lists of cells, and usage only moves
-the slack of single cells.
+The value is a minimum over the guarantees of a queue and its ancestors. Which of them take part depends on the
+tree and the asking queue alone, never on usage; so it is worked out once for a decision as lists of cells, and
+usage only moves the slack of single cells.
 """
 
 from collections.abc import Callable, Sequence

@@ -46,7 +46,7 @@ class Found:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """``victims``: canonical task indices in the order of taking; ``failed``: a key of REASONS; ``detail``: the facts;
-    ``cancelled``: reservations of others that give way."""
+    ``cancelled``: reservations of others that give way; ``attempted``: it used up one of its queue's attempts."""
 
     kind: Kind
     node: int | None = None
@@ -54,6 +54,7 @@ class Outcome:
     failed: str | None = None
     detail: str = ""
     cancelled: list[tuple[int, Held]] = field(default_factory=list[tuple[int, Held]])
+    attempted: bool = False
 
     @staticmethod
     def wait(failed: str, detail: str = "", cancelled: list[tuple[int, Held]] | None = None) -> "Outcome":

@@ -134,7 +134,7 @@ def _victims(board: Board, leaf: int, part: Amounts) -> list[int]:
 
 
 def _candidates(cluster: Cluster, leaf: int, part: Amounts) -> list[int]:
-    """Tasks of the leaf that may go, in order; equals in the reverse of the canonical order, as Go's sort leaves them."""
+    """Tasks of the leaf that may go, in order; Go's sort turns the order of equals round."""
     mask = cluster.eligible & (cluster.queue == leaf) & cluster.shares_a_type(part)
     limit = path_limits(cluster, leaf)[leaf]
     ranks = {task: _rank(cluster, task, part, limit) for task in reversed(np.flatnonzero(mask).tolist())}

@@ -5,6 +5,7 @@ from typing import Any
 
 from app.solver.engines.yunikorn.board import Board, Held
 from app.solver.engines.yunikorn.outcome import REASONS, Outcome
+from app.solver.engines.yunikorn.record import counted
 from app.solver.engines.yunikorn.request import Request
 from app.solver.model import instant
 from app.solver.model.decision import Condition, Decision, Placement, Victim
@@ -80,7 +81,8 @@ def _condition(board: Board, request: Request, outcome: Outcome, at: datetime) -
         status, reason, message = "True", "Allocated", f"fits on {_node(board, outcome)}"
     elif outcome.kind == "preempt":
         reason = "NodeReserved"
-        message = f"{_node(board, outcome)} is reserved until {len(outcome.victims)} preempted tasks have left it"
+        gone = counted(len(outcome.victims), "preempted task")
+        message = f"{_node(board, outcome)} is reserved for the ask; it waits for {gone} to leave"
     else:
         reason, message = REASONS[outcome.failed or ""]
         message = f"{message}: {outcome.detail}" if outcome.detail else message

@@ -15,10 +15,11 @@ MOST_UNITS = 256
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One allocation ask. ``amounts`` by index of ``resources`` (the cluster's, extended by what only the ask names).
+    """One allocation ask.
 
-    ``created`` and ``checked`` in microseconds; ``required``: index of the only node it may run on; ``feasible``: indices of
-    the nodes that pass the predicates, None when all do; ``workload``: canonical index of its application.
+    ``amounts``: by index of ``resources`` (the cluster's, extended by what only the ask names); ``created`` and
+    ``checked`` in microseconds; ``required``: index of the only node it may run on; ``feasible``: indices of the
+    nodes that pass the predicates, None when all do; ``workload``: canonical index of its application.
     """
 
     ask: Ask
@@ -45,19 +46,27 @@ def requests_of(cluster: Cluster, ask: Ask) -> list[Request]:
     return [one for task in ask.tasks for one in [_request(cluster, ask, task)] * task.count]
 
 
-def check_asks(cluster: Cluster, asks: list[Ask], *where: str | int) -> None:
-    """Raises InvalidInput with every ask that YuniKorn can't take; ``where`` leads to the list of asks."""
+def check_asks(cluster: Cluster, asks: list[Ask]) -> None:
+    """Raises InvalidInput with every ask that YuniKorn can't take; pointers start at /asks."""
+    refuse([problem for i, ask in enumerate(asks) for problem in ask_problems(cluster, ask, "asks", i)])
+
+
+def ask_problems(cluster: Cluster, ask: Ask, *at: str | int) -> list[Problem]:
+    """What is wrong with one ask; ``at`` leads to it."""
     problems: list[Problem] = []
-    for i, ask in enumerate(asks):
-        at = (*where, i)
-        if not cluster.queues.leaf[cluster.queues.tree.index[ask.queue]]:
-            detail = f"{ask.queue!r} is a parent queue: applications run in leaf queues"
-            problems.append(Problem(pointer=pointer(*at, "queue"), detail=detail))
-        if sum(task.count for task in ask.tasks) > MOST_UNITS:
-            detail = f"more than {MOST_UNITS} allocation asks in one ask"
-            problems.append(Problem(pointer=pointer(*at, "tasks"), detail=detail))
-        if not any(task.count for task in ask.tasks):
-            problems.append(Problem(pointer=pointer(*at, "tasks"), detail="asks for nothing"))
+    if not cluster.queues.leaf[cluster.queues.tree.index[ask.queue]]:
+        detail = f"{ask.queue!r} is a parent queue: applications run in leaf queues"
+        problems.append(Problem(pointer=pointer(*at, "queue"), detail=detail))
+    if sum(task.count for task in ask.tasks) > MOST_UNITS:
+        detail = f"more than {MOST_UNITS} allocation asks in one ask"
+        problems.append(Problem(pointer=pointer(*at, "tasks"), detail=detail))
+    if not any(task.count for task in ask.tasks):
+        problems.append(Problem(pointer=pointer(*at, "tasks"), detail="asks for nothing"))
+    return problems
+
+
+def refuse(problems: list[Problem]) -> None:
+    """Raises InvalidInput when there are problems."""
     if problems:
         raise InvalidInput(problems)
 

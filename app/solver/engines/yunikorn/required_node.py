@@ -8,7 +8,6 @@ from app.solver.engines.yunikorn.cluster import OPTED_OUT, ORIGINATOR
 from app.solver.engines.yunikorn.compile import Amounts
 from app.solver.engines.yunikorn.needs import Needs, path_needs, without_superfluous
 from app.solver.engines.yunikorn.request import Request
-from app.solver.trace import Why
 
 _INSERTION = 20
 """Longest run that Go's stable sort sorts by insertion."""
@@ -19,9 +18,10 @@ def candidates(board: Board, request: Request) -> list[int]:
     cluster = board.cluster
     assert request.required is not None
     documented = cluster.queues.rules == "documented"
+    on_node: list[int] = cluster.tasks_on(request.required).tolist()
     found = [
         task
-        for task in cluster.tasks_on(request.required).tolist()
+        for task in on_node
         if cluster.eligible[task]
         and not (board.gone is not None and board.gone[task])
         and int(cluster.priority[task]) <= request.priority
@@ -51,7 +51,8 @@ def _smaller_first(board: Board, group: list[int]) -> list[int]:
     """
     cluster = board.cluster
     if len(group) > _INSERTION:
-        return sorted(reversed(group), key=lambda task: sum(cluster.amounts(task).values()))
+        backwards = list(reversed(group))
+        return sorted(backwards, key=lambda task: sum(cluster.amounts(task).values()))
     out: list[int] = []
     for task in group:
         at = len(out)
@@ -85,7 +86,7 @@ def shipped(board: Board, request: Request) -> list[int] | None:
 
 
 def documented(board: Board, request: Request) -> list[int] | None:
-    """The same order beside the node's free space, opted-out tasks only when nothing else makes room, nobody superfluous."""
+    """The same order beside free space; opted-out tasks only when nothing else makes room; nobody superfluous."""
     assert request.required is not None
     needs = path_needs(board, request).on(board, request, request.required)
     everybody = candidates(board, request)
@@ -103,7 +104,3 @@ def _collect(needs: Needs, among: list[int]) -> list[int] | None:
             break
         taken.append(task)
     return without_superfluous(needs, taken) if taken and needs.met_by(taken) else None
-
-
-def explain(board: Board, request: Request, victims: list[int], why: Why) -> None:
-    """Filled in below."""

@@ -24,8 +24,10 @@ class Difference:
 
 
 ROOT_POLICY: Final = Difference(
-    "root-policy", "preemption.policy on the root has no effect", "'disabled' on the root is inherited by configured queues"
-)  # fmt: skip
+    "root-policy",
+    "preemption.policy on the root has no effect",
+    "'disabled' on the root is inherited by configured queues",
+)
 PARENT_DELAY: Final = Difference(
     "parent-delay", "preemption.delay works on the leaf that sets it", "configured leaves inherit preemption.delay"
 )  # fmt: skip
@@ -43,8 +45,10 @@ VICTIM_GUARANTEE: Final = Difference(
     "a queue that is over its guarantee may be taken below it",
 )
 SAME_APPLICATION: Final = Difference(
-    "same-application", "no task of the ask's own application", "tasks outside the asking queue, whatever their application"
-)  # fmt: skip
+    "same-application",
+    "no task of the ask's own application",
+    "tasks outside the asking queue, whatever their application",
+)
 OPTED_OUT: Final = Difference(
     "opted-out",
     "opted-out tasks only when nothing else makes room on any node",
@@ -57,6 +61,11 @@ FREE_SPACE: Final = Difference(
 )
 ONE_NODE: Final = Difference(
     "one-node", "all victims are on one node", "victims may be on any node when the chosen one has room already"
+)
+NODE_CHOICE: Final = Difference(
+    "node-choice",
+    "the node whose victims are nobody opted out, then no originator, then fewest, then by name",
+    "the node by number of victims and name, with scores that look at candidates and not at victims",
 )
 REQUIRED_NODE: Final = Difference(
     "required-node",
@@ -71,7 +80,7 @@ QUOTA_ORDER: Final = Difference(
 
 DIFFERENCES: Final = (
     ROOT_POLICY, PARENT_DELAY, ANCESTRY, ASK_GUARANTEE, VICTIM_GUARANTEE, SAME_APPLICATION, OPTED_OUT, FREE_SPACE,
-    ONE_NODE, REQUIRED_NODE, QUOTA_ORDER,
+    ONE_NODE, NODE_CHOICE, REQUIRED_NODE, QUOTA_ORDER,
 )  # fmt: skip
 
 

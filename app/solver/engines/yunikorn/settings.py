@@ -109,7 +109,7 @@ def effective(tree: Tree, blocks: Sequence[wire.Queue | None], rules: RuleSet) -
         block, above = blocks[i] or _NONE, tree.parent[i]
         templates[i] = _template(tree, templates, block, i)
         if block.dynamic:
-            label, properties = templates[above] if above != ROOTLESS else ("", {})
+            label, properties = templates[above] if above != ROOTLESS else _NO_TEMPLATE
             raw[i] = {name: (text, label) for name, text in properties.items()}
         else:
             raw[i] = _inherited(tree, raw, i, rules)
@@ -119,6 +119,7 @@ def effective(tree: Tree, blocks: Sequence[wire.Queue | None], rules: RuleSet) -
 
 
 _NONE = wire.Queue()
+_NO_TEMPLATE: tuple[str, Properties] = ("", {})
 
 
 def _template(tree: Tree, templates: list[tuple[str, Properties]], block: wire.Queue, i: int) -> tuple[str, Properties]:
@@ -126,7 +127,7 @@ def _template(tree: Tree, templates: list[tuple[str, Properties]], block: wire.Q
     if block.child_template is not None and block.child_template.properties:
         return f"child_template of {tree.names[i]}", block.child_template.properties
     above = tree.parent[i]
-    return templates[above] if above != ROOTLESS else ("", {})
+    return templates[above] if above != ROOTLESS else _NO_TEMPLATE
 
 
 def _inherited(tree: Tree, raw: list[dict[str, tuple[str, str]]], i: int, rules: RuleSet) -> dict[str, tuple[str, str]]:

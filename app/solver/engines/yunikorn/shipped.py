@@ -10,13 +10,14 @@ from itertools import islice
 
 import numpy as np
 
-from app.solver.engines.yunikorn import nodes
+from app.solver.engines.yunikorn import nodes, record
 from app.solver.engines.yunikorn.board import Board
 from app.solver.engines.yunikorn.cluster import OPTED_OUT, ORIGINATOR, Ints, sums
 from app.solver.engines.yunikorn.compile import Amounts
 from app.solver.engines.yunikorn.guarantee import Level, remaining, shift, tested_cells
 from app.solver.engines.yunikorn.outcome import Found
 from app.solver.engines.yunikorn.request import Request
+from app.solver.trace import Why
 
 BATCH = 10
 """Predicate calls made at a time (YuniKorn: preemptCheckConcurrency)."""
@@ -30,8 +31,10 @@ class Preemptor:
     """One attempt for one ask."""
 
     def __init__(
-        self, board: Board, request: Request, levels: list[Level | None], candidates: Ints, pool: nodes.Pool
-    ) -> None:
+        self, board: Board, request: Request, levels: list[Level | None], candidates: Ints, pool: nodes.Pool,
+        why: Why,
+    ) -> None:  # fmt: skip
+        self._why = why
         self._board = board
         self._cluster = board.cluster
         self._request = request
@@ -142,10 +145,15 @@ class Preemptor:
         if all(r < len(free) and free[r] >= amount for r, amount in self._needs.items()):
             return -1, []
         order = self._first_pass(node, list(free))
-        return self._second_pass(order, free) if order else None
+        found = self._second_pass(order, free) if order else None
+        if self._why.on and found is not None:
+            record.node(self._board, node, found[1], self._why)
+        elif self._why.on:
+            record.node_out(self._board, node, self._why)
+        return found
 
     def _first_pass(self, node: int, free: list[int]) -> list[int]:
-        """Tasks that reduce what the node lacks, then those that don't, until the asking queue's guarantee is used up."""
+        """Tasks that reduce what the node lacks, then the others, until the asking queue's guarantee is used up."""
         cluster, ask = self._cluster, self._ask
         head: list[int] = []
         tail: list[int] = []
@@ -242,7 +250,7 @@ class Preemptor:
 
 
 def _still_above(ask: Amounts, total: Amounts) -> bool:
-    """YuniKorn's StrictlyGreaterThanOnlyExisting: over the types in common ``total`` is nowhere above, not all equal."""
+    """YuniKorn's StrictlyGreaterThanOnlyExisting: of the types in common none is above the ask, not all equal."""
     if not total:
         return bool(ask) and all(amount > 0 for amount in ask.values())
     common = [(amount, total[r]) for r, amount in ask.items() if r in total]
