@@ -1,0 +1,47 @@
+"""The reclaim action: a job whose queue has less than its share takes from queues that have more."""
+
+from app.solver.engines.kai.cycle import Cycle
+from app.solver.engines.kai.reclaimable import Fairness, may_reclaim
+from app.solver.engines.kai.scenario import Scenario
+from app.solver.engines.kai.solver import Solver
+from app.solver.engines.kai.validators import Refusal, refused_victim
+
+
+def reclaim(cycle: Cycle) -> None:
+    """Try every pending job that stays within its queue's fair share."""
+    cycle.each("reclaim", lambda job: _attempt(cycle, job), by_queue=True, gate=lambda job: _gate(cycle, job))
+
+
+def _gate(cycle: Cycle, job: int) -> bool:
+    refusal = may_reclaim(cycle.session, cycle.tools.order, job)
+    if refusal is not None:
+        cycle.tools.trail.note(refusal.rule, refusal.detail, **refusal.numbers)
+    return refusal is None
+
+
+def _attempt(cycle: Cycle, job: int) -> bool:
+    policy = cycle.session.state.configuration.policy
+    fairness = Fairness(cycle.session, cycle.tools.order.frozen(), ignore_moved=policy.allow_consolidating_reclaim)
+
+    def keeps_protected_gangs(scenario: Scenario) -> Refusal | None:
+        return cycle.protection.validate("reclaim", scenario)
+
+    return Solver(cycle.tools, job, _victims(cycle, job), (keeps_protected_gangs, fairness)).solve()
+
+
+def _victims(cycle: Cycle, job: int) -> list[int]:
+    """Preemptible jobs of other leaves, of any priority, that run something and that no filter spares."""
+    session, jobs = cycle.session, cycle.session.jobs
+
+    def minimum_runtime(pending: int, victim: int) -> Refusal | None:
+        return cycle.protection.filter("reclaim", pending, victim)
+
+    return [
+        victim
+        for victim in range(len(jobs.id))
+        if jobs.queue[victim] != jobs.queue[job]
+        and session.leaf[victim]
+        and jobs.preemptible[victim]
+        and session.active[victim]
+        and cycle.spared(refused_victim((minimum_runtime,), job, victim))
+    ]

@@ -1,0 +1,416 @@
+"""The mutable side of a cycle: where every pod is, what nodes have free, what queues hold; evict, place, undo, commit.
+
+A *statement* is what one attempt does. It is committed or rolled back as a whole, and may be rolled back to any
+checkpoint. KAI's bookkeeping has habits that decide later attempts, so they are kept (docs/engines/kai.md,
+Bookkeeping): a pod evicted twice in a statement is taken from its queue twice, and put back once.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from app.solver.engines.kai import shares
+from app.solver.engines.kai.compile import (
+    ALLOCATED,
+    GPU,
+    NOWHERE,
+    PENDING,
+    PIPELINED,
+    RELEASING,
+    RUNNING,
+    CompiledState,
+    Jobs,
+    Share,
+    with_asks,
+)
+from app.solver.engines.kai.gpu_share import GpuShares
+from app.solver.model.instant import micros
+from app.solver.model.state import Ask
+from app.solver.overlay import Overlay
+
+EVICT, PLACE = 0, 1
+Mark = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One step of a statement. ``status`` and ``node``: the pod's before it."""
+
+    kind: int
+    task: int
+    status: int
+    node: int
+    again: bool = False
+    counted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A committed eviction: the action that did it and the job that it was done for."""
+
+    task: int
+    action: str
+    job: int
+
+
+class Session:
+    """One scheduling cycle. Tables are lists by task, node, job or queue number; ``free`` is idle plus releasing."""
+
+    def __init__(self, state: CompiledState, asks: Sequence[Ask], now: int) -> None:
+        jobs, resources = with_asks(state, asks)
+        width = len(resources)
+        self.state = state
+        self.asks = asks
+        self.jobs = jobs
+        self.resources = resources
+        self.running_tasks = len(state.jobs.task_name)
+        self.now = now
+        self.width = width
+        tree = state.configuration.tree
+        self.paths = [tree.path(q) for q in range(len(tree))]
+        self.division = shares.divide(state, jobs)
+        self.overlay = Overlay()
+        self.status: list[int] = jobs.task_state.copy()
+        self.node: list[int] = jobs.task_node.copy()
+        self.virtual = [0] * len(self.status)
+        self.ghost = [0] * len(self.status)  # bit n: also listed on node n, which it left in this cycle
+        self.request = jobs.task_request
+        self.gpus = GpuShares(self.overlay, [v[GPU] for v in self.request], len(state.nodes))
+        self.columns = _columns(self.request, self.gpus.share)
+        self.started = list(jobs.started)
+        self._set_queues(len(tree))
+        self._set_jobs()
+        self._set_nodes()
+        self._waiting = [j for j, count in enumerate(self.pending) if count]
+        self.node_names = state.node_name
+        self.leaf = [tree.is_leaf(q) for q in jobs.queue]
+        self.ordered: list[list[int] | None] = [None] * len(jobs.id)
+        self.ops: list[Operation] = []
+        self.undone: list[int] = []
+        self._evicted_by: dict[int, list[int]] = {}
+        self._wanted: dict[int, tuple[list[int], Share]] = {}
+        self.evictions: dict[int, Eviction] = {}
+        self.placed: dict[int, None] = {}
+
+    def _set_queues(self, queues: int) -> None:
+        division = self.division
+        self.allocated = [[division.allocated[q][r] for q in range(queues)] for r in range(3)]
+        self.fixed = [[division.non_preemptible[q][r] for q in range(queues)] for r in range(3)]
+
+    def _set_jobs(self) -> None:
+        """Pods by job: active (allocated or pipelined), used (also releasing), pending; ``held``: job resources."""
+        jobs = len(self.jobs.id)
+        self.active, self.used, self.pending = [0] * jobs, [0] * jobs, [0] * jobs
+        self.miscounted, self.drift = [0] * jobs, [0] * jobs
+        self.held = [[0] * jobs for _ in range(3)]
+        cpu, memory, gpu = self.held
+        for t, (j, s) in enumerate(zip(self.jobs.task_job, self.status, strict=True)):
+            if s == RUNNING or s == ALLOCATED:
+                self.active[j] += 1
+                self.used[j] += 1
+                request = self.request[t]
+                cpu[j] += request[0]
+                memory[j] += request[1]
+                gpu[j] += request[2]
+            elif s == RELEASING:
+                self.used[j] += 1
+            elif s == PENDING:
+                self.pending[j] += 1
+
+    def _set_nodes(self) -> None:
+        capacity = self.state.capacity
+        self.free = [[v[r] if r < len(v) else 0 for v in capacity] for r in range(self.width)]
+        self.idle = [column.copy() for column in self.free]
+        for t, (n, s) in enumerate(zip(self.node, self.status, strict=True)):
+            if n == NOWHERE or s not in (RUNNING, ALLOCATED, RELEASING):
+                continue
+            for r, amount in self.columns[t]:
+                self.idle[r][n] -= amount
+                if s != RELEASING:
+                    self.free[r][n] -= amount
+            if self.gpus.share[t]:
+                self.gpus.seed(t, n, s, self.free[GPU], self.idle[GPU])
+
+    # Jobs.
+
+    def queue_name(self, q: int) -> str:
+        """The name of a queue."""
+        return self.state.configuration.tree.names[q]
+
+    def pending_jobs(self) -> set[int]:
+        """Jobs with a pending pod."""
+        return {j for j in self._waiting if self.pending[j]}
+
+    def has_gpu_room(self, n: int) -> bool:
+        """Whether node n has a GPU, or a part of one, idle or being released."""
+        idle = self.idle[GPU][n]
+        return idle > 0 or self.free[GPU][n] > idle or self.gpus.has_room(n)
+
+    def ask_of_task(self, t: int) -> Ask | None:
+        """The ask that a pod came with; None for a pod of the state."""
+        return self.asks[self.jobs.ask[self.jobs.task_job[t]]] if t >= self.running_tasks else None
+
+    def in_order(self, job: int) -> list[int]:
+        """The pods of a job in task order: priority, age, name."""
+        found = self.ordered[job]
+        if found is None:
+            wires, names = self.jobs.task_wire, self.jobs.task_name
+
+            def key(t: int) -> tuple[int, int, str]:
+                wire = wires[t]
+                return -(wire.priority or 0), micros(wire.created_at) if wire.created_at else 0, names[t]
+
+            found = self.ordered[job] = sorted(self.jobs.tasks[job], key=key)
+        return found
+
+    def wanted(self, job: int) -> tuple[list[int], Share]:
+        """The pods that the job would place next, and their sum: what its gang lacks, else one more.
+
+        Pending pods, and those evicted by the statement in hand.
+        """
+        found = self._wanted.get(job)
+        if found is None:
+            status, virtual = self.status, self.virtual
+            able = [t for t in self.in_order(job) if status[t] == PENDING or (status[t] == RELEASING and virtual[t])]
+            tasks = able[: self.lacks(job)]
+            found = self._wanted[job] = (tasks, total(self.request, tasks))
+        return found
+
+    def lacks(self, job: int) -> int:
+        """How many pods the job's gang lacks; 1 where it lacks none."""
+        missing = self.jobs.min_available[job] - self.active[job]
+        return missing if missing > 0 else 1
+
+    def ready(self, job: int) -> bool:
+        """Enough pods alive for the gang."""
+        return self.active[job] + self.pending[job] >= self.jobs.min_available[job]
+
+    def seems_active(self, job: int) -> bool:
+        """Whether the job runs something by KAI's count, which double evictions upset."""
+        return self.active[job] + self.miscounted[job] + self.drift[job] != 0
+
+    def elastic_rank(self, job: int) -> int:
+        """0 below its gang, 1 at it, 2 above it."""
+        over = self.active[job] - self.jobs.min_available[job]
+        return 0 if over < 0 else 1 if over == 0 else 2
+
+    def status_before(self, t: int) -> int:
+        """The pod's status before the statement in hand took it, if it did."""
+        earlier = self._evicted_by.get(t)
+        return self.ops[earlier[0]].status if earlier else self.status[t]
+
+    def node_before(self, t: int) -> int:
+        """Where the pod was before the statement in hand took it, if it did."""
+        earlier = self._evicted_by.get(t)
+        return self.ops[earlier[0]].node if earlier else self.node[t]
+
+    def evictions_of(self, t: int) -> int:
+        """How often the statement in hand evicts the pod."""
+        return sum(not self.undone[at] for at in self._evicted_by.get(t, ()))
+
+    # Statements.
+
+    def checkpoint(self) -> Mark:
+        """A mark to roll back to."""
+        return self.overlay.checkpoint(), len(self.ops)
+
+    def rollback(self, mark: Mark) -> None:
+        """Undo everything since ``mark``."""
+        writes, count = mark
+        self.overlay.rollback(writes)
+        ops = self.ops
+        while len(ops) > count:
+            op = ops.pop()
+            self.undone.pop()
+            self._wanted.pop(self.jobs.task_job[op.task], None)
+            if op.kind == EVICT:
+                self._evicted_by[op.task].pop()
+                if op.again and not op.counted:
+                    self.drift[self.jobs.task_job[op.task]] += 1
+
+    def evict(self, t: int) -> None:
+        """Release a pod. A pod that the statement evicted already counts against its queue once more."""
+        add = self.overlay.add
+        before, n, j = self.status[t], self.node[t], self.jobs.task_job[t]
+        earlier = self._evicted_by.setdefault(t, [])
+        if before == RELEASING:
+            recorded, again = self.ops[earlier[0]].status, True
+            counted = any(self.status[other] == recorded for other in self.jobs.tasks[j])
+            if counted:
+                add(self.miscounted, j, -1)
+        else:
+            again = counted = False
+            recorded = before
+            self.overlay.put(self.status, t, RELEASING)
+            self.overlay.put(self.virtual, t, 1)
+            add(self.active, j, -1)
+            self._hold(j, t, before, -1)
+            for r, amount in self.columns[t]:
+                add(self.free[r], n, amount)
+                if before == PIPELINED:
+                    add(self.idle[r], n, -amount)
+            if self.gpus.share[t]:
+                self.gpus.change(t, n, before, RELEASING, self.free[GPU], self.idle[GPU])
+        self._charge(j, t, -1)
+        earlier.append(len(self.ops))
+        self._note(EVICT, t, recorded, n, again=again, counted=counted)
+
+    def restore(self, t: int) -> bool:
+        """Take back the earliest eviction of the statement in hand: the pod stays where it was. False without one."""
+        for at in self._evicted_by.get(t, ()):
+            if not self.undone[at]:
+                break
+        else:
+            return False
+        op, add = self.ops[at], self.overlay.add
+        j = self.jobs.task_job[t]
+        if self.status[t] == RELEASING:
+            self.overlay.put(self.status, t, op.status)
+            self.overlay.put(self.virtual, t, 0)
+            add(self.active, j, 1)
+            self._hold(j, t, op.status, 1)
+            for r, amount in self.columns[t]:
+                add(self.free[r], op.node, -amount)
+                if op.status == PIPELINED:
+                    add(self.idle[r], op.node, amount)
+            if self.gpus.share[t]:
+                self.gpus.change(t, op.node, RELEASING, op.status, self.free[GPU], self.idle[GPU])
+        self._charge(j, t, 1)
+        self.overlay.put(self.undone, at, 1)
+        self._wanted.pop(j, None)
+        return True
+
+    def pipeline(self, t: int, n: int) -> bool:
+        """Give a pod a place that may still have to be released; on a node that lists it already, restore it."""
+        before = self.status[t]
+        if before == RELEASING:
+            if self.node[t] == n:
+                return self.restore(t)
+            if self.ghost[t] >> n & 1:
+                # It left this node earlier in the cycle: KAI takes it for already there and puts it back where it
+                # moved to. Released code forgets to ask whether that place is still free.
+                return self.fits(t, self.node[t]) and self.restore(t)
+        self._place(t, n, PIPELINED)
+        return True
+
+    def allocate(self, t: int, n: int) -> None:
+        """Give a pending pod a place that is idle."""
+        self._place(t, n, ALLOCATED)
+
+    def _place(self, t: int, n: int, status: int) -> None:
+        add, put = self.overlay.add, self.overlay.put
+        before, j = self.status[t], self.jobs.task_job[t]
+        was = self.node[t]
+        if before == RELEASING:
+            put(self.ghost, t, self.ghost[t] | 1 << was)
+            self.gpus.leave_behind(t)
+        else:
+            add(self.pending, j, -1)
+            add(self.used, j, 1)
+        put(self.status, t, status)
+        put(self.virtual, t, 1)
+        put(self.node, t, n)
+        add(self.active, j, 1)
+        self._hold(j, t, status, 1)
+        for r, amount in self.columns[t]:
+            add(self.free[r], n, -amount)
+            if status == ALLOCATED:
+                add(self.idle[r], n, -amount)
+        if self.gpus.share[t]:
+            self.gpus.enter(t, n, status, self.free[GPU], self.idle[GPU])
+        self._charge(j, t, 1)
+        self._note(PLACE, t, before, was)
+
+    def make_pipelined(self, tasks: Iterable[int]) -> None:
+        """Pods placed idle by the statement wait with the rest of their gang instead."""
+        for t in tasks:
+            if self.status[t] == ALLOCATED:
+                n, j = self.node[t], self.jobs.task_job[t]
+                self._hold(j, t, ALLOCATED, -1)
+                self.overlay.put(self.status, t, PIPELINED)
+                for r, amount in self.columns[t]:
+                    self.overlay.add(self.idle[r], n, amount)
+                if self.gpus.share[t]:
+                    self.gpus.change(t, n, ALLOCATED, PIPELINED, self.free[GPU], self.idle[GPU])
+
+    def commit(self, action: str, job: int) -> None:
+        """Make the statement final."""
+        for at, op in enumerate(self.ops):
+            if self.undone[at]:
+                continue
+            if op.kind == EVICT:
+                self.overlay.put(self.virtual, op.task, 0)
+                self.evictions[op.task] = Eviction(op.task, action, job)
+            else:
+                self.placed.setdefault(op.task)
+            self._wanted.pop(self.jobs.task_job[op.task], None)
+        self.ops.clear()
+        self.undone.clear()
+        self._evicted_by.clear()
+
+    def fits(self, t: int, n: int) -> bool:
+        """Whether node n could take the pod once what is being released is gone."""
+        request = self.request[t]
+        if self.gpus.share[t]:
+            return _fits(request, self.free, n, skip=GPU) and self.gpus.fits(t, n, self.free[GPU])
+        return _fits(request, self.free, n)
+
+    def fits_idle(self, t: int, n: int) -> bool:
+        """Whether node n can take the pod now."""
+        request = self.request[t]
+        if self.gpus.share[t]:
+            return _fits(request, self.idle, n, skip=GPU) and self.gpus.fits_idle(t, n, self.idle[GPU])
+        return _fits(request, self.idle, n) or not any(request)
+
+    def _note(
+        self, kind: int, t: int, status: int, node: int, *, again: bool = False, counted: bool = False
+    ) -> None:
+        self.ops.append(Operation(kind, t, status, node, again, counted))
+        self.undone.append(0)
+        self._wanted.pop(self.jobs.task_job[t], None)
+
+    def _hold(self, j: int, t: int, status: int, sign: int) -> None:
+        if status == RUNNING or status == ALLOCATED:
+            request = self.request[t]
+            for r in range(3):
+                if request[r]:
+                    self.overlay.add(self.held[r], j, sign * request[r])
+
+    def _charge(self, j: int, t: int, sign: int) -> None:
+        """Count the pod in, or out of, what its queue and every queue above holds."""
+        add, request = self.overlay.add, self.request[t]
+        fixed = not self.jobs.preemptible[j]
+        for q in self.paths[self.jobs.queue[j]]:
+            for r in range(3):
+                if request[r]:
+                    add(self.allocated[r], q, sign * request[r])
+                    if fixed:
+                        add(self.fixed[r], q, sign * request[r])
+
+
+def _fits(request: Sequence[int], have: list[list[int]], n: int, *, skip: int = -1) -> bool:
+    return all(r == skip or amount <= have[r][n] for r, amount in enumerate(request))
+
+
+def total(requests: list[tuple[int, ...]], tasks: Iterable[int]) -> Share:
+    """The sum of the pods' requests, queue resources only."""
+    cpu = memory = gpu = 0
+    for t in tasks:
+        request = requests[t]
+        cpu += request[0]
+        memory += request[1]
+        gpu += request[2]
+    return cpu, memory, gpu
+
+
+def _columns(requests: list[tuple[int, ...]], share: list[int]) -> list[tuple[tuple[int, int], ...]]:
+    """The columns that each pod takes from a node, without a share of a GPU, which GpuShares counts."""
+    seen: dict[tuple[int, ...], tuple[tuple[int, int], ...]] = {}
+    out: list[tuple[tuple[int, int], ...]] = []
+    for t, request in enumerate(requests):
+        found = seen.get(request)
+        if found is None:
+            found = seen[request] = tuple(
+                (r, amount) for r, amount in enumerate(request) if amount and not (r == GPU and share[t])
+            )
+        out.append(found)
+    return out

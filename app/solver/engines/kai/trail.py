@@ -1,0 +1,80 @@
+"""Why a job waits: the scenarios of its attempts, equal ones counted once."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from app.solver.engines.kai.queue_order import OverBound
+from app.solver.engines.kai.scenario import Scenario
+from app.solver.engines.kai.validators import Refusal
+
+
+@dataclass(slots=True)
+class Tried:
+    """Scenarios of one action that ended alike: how many, and the numbers of the last one."""
+
+    action: str
+    part: int
+    of: int
+    rule: str
+    detail: str
+    numbers: dict[str, Any]
+    count: int = 0
+
+
+class Trail:
+    """Records of one job at a time; silent unless on."""
+
+    def __init__(self, *, on: bool) -> None:
+        self.on = on
+        self._found: dict[int, dict[tuple[str, int, str, str], Tried]] = {}
+        self._job = -1
+        self._action = ""
+        self._part = (0, 0)
+
+    def begin(self, job: int, action: str) -> None:
+        """What follows is about this job in this action."""
+        self._job, self._action, self._part = job, action, (0, 0)
+
+    def part(self, size: int, of: int) -> None:
+        """The gang's first ``size`` pods are being solved."""
+        self._part = (size, of)
+
+    def note(self, rule: str, detail: str, **numbers: Any) -> None:
+        """Count one way to fail, or to succeed."""
+        if self.on:
+            key = (self._action, self._part[0], rule, detail)
+            of_job = self._found.setdefault(self._job, {})
+            found = of_job.get(key)
+            if found is None:
+                found = of_job[key] = Tried(self._action, *self._part, rule, detail, {})
+            found.count += 1
+            found.numbers = numbers
+
+    def too_short(self, scenario: Scenario) -> None:
+        """The listed victims' GPUs can't hold the part."""
+        if self.on:
+            self.note("too-few-gpus", "nodes could not hold the GPUs, were all these victims gone", **_size(scenario))
+
+    def no_room(self, scenario: Scenario, bound: OverBound | None) -> None:
+        """The part found no place."""
+        if self.on:
+            rule, detail = ("no-room", "no place for the pods with the victims of that node gone")
+            if bound is not None:
+                rule, detail = bound.rule, "a queue would pass its bound"
+            self.note(rule, detail, **_size(scenario))
+
+    def judged(self, scenario: Scenario, refusal: Refusal | None) -> None:
+        """The part found its place, and the validators spoke."""
+        if self.on:
+            if refusal is None:
+                self.note("solved", "the pods fit with these victims", **_size(scenario))
+            else:
+                self.note(refusal.rule, refusal.detail, **_size(scenario), **refusal.numbers)
+
+    def of(self, job: int) -> list[Tried]:
+        """What was recorded of a job, in order."""
+        return list(self._found.get(job, {}).values())
+
+
+def _size(scenario: Scenario) -> dict[str, int]:
+    return {"victims": len(scenario.listed), "pods": sum(map(len, scenario.listed.values()))}
