@@ -5,18 +5,15 @@ Candidates come from the same code that a decision uses, so the two can't disagr
 first that keeps them out. A candidate is not yet a victim: order, fit and shares decide among candidates.
 """
 
-from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from app.solver.engine import ProtectionQuestion
 from app.solver.engines.kueue import classical, fair
 from app.solver.engines.kueue.load import Loaded
 from app.solver.engines.kueue.modes import Mode
 from app.solver.engines.kueue.nominate import Nomination, nominate
-from app.solver.engines.kueue.order import allowed
 from app.solver.engines.kueue.plan import check_asks
+from app.solver.engines.kueue.protection import Judge
 from app.solver.engines.kueue.rules import Rules, check_knobs, knobs_set
 from app.solver.engines.kueue.snapshot import Reason, Snapshot
 from app.solver.engines.kueue.targets import get_targets
@@ -29,14 +26,8 @@ _DETAIL = {
     "ask-cannot-preempt": "no flavor could be had for the ask by preemption",
     "preemption-policy-never": "the ask's preemption policy is Never",
     "waits-before-preempting": "the ask has not waited as long as its queue wants before it preempts",
-    "own-workload": "the ask belongs to this workload",
     "not-preemptible": "the workload is marked as not preemptible",
-    "outside-cohort": "its queue is in another cohort tree than the ask's",
-    "within-cluster-queue-never": "within_cluster_queue is Never",
-    "reclaim-within-cohort-never": "reclaim_within_cohort is Never",
-    "uses-nothing-contested": "it uses no flavor and resource that the ask is short of",
-    "priority": "its priority is too high for the policy of the ask's queue",
-    "within-nominal": "its queue, or a cohort above it, is within its quota of what the ask is short of",
+    "within-nominal": "its queue is within its quota",
     "no-policy": "no queue that can reach it preempts there",
 }
 
@@ -87,11 +78,15 @@ def _reasons(loaded: Loaded, ask: Ask, now: int) -> list[dict[str, Any]]:
     if everybody is not None:
         return [_line(everybody)] * len(loaded.workloads)
     candidates = _candidates(snapshot, nomination)
-    keeper = _Keeper(snapshot, nomination)
-    return [
-        _line("candidate", candidates[i]) if i in candidates else _line(keeper.rule(i))
-        for i in range(len(loaded.workloads))
-    ]
+    judge = Judge(snapshot, nomination.preemptor, frozenset(nomination.contested))
+    out: list[dict[str, Any]] = []
+    for i in range(len(loaded.workloads)):
+        kept = None if i in candidates else judge.protection(i)
+        if kept is None:
+            out.append(_line("candidate", candidates[i]))
+        else:
+            out.append({"preemptible": False, "reason": kept.rule, "detail": kept.detail, "numbers": kept.numbers})
+    return out
 
 
 def _for_everybody(nomination: Nomination, ask: Ask, *, may_search: bool) -> str | None:
@@ -120,36 +115,6 @@ def _candidates(snapshot: Snapshot, nomination: Nomination) -> dict[int, Reason]
     out |= dict.fromkeys([*found.hierarchical.tolist(), *found.priority.tolist()], "InCohortReclamation")
     out |= dict.fromkeys(found.with_borrowing, "InCohortReclaimWhileBorrowing")
     return out
-
-
-@dataclass(frozen=True, slots=True)
-class _Keeper:
-    """Says what keeps a workload that is no candidate."""
-
-    snapshot: Snapshot
-    nomination: Nomination
-
-    def rule(self, workload: int) -> str:
-        """The first rule that protects it."""
-        loaded, preemptor = self.snapshot.loaded, self.nomination.preemptor
-        configured, queue = loaded.configured, int(loaded.queue[workload])
-        policy = configured.policy[preemptor.queue]
-        if workload in loaded.protected:
-            return "not-preemptible"
-        if workload in self.snapshot.barred:
-            return "own-workload"
-        own = queue == preemptor.queue
-        if configured.root[queue] != configured.root[preemptor.queue]:
-            return "outside-cohort"
-        allows = policy.within_cluster_queue if own else policy.reclaim_within_cohort
-        if allows == "Never":
-            return "within-cluster-queue-never" if own else "reclaim-within-cohort-never"
-        contested = set(self.nomination.contested)
-        if not any(fr in contested for fr, _ in loaded.amounts(workload)):
-            return "uses-nothing-contested"
-        if not len(allowed(self.snapshot, preemptor, allows, np.array([workload], dtype=np.int64))):
-            return "priority"
-        return "within-nominal"
 
 
 class _Anybody:
