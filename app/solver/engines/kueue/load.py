@@ -29,6 +29,7 @@ OLDEST = -(2**62)
 PODS = "pods"
 _SAFE = 2**62
 _NO_PRIORITY = 2**62
+_MOST_KEPT = 64
 
 
 class Loaded:
@@ -40,8 +41,8 @@ class Loaded:
     """
 
     __slots__ = (
-        "_lowest", "_members", "_starts", "configured", "evicted", "priority", "protected", "queue", "quotas", "shape",
-        "shapes", "used", "workloads",
+        "_fr_of_part", "_lowest", "_members", "_shape_of_part", "_starts", "_users", "configured", "evicted",
+        "priority", "protected", "queue", "quotas", "shape", "shapes", "used", "workloads",
     )  # fmt: skip
 
     def __init__(self, configured: Configured, state: State) -> None:
@@ -58,6 +59,10 @@ class Loaded:
         shapes = _Shapes(configured, workloads, self.queue)
         self.shape: NDArray[np.int64] = np.array(shapes.column(), dtype=np.int64)
         self.shapes: list[Amounts] = shapes.found
+        self._users: dict[frozenset[int], NDArray[np.bool_]] = {}
+        sizes = np.array([len(of) for of in self.shapes], dtype=np.int64)
+        self._shape_of_part: NDArray[np.int64] = np.repeat(np.arange(len(sizes)), sizes)
+        self._fr_of_part: NDArray[np.int64] = np.array([fr for of in self.shapes for fr, _ in of], dtype=np.int64)
         self._members: NDArray[np.int64] = np.argsort(self.queue, kind="stable")
         self._starts: list[int] = np.searchsorted(
             self.queue[self._members], np.arange(len(configured.tree) + 1)
@@ -108,7 +113,13 @@ class Loaded:
 
     def shapes_using(self, frs: frozenset[int]) -> NDArray[np.bool_]:
         """By shape: whether it has one of ``frs`` assigned."""
-        return np.array([any(fr in frs for fr, _ in of) for of in self.shapes], dtype=bool)
+        known = self._users.get(frs)
+        if known is None:
+            if len(self._users) >= _MOST_KEPT:
+                self._users.clear()
+            known = self._users[frs] = np.zeros(len(self.shapes), dtype=bool)
+            known[self._shape_of_part[np.isin(self._fr_of_part, list(frs))]] = True
+        return known
 
     def with_priority(self, priority: NDArray[np.int64]) -> "Loaded":
         """The same state with other priorities in force (KEP-83: those of long runners fall)."""
@@ -168,47 +179,46 @@ class _Shapes:
             key = encode(workload.tasks)
             shape = seen.get(key)
             if shape is None:
-                shape = self._resolve(i)
-                if all(map(self._everywhere_alike, workload.tasks)):
+                shape, everywhere = self._resolve(i, workload.tasks)
+                if everywhere:
                     seen[key] = shape
             out.append(shape)
         if self.problems:
             raise InvalidInput(self.problems)
         return out
 
-    def _everywhere_alike(self, task: Task) -> bool:
-        """Whether every flavor is named, so that the queue has no say."""
-        named = task.flavors
-        return named is not None and task.requests.keys() <= named.keys() and (PODS in named or not self._pods)
-
-    def _resolve(self, i: int) -> int:
+    def _resolve(self, i: int, tasks: Sequence[Task]) -> tuple[int, bool]:
+        """The shape of workload ``i``, and whether it would be the same in any queue: every flavor is named."""
         totals: dict[int, int] = {}
-        for t, task in enumerate(self._workloads[i].tasks):
-            named = task.flavors
-            if named is not None and self._everywhere_alike(task):
-                for resource, flavor in named.items():
-                    fr = self._fr(flavor, resource, i, t)
-                    totals[fr] = totals.get(fr, 0) + self._amount(task, resource)
-            else:
+        everywhere = True
+        index, known = self._index, self._steps
+        for t, task in enumerate(tasks):
+            named, requests = task.flavors, task.requests
+            if named is None or not requests.keys() <= named.keys() or (self._pods and PODS not in named):
+                everywhere = False
                 for (flavor, resource), amount in pinned(self._configured, int(self._queue[i]), task).items():
                     fr = self._fr(flavor, resource, i, t)
                     totals[fr] = totals.get(fr, 0) + amount
-        amounts: Amounts = tuple(sorted(totals.items()))
+                continue
+            for resource, flavor in named.items():
+                fr = index.get((flavor, resource))
+                if fr is None:
+                    fr = self._fr(flavor, resource, i, t)
+                asked = requests.get(resource)
+                if asked is None:
+                    amount = task.count if resource == PODS else 0
+                else:
+                    steps = known.get((resource, asked))
+                    if steps is None:
+                        steps = known[(resource, asked)] = parse(asked, scale_of(resource))
+                    amount = steps * task.count
+                totals[fr] = totals.get(fr, 0) + amount
+        amounts: Amounts = tuple(totals.items()) if len(totals) == 1 else tuple(sorted(totals.items()))
         shape = self._by_amounts.get(amounts)
         if shape is None:
             shape = self._by_amounts[amounts] = len(self.found)
             self.found.append(amounts)
-        return shape
-
-    def _amount(self, task: Task, resource: str) -> int:
-        """As ``pinned`` has it, for a resource with a flavor of its own."""
-        asked = task.requests.get(resource)
-        if asked is None:
-            return task.count if resource == PODS else 0
-        steps = self._steps.get((resource, asked))
-        if steps is None:
-            steps = self._steps[(resource, asked)] = parse(asked, scale_of(resource))
-        return steps * task.count
+        return shape, everywhere
 
     def _fr(self, flavor: str, resource: str, i: int, t: int) -> int:
         fr = self._index.get((flavor, resource))
