@@ -1,0 +1,62 @@
+"""Native configurations of the four systems, and what runs in their clusters, in and out. Pure: no I/O.
+
+``import_configuration`` reads what a system's administrators write or ``kubectl get`` prints;
+``export_configuration`` writes it. What can't be carried over is a finding, never silence.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from app.formats import kai_export, kueue_export, manifests, ytsaurus_export, ytsaurus_import, yunikorn_export
+from app.formats.exported import Exported
+from app.formats.imported import Imported
+from app.formats.names import EXPORTS, FORMATS, ExportFormat, Format
+from app.formats.reader import Findings
+from app.formats.source import Path, Unreadable, read
+from app.solver.model.configuration import Configuration, EngineName
+from app.solver.model.state import State
+
+__all__ = ["EXPORTS", "FORMATS", "ExportFormat", "Exported", "Format", "Imported", "Unreadable", "export",
+           "export_configuration", "import_configuration"]  # fmt: skip
+
+_MANIFESTS: dict[str, EngineName | None] = {"kueue": "kueue", "yunikorn": "yunikorn", "kai": "kai", "kubernetes": None}
+_Writer = Callable[[Configuration], Exported]
+_WRITERS: dict[str, _Writer] = {
+    "kueue": kueue_export.export,
+    "yunikorn": yunikorn_export.export,
+    "kai": kai_export.export,
+    "ytsaurus": ytsaurus_export.export,
+}
+
+
+def import_configuration(text: bytes, format: str) -> Imported:  # noqa: A002
+    """Read ``text``: JSON or YAML, one document or several. ``kubernetes`` reads objects of whichever system they
+    belong to. Raises Unreadable for what is no such document at all."""
+    if format not in FORMATS:
+        raise Unreadable(f"no format {format!r}: there are {', '.join(FORMATS)}")
+    findings = Findings()
+    documents = read(text)
+    if format == "ytsaurus":
+        configuration = ytsaurus_import.read_configuration(_mappings(documents, findings), findings)
+        return Imported(configuration, State(), [], findings.all())
+    return manifests.read_manifests(documents, _MANIFESTS[format], findings)
+
+
+def export(configuration: Configuration, format: str) -> Exported:  # noqa: A002
+    """``configuration`` in the words of one system, with what it could not say. The configuration must be valid
+    (``solve.configure`` accepts it). Raises Unreadable for an unknown format."""
+    if format not in _WRITERS:
+        raise Unreadable(f"no export format {format!r}: there are {', '.join(EXPORTS)}")
+    return _WRITERS[format](configuration)
+
+
+def export_configuration(configuration: Configuration, format: str) -> str:  # noqa: A002
+    """The text of ``export`` alone; what was lost is in its first lines as comments."""
+    return export(configuration, format).text
+
+
+def _mappings(documents: list[tuple[Path, Any]], findings: Findings) -> list[tuple[Path, Any]]:
+    for at, document in documents:
+        if not isinstance(document, dict):
+            findings.add("wrong-type", "error", at, "a mapping is expected: a pool tree")
+    return [(at, document) for at, document in documents if isinstance(document, dict)]

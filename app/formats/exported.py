@@ -1,0 +1,129 @@
+"""What an export gives, and what every system's exporter shares: YAML that reads back as it was, and what was lost."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import yaml
+
+from app.formats.source import Path, plain
+from app.solver.model import duration
+from app.solver.model.base import Duration
+from app.solver.model.configuration import Configuration, Queue, Quota
+from app.solver.model.problems import Finding, pointer
+
+_BLOCKS = ("kueue", "yunikorn", "kai", "ytsaurus")
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """YAML text, and what it could not say; pointers lead into the configuration."""
+
+    text: str
+    findings: list[Finding]
+
+
+class Lost:
+    """Findings about fields of a configuration that the target has no word for."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+
+    def add(self, at: Path, detail: str) -> None:
+        """``at``: where in the configuration."""
+        self.findings.append(Finding(rule="not-carried", severity="warning", pointer=pointer(*at), detail=detail))
+
+    def queue(self, at: Path, queue: Queue, system: str, *, weight: bool, priority: bool, created: bool) -> None:
+        """Report the engine-neutral fields of a queue that ``system`` lacks (those not marked as known)."""
+        if not weight and queue.has_weight:
+            self.add((*at, "weight"), f"{system} has no weight of a queue")
+        if not priority and queue.priority:
+            self.add((*at, "priority"), f"{system} has no priority of a queue")
+        if not created and queue.created_at is not None:
+            self.add((*at, "created_at"), f"{system} keeps no age of a queue here")
+
+    def other_blocks(self, configuration: Configuration, system: str) -> None:
+        """Report blocks that only other engines read."""
+        for name in _BLOCKS:
+            if name == system:
+                continue
+            if getattr(configuration.settings, name) is not None:
+                self.add(("settings", name), f"settings of {name} mean nothing to {system}")
+            for i, queue in enumerate(configuration.queues):
+                if getattr(queue, name) is not None:
+                    self.add(("queues", i, name), f"settings of {name} mean nothing to {system}")
+
+    def flavors(self, configuration: Configuration, system: str) -> None:
+        """Report flavors, where the target has none."""
+        if configuration.flavors:
+            self.add(("flavors",), f"{system} has no flavors")
+
+    def quota(self, at: Path, quota: Quota, system: str, fields: Iterable[str]) -> None:
+        """Report the fields of a quota that ``system`` lacks."""
+        for name in fields:
+            if getattr(quota, name) is not None:
+                self.add((*at, name), f"{system} has no {name.replace('_', ' ')} of a quota")
+
+
+def flat_quota(queue: Queue, at: Path, system: str, lost: Lost) -> dict[str, tuple[Path, Quota]]:
+    """The quota of each resource with its place, for a system without flavors: the first flavor of each group."""
+    found = {name: ((*at, "quota", name), quota) for name, quota in (queue.quota or {}).items()}
+    for g, group in enumerate(queue.resource_groups or ()):
+        for f, flavor in enumerate(group.flavors):
+            here = (*at, "resource_groups", g, "flavors", f)
+            if f:
+                lost.add(here, f"{system} has no flavors: only the first one's quota is kept")
+                continue
+            for name, quota in flavor.quota.items():
+                found[name] = ((*here, "quota", name), quota)
+    return found
+
+
+def number(value: float) -> int | float:
+    """A float as a document shows it: whole numbers without a point."""
+    return int(value) if value == int(value) and abs(value) < 2**53 else value
+
+
+def weight_text(value: float) -> str:
+    """A weight as a Kubernetes quantity, which has nine decimal places."""
+    shown = Decimal(repr(float(value))).quantize(Decimal("1e-9")).normalize()
+    return f"{shown:f}"
+
+
+def go_duration(value: Duration) -> str:
+    """A duration as Go writes it, to the microsecond."""
+    micros = duration.parse(value)
+    return f"{micros // 10**6}s" if micros % 10**6 == 0 else f"{micros}us"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes every string that an unquoted scalar of ``source.plain`` would not give back."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Repeat values instead of pointing at them: manifests are read by people."""
+        return True
+
+
+def _represent(dumper: Any, text: str) -> yaml.ScalarNode:
+    ambiguous = not isinstance(plain(text), str) or text == "<<" or text != text.strip()
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="'" if ambiguous else None)
+
+
+_Dumper.add_representer(str, _represent)
+
+
+def dump(documents: Iterable[Any], lost: Lost) -> Exported:
+    """``documents`` as YAML in block style. What was lost leads as comments too, for whoever opens the file."""
+    notes = "".join(f"# not carried over: {f.pointer}: {_one_line(f.detail)}\n" for f in lost.findings[:100])
+    if len(lost.findings) > 100:
+        notes += f"# and {len(lost.findings) - 100} more\n"
+    text = yaml.dump_all(
+        documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=10**6,
+        explicit_start=True,
+    )  # fmt: skip
+    return Exported(notes + text, lost.findings)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,240 @@
+"""KAI Scheduler's configuration: Queue objects, SchedulingShards, and the scheduler's own configuration file.
+
+KAI counts a queue's cpu in thousandths, memory in megabytes (10^6 bytes) and GPUs in devices; -1 is unlimited, and
+what a queue leaves out is 0, a limit of 0 included.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from app.formats.amounts import quantity
+from app.formats.objects import KAI_SCHEDULER, Object, named, report_metadata
+from app.formats.reader import Findings, Reader
+from app.solver.model import kai
+from app.solver.model.base import Quantity
+from app.solver.model.configuration import Configuration, Queue, Quota, Settings
+from app.solver.model.kai import Action
+from app.solver.model.quantity import MAX_UNITS, UNLIMITED
+
+QUEUE_GROUP = "scheduling.run.ai"
+SHARD_GROUP = "kai.scheduler"
+RULES_ANNOTATION = "arbiter/rules"
+
+ACTIONS: tuple[Action, ...] = ("allocate", "consolidation", "reclaim", "preempt")
+DEFAULT_PRIORITY = 100
+DEFAULT_CAP = 16  # KAI's own default of max-consolidation-preemptees
+# Steps of Arbiter in one unit of a KAI queue.
+UNITS = {"cpu": 1, "memory": 10**6, "gpu": 1000}
+
+_OTHER_ACTION = "stalegangeviction"
+_FLAGS = {"true": True, "True": True, "1": True, "false": False, "False": False, "0": False}
+
+
+def read_configuration(found: Iterable[Object], findings: Findings) -> Configuration:
+    """The configuration that ``found`` describe together."""
+    queues: list[Queue] = []
+    settings: kai.Settings | None = None
+    for made in found:
+        if made.kind == KAI_SCHEDULER:
+            settings = _scheduler_file(made.root)
+        elif made.kind == "SchedulingShard":
+            settings = _shard(made)
+        elif named(made):
+            queues.append(_queue(made))
+    if queues and settings is None:
+        detail = "no scheduler configuration in the source: Arbiter's defaults hold (KAI's own cap on moves is 16)"
+        findings.add("defaults", "info", (), detail)
+    return Configuration(engine="kai", settings=Settings(kai=settings), queues=queues)
+
+
+def _queue(made: Object) -> Queue:
+    spec = made.spec
+    resources = spec.child("resources")
+    priority = spec.integer("priority")
+    runtimes = kai.Queue(
+        reclaim_min_runtime=spec.duration("reclaimMinRuntime"), preempt_min_runtime=spec.duration("preemptMinRuntime")
+    )
+    queue = Queue(
+        name=made.name,
+        parent=spec.text("parentQueue") or None,
+        quota={name: _quota(resources, name) for name in UNITS},
+        priority=DEFAULT_PRIORITY if priority is None else priority,
+        created_at=made.created_at,
+        kai=None if runtimes == kai.Queue() else runtimes,
+    )
+    resources.close()
+    spec.not_carried("displayName", "a name for people only", "info")
+    spec.close()
+    made.root.ignore("status")
+    made.root.close()
+    report_metadata(made)
+    return queue
+
+
+def _quota(resources: Reader, name: str) -> Quota:
+    of = resources.child(name)
+    if "limit" not in of:
+        of.warn("limit", f"no limit of {name} given, which KAI takes for 0: the queue can run nothing that needs it")
+    quota = Quota(
+        guaranteed=_amount(of, "quota", name, UNLIMITED),
+        limit=_amount(of, "limit", name, None),
+        weight=of.number("overQuotaWeight") or 0,
+    )
+    of.not_carried("lendingLimit", "a queue of Arbiter lends all of its unused quota, as KAI did before this field")
+    of.close()
+    return quota
+
+
+def _amount(of: Reader, key: str, name: str, unlimited: Quantity | None) -> Quantity | None:
+    value = of.number(key)
+    if value is None:
+        return 0
+    if value == -1:
+        return unlimited
+    steps = Decimal(repr(value)) * UNITS[name]
+    if value < 0 or steps > MAX_UNITS:
+        of.warn(key, "an amount is -1 or 0 and more, up to 2^53", "error", "bad-value")
+        return 0
+    if steps != steps.to_integral_value():
+        of.warn(key, f"{value} is finer than Arbiter counts {name}: rounded", rule="rounded")
+    return quantity(round(steps), name)
+
+
+def _scheduler_file(root: Reader) -> kai.Settings:
+    """The file of ``--scheduler-conf``: actions in order, plugins in tiers."""
+    actions = root.text("actions")
+    arguments: dict[str, Mapping[str, Any]] = {}
+    for tier in root.children("tiers"):
+        for plugin in tier.children("plugins"):
+            name = plugin.text("name") or ""
+            arguments[name] = _plugin(plugin, name)
+            plugin.close()
+        tier.close()
+    root.not_carried("queueDepthPerAction", "Arbiter tries every job of a queue")
+    root.not_carried("usageDBConfig", "historical usage does not weigh in")
+    root.ignore("kind", "apiVersion", "metadata")
+    root.close()
+    words = [] if actions is None else [word.strip() for word in actions.split(",") if word.strip()]
+    return _settings(arguments.get("minruntime", {}), None if actions is None else _actions(words, root), {}, root)
+
+
+def _plugin(plugin: Reader, name: str) -> Mapping[str, Any]:
+    arguments = plugin.child("arguments")
+    if name == "minruntime":
+        for key in ("defaultReclaimMinRuntime", "defaultPreemptMinRuntime", "reclaimResolveMethod"):
+            arguments.take(key)
+    elif name == "nodeplacement":
+        for key in ("gpu", "cpu"):
+            if arguments.take(key) not in (None, "binpack"):
+                arguments.warn(key, "Arbiter packs nodes (binpack); spreading is not decided here")
+    elif name == "proportion" and arguments.take("kValue") not in (None, "0", 0, "0.0"):
+        arguments.warn("kValue", "historical usage does not weigh in, so its factor changes nothing", "info")
+    arguments.close()
+    return arguments.value
+
+
+def _actions(words: list[str], root: Reader) -> list[Action]:
+    for word in words:
+        if word == _OTHER_ACTION:
+            root.warn("actions", f"{word}: Arbiter never evicts a gang for being stale", "info")
+        elif word not in ACTIONS:
+            root.warn("actions", f"{word!r} is no action of KAI", "error", "bad-value")
+    return [word for word in words if word in ACTIONS]
+
+
+def _shard(made: Object) -> kai.Settings:
+    """A SchedulingShard: the operator's way to write the same, with flags of the scheduler on top."""
+    spec = made.spec
+    minimum = spec.child("minRuntime")
+    arguments: dict[str, Any] = {}
+    for key, argument in (
+        ("reclaimMinRuntime", "defaultReclaimMinRuntime"),
+        ("preemptMinRuntime", "defaultPreemptMinRuntime"),
+    ):
+        if (value := minimum.take(key)) is not None:
+            arguments[argument] = value
+    minimum.close()
+    plugins = spec.child("plugins")
+    for name in plugins.value:
+        plugin = plugins.child(name)
+        given = _plugin(plugin, name)
+        if plugin.boolean("enabled") is False:
+            plugin.warn("enabled", f"Arbiter decides as if plugin {name!r} were enabled")
+        plugin.not_carried("priority", "the order of plugins is fixed", "info")
+        plugin.close()
+        if name == "minruntime" and "arguments" in plugin:
+            arguments = dict(given)
+    flags = spec.child("args")
+    settings = _settings(arguments, _shard_actions(spec.child("actions")), flags.value, flags, made.annotations)
+    flags.ignore("max-consolidation-preemptees", "use-scheduling-signatures", "allow-consolidating-reclaim")
+    flags.close("info")
+    placement = spec.child("placementStrategy")
+    for key in ("gpu", "cpu"):
+        if placement.take(key) not in (None, "binpack"):
+            placement.warn(key, "Arbiter packs nodes (binpack); spreading is not decided here")
+    for key in ("queueDepthPerAction", "kValue", "usageDBConfig", "partitionLabelValue"):
+        spec.not_carried(key, "Arbiter has no such setting")
+    spec.close()
+    made.root.ignore("status")
+    made.root.close()
+    return settings
+
+
+def _shard_actions(actions: Reader) -> list[Action] | None:
+    """Enabled actions by falling priority; KAI's default order is that of ACTIONS, a hundred apart from 500 down."""
+    if not actions.value:
+        return None
+    ranked: list[tuple[float, int, Action]] = []
+    for rank, action in enumerate(ACTIONS):
+        one = actions.child(action)
+        priority = one.integer("priority")
+        if one.boolean("enabled") is not False:
+            ranked.append((-(500 - 100 * rank if priority is None else priority), rank, action))
+        one.close()
+    other = actions.child(_OTHER_ACTION)
+    other.ignore("enabled", "priority")
+    other.close()
+    actions.close()
+    return [action for _, _, action in sorted(ranked)]
+
+
+def _settings(
+    minruntime: Mapping[str, Any], actions: list[Action] | None, flags: Mapping[str, Any], at: Reader,
+    annotations: Mapping[str, str] | None = None,
+) -> kai.Settings:  # fmt: skip
+    def word(key: str) -> str | None:
+        value = minruntime.get(key)
+        return value if value is None or isinstance(value, str) else str(value)
+
+    rules = (annotations or {}).get(RULES_ANNOTATION)
+    return kai.Settings(
+        rules="shipped" if rules == "shipped" else "documented",
+        default_reclaim_min_runtime=word("defaultReclaimMinRuntime"),
+        default_preempt_min_runtime=word("defaultPreemptMinRuntime"),
+        reclaim_resolve_method=word("reclaimResolveMethod") or "lca",
+        actions=None if actions == list(ACTIONS) else actions,
+        use_scheduling_signatures=_flag(flags, "use-scheduling-signatures", at),
+        max_consolidation_preemptees=_cap(flags.get("max-consolidation-preemptees"), at),
+        allow_consolidating_reclaim=_flag(flags, "allow-consolidating-reclaim", at),
+    )
+
+
+def _flag(flags: Mapping[str, Any], key: str, at: Reader) -> bool:
+    value = flags.get(key)
+    if value is None or isinstance(value, bool):
+        return value is not False
+    if value not in _FLAGS:
+        at.warn(key, "true or false is expected", "error", "bad-value")
+    return _FLAGS.get(str(value), True)
+
+
+def _cap(value: Any, at: Reader) -> int | None:
+    """KAI's default where absent; -1 is no cap."""
+    if value is None:
+        return DEFAULT_CAP
+    if not re.fullmatch(r"-?[0-9]{1,9}", str(value)):
+        at.warn("max-consolidation-preemptees", "a whole number is expected", "error", "bad-value")
+        return DEFAULT_CAP
+    return None if int(value) < 0 else int(value)

@@ -1,0 +1,306 @@
+"""Kueue's configuration objects: ClusterQueue, Cohort, ResourceFlavor, the manager's Configuration.
+
+v1beta1 and v1beta2 are read alike; where they spell a field differently, both spellings are understood, and so are
+those of KEP-83's first API.
+"""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar, cast
+
+from app.formats.objects import Object, named, report_metadata
+from app.formats.pod_spec import read_taints
+from app.formats.reader import Findings, Reader
+from app.solver.model import kueue
+from app.solver.model.base import Wire
+from app.solver.model.configuration import (
+    UNWEIGHTED,
+    Configuration,
+    Flavor,
+    FlavorQuotas,
+    Queue,
+    Quota,
+    ResourceGroup,
+    Settings,
+    Taint,
+)
+from app.solver.model.kueue import Milestone
+
+T = TypeVar("T", bound=Wire)
+
+GROUP = "kueue.x-k8s.io"
+CONFIGURATION_GROUP = "config.kueue.x-k8s.io"
+
+_WITHIN_CLUSTER_QUEUE = {
+    "Never": "Never", "LowerPriority": "LowerPriority", "LowerOrNewerEqualPriority": "LowerOrNewerEqualPriority",
+    "LowerPriorityOnly": "LowerPriority",
+}  # fmt: skip
+_RECLAIM = {"Never": "Never", "LowerPriority": "LowerPriority", "Any": "Any"}
+_WITHIN_COHORT = {
+    "Never": "Never", "ReclaimFromLowerPriority": "LowerPriority", "ReclaimFromAny": "Any", "ReclaimAny": "Any",
+    "Always": "Any",
+}  # fmt: skip
+_BORROW = {"Never": "Never", "LowerPriority": "LowerPriority"}
+_WHEN_CAN_BORROW = {"MayStopSearch": "MayStopSearch", "Borrow": "MayStopSearch", "TryNextFlavor": "TryNextFlavor"}
+_WHEN_CAN_PREEMPT = {"MayStopSearch": "MayStopSearch", "Preempt": "MayStopSearch", "TryNextFlavor": "TryNextFlavor"}
+_PREFERENCE = {word: word for word in ("BorrowingOverPreemption", "PreemptionOverBorrowing")}
+_STRATEGY = {word: word for word in ("BestEffortFIFO", "StrictFIFO")}
+_SORTING = ("ByLowestPriority", "ByLowestRuntime", "ByLongestRuntime")
+_STRATEGIES = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
+_DEFAULT_STRATEGIES = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
+
+# How the manager runs, not how it decides.
+_OPERATIONAL = (
+    "namespace", "health", "metrics", "webhook", "leaderElection", "controller", "clientConnection", "tls",
+    "internalCertManagement", "pprofBindAddress", "gracefulShutDown", "cacheNamespace", "syncPeriod",
+)  # fmt: skip
+
+
+def read_configuration(found: Iterable[Object], findings: Findings) -> tuple[Configuration, dict[str, str]]:
+    """The configuration that ``found`` describe together, and the ClusterQueue of each LocalQueue (by its id)."""
+    flavors: list[Flavor] = []
+    settings: kueue.Settings | None = None
+    queues: list[tuple[Object, Queue]] = []
+    local: dict[str, str] = {}
+    for made in found:
+        if made.kind == "Configuration":
+            settings = _settings(made)
+        elif not named(made):
+            continue
+        elif made.kind == "ResourceFlavor":
+            flavors.append(_flavor(made))
+        elif made.kind == "ClusterQueue":
+            queues.append((made, _cluster_queue(made)))
+        elif made.kind == "Cohort":
+            queues.append((made, _cohort(made)))
+        elif made.kind == "LocalQueue":
+            local[made.id] = _local_queue(made)
+    configuration = Configuration(
+        engine="kueue", settings=Settings(kueue=settings), flavors=flavors, queues=_told_apart(queues, findings)
+    )
+    return configuration, local
+
+
+def _told_apart(queues: list[tuple[Object, Queue]], findings: Findings) -> list[Queue]:
+    """Kueue lets a Cohort and a ClusterQueue have one name; Arbiter has one kind of queue, so the Cohort is renamed."""
+    cluster_queues = {queue.name for made, queue in queues if made.kind == "ClusterQueue"}
+    parents = {queue.parent for _, queue in queues if queue.parent is not None}
+    taken = cluster_queues | parents | {queue.name for _, queue in queues}
+    renamed: dict[str, str] = {}
+    for name in sorted(cluster_queues & (parents | {q.name for made, q in queues if made.kind == "Cohort"})):
+        new = f"{name}.cohort"
+        while new in taken:
+            new += ".cohort"
+        taken.add(new)
+        renamed[name] = new
+    above = {renamed.get(parent, parent) for parent in parents}
+    out: list[Queue] = []
+    for made, queue in queues:
+        is_cohort = made.kind == "Cohort"
+        name = renamed.get(queue.name, queue.name) if is_cohort else queue.name
+        parent = renamed.get(queue.parent, queue.parent) if queue.parent is not None else None
+        for old, new in ((queue.name, name), (queue.parent, parent)):
+            if old != new:
+                findings.add(
+                    "renamed", "info", made.root.at, f"Cohort {old!r} is called {new!r}: a ClusterQueue has its name"
+                )
+        childless = is_cohort and name not in above
+        out.append(
+            _with(queue, name=name, parent=parent, kueue=kueue.Queue(role="cohort") if childless else queue.kueue)
+        )
+    return out
+
+
+def _with(queue: Queue, **changes: Any) -> Queue:
+    kept = {field: getattr(queue, field) for field in queue.__struct_fields__}
+    return Queue(**{**kept, **changes})
+
+
+def _flavor(made: Object) -> Flavor:
+    spec = made.spec
+    labels, taints = spec.labels("nodeLabels"), read_taints(spec, "nodeTaints")
+    tolerated = [taint for taint in taints if _tolerates(spec, taint)]
+    if tolerated:
+        spec.warn("tolerations", "the taints that the flavor itself tolerates are left out", "info")
+        taints = [taint for taint in taints if taint not in tolerated]
+    elif spec.take("tolerations"):
+        spec.warn("tolerations", "a toleration that matches no taint of the flavor changes no decision", "info")
+    spec.not_carried("topologyName", "topology-aware scheduling is not decided here")
+    _close(made, spec)
+    return Flavor(name=made.name, node_labels=labels, node_taints=taints)
+
+
+def _tolerates(spec: Reader, taint: Taint) -> bool:
+    """Whether one of the flavor's own tolerations, which every pod placed there gets, covers ``taint``."""
+    for toleration in cast(list[Any], spec.take("tolerations") or []):
+        if not isinstance(toleration, dict):
+            continue
+        of = cast(dict[str, Any], toleration)
+        key, exists = of.get("key") or "", of.get("operator") == "Exists"
+        if of.get("effect") in (None, "", taint.effect) and (
+            (key == taint.key and (exists or (of.get("value") or "") == taint.value)) or (key == "" and exists)
+        ):
+            return True
+    return False
+
+
+def _cluster_queue(made: Object) -> Queue:
+    spec = made.spec
+    strategy = spec.choice("queueingStrategy", _STRATEGY)
+    block = kueue.Queue(
+        preemption=_unless_default(_preemption(spec.child("preemption"))),
+        flavor_fungibility=_unless_default(_fungibility(spec.child("flavorFungibility"))),
+        queueing_strategy=cast(Any, strategy or "BestEffortFIFO"),
+    )
+    queue = Queue(
+        name=made.name,
+        parent=spec.text("cohortName") or spec.text("cohort") or None,
+        resource_groups=_resource_groups(spec) or None,
+        weight=_weight(spec),
+        created_at=made.created_at,
+        kueue=_unless_default(block),
+    )
+    spec.not_carried("namespaceSelector", "which namespaces may submit is not decided here", "info")
+    if spec.take("stopPolicy") not in (None, "None"):
+        spec.warn("stopPolicy", "a stopped ClusterQueue admits nothing; Arbiter decides as if it were open")
+    spec.not_carried("admissionChecks", "admission checks are not decided here")
+    spec.not_carried("admissionChecksStrategy", "admission checks are not decided here")
+    _close(made, spec)
+    return queue
+
+
+def _cohort(made: Object) -> Queue:
+    spec = made.spec
+    queue = Queue(
+        name=made.name,
+        parent=spec.text("parentName") or spec.text("parent") or None,
+        resource_groups=_resource_groups(spec) or None,
+        weight=_weight(spec),
+        created_at=made.created_at,
+    )
+    _close(made, spec)
+    return queue
+
+
+def _local_queue(made: Object) -> str:
+    spec = made.spec
+    target = spec.text("clusterQueue") or ""
+    if spec.take("stopPolicy") not in (None, "None"):
+        spec.warn("stopPolicy", "a stopped LocalQueue admits nothing; Arbiter decides as if it were open")
+    spec.not_carried("fairSharing", "shares between LocalQueues (admission fair sharing) are not decided here")
+    _close(made, spec)
+    return target
+
+
+def _close(made: Object, spec: Reader) -> None:
+    spec.close()
+    made.root.ignore("status")
+    made.root.close()
+    report_metadata(made)
+
+
+def _weight(spec: Reader) -> float:
+    fair = spec.child("fairSharing")
+    weight = fair.decimal("weight")
+    fair.close()
+    return UNWEIGHTED if weight is None else weight
+
+
+def _resource_groups(spec: Reader) -> list[ResourceGroup]:
+    groups: list[ResourceGroup] = []
+    for group in spec.children("resourceGroups"):
+        flavors = [_flavor_quotas(flavor) for flavor in group.children("flavors")]
+        groups.append(ResourceGroup(resources=group.strings("coveredResources"), flavors=flavors))
+        group.close()
+    return groups
+
+
+def _flavor_quotas(flavor: Reader) -> FlavorQuotas:
+    quota: dict[str, Quota] = {}
+    for resource in flavor.children("resources"):
+        name = resource.text("name") or ""
+        if not name or name in quota:
+            resource.warn("name", f"resource {name!r} has no name, or a quota already", "error", "bad-value")
+        quota[name] = Quota(
+            guaranteed=resource.quantity("nominalQuota", name),
+            borrowing_limit=resource.quantity("borrowingLimit", name),
+            lending_limit=resource.quantity("lendingLimit", name),
+        )
+        resource.close()
+    name = flavor.text("name")
+    if not name:
+        flavor.warn("name", "quotas of a flavor without a name", "error", "bad-value")
+    flavor.close()
+    return FlavorQuotas(name=name or "unnamed", quota=quota)
+
+
+def _preemption(reader: Reader) -> kueue.Preemption:
+    borrow = reader.child("borrowWithinCohort")
+    policy = borrow.choice("policy", _BORROW) or "Never"
+    threshold = borrow.integer("maxPriorityThreshold")
+    borrow.close()
+    reclaim = reader.choice("reclaimWithinCohort", _RECLAIM) or reader.choice("withinCohort", _WITHIN_COHORT)
+    sorting = reader.words("workloadSorting", _SORTING)
+    preemption = kueue.Preemption(
+        within_cluster_queue=cast(Any, reader.choice("withinClusterQueue", _WITHIN_CLUSTER_QUEUE) or "Never"),
+        reclaim_within_cohort=cast(Any, reclaim or "Never"),
+        borrow_within_cohort=_unless_default(
+            kueue.BorrowWithinCohort(policy=cast(Any, policy), max_priority_threshold=threshold)
+        ),
+        trigger_after_workload_waiting_seconds=reader.number("triggerAfterWorkloadWaitingSeconds"),
+        workload_sorting=cast(Any, sorting) or None,
+        disruption_cost_milestones=read_milestones(reader) or None,
+    )
+    reader.close()
+    return preemption
+
+
+def read_milestones(reader: Reader) -> list[Milestone]:
+    """KEP-83's ``disruptionCostMilestones``."""
+    found: list[Milestone] = []
+    for milestone in reader.children("disruptionCostMilestones"):
+        seconds, cost = milestone.number("seconds"), milestone.number("cost")
+        if seconds is None or cost is None:
+            milestone.findings.add("bad-value", "error", milestone.at, "a milestone has seconds and a cost")
+        else:
+            found.append(Milestone(seconds=seconds, cost=cost))
+        milestone.close()
+    return found
+
+
+def _fungibility(reader: Reader) -> kueue.FlavorFungibility:
+    made = kueue.FlavorFungibility(
+        when_can_borrow=cast(Any, reader.choice("whenCanBorrow", _WHEN_CAN_BORROW) or "MayStopSearch"),
+        when_can_preempt=cast(Any, reader.choice("whenCanPreempt", _WHEN_CAN_PREEMPT) or "TryNextFlavor"),
+        preference=cast(Any, reader.choice("preference", _PREFERENCE)),
+    )
+    reader.close()
+    return made
+
+
+def _unless_default(block: T) -> T | None:
+    """None for a block that says nothing but defaults, which a server fills in everywhere."""
+    return None if block == type(block)() else block
+
+
+def _settings(made: Object) -> kueue.Settings | None:
+    root = made.root
+    fair = root.child("fairSharing")
+    enabled = fair.boolean("enable")
+    strategies = fair.words("preemptionStrategies", _STRATEGIES)
+    fair.close()
+    root.not_carried("admissionFairSharing", "shares between LocalQueues are not decided here")
+    root.not_carried("resources", "excluded and transformed resources are not applied to requests")
+    root.not_carried("waitForPodsReady", "waiting for pods to be ready is not decided here")
+    root.not_carried("featureGates", "Arbiter decides with the gates at their defaults")
+    for key in ("integrations", "manageJobsWithoutQueueName", "managedJobsNamespaceSelector", "multiKueue",
+                "objectRetentionPolicies", "queueVisibility"):  # fmt: skip
+        root.not_carried(key, "how jobs reach Kueue, not how it decides", "info")
+    root.ignore(*_OPERATIONAL)
+    root.close()
+    # v1beta1 has a switch; in v1beta2 the block's presence is the switch.
+    on = enabled if enabled is not None else made.version != "v1beta1" and bool(fair.value)
+    made_settings = kueue.Settings(
+        fair_sharing=on,
+        preemption_strategies=None if strategies in ([], _DEFAULT_STRATEGIES) else cast(Any, strategies),
+    )
+    return _unless_default(made_settings)

@@ -1,0 +1,211 @@
+"""Kueue's Workload objects: what holds quota becomes state, what waits becomes asks."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from app.formats.amounts import Steps, quantities, steps
+from app.formats.imported import Classes
+from app.formats.kueue_import import read_milestones
+from app.formats.objects import Object, named
+from app.formats.pod_spec import PodSpec, read_pod_spec
+from app.formats.reader import Reader
+from app.solver.model import kueue
+from app.solver.model.configuration import Configuration
+from app.solver.model.state import Ask, Task, Workload
+
+_ON_PREEMPTION = {"Terminate": "Terminate", "Requeue": "Requeue"}
+_PODS = "pods"
+_REQUEUED_BY_EVICTION = ("PodsReadyTimeout", "AdmissionCheck")
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    holds: bool
+    since: datetime | None
+    reason: str
+
+
+_Conditions = Mapping[str, _Condition]
+_NEVER = _Condition(False, None, "")
+
+
+@dataclass(frozen=True, slots=True)
+class _PodSet:
+    name: str
+    count: int
+    min_count: int | None
+    pod: PodSpec
+
+
+def read_workloads(
+    found: Iterable[Object], configuration: Configuration, local_queues: Mapping[str, str], classes: Classes
+) -> tuple[list[Workload], list[Ask]]:
+    """Running workloads and asks, in the order of the source; finished ones hold nothing and are left out.
+    Where the source has no ClusterQueue, workloads may name any."""
+    queues = {queue.name for queue in configuration.queues}
+    counts_pods = any(
+        _PODS in group.resources for queue in configuration.queues for group in queue.resource_groups or ()
+    )
+    running: list[Workload] = []
+    asks: list[Ask] = []
+    for made in found:
+        if not named(made):
+            continue
+        status = made.status
+        conditions = _conditions(status)
+        if conditions.get("Finished", _NEVER).holds:
+            continue
+        admission = status.child("admission")
+        spec = made.spec
+        queue = admission.text("clusterQueue") or _queue_of(made, spec, local_queues)
+        pod_sets = [_pod_set(reader, counts_pods=counts_pods) for reader in spec.children("podSets")]
+        priority = _priority(spec, classes)
+        if queue is None or (queues and queue not in queues):
+            made.root.warn("spec", f"no ClusterQueue {queue!r} for workload {made.id!r}: left out", "error", "no-queue")
+        elif admission.value:
+            running.append(_running(made, spec, queue, priority, conditions, _admitted(pod_sets, admission, status)))
+        elif spec.boolean("active") is False:
+            spec.warn("active", f"workload {made.id!r} is not active: left out", "info")
+        else:
+            asks.append(_ask(made, spec, queue, priority, conditions, pod_sets))
+        spec.not_carried("maximumExecutionTimeSeconds", "a limit of running time does not bear on a decision", "info")
+        spec.ignore("queueName", "active")
+        spec.close()
+    return running, asks
+
+
+def _queue_of(made: Object, spec: Reader, local_queues: Mapping[str, str]) -> str | None:
+    name = spec.text("queueName") or made.labels.get("kueue.x-k8s.io/queue-name")
+    local = f"{made.namespace}/{name}" if made.namespace else name
+    return None if local is None else local_queues.get(local)
+
+
+def _priority(spec: Reader, classes: Classes) -> int:
+    """The workload's own number; without it, that of the class it names."""
+    given = spec.integer("priority")
+    reference = spec.child("priorityClassRef")
+    name = reference.text("name") or spec.text("priorityClassName")
+    group = reference.text("group") or (spec.text("priorityClassSource") or "").partition("/")[0]
+    reference.ignore("kind")
+    reference.close()
+    spec.ignore("priorityClassName", "priorityClassSource")
+    if given is not None:
+        return given
+    found = classes.find(name, group or "scheduling.k8s.io")
+    if name is not None and found is None:
+        spec.warn(
+            "priorityClassRef", f"priority class {name!r} is not in the source: priority 0", "warning", "unknown-name"
+        )
+    return found.value if found else 0
+
+
+def _conditions(status: Reader) -> _Conditions:
+    return {
+        condition.text("type") or "": _Condition(
+            condition.take("status") == "True", condition.time("lastTransitionTime"), condition.text("reason") or ""
+        )
+        for condition in status.children("conditions")
+    }
+
+
+def _pod_set(reader: Reader, *, counts_pods: bool) -> _PodSet:
+    template = reader.child("template")
+    pod = read_pod_spec(template.child("spec"))
+    if counts_pods:
+        pod.requests[_PODS] = 1
+    count = reader.integer("count")
+    made = _PodSet(
+        name=reader.text("name") or "main",
+        count=1 if count is None else max(0, count),
+        min_count=reader.integer("minCount"),
+        pod=pod,
+    )
+    reader.not_carried("topologyRequest", "topology-aware scheduling is not decided here")
+    reader.close()
+    return made
+
+
+def _admitted(pod_sets: list[_PodSet], admission: Reader, status: Reader) -> list[Task]:
+    """The tasks of an admitted workload: what its admission says that it uses, less pods that are done."""
+    done = {reader.text("name") or "": reader.integer("count") or 0 for reader in status.children("reclaimablePods")}
+    by_name = {pod_set.name: pod_set for pod_set in pod_sets}
+    tasks: list[Task] = []
+    for assignment in admission.children("podSetAssignments"):
+        name = assignment.text("name") or "main"
+        pod_set = by_name.get(name)
+        given = assignment.integer("count")
+        count = given if given is not None else (pod_set.count if pod_set else 1)
+        requests, units = _per_pod(steps(assignment, "resourceUsage"), max(0, count))
+        assignment.not_carried("topologyAssignment", "topology-aware scheduling is not decided here", "info")
+        tasks.append(
+            Task(
+                name=name,
+                count=max(0, units - done.get(name, 0)) if units == count else units,
+                requests=quantities(requests),
+                flavors=assignment.labels("flavors") or None,
+            )
+        )
+    return tasks
+
+
+def _per_pod(usage: Steps, count: int) -> tuple[Steps, int]:
+    """Usage per pod and the number of pods; usage as a whole where it doesn't divide evenly."""
+    if count > 0 and all(value % count == 0 for value in usage.values()):
+        return {name: value // count for name, value in usage.items()}, count
+    return usage, 1 if count else 0
+
+
+def _running(
+    made: Object, spec: Reader, queue: str, priority: int, conditions: _Conditions,
+    tasks: list[Task],
+) -> Workload:  # fmt: skip
+    preemption = spec.child("preemption")
+    milestones = read_milestones(preemption)
+    preemption.close()
+    return Workload(
+        id=made.id,
+        queue=queue,
+        uid=made.uid,
+        priority=priority,
+        created_at=made.created_at,
+        started_at=reserved.since if (reserved := conditions.get("QuotaReserved", _NEVER)).holds else None,
+        evicted=conditions.get("Evicted", _NEVER).holds,
+        on_preemption=cast(Any, spec.choice("onPreemption", _ON_PREEMPTION)),
+        disruption_cost_milestones=milestones or None,
+        tasks=tasks,
+    )
+
+
+def _ask(
+    made: Object, spec: Reader, queue: str, priority: int, conditions: _Conditions,
+    pod_sets: list[_PodSet],
+) -> Ask:  # fmt: skip
+    spec.ignore("preemption", "onPreemption")  # they say what happens once it runs
+    # Kueue orders a workload by its eviction where pods were not ready in time or a check took its admission away.
+    evicted = conditions.get("Evicted", _NEVER)
+    requeued = evicted.since if evicted.holds and evicted.reason in _REQUEUED_BY_EVICTION else None
+    # KEP-83 counts waiting from the first attempt: the moment at which Admitted became False.
+    admitted = conditions.get("Admitted", _NEVER)
+    attempted = None if admitted.holds or admitted.since is None else kueue.Ask(first_attempt_at=admitted.since)
+    return Ask(
+        id=made.id,
+        queue=queue,
+        uid=made.uid,
+        priority=priority,
+        created_at=requeued or made.created_at,
+        tasks=[
+            Task(
+                name=pod_set.name,
+                count=pod_set.count,
+                min_count=pod_set.min_count,
+                requests=quantities(pod_set.pod.requests),
+                node_selector=pod_set.pod.node_selector,
+                tolerations=pod_set.pod.tolerations,
+                node_affinity=pod_set.pod.node_affinity,
+            )
+            for pod_set in pod_sets
+        ],
+        kueue=attempted,
+    )

@@ -1,0 +1,152 @@
+"""Kubernetes objects of any of the three systems, put together: configuration, what runs, what waits."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from app.formats import kai_import, kai_pods, kueue_import, kueue_workloads, yunikorn_import, yunikorn_pods
+from app.formats.cluster import Pod, read_nodes, read_pods
+from app.formats.imported import Classes, Imported, read_classes, unique
+from app.formats.objects import KAI_SCHEDULER, YUNIKORN_QUEUES, Object, objects, unknown_kind
+from app.formats.reader import Findings
+from app.formats.source import Path
+from app.solver.model.configuration import Configuration, EngineName
+from app.solver.model.state import Ask, Node, State, Workload
+
+_KUEUE_KINDS = ("ClusterQueue", "Cohort", "ResourceFlavor", "LocalQueue")
+_ORDER: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn")
+
+_Belongs = Callable[[Pod], bool]
+
+
+class _Sorted:
+    """The objects of a source by what reads them."""
+
+    def __init__(self, documents: list[tuple[Path, Any]], findings: Findings) -> None:
+        self.kueue: list[Object] = []
+        self.workloads: list[Object] = []
+        self.kai: list[Object] = []
+        self.groups: list[Object] = []
+        self.yunikorn: list[Object] = []
+        self.classes: list[Object] = []
+        self.pods: list[Object] = []
+        self.nodes: list[Object] = []
+        for made in objects(documents, findings):
+            place = self._place(made)
+            if place is None:
+                unknown_kind(made)
+            else:
+                place.append(made)
+
+    def _place(self, made: Object) -> list[Object] | None:
+        kind, group = made.kind, made.group
+        if group == kueue_import.GROUP:
+            if kind == "WorkloadPriorityClass":
+                return self.classes
+            return self.workloads if kind == "Workload" else self.kueue if kind in _KUEUE_KINDS else None
+        if group == kueue_import.CONFIGURATION_GROUP:
+            return self.kueue if kind == "Configuration" else None
+        if kind == "PriorityClass":
+            return self.classes
+        if group == kai_import.QUEUE_GROUP:
+            return self.groups if kind == "PodGroup" else self.kai if kind == "Queue" else None
+        if kind == KAI_SCHEDULER or (group == kai_import.SHARD_GROUP and kind == "SchedulingShard"):
+            return self.kai
+        if kind == YUNIKORN_QUEUES:
+            return self.yunikorn
+        if group == "":
+            return {"Pod": self.pods, "Node": self.nodes}.get(kind)
+        return None
+
+
+def read_manifests(documents: list[tuple[Path, Any]], engine: EngineName | None, findings: Findings) -> Imported:
+    """Read the objects of one system. ``engine`` None: the one that most of them belong to."""
+    found = _Sorted(documents, findings)
+    for kind, listed in (("PodGroup", found.groups), ("Workload", found.workloads), ("Pod", found.pods)):
+        unique(((made.id, made) for made in listed), kind, findings)
+    classes = read_classes(found.classes)
+    pods = read_pods(found.pods, {made.name for made in found.nodes}, classes)
+    chosen = engine or _engine(found, pods, findings)
+    _report_others(found, chosen)
+    if chosen == "kueue":
+        return _kueue(found, pods, classes, findings)
+    if chosen == "kai":
+        return _kai(found, pods, classes, findings)
+    if chosen == "yunikorn":
+        return _yunikorn(found, pods, classes, findings)
+    findings.add("no-engine", "warning", (), "nothing here belongs to Kueue, KAI Scheduler or YuniKorn")
+    nodes = read_nodes(found.nodes, pods, rename={})
+    return Imported(Configuration(), State(nodes=nodes), [], findings.all())
+
+
+def _engine(found: _Sorted, pods: list[Pod], findings: Findings) -> EngineName | None:
+    counts: Counter[EngineName] = Counter(
+        {
+            "kueue": len(found.kueue) + len(found.workloads),
+            "kai": len(found.kai) + len(found.groups) + sum(map(kai_pods.belongs, pods)),
+            "yunikorn": len(found.yunikorn) + sum(map(yunikorn_pods.belongs, pods)),
+        }
+    )
+    present: list[EngineName] = [name for name in _ORDER if counts[name]]
+    if not present:
+        return None
+    chosen = min(present, key=lambda name: (-counts[name], _ORDER.index(name)))
+    if len(present) > 1:
+        others = ", ".join(f"{name} ({counts[name]})" for name in present if name != chosen)
+        findings.add("several-engines", "warning", (), f"objects of {chosen} are read; there are also some of {others}")
+    return chosen
+
+
+def _report_others(found: _Sorted, chosen: EngineName | None) -> None:
+    """Objects of the systems that were not chosen."""
+    of: dict[EngineName, list[list[Object]]] = {
+        "kueue": [found.kueue, found.workloads], "kai": [found.kai, found.groups], "yunikorn": [found.yunikorn],
+    }  # fmt: skip
+    for name, lists in of.items():
+        for made in (made for listed in lists for made in listed if name != chosen):
+            made.root.warn("kind", f"an object of {name} in an import of {chosen}: left out", rule="other-engine")
+
+
+def _duplicates(found: list[Object], kinds: dict[str, str], findings: Findings) -> None:
+    for kind, shown in kinds.items():
+        unique(((made.name, made) for made in found if made.kind == kind and made.name), shown, findings)
+
+
+def _kueue(found: _Sorted, pods: list[Pod], classes: Classes, findings: Findings) -> Imported:
+    _duplicates(found.kueue, {kind: kind for kind in _KUEUE_KINDS[:3]}, findings)
+    configuration, local = kueue_import.read_configuration(found.kueue, findings)
+    workloads, asks = kueue_workloads.read_workloads(found.workloads, configuration, local, classes)
+    if pods:
+        findings.add("not-carried", "info", (), f"Kueue decides on Workloads: {len(pods)} pods are left out")
+    if found.classes and not found.workloads:
+        findings.add("not-carried", "info", (), "priority classes number workloads, and there are none here")
+    return _imported(configuration, read_nodes(found.nodes, [], rename={}), workloads, asks, findings)
+
+
+def _kai(found: _Sorted, pods: list[Pod], classes: Classes, findings: Findings) -> Imported:
+    _duplicates(found.kai, {"Queue": "Queue"}, findings)
+    configuration = kai_import.read_configuration(found.kai, findings)
+    queues = {queue.name for queue in configuration.queues}
+    own, strangers = _parted(pods, kai_pods.belongs)
+    workloads, asks = kai_pods.read_groups(found.groups, own, queues, classes, findings)
+    return _imported(configuration, read_nodes(found.nodes, strangers, rename={}), workloads, asks, findings)
+
+
+def _yunikorn(found: _Sorted, pods: list[Pod], classes: Classes, findings: Findings) -> Imported:
+    configuration = yunikorn_import.read_configuration(found.yunikorn, findings)
+    own, strangers = _parted(pods, yunikorn_pods.belongs)
+    workloads, asks, dynamic = yunikorn_pods.read_applications(own, configuration.queues, classes, findings)
+    if dynamic:
+        configuration = Configuration(engine="yunikorn", queues=[*configuration.queues, *dynamic])
+    nodes = read_nodes(found.nodes, strangers, rename=yunikorn_pods.RENAME)
+    return _imported(configuration, nodes, workloads, asks, findings)
+
+
+def _parted(pods: list[Pod], belongs: _Belongs) -> tuple[list[Pod], list[Pod]]:
+    return [pod for pod in pods if belongs(pod)], [pod for pod in pods if not belongs(pod)]
+
+
+def _imported(
+    configuration: Configuration, nodes: list[Node], workloads: list[Workload], asks: list[Ask], findings: Findings
+) -> Imported:
+    return Imported(configuration, State(nodes=nodes, workloads=workloads), asks, findings.all())

@@ -1,0 +1,163 @@
+"""Kubernetes objects of a source: lists flattened, ConfigMaps opened, metadata read, kinds told apart."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from app.formats.reader import Findings, Reader
+from app.formats.source import Path, Unreadable, read
+
+YUNIKORN_QUEUES = "YuniKorn queues"
+KAI_SCHEDULER = "KAI scheduler configuration"
+"""Kinds of documents that have none: the files that YuniKorn and KAI Scheduler read."""
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """One object. ``group`` is ``""`` for the core API; ``spec`` and ``status`` are readers of those parts, ``root``
+    of the whole; ``order`` is its place in the source."""
+
+    kind: str
+    group: str
+    version: str
+    name: str
+    namespace: str
+    uid: str | None
+    created_at: datetime | None
+    deleted: bool
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    owners: tuple[str, ...]
+    root: Reader
+    order: int
+
+    @property
+    def spec(self) -> Reader:
+        """The desired state."""
+        return self.root.child("spec")
+
+    @property
+    def status(self) -> Reader:
+        """The observed state."""
+        return self.root.child("status")
+
+    @property
+    def id(self) -> str:
+        """Namespace and name; the name alone where there is no namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+def objects(documents: list[tuple[Path, Any]], findings: Findings) -> Iterator[Object]:
+    """Every object of every document, lists of any type flattened. What is no object is a finding."""
+    pending = [
+        (at, value, kind, version)
+        for at, doc in documents
+        for at, value, kind, version in _flattened(at, doc, findings)
+    ]
+    order = 0
+    for place, value, kind, version in pending:
+        made = _object(Reader(value, place, findings), kind, version, order)
+        if made is None:
+            continue
+        order += 1
+        if made.kind == "ConfigMap" and not made.group:
+            pending += _opened(made)
+        else:
+            yield made
+
+
+def _opened(config_map: Object) -> Iterator[tuple[Path, Any, str, str]]:
+    """The documents inside a ConfigMap. Their pointers go on below the key that holds them."""
+    data = config_map.root.child("data")
+    for key in data.value:
+        text = data.text(key) or ""
+        if not key.endswith((".yaml", ".yml", ".json")):
+            data.warn(key, f"setting {key!r} of a ConfigMap has no counterpart in Arbiter", "info")
+            continue
+        try:
+            inner = read(text.encode())
+        except Unreadable as error:
+            data.warn(key, error.problems[0].detail, "error", "unreadable")
+            continue
+        for place, value in inner:
+            yield from _flattened((*data.at, key, *place), value, data.findings)
+    config_map.root.not_carried("binaryData", "binary data of a ConfigMap is not read", "info")
+
+
+def _flattened(at: Path, document: Any, findings: Findings) -> Iterator[tuple[Path, Any, str, str]]:
+    if isinstance(document, list):
+        for i, item in enumerate(cast(list[Any], document)):
+            yield (*at, i), item, "", ""
+        return
+    top = Reader(document, at, findings)
+    kind = top.value.get("kind")
+    if isinstance(kind, str) and kind.endswith("List") and "items" in top.value:
+        # The items of a typed list (PodList) leave out what its own kind says.
+        version = top.value.get("apiVersion")
+        items = top.take("items")
+        if not isinstance(items, list):
+            top.warn("items", "a list is expected", "error", "wrong-type")
+            return
+        for i, item in enumerate(cast(list[Any], items)):
+            yield (*at, "items", i), item, kind.removesuffix("List"), version if isinstance(version, str) else ""
+    else:
+        yield at, document, _implied(top), ""
+
+
+def _implied(document: Reader) -> str:
+    """The kind of a document that says none."""
+    if "kind" in document:
+        return ""
+    if "partitions" in document:
+        return YUNIKORN_QUEUES
+    return KAI_SCHEDULER if "tiers" in document or "actions" in document else ""
+
+
+def _object(root: Reader, listed_kind: str, listed_version: str, order: int) -> Object | None:
+    kind = root.text("kind") or listed_kind
+    group, _, version = (root.text("apiVersion") or listed_version).rpartition("/")
+    if not kind:
+        root.findings.add("unknown-kind", "warning", root.at, "no kind: this is no Kubernetes object")
+        return None
+    metadata = root.child("metadata")
+    owners = tuple(str(owner.take("kind")) for owner in metadata.children("ownerReferences"))
+    return Object(
+        kind=kind,
+        group=group,
+        version=version,
+        name=metadata.text("name") or "",
+        namespace=metadata.text("namespace") or "",
+        uid=metadata.text("uid"),
+        created_at=metadata.time("creationTimestamp"),
+        deleted="deletionTimestamp" in metadata,
+        labels=metadata.labels("labels"),
+        annotations=metadata.labels("annotations"),
+        owners=owners,
+        root=root,
+        order=order,
+    )
+
+
+def named(made: Object) -> bool:
+    """Whether the object has a name; a finding where it has none."""
+    if not made.name:
+        made.root.warn("metadata", "an object without a name", "error", "bad-value")
+    return bool(made.name)
+
+
+def report_metadata(made: Object, *, labels: bool = True) -> None:
+    """Labels and annotations of an object whose kind gives them no meaning for a decision."""
+    metadata = (*made.root.at, "metadata")
+    if labels and made.labels:
+        made.root.findings.add("not-carried", "info", (*metadata, "labels"), "labels mean nothing to a decision")
+    if set(made.annotations) - {_LAST_APPLIED}:
+        made.root.findings.add("not-carried", "info", (*metadata, "annotations"), "annotations mean nothing here")
+
+
+def unknown_kind(made: Object) -> None:
+    """A kind that nothing in this import reads."""
+    full = f"{made.group}/{made.kind}" if made.group else made.kind
+    made.root.warn("kind", f"{full} means nothing to this import", "warning", "unknown-kind")

@@ -1,0 +1,245 @@
+"""Reading a mapping key by key, so that whatever nobody read becomes a finding.
+
+A ``Reader`` never raises: a value of the wrong type is a finding of severity error, and reads as if it were not
+there. Pointers lead into the source (RFC 6901), with the number of the document first where there are several.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal
+from math import isfinite
+from typing import Any, Literal, cast
+
+import msgspec
+
+from app.formats.source import Path
+from app.solver.model import duration
+from app.solver.model.base import Duration, Quantity
+from app.solver.model.problems import Finding, pointer
+from app.solver.model.quantity import QuantityError, parse, scale_of
+
+Severity = Literal["error", "warning", "info"]
+_MOST_ALIKE = 20
+
+
+class Findings:
+    """Findings in the order of the source. Past a number of the same kind the rest is counted, not listed."""
+
+    def __init__(self) -> None:
+        self._found: list[Finding] = []
+        self._alike: Counter[tuple[str, str]] = Counter()
+        self._severity: dict[tuple[str, str], Severity] = {}
+
+    def add(self, rule: str, severity: Severity, at: Path, detail: str) -> None:
+        """``at``: where in the source. Findings of one rule about fields of one name are of the same kind."""
+        kind = (rule, next((str(part) for part in reversed(at) if isinstance(part, str)), ""))
+        self._alike[kind] += 1
+        self._severity[kind] = severity
+        if self._alike[kind] <= _MOST_ALIKE:
+            self._found.append(Finding(rule=rule, severity=severity, pointer=pointer(*at), detail=detail))
+
+    def all(self) -> list[Finding]:
+        """Everything found, and for each kind that was cut short how many more there are."""
+        more = [
+            Finding(
+                rule=rule, severity=self._severity[rule, name], pointer="",
+                detail=f"{count - _MOST_ALIKE} more like the {_MOST_ALIKE} listed about {name!r}",
+            )
+            for (rule, name), count in self._alike.items()
+            if count > _MOST_ALIKE
+        ]  # fmt: skip
+        return [*self._found, *more]
+
+
+class Reader:
+    """One mapping of a source. Every method that takes a key marks it as read; ``close`` reports the others."""
+
+    __slots__ = ("_left", "at", "findings", "value")
+
+    def __init__(self, value: Any, at: Path, findings: Findings) -> None:
+        self.at = at
+        self.findings = findings
+        self.value: Mapping[str, Any] = {}
+        if isinstance(value, dict):
+            self.value = cast(dict[str, Any], value)
+        elif value is not None:
+            findings.add("wrong-type", "error", at, f"a mapping is expected, not {_kind(value)}")
+        self._left = dict.fromkeys(self.value)
+
+    def __contains__(self, key: str) -> bool:
+        return self.value.get(key) is not None
+
+    def take(self, key: str) -> Any:
+        """The raw value, None where absent."""
+        self._left.pop(key, None)
+        return self.value.get(key)
+
+    def warn(self, key: str, detail: str, severity: Severity = "warning", rule: str = "not-carried") -> None:
+        """A finding about ``key``."""
+        self.findings.add(rule, severity, (*self.at, key), detail)
+
+    def not_carried(self, key: str, detail: str, severity: Severity = "warning") -> None:
+        """Read ``key``, and say why it is lost if there is something in it."""
+        if self.take(key) not in (None, {}, [], ""):
+            self.warn(key, detail, severity)
+
+    def ignore(self, *keys: str) -> None:
+        """Bookkeeping of the server, or nothing that a scheduler reads: not worth a finding."""
+        for key in keys:
+            self._left.pop(key, None)
+
+    def close(self, severity: Severity = "warning") -> None:
+        """Report what nobody read and is not empty."""
+        for key in self._left:
+            if self.value[key] not in (None, {}, [], ""):
+                self.warn(key, f"{key!r} has no counterpart in Arbiter", severity)
+
+    def text(self, key: str) -> str | None:
+        """A string; a number or bool that YAML made of an unquoted word is an error."""
+        value = self.take(key)
+        return value if isinstance(value, str) else self._wrong(key, value, "a string")
+
+    def integer(self, key: str) -> int | None:
+        """A whole number."""
+        value = self.take(key)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2**31:
+            return value
+        return self._wrong(key, value, "a whole number of 32 bits")
+
+    def number(self, key: str) -> float | None:
+        """A finite number."""
+        value = self.take(key)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300 and isfinite(value):
+            return value
+        return self._wrong(key, value, "a finite number")
+
+    def boolean(self, key: str) -> bool | None:
+        """true or false."""
+        value = self.take(key)
+        return value if isinstance(value, bool) else self._wrong(key, value, "true or false")
+
+    def quantity(self, key: str, resource: str) -> Quantity | None:
+        """A Kubernetes quantity of ``resource``."""
+        value = self.take(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            return self._wrong(key, value, "a quantity")
+        try:
+            parse(value, scale_of(resource))
+        except QuantityError as error:
+            self.warn(key, str(error), "error", "bad-value")
+            return None
+        return value
+
+    def quantities(self, key: str) -> dict[str, Quantity]:
+        """A mapping of resource names to quantities."""
+        inner = self.child(key)
+        read = {name: inner.quantity(name, name) for name in inner.value}
+        return {name: value for name, value in read.items() if value is not None}
+
+    def decimal(self, key: str) -> float | None:
+        """A quantity that is a plain number, not an amount: a weight."""
+        value = self.take(key)
+        if isinstance(value, str):
+            try:
+                return float(Decimal(parse(value, 10**9)) / 10**9)
+            except QuantityError as error:
+                self.warn(key, str(error), "error", "bad-value")
+                return None
+        return self.number(key)
+
+    def duration(self, key: str) -> Duration | None:
+        """A Go duration, or a number of seconds."""
+        value = self.take(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            return self._wrong(key, value, "a duration")
+        try:
+            duration.parse(value)
+        except duration.DurationError as error:
+            self.warn(key, str(error), "error", "bad-value")
+            return None
+        return value
+
+    def time(self, key: str) -> datetime | None:
+        """An instant in RFC 3339."""
+        value = self.take(key)
+        return None if value is None else instant(value, (*self.at, key), self.findings)
+
+    def choice(self, key: str, words: Mapping[str, str]) -> str | None:
+        """One of ``words``, translated."""
+        value = self.text(key)
+        if value is None or value == "":
+            return None
+        if value not in words:
+            self.warn(key, f"{value[:100]!r} is none of {', '.join(words)}", "error", "bad-value")
+        return words.get(value)
+
+    def strings(self, key: str) -> list[str]:
+        """A list of strings."""
+        out: list[str] = []
+        for at, value in self._items(key):
+            if isinstance(value, str):
+                out.append(value)
+            else:
+                self.findings.add("wrong-type", "error", at, f"a string is expected, not {_kind(value)}")
+        return out
+
+    def words(self, key: str, known: Collection[str]) -> list[str]:
+        """A list of words out of ``known``; others are findings."""
+        found = self.strings(key)
+        for word in found:
+            if word not in known:
+                self.warn(key, f"{word[:100]!r} is none of {', '.join(known)}", "error", "bad-value")
+        return [word for word in found if word in known]
+
+    def labels(self, key: str) -> dict[str, str]:
+        """A mapping of strings to strings."""
+        inner = self.child(key)
+        read = {name: inner.text(name) for name in inner.value}
+        return {name: value for name, value in read.items() if value is not None}
+
+    def child(self, key: str) -> "Reader":
+        """The mapping under ``key``; an empty one where there is none."""
+        return Reader(self.take(key), (*self.at, key), self.findings)
+
+    def children(self, key: str) -> list["Reader"]:
+        """The mappings of the list under ``key``."""
+        return [Reader(value, at, self.findings) for at, value in self._items(key)]
+
+    def _items(self, key: str) -> Iterator[tuple[Path, Any]]:
+        value = self.take(key)
+        if not isinstance(value, list):
+            self._wrong(key, value, "a list")
+            return
+        for i, item in enumerate(cast(list[Any], value)):
+            yield (*self.at, key, i), item
+
+    def _wrong(self, key: str, value: Any, expected: str) -> None:
+        if value is not None:
+            self.warn(key, f"{expected} is expected, not {_kind(value)}", "error", "wrong-type")
+
+
+def instant(value: Any, at: Path, findings: Findings) -> datetime | None:
+    """An RFC 3339 string as an instant; anything else is a finding."""
+    try:
+        found = msgspec.convert(value, datetime)
+    except msgspec.ValidationError:
+        found = None
+    if found is None or found.tzinfo is None:
+        findings.add("bad-value", "error", at, "an instant in RFC 3339 with offset is expected")
+        return None
+    return found
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "a bool"
+    if isinstance(value, (int, float)):
+        return f"the number {str(value)[:40]}"
+    return {"str": "a string", "list": "a list", "dict": "a mapping", "NoneType": "nothing"}[type(value).__name__]

@@ -1,0 +1,78 @@
+"""A configuration as a YTsaurus pool tree: settings of the tree, pools nested in their parents."""
+
+from typing import Any
+
+import msgspec
+
+from app.formats.exported import Exported, Lost, dump, flat_quota, number
+from app.formats.source import Path
+from app.formats.ytsaurus_import import DURATIONS, POOL_FIELDS, TREE_FIELDS
+from app.solver.model import duration, ytsaurus
+from app.solver.model.configuration import Configuration, Queue
+
+
+def export(configuration: Configuration) -> Exported:
+    """YAML with ``config`` and ``pools``; durations in milliseconds, as YTsaurus keeps them."""
+    lost = Lost()
+    lost.other_blocks(configuration, "ytsaurus")
+    lost.flavors(configuration, "YTsaurus")
+    settings = configuration.settings.ytsaurus
+    if settings is not None and settings.rules != "documented":
+        lost.add(("settings", "ytsaurus", "rules"), "which rules decide is a choice of Arbiter, not of YTsaurus")
+    document: dict[str, Any] = {}
+    if settings is not None:
+        document["config"] = _values(settings, TREE_FIELDS, ("settings", "ytsaurus"), lost)
+    pools: dict[str, Any] = {}
+    made: dict[str, dict[str, Any]] = {}
+    children: dict[str | None, list[tuple[int, Queue]]] = {}
+    for i, queue in enumerate(configuration.queues):
+        children.setdefault(queue.parent, []).append((i, queue))
+    pending = list(children.get(None, []))
+    for i, queue in pending:
+        made[queue.name] = _pool(queue, ("queues", i), lost)
+        above = pools if queue.parent is None else made[queue.parent].setdefault("pools", {})
+        above[queue.name] = made[queue.name]
+        pending += children.get(queue.name, [])
+    document["pools"] = pools
+    return dump([document], lost)
+
+
+def _pool(queue: Queue, at: Path, lost: Lost) -> dict[str, Any]:
+    lost.queue(at, queue, "YTsaurus", weight=True, priority=False, created=False)
+    shown: dict[str, Any] = {}
+    if queue.has_weight:
+        shown["weight"] = number(queue.weight)
+    guaranteed: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
+    for resource, (where, quota) in flat_quota(queue, at, "YTsaurus", lost).items():
+        lost.quota(where, quota, "YTsaurus", ("borrowing_limit", "lending_limit", "weight"))
+        for field, side in (("guaranteed", guaranteed), ("limit", limits)):
+            value = getattr(quota, field)
+            if value == "unlimited" and field == "guaranteed":
+                lost.add((*where, field), "YTsaurus has no unlimited guarantee: left out")
+            elif value is not None and value != "unlimited":
+                side[resource] = value
+    block = queue.ytsaurus or ytsaurus.Queue()
+    limits |= block.resource_limits or {}
+    if guaranteed:
+        shown["strong_guarantee_resources"] = guaranteed
+    if limits:
+        shown["resource_limits"] = limits
+    if block.mode != "fair_share":
+        shown["mode"] = block.mode
+    return shown | _values(block, POOL_FIELDS, (*at, "ytsaurus"), lost)
+
+
+def _values(block: msgspec.Struct, fields: tuple[str, ...], at: Path, lost: Lost) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    for field in fields:
+        value = getattr(block, field)
+        if value is None:
+            continue
+        if field in DURATIONS:
+            micros = duration.parse(value)
+            if micros % 1000:
+                lost.add((*at, field), "YTsaurus counts milliseconds: rounded")
+            value = round(micros / 1000)
+        shown[field] = number(value) if isinstance(value, float) else value
+    return shown

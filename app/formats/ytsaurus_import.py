@@ -1,0 +1,160 @@
+"""A YTsaurus pool tree: its settings and pools, in JSON or YAML.
+
+Two shapes are read. Plain: ``{config: {...}, pools: {name: {..., pools: {...}}}}``. Cypress, as ``yt get`` with
+attributes prints it: ``{$attributes: {config: {...}}, $value: {name: {$attributes: {...}, $value: {...}}}}``.
+Durations are whole milliseconds, as YTsaurus writes them, or strings with a unit.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from app.formats.reader import Findings, Reader
+from app.formats.source import MAX_DEPTH, Path
+from app.solver.model import ytsaurus
+from app.solver.model.base import Duration
+from app.solver.model.configuration import UNWEIGHTED, Configuration, Queue, Quota, Settings
+
+DURATIONS = frozenset(
+    {
+        "fair_share_starvation_timeout", "fair_share_aggressive_starvation_timeout", "preemptive_scheduling_backoff",
+        "allocation_preemption_timeout", "job_interrupt_timeout", "allocation_graceful_preemption_timeout",
+        "allowed_node_resources_overcommit_duration",
+    }
+)  # fmt: skip
+RESOURCES = frozenset(
+    {
+        "non_preemptible_resource_usage_threshold", "min_spare_allocation_resources",
+        "min_spare_allocation_resources_on_node", "resource_limits_overcommit_tolerance",
+    }
+)  # fmt: skip
+TREE_FIELDS = tuple(name for name in ytsaurus.Settings.__struct_fields__ if name != "rules")
+POOL_FIELDS = tuple(name for name in ytsaurus.Queue.__struct_fields__ if name not in ("mode", "resource_limits"))
+
+# Names that older versions gave to the same settings.
+_ALIASES = {
+    "min_share_resources": "strong_guarantee_resources",
+    "fair_share_preemption_timeout": "fair_share_starvation_timeout",
+}
+_SUBMISSION = (
+    "max_operation_count", "max_running_operation_count", "allowed_profiling_tags", "create_ephemeral_subpools",
+    "ephemeral_subpool_config", "ephemeral_subpools_config", "offloading_settings", "config_preset",
+)  # fmt: skip
+_BOOKKEEPING = (
+    "id", "type", "name", "path", "key", "parent_name", "parent_id", "revision", "attribute_revision", "acl", "owner",
+    "content_revision", "creation_time", "modification_time", "access_time", "access_counter", "builtin", "count",
+    "account", "effective_acl", "inherit_acl", "ref_counter", "resource_usage", "user_attribute_keys", "foreign",
+    "life_stage", "native_cell_tag", "estimated_creation_time", "pool_count", "abc", "folder_id", "life_stage",
+)  # fmt: skip
+
+
+def read_configuration(documents: list[tuple[Path, Any]], findings: Findings) -> Configuration:
+    """The first tree of the source; another one is a finding."""
+    if not documents:
+        return Configuration(engine="ytsaurus")
+    for at, _ in documents[1:]:
+        findings.add("not-carried", "warning", at, "a second pool tree is a cluster of its own: import it by itself")
+    at, document = documents[0]
+    top = Reader(document, at, findings)
+    attributes, children = _split(top)
+    config = attributes.child("config") if "config" in attributes else attributes
+    settings = _tree(config)
+    if config is not attributes:
+        attributes.ignore(*_BOOKKEEPING)
+        attributes.not_carried("nodes_filter", "which nodes belong to the tree is for the state to say", "info")
+        attributes.close("info")
+    return Configuration(
+        engine="ytsaurus", settings=Settings(ytsaurus=settings), queues=list(_pools(children, findings))
+    )
+
+
+def _split(reader: Reader) -> tuple[Reader, Reader]:
+    """Attributes and children of a node, in either shape."""
+    if "$attributes" in reader or "$value" in reader:
+        attributes, children = reader.child("$attributes"), reader.child("$value")
+        reader.close()
+        return attributes, children
+    return reader, reader.child("pools")
+
+
+def _tree(config: Reader) -> ytsaurus.Settings | None:
+    values = {name: value for name in TREE_FIELDS if (value := _value(config, name)) is not None}
+    config.ignore(*_BOOKKEEPING)
+    config.close()
+    return _made(config, ytsaurus.Settings, values) if values else None
+
+
+def _pools(children: Reader, findings: Findings) -> Iterator[Queue]:
+    """Pools in the order of the document, parents first; without recursion."""
+    seen: dict[str, Path] = {}
+    pending: list[tuple[Reader, str, str | None, int]] = [
+        (children.child(name), name, None, 1) for name in reversed(list(children.value))
+    ]
+    while pending:
+        reader, name, above, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            findings.add("bad-value", "error", reader.at, f"pools nested deeper than {MAX_DEPTH} levels: left out")
+            continue
+        if not name or name in seen:
+            findings.add("duplicate", "error", reader.at, f"a second pool {name!r} in one tree: left out")
+            continue
+        seen[name] = reader.at
+        attributes, below = _split(reader)
+        yield _pool(attributes, name, above)
+        pending += [(below.child(child), child, name, depth + 1) for child in reversed(list(below.value))]
+
+
+def _pool(attributes: Reader, name: str, above: str | None) -> Queue:
+    for old, new in _ALIASES.items():
+        if old in attributes and new not in attributes:
+            attributes = Reader({**attributes.value, new: attributes.take(old)}, attributes.at, attributes.findings)
+            attributes.ignore(old)
+    guaranteed = attributes.quantities("strong_guarantee_resources")
+    limits = attributes.quantities("resource_limits")
+    weight = attributes.number("weight")
+    values: dict[str, Any] = {key: value for key in POOL_FIELDS if (value := _value(attributes, key)) is not None}
+    mode = attributes.choice("mode", {"fair_share": "fair_share", "fifo": "fifo"})
+    block = _made(attributes, ytsaurus.Queue, values if mode is None else {**values, "mode": mode})
+    attributes.not_carried("integral_guarantees", "integral guarantees are not decided here")
+    attributes.not_carried("fifo_sort_parameters", "a fifo pool sorts by weight and start time")
+    for key in _SUBMISSION:
+        attributes.not_carried(key, "how operations get into the pool is not decided here", "info")
+    attributes.ignore(*_BOOKKEEPING, "pools")
+    attributes.close()
+    quota = {key: Quota(guaranteed=guaranteed.get(key), limit=limits.get(key)) for key in {**guaranteed, **limits}}
+    return Queue(
+        name=name, parent=above, quota=quota or None, weight=UNWEIGHTED if weight is None else weight,
+        ytsaurus=None if block is None or block == ytsaurus.Queue() else block,
+    )  # fmt: skip
+
+
+def _value(reader: Reader, key: str) -> Any:
+    if key in DURATIONS:
+        return _duration(reader, key)
+    if key in RESOURCES:
+        return reader.quantities(key) if key in reader else reader.take(key)
+    return reader.take(key)
+
+
+def _duration(reader: Reader, key: str) -> Duration | None:
+    """A number counts milliseconds."""
+    if isinstance(reader.value.get(key), str):
+        return reader.duration(key)
+    millis = reader.number(key)
+    if millis is None:
+        return None
+    return int(millis // 1000) if millis % 1000 == 0 else millis / 1000
+
+
+def _made(reader: Reader, kind: Any, values: dict[str, Any]) -> Any:
+    """The struct of ``values``; those of a wrong type are findings and left out."""
+    kept: dict[str, Any] = {}
+    for key, value in values.items():
+        try:
+            msgspec.convert({key: value}, kind)
+        except msgspec.ValidationError as error:
+            reader.warn(key, str(error).partition(" - at")[0], "error", "wrong-type")
+        else:
+            kept[key] = value
+    return msgspec.convert(kept, kind) if kept else None

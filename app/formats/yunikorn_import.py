@@ -1,0 +1,127 @@
+"""YuniKorn's queues.yaml: partitions, queues, their resources, properties and child templates."""
+
+from collections.abc import Iterable
+
+from app.formats.objects import Object
+from app.formats.reader import Findings, Reader
+from app.solver.model.configuration import Configuration, Queue, Quota
+from app.solver.model.yunikorn import ChildTemplate
+from app.solver.model.yunikorn import Queue as YuniKornQueue
+
+DEFAULT_PARTITION = "default"
+ROOT = "root"
+
+
+def read_configuration(found: Iterable[Object], findings: Findings) -> Configuration:
+    """The queues of the partition called default, else of the first one; other partitions are findings."""
+    queues: list[Queue] = []
+    for made in found:
+        partitions = made.root.children("partitions")
+        names = [partition.text("name") or "" for partition in partitions]
+        chosen = names.index(DEFAULT_PARTITION) if DEFAULT_PARTITION in names else 0
+        for i, partition in enumerate(partitions):
+            if i != chosen or queues:
+                detail = f"partition {names[i]!r} is a cluster of its own: import it by itself"
+                findings.add("not-carried", "warning", partition.at, detail)
+            else:
+                queues = _partition(partition)
+        made.root.ignore("kind", "apiVersion", "metadata", "checksum")
+        made.root.close()
+    return Configuration(engine="yunikorn", queues=queues)
+
+
+def _partition(partition: Reader) -> list[Queue]:
+    top = partition.children("queues")
+    preemption = partition.child("preemption")
+    if preemption.boolean("enabled") is False:
+        preemption.warn("enabled", "preemption is off in this partition; Arbiter decides as if it were on")
+    preemption.ignore("quotapreemptionenabled")  # Arbiter enforces a quota only when a request asks for it
+    preemption.close()
+    partition.not_carried("placementrules", "pods name their queue; rules that find one are not applied", "info")
+    partition.not_carried("nodesortpolicy", "nodes are chosen by what preemption needs, not by how full they are")
+    _not_decided(partition, "limits", "statedumpfilepath", "usergroupresolver")
+    partition.close()
+    out: list[Queue] = []
+    if len(top) == 1 and (top[0].value.get("name") or "") in (ROOT, ROOT.upper(), ROOT.title()):
+        _walk([(top[0], None)], out)
+    else:
+        out.append(Queue(name=ROOT))
+        _walk([(reader, ROOT) for reader in top], out)
+    return out
+
+
+def _walk(pending: list[tuple[Reader, str | None]], out: list[Queue]) -> None:
+    """Parents before children, siblings in the order of the document; without recursion."""
+    pending.reverse()
+    while pending:
+        reader, above = pending.pop()
+        queue, children = _queue(reader, above)
+        if queue is not None:
+            out.append(queue)
+            pending += [(child, queue.name) for child in reversed(children)]
+
+
+def _queue(reader: Reader, above: str | None) -> tuple[Queue | None, list[Reader]]:
+    name = (reader.text("name") or "").lower()  # YuniKorn compares queue names in lower case
+    if not name:
+        reader.findings.add("bad-value", "error", reader.at, "a queue without a name: left out with all below it")
+        return None, []
+    if "." in name:
+        reader.warn("name", f"{name!r}: a dot separates queues in a path", "error", "bad-value")
+    path = name if above is None else f"{above}.{name}"
+    children = reader.children("queues")
+    template = _template(reader.child("childtemplate"))
+    block = YuniKornQueue(
+        properties=_properties(reader),
+        parent=reader.boolean("parent") is True and not children,
+        child_template=template,
+    )
+    queue = Queue(
+        name=path, parent=above, quota=_quota(reader.child("resources")) or None,
+        yunikorn=None if block == YuniKornQueue() else block,
+    )  # fmt: skip
+    _not_decided(reader, "maxapplications", "limits", "adminacl", "submitacl")
+    reader.close()
+    return queue, children
+
+
+def _quota(resources: Reader) -> dict[str, Quota]:
+    guaranteed, limit = resources.quantities("guaranteed"), resources.quantities("max")
+    resources.close()
+    return {name: Quota(guaranteed=guaranteed.get(name), limit=limit.get(name)) for name in {**guaranteed, **limit}}
+
+
+def _properties(reader: Reader) -> dict[str, str]:
+    """Properties are strings; YAML's numbers and bools are read back as what was written, as YuniKorn does."""
+    inner = reader.child("properties")
+    read: dict[str, str] = {}
+    for key in inner.value:
+        value = inner.take(key)
+        if isinstance(value, bool):
+            read[key] = "true" if value else "false"
+        elif isinstance(value, (str, int, float)):
+            read[key] = str(value)
+        elif value is not None:
+            inner.warn(key, "a property is a string", "error", "wrong-type")
+    return read
+
+
+def _template(reader: Reader) -> ChildTemplate | None:
+    properties = _properties(reader)
+    reader.not_carried("resources", "resources of a child template apply to queues made later, not to those here")
+    _not_decided(reader, "maxapplications")
+    reader.close()
+    return ChildTemplate(properties=properties) if properties else None
+
+
+def _not_decided(reader: Reader, *keys: str) -> None:
+    why = {
+        "limits": "limits of users and groups are not decided here",
+        "maxapplications": "the number of applications is not limited here",
+        "adminacl": "who may administer is not decided here",
+        "submitacl": "who may submit is not decided here",
+        "statedumpfilepath": "where to write a state dump",
+        "usergroupresolver": "how users and groups are found",
+    }
+    for key in keys:
+        reader.not_carried(key, why[key], "warning" if key in ("limits", "maxapplications") else "info")
