@@ -23,8 +23,10 @@ MAX_DEPTH = 64
 MAX_PROBLEMS = 200
 
 _MOST_DIGITS = 400
+_MOST_ITEMS = 4_000_000
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
-_WHERE = re.compile(r" - at `[^`]*`$")
+_WHERE = re.compile(r" - at `([^`]*)`$")
+_STEP = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
 
 
 class Malformed(InvalidInput):
@@ -54,6 +56,8 @@ def _decoder(shape: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def _diagnose(body: bytes, shape: object, refusal: Exception) -> InvalidInput:
+    if body.count(b",") + body.count(b"[") + body.count(b"{") > _MOST_ITEMS:
+        return _first(refusal)
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
@@ -67,7 +71,21 @@ def _diagnose(body: bytes, shape: object, refusal: Exception) -> InvalidInput:
     if deep := _deepest(document):
         return Malformed([Problem(pointer=deep, detail=f"nested deeper than {MAX_DEPTH} levels")])
     found = _listed(document, shape)
+    try:
+        msgspec.json.encode(found)
+    except UnicodeEncodeError:
+        return _malformed("not JSON: a string holds half of a surrogate pair")
     return InvalidInput(found) if found else _malformed(str(refusal))
+
+
+def _first(refusal: Exception) -> InvalidInput:
+    """Only what msgspec says: a document of this many items costs too much memory to walk again."""
+    where = _WHERE.search(str(refusal))
+    if not isinstance(refusal, msgspec.ValidationError):
+        return _malformed(str(refusal))
+    steps = _STEP.finditer(where[1].partition("[...]")[0]) if where is not None else ()
+    at = pointer(*(step[1] or step[2] for step in steps))
+    return InvalidInput([Problem(pointer=at, detail=_WHERE.sub("", str(refusal)))])
 
 
 def _listed(document: object, shape: object) -> list[Problem]:
@@ -102,7 +120,9 @@ def _deepest(document: object) -> str | None:
             continue
         if len(at) >= MAX_DEPTH:
             return pointer(*at)
-        stack.extend((child, (*at, key)) for key, child in _children(value))
+        for key, child in _children(value):
+            if isinstance(child, dict | list):
+                stack.append((cast(object, child), (*at, key)))
     return None
 
 

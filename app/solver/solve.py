@@ -194,7 +194,7 @@ def _diagnosed(build: Callable[[], T], problems: Callable[[], list[Problem]]) ->
     """Build at full speed; where that stumbles over the input, say everything that is wrong with it."""
     try:
         return build()
-    except (KeyError, ValueError) as stumble:
+    except (KeyError, ValueError, OverflowError) as stumble:
         if found := problems():
             raise InvalidInput(found) from stumble
         raise

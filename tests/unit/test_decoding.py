@@ -94,3 +94,18 @@ def test_converting_a_parsed_document_lists_problems_too() -> None:
     with pytest.raises(InvalidInput) as refused:
         convert({"queues": [{}], "flavours": []}, Configuration)
     assert [p.pointer for p in refused.value.problems] == ["/queues/0/name", "/flavours"]
+
+
+def test_a_document_too_large_to_walk_again_names_its_first_problem() -> None:
+    body = (
+        b'{"configuration":"c","state":{"workloads":[{"id":"w","queue":"q","tasks":[' + b"[]," * 2_000_001 + b"[]]}]}}"
+    )
+    with pytest.raises(InvalidInput) as refused:
+        decode(body, DecisionRequest)
+    (problem,) = refused.value.problems
+    assert (problem.pointer, problem.detail) == ("/state/workloads/0/tasks/0", "Expected `object`, got `array`")
+
+
+def test_half_a_surrogate_pair_in_a_name_is_malformed() -> None:
+    with pytest.raises(Malformed, match="surrogate"):
+        decode(b'{"\\ud800": 1}', DecisionRequest)
