@@ -1,0 +1,255 @@
+"""What was answered can be found, read and answered again."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.db import Database
+from app.decisions import repository
+from app.decisions.log import DatabaseStore
+from app.main import create_app
+from app.settings import Settings
+from tests.api.requests import decision
+from tests.api.test_decisions import stored
+
+
+def decide(service: TestClient, request: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    answer = service.post("/v1/decisions", json=(request or decision()) | changes)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def listed(service: TestClient, **query: Any) -> list[str]:
+    answer = service.get("/v1/decisions", params=query)
+    assert answer.status_code == 200, answer.text
+    return [item["id"] for item in answer.json()["items"]]
+
+
+def waiting() -> dict[str, Any]:
+    request = decision()
+    request["asks"][0] |= {"id": "y", "priority": 0}
+    return request
+
+
+def test_the_list_is_newest_first_and_short(service: TestClient) -> None:
+    made = [decide(service)["id"] for _ in range(5)]
+    assert made == sorted(made)
+    answer = service.get("/v1/decisions").json()
+    assert [item["id"] for item in answer["items"]] == made[::-1]
+    assert "next_cursor" not in answer
+    first = answer["items"][0]
+    assert (first["asks"], first["outcomes"], first["evictions"]) == (["x"], ["preempt"], 1)
+    assert first["now"] == "2026-03-02T09:30:00Z"
+    assert not {"request", "answer"} & set(first)
+
+
+def test_pages_hold_everything_once_also_while_more_arrives(service: TestClient) -> None:
+    made = [decide(service)["id"] for _ in range(7)]
+    seen: list[str] = []
+    query: dict[str, Any] = {"limit": 3}
+    for page in range(3):
+        answer = service.get("/v1/decisions", params=query).json()
+        seen += [item["id"] for item in answer["items"]]
+        query["cursor"] = answer.get("next_cursor")
+        if page == 0:
+            decide(service)
+    assert seen == made[::-1]
+    assert query["cursor"] is None
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "AAAA", "WyJ4Il0", "WzFd", "\0"])
+def test_a_cursor_from_elsewhere_is_refused(service: TestClient, cursor: str) -> None:
+    assert service.get("/v1/decisions", params={"cursor": cursor}).status_code == 400
+
+
+@pytest.mark.parametrize("limit", [0, -1, 501, "many"])
+def test_limits_have_limits(service: TestClient, limit: Any) -> None:
+    assert service.get("/v1/decisions", params={"limit": limit}).status_code == 422
+
+
+def test_filters(service: TestClient) -> None:
+    preempting = decide(service)["id"]
+    denied = decide(service, waiting())["id"]
+    named = decide(service, stored(service))["id"]
+    assert listed(service, outcome="preempt") == [named, preempting]
+    assert listed(service, outcome="wait") == [denied]
+    assert listed(service, outcome="infeasible") == []
+    assert listed(service, ask="y") == [denied]
+    assert listed(service, workload="w1") == [named, preempting]
+    assert listed(service, workload="w2") == []
+    assert listed(service, configuration="main") == [named]
+    assert listed(service, configuration="main@1") == [named]
+    assert listed(service, configuration="main@2") == []
+    assert listed(service, engine="kueue") == [named, denied, preempting]
+    assert listed(service, engine="kai") == []
+    assert listed(service, ask="x", outcome="preempt", configuration="main") == [named]
+    assert listed(service, ask="nul\0") == []
+
+
+def test_filters_by_time(service: TestClient) -> None:
+    first = decide(service)["id"]
+    between = datetime.now(UTC)
+    second = decide(service)["id"]
+    assert listed(service, since=between.isoformat()) == [second]
+    assert listed(service, until=between.isoformat()) == [first]
+    assert listed(service, since="0001-01-01T00:00:00Z", until="9999-12-31T23:59:59Z") == [second, first]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [{"engine": "slurm"}, {"outcome": "maybe"}, {"since": "2026-01-01T00:00:00"}, {"until": "noon"},
+     {"configuration": "a@b"}, {"configuration": "a@99999999999"}],
+)  # fmt: skip
+def test_filters_that_make_no_sense_are_refused(service: TestClient, query: dict[str, str]) -> None:
+    answer = service.get("/v1/decisions", params=query)
+    assert answer.status_code == 422
+    assert answer.headers["Content-Type"] == "application/problem+json"
+
+
+def test_a_record_has_the_answer_and_its_request_byte_for_byte(service: TestClient) -> None:
+    body = json.dumps(decision(), indent=3).encode()
+    answer = service.post("/v1/decisions", content=body).json()
+    record = service.get(f"/v1/decisions/{answer['id']}").json()
+    assert record["answer"] == {key: value for key, value in answer.items() if key not in ("id", "stats")}
+    assert record["stats"] == answer["stats"]
+    assert record["id"] == answer["id"]
+    assert service.get(f"/v1/decisions/{answer['id']}/request").content == body
+
+
+@pytest.mark.parametrize("method", ["get", "request", "replay"])
+def test_an_unknown_decision(service: TestClient, method: str) -> None:
+    path = f"/v1/decisions/{uuid4()}"
+    answer = (
+        service.post(f"{path}/replay")
+        if method == "replay"
+        else service.get(path + ("/request" if method == "request" else ""))
+    )
+    assert answer.status_code == 404
+    assert answer.headers["Content-Type"] == "application/problem+json"
+
+
+def test_an_id_that_is_none(service: TestClient) -> None:
+    assert service.get("/v1/decisions/latest").status_code == 422
+
+
+def replayed(service: TestClient, identity: str) -> dict[str, Any]:
+    answer = service.post(f"/v1/decisions/{identity}/replay")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_replay_gives_the_same_bytes(service: TestClient) -> None:
+    for explain in ("none", "full"):
+        made = decide(service, explain=explain)
+        again = replayed(service, made["id"])
+        assert again["identical"] is True
+        assert again["recorded_digest"] == again["replayed_digest"]
+        assert again["differences"] == []
+        assert again["answer"] == {key: value for key, value in made.items() if key not in ("id", "stats")}
+
+
+def test_a_replay_uses_the_clock_of_then(service: TestClient) -> None:
+    request = decision()
+    del request["now"]
+    made = decide(service, request)
+    again = replayed(service, made["id"])
+    assert again["identical"] is True
+
+
+def test_a_replay_uses_the_revision_of_then(service: TestClient) -> None:
+    request = stored(service)
+    made = decide(service, request)
+    gentle = decision()["configuration"] | {"engine": "kueue"}
+    del gentle["queues"][1]["kueue"]
+    etag = service.get("/v1/configurations/main").headers["ETag"]
+    service.put("/v1/configurations/main", json=gentle, headers={"If-Match": etag})
+    assert decide(service, request)["decisions"] != made["decisions"]
+    assert replayed(service, made["id"])["identical"] is True
+    etag = service.get("/v1/configurations/main").headers["ETag"]
+    assert service.delete("/v1/configurations/main", headers={"If-Match": etag}).status_code == 204
+    assert replayed(service, made["id"])["identical"] is True
+
+
+def test_a_replay_says_where_today_differs(service: TestClient, settings: Settings) -> None:
+    made = decide(service)
+    service.get("/v1/decisions")
+    database = Database(settings.database_url, settings)
+    with database.session() as session:
+        other = repository.decisions.update().values(request=_squeezed(waiting()))
+        session.execute(other)
+    database.close()
+    again = replayed(service, made["id"])
+    assert again["identical"] is False
+    assert "/decisions/0/outcome" in again["differences"]
+
+
+def _squeezed(request: dict[str, Any]) -> bytes:
+    import zstandard
+
+    return zstandard.ZstdCompressor().compress(json.dumps(request).encode())
+
+
+def test_reading_the_log_changes_nothing(service: TestClient) -> None:
+    made = decide(service)["id"]
+    replayed(service, made)
+    service.post("/v1/shares", json={"configuration": {"engine": "kueue"}, "state": {}})
+    assert listed(service) == [made]
+
+
+def test_what_was_refused_is_not_logged(service: TestClient) -> None:
+    assert service.post("/v1/decisions", json={}).status_code == 422
+    assert listed(service) == []
+
+
+def rows(settings: Settings) -> int:
+    database = Database(settings.database_url, settings)
+    try:
+        with database.session() as session:
+            return len(repository.page(session, repository.Filters(), None, 1000))
+    finally:
+        database.close()
+
+
+def test_retention_by_count(service: TestClient, settings: Settings) -> None:
+    made = [decide(service)["id"] for _ in range(6)]
+    listed(service)
+    database = Database(settings.database_url, settings)
+    DatabaseStore(database, settings.model_copy(update={"decision_log_retention_entries": 2})).prune()
+    database.close()
+    assert listed(service) == made[:3:-1]
+
+
+def test_retention_by_age(service: TestClient, settings: Settings) -> None:
+    decide(service)
+    listed(service)
+    database = Database(settings.database_url, settings)
+    store = DatabaseStore(database, settings)
+    store.prune()
+    assert rows(settings) == 1
+    with database.session() as session:
+        tomorrow = datetime.now(UTC) + timedelta(days=1)
+        assert repository.prune(session, before=tomorrow, keep=None) == 1
+    database.close()
+    assert rows(settings) == 0
+
+
+def test_retention_can_be_switched_off(service: TestClient, settings: Settings) -> None:
+    decide(service)
+    listed(service)
+    database = Database(settings.database_url, settings)
+    off = settings.model_copy(update={"decision_log_retention_entries": 0, "decision_log_retention_days": 0})
+    DatabaseStore(database, off).prune()
+    database.close()
+    assert rows(settings) == 1
+
+
+def test_the_log_outlives_the_service(service: TestClient, settings: Settings) -> None:
+    made = decide(service)["id"]
+    service.get("/v1/decisions")
+    with TestClient(create_app(settings)) as another:
+        assert listed(another) == [made]
+        assert replayed(another, made)["identical"] is True

@@ -1,0 +1,54 @@
+"""What Prometheus scrapes."""
+
+from prometheus_client.parser import text_string_to_metric_families
+from starlette.testclient import TestClient
+
+from tests.api.requests import decision
+
+
+def scraped(service: TestClient) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    answer = service.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith("text/plain")
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+def value(service: TestClient, name: str, **labels: str) -> float:
+    return scraped(service).get((name, frozenset(labels.items())), 0.0)
+
+
+def test_decisions_are_counted_by_engine_outcome_and_reason(service: TestClient) -> None:
+    request = decision()
+    request["asks"] += [{**request["asks"][0], "id": "low", "priority": 0}]
+    for _ in range(2):
+        service.post("/v1/decisions", json=request)
+    counted = {
+        dict(labels)["outcome"]: (dict(labels)["engine"], number)
+        for (name, labels), number in scraped(service).items()
+        if name == "arbiter_decisions_total"
+    }
+    assert counted == {"preempt": ("kueue", 2.0), "wait": ("kueue", 2.0)}
+    assert value(service, "arbiter_victims_total", engine="kueue", reason="InClusterQueue") == 2
+
+
+def test_every_stage_is_timed(service: TestClient) -> None:
+    service.post("/v1/decisions", json=decision())
+    for stage in ("decode", "compile", "solve", "encode"):
+        assert value(service, f"arbiter_decision_{stage}_seconds_count", engine="kueue") == 1
+        assert value(service, f"arbiter_decision_{stage}_seconds_sum", engine="kueue") > 0
+
+
+def test_what_is_refused_is_no_decision(service: TestClient) -> None:
+    service.post("/v1/decisions", json={})
+    assert not [name for name, _ in scraped(service) if name == "arbiter_decisions_total"]
+
+
+def test_the_log_counts_what_it_wrote(service: TestClient) -> None:
+    service.post("/v1/decisions", json=decision())
+    service.get("/v1/decisions")
+    assert value(service, "arbiter_decision_log_written_total") == 1
+    assert value(service, "arbiter_decision_log_waiting") == 0
