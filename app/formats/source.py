@@ -102,12 +102,13 @@ def _json(text: str) -> Any:
 class _Frame:
     """A mapping or sequence being filled. ``size``: values in it, with what its aliases stand for."""
 
-    __slots__ = ("anchor", "container", "key", "merges", "size")
+    __slots__ = ("anchor", "container", "key", "merges", "merging", "size")
 
     def __init__(self, container: dict[str, Any] | list[Any], anchor: str | None) -> None:
         self.container = container
         self.anchor = anchor
         self.key: str | None = None
+        self.merging = False
         self.merges: list[dict[str, Any]] = []
         self.size = 1
 
@@ -138,9 +139,9 @@ class _Builder:
     def _scalar(self, event: Any) -> None:
         frame = self._frames[-1] if self._frames else None
         if frame is not None and isinstance(frame.container, dict) and frame.key is None:
-            if event.value in frame.container and not (event.value == _MERGE and event.implicit[0]):
+            frame.key, frame.merging = event.value, event.value == _MERGE and event.implicit[0]
+            if event.value in frame.container and not frame.merging:
                 raise _at(event, f"key {event.value[:200]!r} occurs twice in one mapping")
-            frame.key = event.value
             return
         value = plain(event.value) if event.implicit[0] and event.tag is None else self._tagged(event)
         if event.anchor is not None:
@@ -186,7 +187,7 @@ class _Builder:
             frame.container.append(value)
             return
         assert frame.key is not None
-        if frame.key == _MERGE:
+        if frame.merging:
             frame.merges += _merged(value, event)
         else:
             frame.container[frame.key] = value
