@@ -31,7 +31,7 @@ def quick_state(names: set[str], state: State) -> bool:
             return False
     placed = {t.node for w in workloads for t in w.tasks}
     placed.discard(None)
-    return placed <= nodes and not state.reservations and not state.queues
+    return placed <= nodes and state.queues.keys() <= names and not state.reservations
 
 
 def quick_changes(names: set[str], old: State, new: State, changes: Changes) -> bool:
