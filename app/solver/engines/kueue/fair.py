@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.solver.engines.kueue import explain, minimise, order
-from app.solver.engines.kueue.share import Share, share
+from app.solver.engines.kueue.share import Share, share_without
 from app.solver.engines.kueue.snapshot import Preemptor, Reason, Snapshot, Target
 from app.solver.engines.kueue.tournament import Tournament, group
 from app.solver.trace import SILENT, Why
@@ -106,7 +106,7 @@ class _Search:
         while waiting:
             workload = waiting.popleft()
             if not hopeless:
-                limit = self._share_without(rivals.their_side, workload) if final else rivals.theirs
+                limit = self._share_without(rivals.their_side, queue, workload) if final else rivals.theirs
                 if rivals.ours <= limit if final else rivals.ours < limit:
                     return self._take(tournament, queue, workload, "InCohortFairSharing", rivals)
             self._retry.append(workload)
@@ -114,11 +114,9 @@ class _Search:
                 self._say_failed(workload, rivals, "LessThanOrEqualToFinalShare" if final else "LessThanInitialShare")
         return False
 
-    def _share_without(self, node: int, workload: int) -> Share:
-        self._snapshot.remove(workload)
-        found = share(self._snapshot.loaded.configured, self._snapshot.usage, node)
-        self._snapshot.restore(workload)
-        return found
+    def _share_without(self, node: int, queue: int, workload: int) -> Share:
+        loaded = self._snapshot.loaded
+        return share_without(loaded.configured, self._snapshot.usage, node, queue, loaded.amounts(workload))
 
     def _take(
         self, tournament: Tournament, queue: int, workload: int, reason: Reason, rivals: "_Rivals | None" = None
@@ -167,12 +165,12 @@ class _Search:
         )
 
     def _compared(self, rivals: "_Rivals", workload: int) -> dict[str, Any]:
-        names = self._snapshot.loaded.configured.tree.names
+        names, queue = self._snapshot.loaded.configured.tree.names, int(self._snapshot.loaded.queue[workload])
         return {
             "common_ancestor": names[rivals.ancestor], "ask_side": names[rivals.our_side],
             "queue_side": names[rivals.their_side], "ask_share": _shown(rivals.ours),
             "share_before": _shown(rivals.theirs),
-            "share_after": _shown(self._share_without(rivals.their_side, workload)),
+            "share_after": _shown(self._share_without(rivals.their_side, queue, workload)),
         }  # fmt: skip
 
 

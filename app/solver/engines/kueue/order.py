@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from app.solver.engines.kueue.load import instant
 from app.solver.engines.kueue.snapshot import Preemptor, Snapshot
+from app.solver.model.instant import micros
 
 Indices = NDArray[np.int64]
 _FEW_QUEUES = 48
@@ -56,6 +57,23 @@ def sort_key(snapshot: Snapshot, workload: int, queue: int) -> tuple[bool, bool,
         -loaded.started(workload, snapshot.now) if rank is None else 0,
         loaded.uid(workload),
     )
+
+
+def sort_queue(snapshot: Snapshot, workloads: list[int]) -> None:
+    """Sort workloads of one queue by the comparator."""
+    loaded, rank = snapshot.loaded, snapshot.rank
+    if rank is not None:
+        workloads.sort(key=lambda i: sort_key(snapshot, i, -1))
+        return
+    evicted, every, now = loaded.evicted, loaded.workloads, snapshot.now
+    priority = dict(zip(workloads, loaded.priority[workloads].tolist(), strict=True))
+
+    def key(i: int) -> tuple[bool, int, int, str, str]:
+        of = every[i]
+        started = of.started_at
+        return (i not in evicted, priority[i], -(now if started is None else micros(started)), of.uid or "", of.id)
+
+    workloads.sort(key=key)
 
 
 def using(snapshot: Snapshot, queues: Sequence[int], contested: frozenset[int]) -> Indices:

@@ -6,9 +6,11 @@ counts, divided by the node's weight. Doubles, compared exactly, as in Kueue.
 """
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from app.solver.engines.kueue.compile import Configured
+from app.solver.engines.kueue.load import Amounts
 from app.solver.engines.kueue.quota import Quotas, Usage
 
 
@@ -63,28 +65,48 @@ def _new_terms(quotas: Quotas, node: int) -> list[tuple[int, list[int]]]:
     return [(most.get(resource, 0), cells) for resource, cells in by_resource.items()]
 
 
-def ratio(usage: Usage, node: int) -> tuple[bool, float]:
-    """Whether the node borrows anything, and the largest ratio of borrowed to lendable, in thousandths. A resource of
-    which nothing is lendable adds no ratio, but still counts as borrowed. A root never borrows."""
+class Standing(NamedTuple):
+    """``borrows``: whether the node uses anything beyond its subtree quota; a root never does."""
+
+    borrows: bool
+    share: Share
+
+
+def standing(configured: Configured, usage: Usage, node: int, less: Mapping[int, int] = {}) -> Standing:
+    """How the node stands at this moment, or would with ``less`` (steps by cell) taken off its own usage.
+
+    A resource of which nothing is lendable adds no ratio, but still counts as borrowed."""
     used, subtree = usage.used, usage.quotas.subtree
     borrows, largest = False, 0.0
     for most, cells in _terms(usage.quotas, node):
         borrowed = 0
         for cell in cells:
             over = used[cell] - subtree[cell]
+            if less and cell in less:
+                over -= less[cell]
             if over > 0:
                 borrowed += over
         if borrowed:
             borrows = True
             if most > 0:
                 largest = max(largest, borrowed * 1000.0 / most)
-    return borrows, largest
+    if largest == 0.0:
+        return Standing(borrows, NOTHING)
+    weight = configured.weight[node]
+    return Standing(borrows, Share(True, largest) if weight == 0 else Share(False, largest / weight))
 
 
 def share(configured: Configured, usage: Usage, node: int) -> Share:
     """The node's share at this moment."""
-    largest = ratio(usage, node)[1]
-    if largest == 0.0:
-        return NOTHING
-    weight = configured.weight[node]
-    return Share(True, largest) if weight == 0 else Share(False, largest / weight)
+    return standing(configured, usage, node).share
+
+
+def share_without(configured: Configured, usage: Usage, node: int, queue: int, amounts: Amounts) -> Share:
+    """The share of ``node``, which is ``queue`` or above it, were ``amounts`` gone from the queue."""
+    if node == queue:
+        cells = usage.quotas.cells[queue]
+        return standing(configured, usage, node, {cells[fr]: amount for fr, amount in amounts}).share
+    usage.remove(queue, amounts)
+    found = standing(configured, usage, node).share
+    usage.add(queue, amounts)
+    return found

@@ -7,15 +7,17 @@ on the path of the latest victim are ever computed again.
 
 from collections import deque
 from collections.abc import Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heapreplace
 
+from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.kueue import order
-from app.solver.engines.kueue.share import Share, ratio, share
+from app.solver.engines.kueue.share import Share, Standing, standing
 from app.solver.engines.kueue.snapshot import Snapshot
 
 _Head = tuple[bool, bool, int, int, tuple[str, str]]
 _QueueEntry = tuple[bool, float, bool, _Head | tuple[()], int]
 _CohortEntry = tuple[bool, float, str, int]
+_BELOW_ALL = Share(False, -1.0)
 
 
 class Tournament:
@@ -34,7 +36,7 @@ class Tournament:
         self._candidates = candidates
         self._sorted_already = sorted_already
         self._waiting: dict[int, deque[int]] = {}
-        self._share: dict[int, Share] = {}
+        self._standings: dict[int, Standing] = {}
         self._queues: dict[int, list[_QueueEntry]] = {}
         self._cohorts: dict[int, list[_CohortEntry]] = {}
         self._populated = {cohort for queue in candidates for cohort in self._configured.tree.path(queue)[1:]}
@@ -68,7 +70,7 @@ class Tournament:
         if found is None:
             mine = self._candidates.get(queue, [])
             if not self._sorted_already:
-                mine.sort(key=lambda i: order.sort_key(self._snapshot, i, self._own))
+                order.sort_queue(self._snapshot, mine)
             found = self._waiting[queue] = deque(mine)
         return found
 
@@ -78,14 +80,20 @@ class Tournament:
 
     def changed(self, queue: int) -> None:
         """The queue's usage has changed: its share and those of its cohorts are out of date."""
-        for node in self._configured.tree.path(queue):
-            self._share.pop(node, None)
+        node, parent = queue, self._configured.tree.parent
+        while node != ROOTLESS:
+            self._standings.pop(node, None)
+            node = parent[node]
 
     def share(self, node: int) -> Share:
-        """The node's share at this moment, computed when something below it has changed."""
-        known = self._share.get(node)
+        """The node's share at this moment."""
+        return self._standing(node).share
+
+    def _standing(self, node: int) -> Standing:
+        """Computed only when something below the node has changed."""
+        known = self._standings.get(node)
         if known is None:
-            known = self._share[node] = share(self._configured, self._snapshot.usage, node)
+            known = self._standings[node] = standing(self._configured, self._snapshot.usage, node)
         return known
 
     def _highest_queue(self, cohort: int) -> tuple[int | None, Share]:
@@ -100,22 +108,23 @@ class Tournament:
             heapify(heap)
         while heap:
             weightless, value, known, head, queue = heap[0]
-            waiting = self.waiting(queue) if queue in self._waiting else self._candidates[queue]
-            if not waiting or (queue != self._own and not ratio(self._snapshot.usage, queue)[0]):
+            borrows, now = self._standing(queue)
+            if not self._waits(queue) or (queue != self._own and not borrows):
                 heappop(heap)
-                continue
-            now = self.share(queue)
-            if (not now.weightless, -now.value) != (weightless, value):
-                heappop(heap)
-                heappush(heap, self._entry(queue))
-                continue
-            first = order.sort_key(self._snapshot, self.waiting(queue)[0], self._own)
-            if not known or head != first:
-                heappop(heap)
-                heappush(heap, (weightless, value, True, first, queue))
-                continue
-            return queue, now
-        return None, Share(False, -1.0)
+            elif (not now.weightless, -now.value) != (weightless, value):
+                heapreplace(heap, self._entry(queue))
+            elif not known and not any(entry[:2] == (weightless, value) for entry in heap[1:3]):
+                return queue, now
+            else:
+                first = order.sort_key(self._snapshot, self.waiting(queue)[0], self._own)
+                if known and head == first:
+                    return queue, now
+                heapreplace(heap, (weightless, value, True, first, queue))
+        return None, _BELOW_ALL
+
+    def _waits(self, queue: int) -> bool:
+        known = self._waiting.get(queue)
+        return bool(self._candidates[queue] if known is None else known)
 
     def _entry(self, queue: int) -> _QueueEntry:
         """Before any with a known head of the same share, so that all equals are looked at before one is chosen."""
@@ -133,16 +142,15 @@ class Tournament:
             heapify(heap)
         while heap:
             weightless, value, name, cohort = heap[0]
-            if cohort not in self._above and not ratio(self._snapshot.usage, cohort)[0]:
+            borrows, now = self._standing(cohort)
+            if cohort not in self._above and not borrows:
                 heappop(heap)
                 continue
-            now = self.share(cohort)
             if (not now.weightless, -now.value) != (weightless, value):
-                heappop(heap)
-                heappush(heap, (not now.weightless, -now.value, name, cohort))
+                heapreplace(heap, (not now.weightless, -now.value, name, cohort))
                 continue
             return cohort, now
-        return None, Share(False, -1.0)
+        return None, _BELOW_ALL
 
     def _cohort_entry(self, cohort: int) -> _CohortEntry:
         now = self.share(cohort)
@@ -153,5 +161,8 @@ def group(snapshot: Snapshot, candidates: Sequence[int]) -> dict[int, list[int]]
     """Candidates by queue, keeping their order."""
     out: dict[int, list[int]] = {}
     for workload, queue in zip(candidates, snapshot.loaded.queue[list(candidates)].tolist(), strict=True):
-        out.setdefault(queue, []).append(workload)
+        if queue in out:
+            out[queue].append(workload)
+        else:
+            out[queue] = [workload]
     return out
