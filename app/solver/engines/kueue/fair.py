@@ -67,7 +67,7 @@ class _Search:
     def first_round(self, candidates: dict[int, list[int]], *, final: bool) -> bool:
         """Take by the first strategy; ``final``: by the share that the target keeps, not by the one it has. True when
         the preemptor fits."""
-        tournament = Tournament(self._snapshot, self._preemptor.queue, candidates, sorted_already=False)
+        tournament = Tournament(self._snapshot, self._preemptor.queue, candidates)
         reclaims = self._within_nominal()
         self._say_round("LessThanOrEqualToFinalShare" if final else "LessThanInitialShare", reclaims)
         while (queue := tournament.next()) is not None:
@@ -85,33 +85,45 @@ class _Search:
     def second_round(self) -> bool:
         """One try a queue: its first candidate left over goes if the preemptor's share is below the queue's."""
         candidates = group(self._snapshot, self._retry)
-        tournament = Tournament(self._snapshot, self._preemptor.queue, candidates, sorted_already=True)
+        tournament = Tournament(self._snapshot, self._preemptor.queue, candidates)
         self._say_round("LessThanInitialShare", False)
         while (queue := tournament.next()) is not None:
             rivals = self._rivals(tournament, queue)
-            head = tournament.waiting(queue)[0]
-            tournament.drop(queue)
             if rivals.ours < rivals.theirs:
+                head = tournament.waiting(queue)[0]
+                tournament.surrender(queue)
                 if self._take(tournament, queue, head, "InCohortFairSharing", rivals):
                     return True
-            elif self._why.on:
-                self._say_failed(head, rivals, "LessThanInitialShare")
+            else:
+                left = tournament.surrender(queue)
+                if self._why.on:
+                    for workload in left:
+                        self._say_failed(workload, rivals, "LessThanInitialShare")
         return False
 
     def _take_fairly(self, tournament: Tournament, queue: int, *, final: bool) -> bool:
-        """Take the queue's first candidate that passes; those that fail wait for the second round."""
+        """Take the queue's first candidate that passes; those that fail wait for the second round.
+
+        A queue whose share is below the preemptor's already has none that passes: taking can only lower it further.
+        That covers Kueue's own shortcut for a preemptor of infinite share."""
         rivals = self._rivals(tournament, queue)
+        strategy = "LessThanOrEqualToFinalShare" if final else "LessThanInitialShare"
+        if rivals.ours > rivals.theirs:
+            left = tournament.surrender(queue)
+            self._retry += left
+            if self._why.on:
+                for workload in left:
+                    self._say_failed(workload, rivals, strategy)
+            return False
         waiting = tournament.waiting(queue)
-        hopeless = math.isinf(rivals.ours.weighted) and not math.isinf(rivals.theirs.weighted)
         while waiting:
             workload = waiting.popleft()
-            if not hopeless:
-                limit = self._share_without(rivals.their_side, queue, workload) if final else rivals.theirs
-                if rivals.ours <= limit if final else rivals.ours < limit:
-                    return self._take(tournament, queue, workload, "InCohortFairSharing", rivals)
+            limit = self._share_without(rivals.their_side, queue, workload) if final else rivals.theirs
+            if rivals.ours <= limit if final else rivals.ours < limit:
+                return self._take(tournament, queue, workload, "InCohortFairSharing", rivals)
             self._retry.append(workload)
             if self._why.on:
-                self._say_failed(workload, rivals, "LessThanOrEqualToFinalShare" if final else "LessThanInitialShare")
+                self._say_failed(workload, rivals, strategy)
         return False
 
     def _share_without(self, node: int, queue: int, workload: int) -> Share:

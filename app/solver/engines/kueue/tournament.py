@@ -21,20 +21,17 @@ _BELOW_ALL = Share(False, -1.0)
 
 
 class Tournament:
-    """Candidates by queue, and the choice of the next queue. ``waiting[queue]``: its remaining candidates, sorted when
-    the queue is first looked at unless ``sorted_already``.
+    """Candidates by queue, and the choice of the next queue. A queue's candidates are sorted when it is first looked
+    into: most queues never are.
 
     Shares include the preemptor's request, which the caller has booked on its queue."""
 
-    def __init__(
-        self, snapshot: Snapshot, preemptor_queue: int, candidates: dict[int, list[int]], *, sorted_already: bool
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, preemptor_queue: int, candidates: dict[int, list[int]]) -> None:
         self._snapshot = snapshot
         self._own = preemptor_queue
         self._configured = snapshot.loaded.configured
         self._above = frozenset(self._configured.tree.path(preemptor_queue)[1:])
         self._candidates = candidates
-        self._sorted_already = sorted_already
         self._waiting: dict[int, deque[int]] = {}
         self._standings: dict[int, Standing] = {}
         self._queues: dict[int, list[_QueueEntry]] = {}
@@ -69,14 +66,15 @@ class Tournament:
         found = self._waiting.get(queue)
         if found is None:
             mine = self._candidates.get(queue, [])
-            if not self._sorted_already:
-                order.sort_queue(self._snapshot, mine)
+            order.sort_queue(self._snapshot, mine)
             found = self._waiting[queue] = deque(mine)
         return found
 
-    def drop(self, queue: int) -> None:
-        """Take nothing more from this queue."""
-        self.waiting(queue).clear()
+    def surrender(self, queue: int) -> Sequence[int]:
+        """Take nothing more from this queue; what was left, sorted only if it had been looked at."""
+        known = self._waiting.get(queue)
+        self._waiting[queue] = deque()
+        return self._candidates[queue] if known is None else known
 
     def changed(self, queue: int) -> None:
         """The queue's usage has changed: its share and those of its cohorts are out of date."""
