@@ -1,0 +1,104 @@
+"""The OpenAPI document: what it promises is what the service does."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from openapi_spec_validator import validate
+from starlette.testclient import TestClient
+
+from app.document import main, text
+from app.http.problems import MEDIA_TYPE
+
+FILE = Path(__file__).parents[2] / "openapi" / "openapi.json"
+DOCUMENT: dict[str, Any] = json.loads(text())
+METHODS = {"get", "put", "post", "delete", "patch"}
+
+
+def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, item in DOCUMENT["paths"].items():
+        for method in METHODS & set(item):
+            yield path, method, item[method]
+
+
+def test_the_file_is_what_the_service_serves(homeless: TestClient) -> None:
+    assert homeless.get("/openapi.json").json() == DOCUMENT
+    assert FILE.read_text() == text(), "run `make openapi`"
+
+
+def test_the_check_tells_a_difference(tmp_path: Path) -> None:
+    copy = tmp_path / "openapi.json"
+    assert main(["--check", str(copy)]) == 1
+    assert main([str(copy)]) == 0
+    assert main(["--check", str(copy)]) == 0
+    copy.write_text(copy.read_text().replace("Arbiter", "Umpire", 1))
+    assert main(["--check", str(copy)]) == 1
+
+
+def test_it_is_openapi_3_1() -> None:
+    assert DOCUMENT["openapi"].startswith("3.1.")
+    validate(DOCUMENT)
+
+
+def test_operation_ids_are_explicit_and_unique() -> None:
+    ids = [operation["operationId"] for _, _, operation in operations()]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*", one) for one in ids), ids
+
+
+def test_every_operation_is_described_and_tagged() -> None:
+    declared = {tag["name"] for tag in DOCUMENT["tags"]}
+    for path, method, operation in operations():
+        assert operation.get("summary"), (path, method)
+        assert operation.get("description"), (path, method)
+        assert set(operation["tags"]) <= declared, (path, method)
+
+
+def test_every_reference_resolves_and_every_schema_is_used() -> None:
+    used = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(DOCUMENT)))
+    assert used == set(DOCUMENT["components"]["schemas"])
+    assert all(re.fullmatch(r"[A-Z][A-Za-z0-9]*", name) for name in used)
+
+
+def test_errors_are_problem_documents() -> None:
+    for path, method, operation in operations():
+        for status, response in operation["responses"].items():
+            if int(status) >= 400 and path != "/readyz":
+                assert MEDIA_TYPE in response["content"], (path, method, status)
+        if "requestBody" in operation:
+            assert {"400", "413", "415", "422", "500"} <= set(operation["responses"]), (path, method)
+
+
+def test_bodies_have_examples_that_are_valid() -> None:
+    for path, method, operation in operations():
+        media = operation.get("requestBody", {}).get("content", {}).get("application/json")
+        if media is not None:
+            assert "example" in media, (path, method)
+            schema = {**media["schema"], "components": DOCUMENT["components"]}
+            jsonschema.Draft202012Validator(schema).validate(media["example"])
+
+
+def test_the_example_of_a_configuration_is_stored_without_findings(service: TestClient) -> None:
+    operation = DOCUMENT["paths"]["/v1/configurations/{name}"]["put"]
+    example = operation["requestBody"]["content"]["application/json"]["example"]
+    stored = service.put("/v1/configurations/c", json=example)
+    assert (stored.status_code, stored.json()["findings"]) == (201, [])
+
+
+@pytest.mark.parametrize("path", ["/v1/decisions", "/v1/shares", "/v1/preemptibility", "/v1/effective-settings"])
+def test_examples_of_questions_are_answered(homeless: TestClient, path: str) -> None:
+    media = DOCUMENT["paths"][path]["post"]["requestBody"]["content"]["application/json"]
+    answer = homeless.post(path, json=media["example"])
+    assert answer.status_code == 200, answer.text
+    documented = DOCUMENT["paths"][path]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
+    jsonschema.Draft202012Validator({**documented, "components": DOCUMENT["components"]}).validate(answer.json())
+
+
+def test_the_documentation_page_is_there(homeless: TestClient) -> None:
+    page = homeless.get("/docs")
+    assert page.status_code == 200
+    assert "/openapi.json" in page.text

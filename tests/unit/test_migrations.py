@@ -1,0 +1,90 @@
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, inspect, text
+from sqlalchemy.exc import DBAPIError
+
+from app.db import MIGRATIONS, Database, head_revision, metadata, migrate
+from app.main import create_app
+from app.settings import Settings
+
+
+def tables(url: str) -> set[str]:
+    engine = create_engine(url)
+    found = set(inspect(engine).get_table_names()) - {"alembic_version"}
+    engine.dispose()
+    return found
+
+
+def test_up_down_and_up_again(new_database: Callable[[], str]) -> None:
+    url = new_database()
+    database = Database(url, Settings())
+    assert database.migration_state() == (None, head_revision())
+    migrate(url)
+    assert database.migration_state() == (head_revision(), head_revision())
+    whole = tables(url)
+    assert {"configurations", "configuration_revisions", "decisions"} <= whole
+    migrate(url, "base")
+    assert tables(url) == set()
+    assert database.migration_state()[0] is None
+    migrate(url)
+    assert tables(url) == whole
+    database.close()
+
+
+def test_each_step_goes_down_and_up(new_database: Callable[[], str]) -> None:
+    url = new_database()
+    migrate(url)
+    for _ in ScriptDirectory(str(MIGRATIONS)).walk_revisions():
+        migrate(url, "-1")
+        migrate(url, "+1")
+        migrate(url, "-1")
+    assert tables(url) == set()
+
+
+def test_nothing_of_a_migration_stays_below(new_database: Callable[[], str]) -> None:
+    url = new_database()
+    migrate(url)
+    migrate(url, "base")
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        left = connection.execute(
+            text("select proname from pg_proc join pg_namespace n on n.oid = pronamespace where nspname = 'public'")
+        )
+        assert left.fetchall() == []
+    engine.dispose()
+
+
+def test_migrations_make_the_tables_that_the_code_uses(migrated_url: str) -> None:
+    create_app(Settings(workers=0))
+    engine = create_engine(migrated_url)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        assert compare_metadata(context, metadata) == []
+    engine.dispose()
+
+
+def test_a_revision_once_stored_stays_as_it_is(database_url: str) -> None:
+    engine = create_engine(database_url)
+    with engine.begin() as connection:
+        connection.execute(text("insert into configurations (name, revision) values ('c', 1)"))
+        connection.execute(
+            text("insert into configuration_revisions (name, revision, digest, document) values ('c', 1, 'd', '{}')")
+        )
+    for statement in ("update configuration_revisions set document = '[]'", "delete from configuration_revisions"):
+        with pytest.raises(DBAPIError, match="immutable"), engine.begin() as connection:
+            connection.execute(text(statement))
+    engine.dispose()
+
+
+def test_replicas_that_start_together_take_turns(new_database: Callable[[], str]) -> None:
+    url = new_database()
+    command = [sys.executable, "-c", "import sys; from app.db import migrate; migrate(sys.argv[1])", url]
+    replicas = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    assert [(replica.communicate()[1], replica.returncode) for replica in replicas] == [("", 0)] * 3
+    assert "configurations" in tables(url)
