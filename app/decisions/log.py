@@ -199,9 +199,15 @@ class DecisionLog:
             self._metrics.log_dropped.labels(cause).inc(count)
 
     def _prune_if_due(self) -> None:
-        if monotonic() >= self._prune_at:
-            self._prune_at = monotonic() + _PRUNE_EVERY
+        if monotonic() < self._prune_at:
+            return
+        self._prune_at = monotonic() + _PRUNE_EVERY
+        try:
             self._store.prune()
+        except Unavailable:
+            raise
+        except Exception as error:  # retention can wait, the writing must not
+            logger.warning("decision log: retention failed", error=str(error)[:500])
 
 
 def row_of(entry: Entry) -> dict[str, Any]:

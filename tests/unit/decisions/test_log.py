@@ -165,3 +165,15 @@ def test_retention_runs_beside_the_writing(bench: Bench) -> None:
     while not bench.store.prunings and time.monotonic() < deadline:
         time.sleep(0.01)
     assert bench.store.prunings == 1
+
+
+def test_retention_that_fails_does_not_stop_the_writing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise ValueError("no such table")
+
+    monkeypatch.setattr(bench.store, "prune", broken)
+    for _ in range(2):
+        bench.log.offer(entry())
+        assert bench.log.settle(5)
+        time.sleep(0.05)
+    assert len(bench.store.rows) == 2

@@ -1,0 +1,148 @@
+"""The database goes away under a running service: decisions are still answered, and what is lost is counted."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from sqlalchemy import make_url
+from starlette.testclient import TestClient
+
+from app.db import migrate
+from app.main import create_app
+from app.settings import Settings
+from tests.api.requests import decision
+
+
+class Outage:
+    """Takes one database of the server away and gives it back; other databases don't notice."""
+
+    def __init__(self, url: str) -> None:
+        self._url = make_url(url)
+
+    def _run(self, statement: str) -> None:
+        name = sql.Identifier(str(self._url.database))
+        literal = sql.Literal(str(self._url.database))
+        with psycopg.connect(
+            host=str(self._url.query["host"]), user=self._url.username, dbname="postgres", autocommit=True
+        ) as connection:
+            connection.execute(sql.SQL(statement).format(name=name, literal=literal))  # pyright: ignore[reportArgumentType]
+
+    def begin(self) -> None:
+        self._run("alter database {name} with allow_connections false")
+        self._run("select pg_terminate_backend(pid) from pg_stat_activity where datname = {literal}")
+
+    def end(self) -> None:
+        self._run("alter database {name} with allow_connections true")
+
+
+@pytest.fixture
+def url(new_database: Callable[[], str]) -> str:
+    made = new_database()
+    migrate(made)
+    return made
+
+
+@pytest.fixture
+def outage(url: str) -> Iterator[Outage]:
+    made = Outage(url)
+    yield made
+    made.end()
+
+
+def serve(url: str, folder: Path, **changes: Any) -> TestClient:
+    settings = Settings(
+        database_url=url, data_dir=folder, workers=0, database_connect_timeout=1, database_pool_timeout=1, **changes
+    )
+    return TestClient(create_app(settings), raise_server_exceptions=False)
+
+
+def metric(service: TestClient, name: str, **labels: str) -> float:
+    return service.app.state.metrics.registry.get_sample_value(name, labels) or 0.0  # pyright: ignore
+
+
+def decide(service: TestClient) -> str:
+    answer = service.post("/v1/decisions", json=decision())
+    assert answer.status_code == 200, answer.text
+    return answer.json()["id"]
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 20) -> bool:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_decisions_go_on_and_are_stored_when_it_is_back(url: str, outage: Outage, tmp_path: Path) -> None:
+    with serve(url, tmp_path) as service:
+        made = [decide(service)]
+        outage.begin()
+        begun = time.monotonic()
+        made += [decide(service) for _ in range(20)]
+        assert time.monotonic() - begun < 5
+        answer = service.get("/v1/decisions")
+        assert answer.status_code == 503
+        assert int(answer.headers["Retry-After"]) > 0
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        outage.end()
+        assert eventually(lambda: metric(service, "arbiter_decision_log_written_total") == 21)
+        listed = service.get("/v1/decisions").json()["items"]
+        assert [item["id"] for item in listed] == made[::-1]
+        assert metric(service, "arbiter_decision_log_dropped_total", cause="queue_full") == 0
+
+
+def test_what_no_longer_fits_is_dropped_and_counted(url: str, outage: Outage, tmp_path: Path) -> None:
+    with serve(url, tmp_path, decision_log_queue_entries=5) as service:
+        outage.begin()
+        made = [decide(service) for _ in range(12)]
+        assert metric(service, "arbiter_decision_log_dropped_total", cause="queue_full") == 7
+        assert "arbiter_decision_log_dropped_total" in service.get("/metrics").text
+        outage.end()
+        assert eventually(lambda: metric(service, "arbiter_decision_log_written_total") == 5)
+        listed = service.get("/v1/decisions").json()["items"]
+        assert [item["id"] for item in listed] == made[4::-1]
+
+
+def test_stored_configurations_are_unavailable_but_revisions_in_use_are_not(
+    url: str, outage: Outage, tmp_path: Path
+) -> None:
+    with serve(url, tmp_path) as service:
+        document = decision()["configuration"] | {"engine": "kueue"}
+        assert service.put("/v1/configurations/main", json=document).status_code == 201
+        pinned = decision() | {"configuration": "main@1"}
+        assert service.post("/v1/decisions", json=pinned).status_code == 200
+        outage.begin()
+        answer = service.post("/v1/decisions", json=decision() | {"configuration": "main"})
+        assert answer.status_code == 503
+        assert "Retry-After" in answer.headers
+        assert service.post("/v1/decisions", json=pinned).status_code == 200
+
+
+def test_stopping_during_an_outage_takes_seconds_and_counts_what_is_lost(
+    url: str, outage: Outage, tmp_path: Path
+) -> None:
+    with serve(url, tmp_path) as service:
+        outage.begin()
+        for _ in range(3):
+            decide(service)
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 15
+    assert metric(service, "arbiter_decision_log_dropped_total", cause="shutdown") == 3
+
+
+def test_without_any_database(homeless: TestClient) -> None:
+    decide(homeless)
+    assert homeless.get("/v1/decisions").status_code == 503
+
+
+def test_a_table_that_is_missing_costs_the_entry_only(new_database: Callable[[], str], tmp_path: Path) -> None:
+    with serve(new_database(), tmp_path) as service:
+        decide(service)
+        assert eventually(lambda: metric(service, "arbiter_decision_log_dropped_total", cause="refused") == 1)
+        decide(service)
