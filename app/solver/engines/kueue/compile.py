@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from app.solver.compiled.tree import Tree, compile_tree
 from app.solver.engines.kueue.quota import UNLIMITED, FlavorResource, Limits, Quotas
 from app.solver.model import kueue as model
@@ -95,7 +97,7 @@ def configure(configuration: Configuration) -> Configured:
         height=_heights(tree, is_cohort),
         root=root,
         weight=[queue.weight for queue in queues] + [1.0] * implicit,
-        policy=[_policy(queue.kueue) for queue in queues] + [Policy()] * implicit,
+        policy=_policies(queues) + [Policy()] * implicit,
         groups=groups,
         covering=[_covering(of) for of in groups],
         flavors=flavors,
@@ -122,9 +124,21 @@ def _covering(groups: tuple[Group, ...]) -> dict[str, int]:
     return {resource: g for g in reversed(range(len(groups))) for resource in groups[g].resources}
 
 
-def _policy(block: model.Queue | None) -> Policy:
-    if block is None:
-        return Policy()
+def _policies(queues: list[Queue]) -> list[Policy]:
+    """Queues share few policies between them: equal blocks are recognised by their encoding."""
+    encode = msgspec.msgpack.Encoder().encode
+    known: dict[bytes, Policy] = {}
+    out: list[Policy] = []
+    for queue in queues:
+        key = encode(queue.kueue)
+        policy = known.get(key)
+        if policy is None:
+            policy = known[key] = Policy() if queue.kueue is None else _policy(queue.kueue)
+        out.append(policy)
+    return out
+
+
+def _policy(block: model.Queue) -> Policy:
     preemption = block.preemption or NO_PREEMPTION
     borrow = preemption.borrow_within_cohort or model.BorrowWithinCohort()
     return Policy(
