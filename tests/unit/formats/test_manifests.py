@@ -1,0 +1,72 @@
+"""Manifests that use every field, and what each must become: configuration, state, asks, findings."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.formats import import_configuration
+from app.solver import solve
+from app.solver.model.configuration import Configuration
+from app.solver.model.problems import InvalidInput
+
+MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
+FORMATS = {
+    "kueue-v1beta2.yaml": "kueue",
+    "kueue-v1beta1.yaml": "kueue",
+    "kueue-workloads.json": "kubernetes",
+    "yunikorn-queues.yaml": "yunikorn",
+    "yunikorn-cluster.yaml": "kubernetes",
+    "kai-queues.yaml": "kai",
+    "kai-scheduler-config.yaml": "kai",
+    "kai-cluster.yaml": "kubernetes",
+    "ytsaurus-pools.yaml": "ytsaurus",
+    "ytsaurus-cypress.json": "ytsaurus",
+}
+
+
+def shown(name: str) -> dict[str, Any]:
+    """What the import of a manifest gives, as its expectation file holds it."""
+    found = import_configuration((MANIFESTS / name).read_bytes(), FORMATS[name])
+    return {
+        "configuration": json.loads(msgspec.json.encode(found.configuration)),
+        "state": json.loads(msgspec.json.encode(found.state)),
+        "asks": json.loads(msgspec.json.encode(found.asks)),
+        "findings": [f"{f.severity} {f.rule} {f.pointer}" for f in found.findings],
+    }
+
+
+def test_every_manifest_has_an_expectation() -> None:
+    files = {path.name for path in MANIFESTS.iterdir() if path.is_file()}
+    assert files == set(FORMATS)
+    assert {path.stem for path in (MANIFESTS / "expected").iterdir()} == {Path(name).stem for name in FORMATS}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_manifest_becomes_what_it_says(name: str) -> None:
+    expected = json.loads((MANIFESTS / "expected" / f"{Path(name).stem}.json").read_text())
+    assert shown(name) == expected
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_findings_point_at_what_is_there(name: str) -> None:
+    found = import_configuration((MANIFESTS / name).read_bytes(), FORMATS[name])
+    assert all(f.detail for f in found.findings)
+    assert all(f.pointer == "" or f.pointer.startswith("/") for f in found.findings)
+    assert len({(f.rule, f.pointer, f.detail) for f in found.findings}) == len(found.findings)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_is_imported_is_understood_by_its_engine(name: str) -> None:
+    """Only values that the findings call errors may still be refused."""
+    found = import_configuration((MANIFESTS / name).read_bytes(), FORMATS[name])
+    configuration = msgspec.json.decode(msgspec.json.encode(found.configuration), type=Configuration)
+    try:
+        loaded = solve.load(solve.configure(configuration), found.state)
+    except InvalidInput as invalid:
+        assert name == "kai-scheduler-config.yaml"
+        assert [p.pointer for p in invalid.problems] == ["/configuration/settings/kai/default_preempt_min_runtime"]
+    else:
+        solve.shares(loaded, found.asks, 0)
