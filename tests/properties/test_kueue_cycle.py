@@ -205,3 +205,16 @@ def test_knobs_that_say_nothing_change_nothing(of: Cluster) -> None:
         queue["kueue"]["preemption"] |= NEUTRAL
     for mode in ("cycle", "independent"):
         assert run((cluster | {"queues": queues}, running, pending), mode)["decisions"] == run(of, mode)["decisions"]
+
+
+@LAWS
+@given(clusters())
+def test_many_asks_at_once_are_decided_as_each_alone(of: Cluster) -> None:
+    """From some number of asks on all workloads are sorted once; that changes no decision."""
+    cluster, running, pending = of
+    many = [ask | {"id": f"{ask['id']}-{i}"} for ask in pending for i in range(16)]
+    together = decide(cluster, running, many)["decisions"]
+    for ask in pending:
+        (alone,) = decide(cluster, running, [ask])["decisions"].values()
+        for i in range(16):
+            assert together[f"{ask['id']}-{i}"] | {"ask": ask["id"]} == alone

@@ -45,7 +45,7 @@ def plan(loaded: Loaded, question: Question) -> Result:
 
 
 def _run(loaded: Loaded, question: Question, knobs: frozenset[Knob]) -> Result:
-    rules = Rules(loaded, question.now, knobs)
+    rules = Rules(loaded, question.now, len(question.asks), knobs)
     return cycle(rules, question) if question.mode == "cycle" else independent(rules, question)
 
 

@@ -23,7 +23,7 @@ def ascending(snapshot: Snapshot, candidates: Indices, level: Mapping[int, int])
     A decision usually stops after a few victims, while ties of priority run into the thousands. Equal UIDs: the
     ``level`` of the queue, which is the order in which Kueue collects them, then the id."""
     loaded = snapshot.loaded
-    priority = loaded.priority[candidates] if snapshot.rank is None else np.array(snapshot.rank)[candidates]
+    priority = loaded.priority[candidates] if snapshot.rank is None else snapshot.rank[candidates]
     by_priority = np.argsort(priority, kind="stable")
     ordered, priority = candidates[by_priority], priority[by_priority]
     ends = np.append(np.flatnonzero(np.diff(priority)) + 1, len(ordered)).tolist() if len(ordered) else []
@@ -53,7 +53,7 @@ def sort_key(snapshot: Snapshot, workload: int, queue: int) -> tuple[bool, bool,
     return (
         workload not in loaded.evicted,
         int(loaded.queue[workload]) == queue,
-        int(loaded.priority[workload]) if rank is None else rank[workload],
+        int(loaded.priority[workload]) if rank is None else int(rank[workload]),
         -loaded.started(workload, snapshot.now) if rank is None else 0,
         loaded.uid(workload),
     )
@@ -62,10 +62,11 @@ def sort_key(snapshot: Snapshot, workload: int, queue: int) -> tuple[bool, bool,
 def sort_queue(snapshot: Snapshot, workloads: list[int]) -> None:
     """Sort workloads of one queue by the comparator."""
     loaded, rank = snapshot.loaded, snapshot.rank
-    if rank is not None:
-        workloads.sort(key=lambda i: sort_key(snapshot, i, -1))
-        return
     evicted, every, now = loaded.evicted, loaded.workloads, snapshot.now
+    if rank is not None:
+        place = dict(zip(workloads, rank[workloads].tolist(), strict=True))
+        workloads.sort(key=lambda i: (i not in evicted, place[i], every[i].uid or "", every[i].id))
+        return
     priority = dict(zip(workloads, loaded.priority[workloads].tolist(), strict=True))
 
     def key(i: int) -> tuple[bool, int, int, str, str]:

@@ -69,7 +69,7 @@ def _line(rule: str, would_be: Reason | None = None) -> dict[str, Any]:
 
 
 def _reasons(loaded: Loaded, ask: Ask, now: int) -> list[dict[str, Any]]:
-    rules = Rules(loaded, now, knobs_set(loaded, [ask]))
+    rules = Rules(loaded, now, 1, knobs_set(loaded, [ask]))
     snapshot = Snapshot(rules.loaded, now)
     rules.prepare(snapshot, ask)
     search = rules.search(ask)

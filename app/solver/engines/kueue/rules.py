@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.solver.engines.kueue import knobs
 from app.solver.engines.kueue.assign import Search
@@ -29,6 +30,8 @@ Knob = Literal[
 ]  # fmt: skip
 KNOBS: tuple[Knob, ...] = get_args(Knob)
 NONE: frozenset[Knob] = frozenset()
+Ranks = NDArray[np.int64]
+_MANY = 16
 
 
 def knobs_set(loaded: Loaded, asks: Sequence[Ask]) -> frozenset[Knob]:
@@ -79,12 +82,14 @@ def waiting_since(ask: Ask) -> int:
 
 @dataclass(slots=True)
 class Rules:
-    """``loaded``: the state, with the priorities that count in this run; ``now`` in microseconds."""
+    """``loaded``: the state, with the priorities that count in this run; ``now`` in microseconds; ``asks``: how many
+    this run decides."""
 
     loaded: Loaded
     now: int
+    asks: int = 1
     enabled: frozenset[Knob] = NONE
-    _ranks: dict[tuple[Sorting, ...], list[int]] = field(default_factory=dict[tuple[Sorting, ...], list[int]])
+    _ranks: dict[tuple[Sorting, ...], Ranks] = field(default_factory=dict[tuple[Sorting, ...], Ranks])
 
     def __post_init__(self) -> None:
         if "long_runner_penalty" in self.enabled:
@@ -118,7 +123,9 @@ class Rules:
         snapshot.spare_own(ask.workload)
         sorting = self.block(ask).workload_sorting if "workload_sorting" in self.enabled else None
         costs = "disruption_cost_milestones" in self.enabled
-        snapshot.rank = self._rank(tuple(sorting or knobs.DEFAULT_SORTING)) if sorting or costs else None
+        # Sorting all workloads once pays off when many asks would each sort those within their reach.
+        many = self.asks >= _MANY
+        snapshot.rank = self._rank(tuple(sorting or knobs.DEFAULT_SORTING)) if sorting or costs or many else None
 
     def _penalised(self) -> list[int]:
         loaded = self.loaded
@@ -128,7 +135,7 @@ class Rules:
             for i, (workload, queue) in enumerate(zip(loaded.workloads, loaded.queue, strict=True))
         ]
 
-    def _rank(self, sorting: tuple[Sorting, ...]) -> list[int]:
+    def _rank(self, sorting: tuple[Sorting, ...]) -> Ranks:
         """Place of every workload by these criteria, equal for equals. Costs come just before running time; where
         the criteria leave running time out, costs come last."""
         known = self._ranks.get(sorting)
@@ -136,7 +143,7 @@ class Rules:
             columns = list(self._columns(sorting))
             keys = list(zip(*columns, strict=True))
             place = {key: at for at, key in enumerate(sorted(set(keys)))}
-            known = self._ranks[sorting] = [place[key] for key in keys]
+            known = self._ranks[sorting] = np.array([place[key] for key in keys], dtype=np.int64)
         return known
 
     def _columns(self, sorting: tuple[Sorting, ...]) -> Iterator[Sequence[int | Fraction]]:

@@ -4,10 +4,13 @@ Usage, workloads taken out, capacity booked for earlier heads of the cycle. ``Lo
 a snapshot is one decision's own and cheap to copy.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from app.solver.engines.kueue.load import Loaded
 from app.solver.engines.kueue.quota import FlavorResource, Usage
@@ -35,8 +38,8 @@ class Preemptor:
 
 class Snapshot:
     """``now`` in microseconds. ``gone``: workloads taken out of the snapshot; ``barred``: those that stay but are no
-    candidates (not preemptible, or the ask's own running workload). ``rank``: places of workloads in an order of their
-    queue's own choosing instead of priority and start (KEP-83), or None."""
+    candidates (not preemptible, or the ask's own running workload). ``rank``: places of workloads, worked out for many
+    asks at once or chosen by the ask's queue (KEP-83), that stand for priority and start; or None."""
 
     __slots__ = ("barred", "gone", "loaded", "now", "rank", "usage")
 
@@ -46,7 +49,7 @@ class Snapshot:
         self.usage = loaded.usage()
         self.gone: set[int] = set()
         self.barred: frozenset[int] = loaded.protected
-        self.rank: Sequence[int] | None = None
+        self.rank: NDArray[np.int64] | None = None
 
     def imagine(self, usage: Usage) -> "Snapshot":
         """A copy in which quotas and usage are others."""

@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Sequence
 from heapq import heapify, heappop, heapreplace
 
+import numpy as np
+
 from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.kueue import order
 from app.solver.engines.kueue.share import Share, Standing, standing
@@ -157,10 +159,11 @@ class Tournament:
 
 def group(snapshot: Snapshot, candidates: Sequence[int]) -> dict[int, list[int]]:
     """Candidates by queue, keeping their order."""
-    out: dict[int, list[int]] = {}
-    for workload, queue in zip(candidates, snapshot.loaded.queue[list(candidates)].tolist(), strict=True):
-        if queue in out:
-            out[queue].append(workload)
-        else:
-            out[queue] = [workload]
-    return out
+    found = np.array(candidates, dtype=np.int64)
+    queues = snapshot.loaded.queue[found]
+    together = np.argsort(queues, kind="stable")
+    found, queues = found[together], queues[together]
+    begins = [0, *(np.flatnonzero(np.diff(queues)) + 1).tolist()] if len(found) else []
+    ends = [*begins[1:], len(found)]
+    heads = queues[begins].tolist()
+    return {queue: found[begin:end].tolist() for queue, begin, end in zip(heads, begins, ends, strict=False)}
