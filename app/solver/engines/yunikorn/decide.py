@@ -119,7 +119,7 @@ def _preempt(board: Board, request: Request, context: Context, why: Why, *, head
     within = reach(board, request, level)
     among = candidates(board, request, within)
     _record(board, request, level[request.queue], within, among, why)
-    if documented and not under_guarantee(board, request, level[request.queue]):
+    if documented and not under_guarantee(board, request):
         return Outcome.wait("queue-guarantees", _facts(board, request, within, "queue-guarantees"))
     pool = nodes.pool(board, request, context.now)
     cancelled = pool.cancelled

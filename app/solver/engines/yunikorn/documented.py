@@ -13,7 +13,7 @@ import numpy as np
 from app.solver.engines.yunikorn import nodes, record
 from app.solver.engines.yunikorn.board import Board
 from app.solver.engines.yunikorn.cluster import OPTED_OUT, ORIGINATOR, Bools, Ints
-from app.solver.engines.yunikorn.guarantee import Level, keeps_guarantees, shift
+from app.solver.engines.yunikorn.guarantee import keeps_guarantees, shift
 from app.solver.engines.yunikorn.needs import Needs, path_needs, without_superfluous
 from app.solver.engines.yunikorn.outcome import Found
 from app.solver.engines.yunikorn.request import Request
@@ -27,16 +27,19 @@ TIERS = ((), (ORIGINATOR,), (OPTED_OUT,), (ORIGINATOR, OPTED_OUT, ORIGINATOR | O
 """Whom each round may take besides plain tasks: law 1 first, then originators as far as possible."""
 
 
-def under_guarantee(board: Board, request: Request, level: Level | None) -> bool:
-    """Law 4: in some resource that the ask needs. What evicted for asks of the queue brings it counts as used."""
-    if level is None:
-        return False
-    owner = board.cluster.queues.cell_owner
-    return any(
-        min(board.slack[cell] - board.expected(owner[cell][0], r, request.ask) for cell in level[r]) > 0
-        for r in request.needs
-        if r in level
-    )
+def under_guarantee(board: Board, request: Request) -> bool:
+    """Law 4: in some resource that the ask needs, by the queue's own guarantee or else by every one above it.
+
+    What was evicted for other asks counts as used, although it has not come yet.
+    """
+    queues, queue = board.cluster.queues, request.queue
+    for r in request.needs:
+        own = queues.cells[queue].get(r)
+        cells = queues.path_cells[queue].get(r, []) if own is None else [own]
+        left = [board.slack[cell] - board.expected(queues.cell_owner[cell][0], r, request.ask) for cell in cells]
+        if left and min(left) > 0:
+            return True
+    return False
 
 
 class Lawful:

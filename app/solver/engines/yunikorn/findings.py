@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from app.solver.compiled.tree import ROOTLESS
-from app.solver.engines.yunikorn.compile import Amounts, Queues, compile_configuration, quotas_of
+from app.solver.engines.yunikorn.compile import Queues, compile_configuration, quotas_of
 from app.solver.engines.yunikorn.settings import KNOWN, PREEMPTION_DELAY, PREEMPTION_POLICY, nanoseconds, parse
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import Finding, InvalidInput, pointer
@@ -13,14 +13,13 @@ OTHER_PROPERTIES = frozenset({"application.sort.policy", "application.sort.prior
 
 
 def findings(configuration: Configuration) -> list[Finding]:
-    """Property values that fall back, settings without effect, guarantees that can't all be met."""
+    """Property values that fall back, settings without effect, paths that look like ancestors."""
     found = [one for i, queue in enumerate(configuration.queues) for one in _properties(i, queue)]
     try:
         queues = compile_configuration(configuration)
     except InvalidInput:
         return found
     found += _without_effect(configuration.queues, queues)
-    found += _sums(queues)
     found += _prefixes(queues)
     return found
 
@@ -66,25 +65,6 @@ def _without_effect(documents: Sequence[Queue], queues: Queues) -> Iterator[Find
         if dynamic and properties:
             detail = "a queue made at run time takes its properties from the child template, not from its own"
             yield Finding(rule="dynamic-properties", severity="warning", pointer=pointer(*at), detail=detail)
-
-
-def _sums(queues: Queues) -> Iterator[Finding]:
-    """Children that are promised more than their parent has (YuniKorn refuses such a configuration)."""
-    tree = queues.tree
-    for i, children in enumerate(tree.children):
-        total: Amounts = {}
-        for child in children:
-            for r, amount in (queues.guaranteed[child] or {}).items():
-                total[r] = total.get(r, 0) + amount
-        for kind, held in (("guarantee", queues.guaranteed[i]), ("limit", queues.limit[i])):
-            for r, amount in sorted(total.items()):
-                if held is not None and r in held and amount > held[r]:
-                    name = queues.resources.names[r]
-                    shown = queues.resources.units({r: amount})[name]
-                    yield Finding(
-                        rule="guarantees-over-parent", severity="warning", pointer=pointer("queues", i, "quota", name),
-                        detail=f"children are guaranteed {shown} of {name} together, above this queue's {kind}",
-                    )  # fmt: skip
 
 
 def _prefixes(queues: Queues) -> Iterator[Finding]:
