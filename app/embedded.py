@@ -54,6 +54,7 @@ class EmbeddedPostgres:
         self._account = _unprivileged_account() if os.geteuid() == 0 else None
         self._programs = _programs()
         self._using: int | None = None
+        self._refusal = ""
 
     def start(self) -> str:
         """Start the server, or join the one that runs; the URL of the database ``arbiter``. Raises EmbeddedError."""
@@ -65,13 +66,19 @@ class EmbeddedPostgres:
             fcntl.flock(using, fcntl.LOCK_SH)
             self._using = using
             try:
-                if not self._running():
-                    self._initialise()
-                    self._launch()
-                return self._wait_until_ready()
+                return self._url_when_ready() or self._started()
             except BaseException:
                 self._leave()
                 raise
+
+    def _started(self) -> str:
+        if self._running():  # and doesn't answer: nothing of its files may be touched
+            raise self._failure()
+        self._initialise()
+        self._launch()
+        if (url := self._url_when_ready()) is None:
+            raise self._failure()
+        return url
 
     def stop(self) -> None:
         """Leave; the last one to leave stops the server. Harmless when not started."""
@@ -101,7 +108,11 @@ class EmbeddedPostgres:
         finally:
             os.close(users)
         if self._running():
-            self._run("pg_ctl", "stop", "-D", str(self._pgdata), "-m", "fast", "-w", "-t", "30")
+            try:
+                self._run("pg_ctl", "stop", "-D", str(self._pgdata), "-m", "fast", "-w", "-t", "30")
+            except EmbeddedError:
+                if self._running():  # it may have died by itself
+                    raise
 
     def _running(self) -> bool:
         alive = _open(self._dir / "postgres.alive")
@@ -115,7 +126,8 @@ class EmbeddedPostgres:
 
     def _initialise(self) -> None:
         """Create the cluster under another name first: a crash half-way leaves nothing that looks whole."""
-        (self._pgdata / "postmaster.pid").unlink(missing_ok=True)
+        for left in ("postmaster.pid", ".s.PGSQL.5432", ".s.PGSQL.5432.lock"):
+            (self._pgdata / left).unlink(missing_ok=True)
         if (self._pgdata / "PG_VERSION").exists():
             return
         if self._pgdata.exists() and any(self._pgdata.iterdir()):
@@ -155,23 +167,24 @@ class EmbeddedPostgres:
         self._give(folder)
         return folder
 
-    def _wait_until_ready(self) -> str:
+    def _url_when_ready(self) -> str | None:
+        """Wait for a server that runs; ``None`` when none does, or it ends before it is ready."""
         deadline = time.monotonic() + _START_SECONDS
-        reason = "it wrote no postmaster.pid"
-        while time.monotonic() < deadline:
+        while self._running() and time.monotonic() < deadline:
             if (folder := self._announced_socket_folder()) is not None:
                 try:
                     self._ensure_database(folder)
                 except psycopg.OperationalError as error:
-                    reason = str(error)
+                    self._refusal = str(error)
                 else:
                     return f"postgresql+psycopg://postgres@/{DATABASE}?host={quote(folder)}"
-            if not self._running():
-                break
             time.sleep(0.05)
+        return None
+
+    def _failure(self) -> EmbeddedError:
         log = self._pgdata / "server.log"
         tail = log.read_text(errors="replace")[-2000:] if log.exists() else ""
-        raise EmbeddedError(f"PostgreSQL in {self._pgdata} does not answer ({reason.strip()})\n{tail}")
+        return EmbeddedError(f"PostgreSQL in {self._pgdata} does not answer. {self._refusal}\n{tail}".rstrip())
 
     def _announced_socket_folder(self) -> str | None:
         """Line 5 of postmaster.pid; line 8 says when connections are welcome."""
