@@ -13,6 +13,7 @@ from app.comparisons import router as comparisons
 from app.configurations import router as configurations
 from app.configurations.service import Configurations
 from app.db import Database
+from app.decisions import batch
 from app.decisions import router as decisions
 from app.decisions.log import DatabaseStore, DecisionLog
 from app.decisions.service import Decider
@@ -84,7 +85,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(RequestMiddleware)
     problems.install(app)
-    for found in (decisions, comparisons, snapshots, configurations, metrics, health):
+    for found in (decisions, batch, comparisons, snapshots, configurations, metrics, health):
         app.include_router(found.router)
     app.openapi = cache(lambda: describe_api(app))  # pyright: ignore[reportAttributeAccessIssue]
     return app

@@ -64,6 +64,15 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _http_exception)
 
 
+async def answer_to(request: Request, error: Exception) -> Response:
+    """The problem document of an error that ends one part of a request, not the request itself. Raises others."""
+    if isinstance(error, ArbiterError):
+        return await _arbiter_error(request, error)
+    if isinstance(error, InvalidInput):
+        return await _invalid_input(request, error)
+    raise error
+
+
 def _faults(problems: Iterable[Problem]) -> list[Fault]:
     return [Fault(pointer=found.pointer, detail=found.detail) for found in problems]
 
