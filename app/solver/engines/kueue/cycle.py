@@ -71,6 +71,8 @@ class _Cycle:
     def run(self, heads: list[Ask]) -> Iterator[Nomination]:
         """Nominate all, then decide each in the engine's order and yield it."""
         whys = {ask.id: self._question.why() for ask in heads}
+        for ask in heads:
+            self._rules.say(ask, whys[ask.id])
         nominations = [self._nominate(ask, whys[ask.id]) for ask in heads]
         fair = self._rules.loaded.configured.fair_sharing
         books = Books(self.snapshot)

@@ -22,6 +22,7 @@ def independent(rules: Rules, question: Question) -> Result:
     for ask in question.asks:
         snapshot, why = Snapshot(rules.loaded, rules.now), question.why()
         rules.prepare(snapshot, ask)
+        rules.say(ask, why)
         nomination = nominate(snapshot, ask, rules.preemptor(ask), rules.search(ask), why)
         decisions.append(decision(snapshot, nomination, why))
     return Result(decisions=decisions, plan=plan_of(decisions))

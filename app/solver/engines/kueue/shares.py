@@ -39,9 +39,9 @@ def _line(configured: Configured, usage: Usage, node: int) -> dict[str, Any]:
         "borrowed": _units(borrowed),
         "lendable": _units(pool),
         "weight": configured.weight[node],
-        "share": MOST if found.weightless else math.ceil(found.value),
+        "share": MOST if found.weighted >= MOST else math.ceil(found.value),
     }
-    if not found.weightless:
+    if not math.isinf(found.weighted):
         out["precise_share"] = found.value
     ratios = {r: amount * 1000.0 / pool[r] for r, amount in borrowed.items() if amount and pool.get(r, 0) > 0}
     if ratios:

@@ -204,6 +204,14 @@ def test_a_waiting_ask_gains_priority() -> None:
     assert one(of, [runs("w", "q", 4, 2)], asks("x", "q", 3, priority=1))["outcome"] == "wait"
 
 
+@pytest.mark.parametrize("mode", ["independent", "cycle"])
+def test_the_priority_that_counts_is_explained(mode: str) -> None:
+    of = own(waiting_boost={"grace": "30m", "rate_per_hour": 2, "ceiling": 10})
+    decision = one(of, [], asks("x", "q", 1, priority=1), mode=mode, explain="full")
+    (step,) = [s for s in decision["explanation"]["steps"] if s["rule"] == "waiting-boost"]
+    assert step["numbers"] == {"priority": 1, "counts_as": 2}
+
+
 def test_a_boost_moves_a_head_up_in_the_cycle() -> None:
     boost = {"waiting_boost": {"grace": 0, "rate_per_hour": 5, "ceiling": 9}}
     of = configuration(queue("co", 4), queue("a", 0, "co"), queue("b", 0, "co", preemption=boost))

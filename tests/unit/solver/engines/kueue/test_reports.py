@@ -35,6 +35,11 @@ def test_a_borrower_of_weight_0_has_no_share_that_is_large_enough() -> None:
     assert (found["b"]["share"], found["b"]["precise_share"]) == (0, 0.0)
 
 
+def test_a_share_past_every_double_is_as_large_as_can_be() -> None:
+    found = shares(configuration(queue("co", 4), queue("a", 0, "co", weight=1e-307)), [runs("w", "a", 4)])["a"]
+    assert (found["share"], "precise_share" in found) == (2**63 - 1, False)
+
+
 def test_flavors_below_quota_do_not_offset_others() -> None:
     group = {"resources": ["cpu"], "flavors": [{"name": f, "quota": {"cpu": {"guaranteed": 4}}} for f in "ab"]}
     of = configuration(
