@@ -6,10 +6,14 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 from cyclopts import App, Parameter
 
-from app.cli.output import BAD_INPUT, DIFFERENT, UNREACHABLE, complain, read, say, table
+from app.cli.output import BAD_INPUT, DIFFERENT, UNREACHABLE, complain, problems, read, say, table
 from app.cli.remote import Reply, Service, Unreachable, segment
+from app.decoding import decode
+from app.solver.model.configuration import Configuration
+from app.solver.model.problems import InvalidInput
 
 commands = App(name="configuration", help="Stored configurations of a running service.")
 
@@ -94,7 +98,7 @@ def diff(name: Name, file: str, /, *, url: Url = DEFAULT_URL, token: Token = Non
         reply = _read(Service(url, token), name)
         if not reply.ok:
             return _refused(name, reply)
-        stored, local = _pretty(_document(reply)), _pretty(json.loads(read(file)))
+        stored, local = _pretty(_document(reply)), _pretty(_normal(read(file)))
         lines = list(unified_diff(stored.splitlines(), local.splitlines(), name, file, lineterm=""))
         for line in lines:
             say(line)
@@ -116,14 +120,19 @@ def _guarded(act: Callable[[], int], what: str) -> int:
         return UNREACHABLE
     except OSError as error:
         complain(f"{what}: {error.strerror or error}")
-    except ValueError as error:
-        complain(f"{what}: not JSON: {error}")
+    except InvalidInput as invalid:
+        problems(what, invalid.problems)
     return BAD_INPUT
 
 
 def _document(reply: Reply) -> Any:
     """The configuration in a reply, without what the service says about it."""
     return reply.json()["configuration"]
+
+
+def _normal(document: bytes) -> Any:
+    """A local document as the service would store it: what is said without need left out. Raises InvalidInput."""
+    return msgspec.to_builtins(decode(document, Configuration))
 
 
 def _pretty(document: Any) -> str:

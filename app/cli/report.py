@@ -1,7 +1,7 @@
 """Answers as people read them."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
 
 from app.cli.output import say, table
 from app.comparisons.schemas import Comparison
@@ -138,7 +138,7 @@ def comparison(result: Comparison) -> None:
     if not result.differences:
         say("no differences")
     for difference in result.differences[:_MOST_ROWS]:
-        say(f"{difference.ask or 'the whole plan'}: {difference.field} differs")
+        say(f"{difference.ask or 'beside the asks'}: {difference.field}")
         table(("VARIANT", "SAYS"), ((name, _value(value)) for name, value in difference.values.items()))
 
 
@@ -164,4 +164,12 @@ def _quantities(quantities: dict[str, int | float]) -> str:
 
 
 def _numbers(numbers: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in numbers.items())
+    return ", ".join(f"{name}={value}" for name, value in _flat(numbers, ""))
+
+
+def _flat(numbers: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, value in numbers.items():
+        if isinstance(value, dict):
+            yield from _flat(cast(dict[str, Any], value), f"{prefix}{name} ")
+        else:
+            yield prefix + name, value

@@ -109,7 +109,9 @@ def _victims(decision: Decision) -> list[str]:
 
 
 def _evictions(answer: Answer) -> list[str]:
-    return _labels(answer.plan.evictions)
+    """Those of the plan that no ask's victims have: an overcommitted node, work that only moves."""
+    told = {label for decision in answer.decisions for label in _victims(decision)}
+    return [label for label in _labels(answer.plan.evictions) if label not in told]
 
 
 def _labels(evicted: Iterable[Victim | PlannedEviction]) -> list[str]:

@@ -22,9 +22,10 @@ class VariantAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing on which the variants disagree, and what each says. Without ``ask``: of the whole plan.
+    """One thing on which the variants disagree, and what each says.
 
-    ``field``: outcome, node, victims or evictions; the last two as labels ``workload`` or ``workload/task``.
+    ``field`` of an ask: outcome, node or victims; without ``ask``: evictions, those of the plan that are no ask's
+    victims. Victims and evictions are labels, ``workload`` or ``workload/task``.
     """
 
     ask: str | None = None

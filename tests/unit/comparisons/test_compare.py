@@ -53,7 +53,6 @@ def test_differences_say_where_and_what() -> None:
     assert found["differences"] == [
         {"ask": "embeddings-rollout", "field": "outcome", "values": {"any": "preempt", "never": "wait"}},
         {"ask": "embeddings-rollout", "field": "victims", "values": {"any": ["sweep-17"], "never": []}},
-        {"field": "evictions", "values": {"any": ["sweep-17"], "never": []}},
     ]
 
 

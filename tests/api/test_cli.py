@@ -1,0 +1,131 @@
+"""The commands that talk to a service, against one that runs."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli import run
+from app.db import Database
+from app.settings import Settings
+from tests.live import serving
+
+DOCUMENT: dict[str, Any] = {
+    "engine": "kueue",
+    "queues": [{"name": "all"}, {"name": "a", "parent": "all", "quota": {"cpu": {"guaranteed": 4}}}],
+}
+
+
+@pytest.fixture(scope="module")
+def address(new_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serving(new_database(), tmp_path_factory.mktemp("data")) as (found, _):
+        yield found
+
+
+@pytest.fixture
+def arbiter(address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command line against the service: its exit code, output and complaints."""
+    monkeypatch.setenv("ARBITER_URL", address)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = run(["configuration", *arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+def write(folder: Path, document: Any, name: str = "team.json") -> str:
+    file = folder / name
+    file.write_text(document if isinstance(document, str) else json.dumps(document))
+    return str(file)
+
+
+def test_apply_get_list_and_diff(arbiter: Any, tmp_path: Path) -> None:
+    file = write(tmp_path, DOCUMENT, "life.json")
+    assert arbiter("apply", file) == (0, "life: revision 1\n", "")
+    assert arbiter("apply", file) == (0, "life: unchanged at revision 1\n", "")
+    code, said, _ = arbiter("get", "life")
+    assert code == 0
+    assert json.loads(said)["queues"] == DOCUMENT["queues"]
+    assert arbiter("diff", "life", file) == (0, "", "")
+    defaults_written_out = write(tmp_path, DOCUMENT | {"flavors": [], "settings": {}})
+    assert arbiter("diff", "life", defaults_written_out) == (0, "", "")
+    other = json.loads(json.dumps(DOCUMENT))
+    other["queues"][1]["quota"]["cpu"]["guaranteed"] = 5
+    changed = write(tmp_path, other, "changed.json")
+    code, said, _ = arbiter("diff", "life", changed)
+    assert code == 1
+    assert [line for line in said.splitlines() if line[:1] in "+-"][2:] == [
+        '-          "guaranteed": 4', '+          "guaranteed": 5',
+    ]  # fmt: skip
+    assert arbiter("apply", changed, "life")[:2] == (0, "life: revision 2\n")
+    assert json.loads(arbiter("get", "life@1")[1])["queues"] == DOCUMENT["queues"]
+    code, said, _ = arbiter("list")
+    assert ["life", "2"] in [line.split()[:2] for line in said.splitlines()]
+
+
+def test_a_dry_run_stores_nothing(arbiter: Any, tmp_path: Path) -> None:
+    file = write(tmp_path, DOCUMENT, "dry.json")
+    assert arbiter("apply", file, "--dry-run")[:2] == (0, "dry: would be revision 1\n")
+    assert arbiter("get", "dry")[0] == 3
+
+
+def test_what_the_service_refuses_is_said_by_field(arbiter: Any, tmp_path: Path) -> None:
+    cyclic = {"engine": "kueue", "queues": [{"name": "a", "parent": "b"}, {"name": "b", "parent": "a"}]}
+    code, said, complaints = arbiter("apply", write(tmp_path, cyclic))
+    assert (code, said) == (3, "")
+    assert "/queues/0/parent" in complaints
+    assert "/queues/1/parent" in complaints
+    assert arbiter("apply", write(tmp_path, "{"))[0] == 3
+    assert arbiter("apply", str(tmp_path / "missing.json"))[0] == 3
+
+
+def test_what_is_not_there(arbiter: Any, tmp_path: Path) -> None:
+    file = write(tmp_path, DOCUMENT)
+    assert arbiter("get", "nothing")[0] == 3
+    assert arbiter("get", "nothing@3")[0] == 3
+    assert arbiter("diff", "nothing", file)[0] == 3
+
+
+def test_diff_of_a_file_that_is_no_configuration(arbiter: Any, tmp_path: Path) -> None:
+    arbiter("apply", write(tmp_path, DOCUMENT, "good.json"))
+    code, said, complaints = arbiter("diff", "good", write(tmp_path, {"queue": []}))
+    assert (code, said) == (3, "")
+    assert "/queue: unknown field" in complaints
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "file:///etc/passwd", "nowhere"])
+def test_an_address_where_nobody_answers(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["configuration", "list", "--url", url]) == 4
+    assert url in capsys.readouterr().err
+
+
+def test_database_upgrade(
+    new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = new_database()
+    monkeypatch.setenv("DATABASE_URL", url)
+    assert run(["database", "upgrade"]) == 0
+    assert capsys.readouterr().out.startswith("from an empty database to ")
+    assert run(["database", "upgrade"]) == 0
+    assert capsys.readouterr().out.startswith("already at ")
+    database = Database(url, Settings())
+    at, needed = database.migration_state()
+    database.close()
+    assert at == needed
+
+
+def test_database_upgrade_without_a_database(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    assert run(["database", "upgrade"]) == 4
+    assert "can't be reached" in capsys.readouterr().err
+
+
+def test_serve_refuses_settings_that_make_no_sense(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", "--port", "99999"]) == 3
+    assert "port" in capsys.readouterr().err
