@@ -88,10 +88,30 @@ def ask_problems(names: set[str], state: State, asks: list[Ask], where: str = "a
     """Everything that is wrong with the asks; pointers start at /asks."""
     nodes = {n.name for n in state.nodes}
     workloads = {w.id for w in state.workloads} if any(a.workload is not None for a in asks) else set[str]()
+    if _quick_asks(names, nodes, workloads, asks):
+        return []
     found = list(_duplicates((a.id for a in asks), (where,), "ask", field="id"))
     for i, ask in enumerate(asks):
         found += _ask_problems(ask, names, nodes, workloads, (where, i))
     return found
+
+
+def _quick_asks(names: set[str], nodes: set[str], workloads: set[str], asks: list[Ask]) -> bool:
+    """Whether plain asks (one task, no limit, no node named) are sound: yes is certain, no only means look closer."""
+    if len({a.id for a in asks}) != len(asks) or not {a.queue for a in asks} <= names:
+        return False
+    if not {a.workload for a in asks if a.workload is not None and a.workload != a.id} <= workloads:
+        return False
+    if any(len(a.tasks) != 1 or a.limit or a.required_node is not None for a in asks):
+        return False
+    for ask in asks:
+        if ask.feasible_nodes and not nodes.issuperset(ask.feasible_nodes):
+            return False
+    tasks = [a.tasks[0] for a in asks]
+    if any(t.usage or t.node is not None or t.required_node is not None or t.min_count is not None for t in tasks):
+        return False
+    shapes = {tuple(t.requests.items()) for t in tasks}
+    return not any(True for shape in shapes for _ in _quantity_problems(dict(shape), ()))
 
 
 def one_ask_problems(names: set[str], state: State, ask: Ask) -> list[Problem]:

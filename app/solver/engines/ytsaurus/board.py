@@ -5,12 +5,13 @@ from typing import Literal
 
 import numpy as np
 
+from app.solver.engines.ytsaurus.arrays import Flags, Floats, Ints
 from app.solver.engines.ytsaurus.guarantees import to_shares
+from app.solver.engines.ytsaurus.operations import UNLIMITED, Levels
 from app.solver.engines.ytsaurus.prepare import Prepared
 from app.solver.engines.ytsaurus.priority import levels
 from app.solver.engines.ytsaurus.satisfaction import local_satisfaction
 from app.solver.engines.ytsaurus.split import groups
-from app.solver.engines.ytsaurus.state import UNLIMITED, Flags, Floats, Ints, Levels
 
 Stage = Literal["regular", "preemptive_normal", "preemptive_aggressive"]
 Reason = Literal[
@@ -126,9 +127,9 @@ class Board:
             return
         situation = self.prepared.situation
         of = situation.cluster.allocations.of
-        spans = [np.arange(of[operation], of[operation + 1]) for operation in sorted(self._stale)]
-        rows = np.concatenate(spans)
-        rows = rows[self.running[rows]]
+        spans: list[Ints] = [np.arange(of[operation], of[operation + 1]) for operation in sorted(self._stale)]
+        every: Ints = np.concatenate(spans)
+        rows: Ints = every[self.running[every]]
         self.group = self.group.copy()
         self.group[rows] = groups(situation, self.prepared.bounds, rows)
         self.level = levels(situation, self.group)

@@ -13,28 +13,12 @@ position. Values are shares: dimensionless, one column a resource. Positions clo
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+from app.solver.engines.ytsaurus.arrays import Flags, Floats, Ints, any_of, least, most, running_sums
 
 TOLERANCE = 1e-12
-_STEEP = 1e6
+_STEEP = 1e4
 _MOST_PAIRS = 4_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Demands:
-    """What operations use and could use: ``usage`` + ``gap`` is the demand; shares, one row an operation."""
-
-    usage: Floats
-    gap: Floats
-    limits: Floats
-
-    def take(self, rows: Ints) -> "Demands":
-        """These rows only."""
-        return Demands(self.usage[rows], self.gap[rows], self.limits[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,108 +64,6 @@ class PoolCurves:
         return fit, value
 
 
-def _any(flags: Flags) -> Flags:
-    """Whether any column of a row is set."""
-    return np.logical_or.reduce(flags, axis=1)
-
-
-# Operations: closed form.
-
-
-def _phases(of: Demands) -> tuple[Floats, Floats, Floats]:
-    """Largest usage share, the limit that stops usage (inf: none), how far towards the demand limits let go."""
-    usage, gap, limits = of.usage, of.gap, of.limits
-    most = usage.max(axis=1, initial=0.0)
-    stopped = limits < usage - TOLERANCE
-    stop = np.where(stopped, limits, np.inf).min(axis=1, initial=np.inf)
-    wants = gap > 0
-    reach = np.where(wants, (limits - usage) / np.where(wants, gap, 1.0), 1.0).min(axis=1, initial=1.0)
-    return most, stop, np.clip(reach, 0.0, 1.0)
-
-
-def operation_values(of: Demands, suggestion: Floats) -> Floats:
-    """H of each operation at its suggestion.
-
-    First up to the usage, equally in every resource; then towards the demand, in proportion, until some
-    resource exhausts the suggestion or its limit.
-    """
-    most, stop, reach = _phases(of)
-    wants = of.gap > 0
-    ramp = np.where(wants, (suggestion[:, None] - of.usage) / np.where(wants, of.gap, 1.0), np.inf)
-    part = np.clip(np.minimum(ramp.min(axis=1, initial=np.inf), reach), 0.0, 1.0)
-    second = (suggestion > most + TOLERANCE) & np.isinf(stop)
-    within = np.minimum(of.usage, np.minimum(suggestion, stop)[:, None])
-    return np.where(second[:, None], of.usage + part[:, None] * of.gap, within)
-
-
-def operation_curves(of: Demands) -> Curves:
-    """H of every operation, all vertices."""
-    n = len(of.usage)
-    most, stop, reach = _phases(of)
-    positions: list[Floats] = [np.zeros(n)]
-    values: list[Floats] = [np.zeros_like(of.usage)]
-    for column in np.sort(of.usage, axis=1).T:
-        position = np.minimum(column, stop)
-        positions.append(position)
-        values.append(np.minimum(of.usage, position[:, None]))
-    _second_phase(of, most, reach, np.isinf(stop) & _any(of.gap > 0), positions, values)
-    position = np.stack(positions, axis=1)
-    value = np.stack(values, axis=1)
-    new = np.ones(position.shape, bool)
-    new[:, 1:] = (np.diff(position, axis=1) > 0) | np.logical_or.reduce(np.diff(value, axis=1) != 0, axis=2)
-    owner = np.broadcast_to(np.arange(n)[:, None], position.shape)
-    return _without_start_jumps(Curves(owner[new], position[new], value[new]))
-
-
-def _second_phase(
-    of: Demands, most: Floats, reach: Floats, active: Flags, positions: list[Floats], values: list[Floats]
-) -> None:
-    """Append the vertices from usage to demand: the lower envelope of one ramp a resource, cut at ``reach``."""
-    usage, gap = of.usage, of.gap
-    everyone = np.arange(len(usage))
-    wants = gap > 0
-    safe = np.where(wants, gap, 1.0)
-    ramp = np.where(wants, (most[:, None] - usage) / safe, np.inf)
-    lowest = ramp.min(axis=1, initial=np.inf)
-    # Of the ramps that are lowest together, the one that grows slowest stays lowest.
-    line: Ints = np.argmax(np.where(ramp <= lowest[:, None] + TOLERANCE, gap, -1.0), axis=1)
-    part = np.where(active, np.clip(np.minimum(lowest, reach), 0.0, 1.0), 0.0)
-    here = most.copy()
-    last_position, last_value = positions[-1], values[-1]
-    alive = active.copy()
-    for step in range(usage.shape[1] + 1):
-        last_position = np.where(alive, here, last_position)
-        last_value = np.where(alive[:, None], usage + part[:, None] * gap, last_value)
-        positions.append(last_position)
-        values.append(last_value)
-        alive = alive & (part < reach)
-        if not alive.any() or step == usage.shape[1]:
-            return
-        own_usage, own_gap = usage[everyone, line], safe[everyone, line]
-        slower = wants & (gap > own_gap[:, None])
-        cross = (own_usage[:, None] * gap - usage * own_gap[:, None]) / np.where(slower, gap - own_gap[:, None], 1.0)
-        cross = np.where(slower, np.maximum(cross, here[:, None]), np.inf)
-        end = own_usage + reach * own_gap
-        nearest = cross.argmin(axis=1)
-        crossing = cross[everyone, nearest]
-        ends = crossing >= end
-        part = np.where(ends, reach, np.clip((crossing - own_usage) / own_gap, 0.0, 1.0))
-        here = np.maximum(np.where(ends, end, crossing), here)
-        line = np.where(ends, line, nearest)
-
-
-def _without_start_jumps(curves: Curves) -> Curves:
-    """A jump at suggestion 0 is taken: of the vertices at 0 keep the last."""
-    zero = curves.position <= TOLERANCE
-    follows = np.zeros(len(zero), bool)
-    follows[:-1] = (curves.owner[1:] == curves.owner[:-1]) & zero[1:]
-    keep = ~follows
-    return Curves(curves.owner[keep], curves.position[keep], curves.value[keep])
-
-
-# Pools: sum of children, then limits.
-
-
 @dataclass(frozen=True, slots=True)
 class _Sum:
     """G of each pool: vertices in order, a jump's two ends one after the other."""
@@ -212,41 +94,24 @@ def pool_curves(
 def _sum(end: Floats, children: Curves, parent: Ints, scale: Floats, shift: Floats, start: Floats) -> _Sum:
     """G of each pool; ``start`` receives G(0)."""
     owner = children.owner
-    count, resources = start.shape
+    count = len(end)
     first = np.ones(len(owner), bool)
     first[1:] = owner[1:] != owner[:-1]
-    for r in range(resources):
-        start[:, r] = np.bincount(parent[owner[first]], children.value[first, r], minlength=count)
-    seg = np.flatnonzero(~first)
-    rise = children.value[seg] - children.value[seg - 1]
-    moving = _any(rise > 0) & np.isfinite(scale[owner[seg]])
-    seg, rise = seg[moving], rise[moving]
-    who = owner[seg]
-    pool = parent[who]
-    low = shift[who] + children.position[seg - 1] * scale[who]
-    high = shift[who] + children.position[seg] * scale[who]
-    # One group of positions for each distinct fit factor of each pool; every pool has them at 0 and at its end.
-    fits = np.concatenate((low, high, np.zeros(count), end))
+    pool = parent[owner]
+    for r in range(start.shape[1]):
+        start[:, r] = np.bincount(pool[first], children.value[first, r], minlength=count)
+    factor = scale[owner]
+    heard = np.isfinite(factor)
+    places = shift[owner] + children.position * np.where(heard, factor, 0.0)
+    # One group of places for each distinct fit factor of each pool; every pool has them at 0 and at its end.
     every: Ints = np.arange(count)
-    pools = np.concatenate((pool, pool, every, every))
-    order = np.lexsort((fits, pools))
-    fits, pools = fits[order], pools[order]
-    new = np.ones(len(fits), bool)
-    new[1:] = (pools[1:] != pools[:-1]) | (fits[1:] - fits[:-1] > TOLERANCE)
-    group = np.empty(len(fits), np.int64)
-    group[order] = np.cumsum(new) - 1
-    fit, of = fits[new], pools[new]
-    jump, increment = _increments(group[: len(seg)], group[len(seg) : 2 * len(seg)], rise, fit)
+    fit, of, group = _grouped(np.concatenate((places, np.zeros(count), end)), np.concatenate((pool, every, every)))
+    seg = np.flatnonzero(~first & heard)
+    rise = children.value[seg] - children.value[seg - 1]
     bounds: Ints = np.searchsorted(of, np.arange(count + 1))
-    value = np.empty_like(increment)
-    step = jump + increment
-    for p in range(count):
-        a, b = int(bounds[p]), int(bounds[p + 1])
-        value[a] = start[p]
-        if b - a > 1:
-            np.cumsum(step[a : b - 1], axis=0, out=value[a + 1 : b])
-            value[a + 1 : b] += start[p]
-    jumps = _any(jump > 0)
+    jump, increment = _increments(group[seg - 1], group[seg], rise, fit, bounds)
+    value = running_sums(jump + increment, bounds) + start[of]
+    jumps = any_of(jump > 0)
     jumps[bounds[1:] - 1] = False  # nothing comes after the end, so a jump there is never taken
     twice = np.repeat(np.arange(len(fit)), 1 + jumps)
     second = np.zeros(len(twice), bool)
@@ -256,7 +121,20 @@ def _sum(end: Floats, children: Curves, parent: Ints, scale: Floats, shift: Floa
     return _Sum(of[twice], fit[twice], values, second)
 
 
-def _increments(begin: Ints, end: Ints, rise: Floats, fit: Floats) -> tuple[Floats, Floats]:
+def _grouped(places: Floats, pools: Ints) -> tuple[Floats, Ints, Ints]:
+    """Distinct places of each pool in order, the pool of each, and the index of the one that each place is."""
+    order = np.argsort(places, kind="stable")
+    small = pools.astype(np.int16 if len(pools) and int(pools.max()) < 2**15 else np.int64)
+    order = order[np.argsort(small[order], kind="stable")]
+    places, pools = places[order], pools[order]
+    new = np.ones(len(places), bool)
+    new[1:] = (pools[1:] != pools[:-1]) | (places[1:] - places[:-1] > TOLERANCE)
+    group = np.empty(len(places), np.int64)
+    group[order] = np.cumsum(new) - 1
+    return places[new], pools[new], group
+
+
+def _increments(begin: Ints, end: Ints, rise: Floats, fit: Floats, bounds: Ints) -> tuple[Floats, Floats]:
     """Jumps at each group, and growth from each group to the next.
 
     A segment within one interval is added exactly. A longer one is spread by its slope, through a prefix sum; where
@@ -265,27 +143,26 @@ def _increments(begin: Ints, end: Ints, rise: Floats, fit: Floats) -> tuple[Floa
     groups, resources = len(fit), rise.shape[1]
     spans = end - begin
     width = fit[end] - fit[begin]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slope = rise / width[:, None]
-    steep = (spans > 1) & _any(slope > _STEEP)
+    slope = rise / np.where(spans > 0, width, 1.0)[:, None]
+    steep = (spans > 1) & (most(slope) > _STEEP)
     if int(spans[steep].sum()) > _MOST_PAIRS:
         steep[:] = False
     at, one, long = spans == 0, spans == 1, (spans > 1) & ~steep
     length = np.zeros(groups)
-    length[:-1] = np.diff(fit)
-    length[length < 0] = 0.0  # from the last group of a pool to the next pool
-    jump = np.empty((groups, resources))
-    increment = np.empty((groups, resources))
+    length[:-1] = np.maximum(np.diff(fit), 0.0)  # below 0 from the last group of a pool to the next pool
+    jump = np.zeros((groups, resources))
+    increment = np.zeros((groups, resources))
+    slopes = np.zeros((groups, resources))
     index, part = _spread(begin[steep], spans[steep], length, width[steep])
     which = np.repeat(np.flatnonzero(steep), spans[steep])
     for r in range(resources):
-        jump[:, r] = np.bincount(begin[at], rise[at, r], minlength=groups)
-        grows = np.bincount(begin[one], rise[one, r], minlength=groups).astype(float)
-        slopes = np.bincount(begin[long], slope[long, r], minlength=groups).astype(float)
-        slopes -= np.bincount(end[long], slope[long, r], minlength=groups)
-        grows += np.maximum(np.cumsum(slopes), 0.0) * length
-        grows += np.bincount(index, part * rise[which, r], minlength=groups)
-        increment[:, r] = grows
+        jump[:, r] += np.bincount(begin[at], rise[at, r], minlength=groups)
+        increment[:, r] += np.bincount(begin[one], rise[one, r], minlength=groups)
+        increment[:, r] += np.bincount(index, part * rise[which, r], minlength=groups)
+        slopes[:, r] += np.bincount(begin[long], slope[long, r], minlength=groups)
+        slopes[:, r] -= np.bincount(end[long], slope[long, r], minlength=groups)
+    if long.any():
+        increment += np.maximum(running_sums(slopes, bounds) + slopes, 0.0) * length[:, None]
     return jump, increment
 
 
@@ -300,7 +177,7 @@ def _within(total: _Sum, limits: Floats) -> _Sum:
     """Cut each curve where the first resource reaches its limit; before a jump that would pass it."""
     cap = limits[total.pool]
     over = total.value > cap + TOLERANCE
-    bad = _any(over)
+    bad = any_of(over)
     if not bad.any():
         return total
     before = np.zeros(len(bad), bool)
@@ -310,8 +187,7 @@ def _within(total: _Sum, limits: Floats) -> _Sum:
     previous = crossing - 1
     low, high = total.value[previous], total.value[crossing]
     rise = np.where(high > low, high - low, 1.0)
-    part = np.where(over[crossing], (cap[crossing] - low) / rise, 1.0).min(axis=1, initial=1.0)
-    part = np.clip(part, 0.0, 1.0)
+    part = np.clip(least(np.where(over[crossing], (cap[crossing] - low) / rise, 1.0)), 0.0, 1.0)
     fit, value = total.fit.copy(), total.value.copy()
     fit[crossing] = fit[previous] + part * (fit[crossing] - fit[previous])
     value[crossing] = low + part[:, None] * (high - low)
@@ -324,38 +200,66 @@ def _within(total: _Sum, limits: Floats) -> _Sum:
 
 
 def _with_kinks(total: _Sum, floor: Floats) -> _Sum:
-    """Add the vertices where another resource becomes the one that needs the largest suggestion."""
-    resources = floor.shape[1]
-    for _ in range(resources + 2):
-        need = np.zeros((len(total.fit), resources + 1))
-        need[:, :-1] = total.value - floor[total.pool]
-        most = need.max(axis=1)
-        top = need >= most[:, None] - 0.1 * TOLERANCE
-        linear = (total.pool[1:] == total.pool[:-1]) & ~total.jumped[1:]
-        bent = np.flatnonzero(linear & ~_any(top[:-1] & top[1:]))
-        if not len(bent):
+    """Add the vertices where another resource becomes the one that needs the largest suggestion.
+
+    Between two vertices every resource's need is linear, so the largest bends at most once a resource. Where one
+    resource is the largest at both ends, nothing bends.
+    """
+    need = np.concatenate((total.value - floor[total.pool], np.zeros((len(total.fit), 1))), axis=1)
+    top = need >= most(need)[:, None] - 0.1 * TOLERANCE
+    linear = (total.pool[1:] == total.pool[:-1]) & ~total.jumped[1:]
+    bent = np.flatnonzero(linear & ~any_of(top[:-1] & top[1:]))
+    if not len(bent):
+        return total
+    rows, parts = _bends(need[bent], need[bent + 1])
+    at = bent[rows]
+    fit = total.fit[at] + parts * (total.fit[at + 1] - total.fit[at])
+    value = total.value[at] + parts[:, None] * (total.value[at + 1] - total.value[at])
+    return _Sum(
+        np.insert(total.pool, at + 1, total.pool[at]),
+        np.insert(total.fit, at + 1, fit),
+        np.insert(total.value, at + 1, value, axis=0),
+        np.insert(total.jumped, at + 1, False),
+    )
+
+
+def _bends(low: Floats, high: Floats) -> tuple[Ints, Floats]:
+    """Where between ``low`` and ``high`` the largest of several linear functions bends: rows, and parts of the way.
+
+    The largest at either end cross somewhere; if neither is the largest there, look on both sides.
+    """
+    rows: Ints = np.arange(len(low))
+    left, right = np.zeros(len(low)), np.ones(len(low))
+    found_rows: list[Ints] = []
+    found_parts: list[Floats] = []
+    for _ in range(low.shape[1]):
+        if not len(rows):
             break
-        low, high = need[bent], need[bent + 1]
-        rows = np.arange(len(bent))
-        leaving = np.where(top[bent], high, -np.inf).argmax(axis=1)
-        coming = np.where(top[bent + 1], low, -np.inf).argmax(axis=1)
-        gap_low = low[rows, leaving] - low[rows, coming]
-        gap_high = high[rows, coming] - high[rows, leaving]
-        part = gap_low / (gap_low + gap_high)
-        fit = total.fit[bent] + part * (total.fit[bent + 1] - total.fit[bent])
-        value = total.value[bent] + part[:, None] * (total.value[bent + 1] - total.value[bent])
-        total = _Sum(
-            np.insert(total.pool, bent + 1, total.pool[bent]),
-            np.insert(total.fit, bent + 1, fit),
-            np.insert(total.value, bent + 1, value, axis=0),
-            np.insert(total.jumped, bent + 1, False),
-        )
-    return total
+        here = low[rows] + left[:, None] * (high[rows] - low[rows])
+        there = low[rows] + right[:, None] * (high[rows] - low[rows])
+        top_here = here >= most(here)[:, None] - 0.1 * TOLERANCE
+        top_there = there >= most(there)[:, None] - 0.1 * TOLERANCE
+        bent = ~any_of(top_here & top_there)
+        rows, left, right, here, there = rows[bent], left[bent], right[bent], here[bent], there[bent]
+        each = np.arange(len(rows))
+        leaving = np.where(top_here[bent], there, -np.inf).argmax(axis=1)
+        coming = np.where(top_there[bent], here, -np.inf).argmax(axis=1)
+        gap_here = here[each, leaving] - here[each, coming]
+        gap_there = there[each, coming] - there[each, leaving]
+        middle = left + gap_here / (gap_here + gap_there) * (right - left)
+        found_rows.append(rows)
+        found_parts.append(middle)
+        rows, left, right = (
+            np.concatenate((rows, rows)), np.concatenate((left, middle)), np.concatenate((middle, right)),
+        )  # fmt: skip
+    all_rows, parts = np.concatenate(found_rows), np.concatenate(found_parts)
+    order = np.lexsort((parts, all_rows))
+    return all_rows[order], parts[order]
 
 
 def _inverted(count: int, total: _Sum, floor: Floats) -> PoolCurves:
     """The curve over the suggestion that each vertex needs; before a jump it waits for what the jump's end needs."""
-    position = np.maximum((total.value - floor[total.pool]).max(axis=1, initial=0.0), 0.0)
+    position = np.maximum(most(total.value - floor[total.pool]), 0.0)
     waits = total.jumped & (position > np.concatenate(([0.0], position[:-1])))
     rows = np.repeat(np.arange(len(position)), 1 + waits)
     source = rows.copy()

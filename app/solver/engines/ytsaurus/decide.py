@@ -5,13 +5,14 @@
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from app.solver.engine import Question
 from app.solver.engines.ytsaurus import explain, heartbeat
 from app.solver.engines.ytsaurus.board import NOBODY, Board, Stopped
+from app.solver.engines.ytsaurus.operations import NEVER
 from app.solver.engines.ytsaurus.prepare import Prepared, prepare
-from app.solver.engines.ytsaurus.state import NEVER, Cluster
+from app.solver.engines.ytsaurus.state import Cluster
 from app.solver.model.decision import Condition, Decision, Placement, Plan, PlannedEviction, Result, Victim
 from app.solver.model.duration import seconds
 from app.solver.model.instant import at
@@ -89,10 +90,7 @@ def _decision(
     why = explain.explanation(board, waiting, i, ask, started, question)
     if not started:
         reason = waiting.reason(i)
-        condition = Condition(
-            type="Scheduled", status="False", reason=reason.code, message=reason.message,
-            last_transition_time=at(question.now),
-        )  # fmt: skip
+        condition = _condition("Scheduled", "False", reason.code, reason.message, question.now)
         return Decision(
             ask=ask.id, outcome=reason.outcome, victims=[], conditions=[condition], shortages=reason.shortages,
             explanation=why,
@@ -120,11 +118,13 @@ def _victim(board: Board, stopped: Stopped, ask: str, now: int) -> Victim:
     return Victim(
         workload=workload.id, task=task.name, queue=workload.queue, node=task.node, reason=stopped.reason,
         message=message, freed={name: units(value, name) for name, value in zip(names, usage, strict=True) if value},
-        conditions=[
-            Condition(type="Preempted", status="True", reason=stopped.reason, message=message, last_transition_time=at(now))
-        ],
+        conditions=[_condition("Preempted", "True", stopped.reason, message, now)],
         timeout_seconds=seconds(stopped.timeout),
     )  # fmt: skip
+
+
+def _condition(kind: str, status: Literal["True", "False"], reason: str, message: str, now: int) -> Condition:
+    return Condition(type=kind, status=status, reason=reason, message=message, last_transition_time=at(now))
 
 
 def _evictions(board: Board, asks: Sequence[Ask]) -> list[PlannedEviction]:

@@ -3,8 +3,8 @@
 from typing import Any
 
 from app.solver.engines.ytsaurus.compile import Inherited, PoolTree
+from app.solver.engines.ytsaurus.operations import operation_threshold, operation_timeout, operation_tolerance
 from app.solver.engines.ytsaurus.settings import OperationSettings, Steps, Where, operation_settings
-from app.solver.engines.ytsaurus.state import operation_threshold, operation_timeout, operation_tolerance
 from app.solver.model.duration import seconds
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.quantity import units

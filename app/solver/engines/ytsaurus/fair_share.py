@@ -8,14 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.curves import (
-    Curves,
-    Demands,
-    PoolCurves,
-    operation_curves,
-    operation_values,
-    pool_curves,
-)
+from app.solver.engines.ytsaurus.arrays import Floats, Ints
+from app.solver.engines.ytsaurus.curves import Curves, PoolCurves, pool_curves
 from app.solver.engines.ytsaurus.guarantees import (
     NEGLIGIBLE,
     guaranteed_amounts,
@@ -23,8 +17,9 @@ from app.solver.engines.ytsaurus.guarantees import (
     strong_shares,
     to_shares,
 )
+from app.solver.engines.ytsaurus.operation_curves import Demands, operation_curves, operation_values
+from app.solver.engines.ytsaurus.operations import UNLIMITED
 from app.solver.engines.ytsaurus.situation import Situation, pool_float_sums
-from app.solver.engines.ytsaurus.state import UNLIMITED, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)

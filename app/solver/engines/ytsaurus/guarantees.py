@@ -5,9 +5,9 @@ Shares: one row a pool, the root last; one column a resource.
 
 import numpy as np
 
+from app.solver.engines.ytsaurus.arrays import Flags, Floats, Ints
 from app.solver.engines.ytsaurus.compile import PoolTree
 from app.solver.engines.ytsaurus.situation import Situation
-from app.solver.engines.ytsaurus.state import Flags, Floats, Ints
 
 NEGLIGIBLE = 1e-9
 

@@ -3,11 +3,12 @@
 import numpy as np
 
 from app.solver.engines.ytsaurus import overcommit, stage, victims
+from app.solver.engines.ytsaurus.arrays import Flags
 from app.solver.engines.ytsaurus.board import NOBODY, Board, Reason
+from app.solver.engines.ytsaurus.operations import NEVER
 from app.solver.engines.ytsaurus.priority import AGGRESSIVE, NORMAL
 from app.solver.engines.ytsaurus.rules import StageName
 from app.solver.engines.ytsaurus.split import AGGRESSIVELY_PREEMPTIBLE, PREEMPTIBLE
-from app.solver.engines.ytsaurus.state import NEVER, Flags
 
 _REASONS: dict[StageName, Reason] = {
     "preemptive_normal": "preemption",

@@ -3,7 +3,7 @@
 import numpy as np
 
 from app.solver.engines.ytsaurus.board import Board
-from app.solver.engines.ytsaurus.state import NEVER
+from app.solver.engines.ytsaurus.operations import NEVER
 from app.solver.engines.ytsaurus.victims import least_protected_first
 
 

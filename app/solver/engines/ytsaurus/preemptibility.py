@@ -5,11 +5,13 @@ from typing import Any
 import numpy as np
 
 from app.solver.engine import ProtectionQuestion
+from app.solver.engines.ytsaurus.arrays import Flags
 from app.solver.engines.ytsaurus.fair_share import fair_shares
+from app.solver.engines.ytsaurus.operations import Levels
 from app.solver.engines.ytsaurus.priority import AGGRESSIVE, aggressive_allowed, levels, normally_takeable, priorities
 from app.solver.engines.ytsaurus.situation import Situation, situate
 from app.solver.engines.ytsaurus.split import AGGRESSIVELY_PREEMPTIBLE, GROUPS, PREEMPTIBLE, bounds, groups
-from app.solver.engines.ytsaurus.state import Cluster, Flags, Levels
+from app.solver.engines.ytsaurus.state import Cluster
 from app.solver.model.request import Eviction
 
 
@@ -33,16 +35,16 @@ def answer(cluster: Cluster, question: ProtectionQuestion) -> dict[str, Any]:
 
 def _workloads(situation: Situation, group: Levels, level: Levels) -> dict[str, Any]:
     allocations, state = situation.cluster.allocations, situation.cluster.state
-    names = [GROUPS[code] for code in group.tolist()], [GROUPS[code] for code in level.tolist()]
+    group_names, level_names = np.array(GROUPS)[group].tolist(), np.array(GROUPS)[level].tolist()
     reasons = _reasons(situation)
     gentle: Flags = aggressive_allowed(situation)
     out: dict[str, Any] = {}
     for i, workload in enumerate(state.workloads):
         rows = range(int(allocations.of[i]), int(allocations.of[i + 1]))
-        tasks = {
+        tasks: dict[str, dict[str, str]] = {
             workload.tasks[int(allocations.task[row])].name: {
-                "preemptibility": names[0][row],
-                "level": names[1][row],
+                "preemptibility": str(group_names[row]),
+                "level": str(level_names[row]),
             }
             for row in rows
         }

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.solver.engines.ytsaurus.arrays import Flags, Floats, Ints
 from app.solver.engines.ytsaurus.fair_share import FairShares, fair_shares
+from app.solver.engines.ytsaurus.operations import Levels
 from app.solver.engines.ytsaurus.priority import levels, normally_takeable, priorities, takeable
 from app.solver.engines.ytsaurus.satisfaction import blocked, local_satisfaction
 from app.solver.engines.ytsaurus.situation import Situation, situate
 from app.solver.engines.ytsaurus.split import Bounds, bounds, groups
-from app.solver.engines.ytsaurus.state import Cluster, Flags, Floats, Ints, Levels
+from app.solver.engines.ytsaurus.state import Cluster
 from app.solver.engines.ytsaurus.status import operation_below
 from app.solver.model.state import Ask
 
@@ -117,8 +119,9 @@ def _feasible(situation: Situation, asks: Sequence[Ask]) -> Feasible:
     anywhere = np.ones(len(wants), bool)
     on: dict[int, list[int]] = {}
     selected: dict[tuple[tuple[str, str], ...], frozenset[str]] = {}
-    for row, (i, t) in enumerate(zip(wants.ask.tolist(), wants.task.tolist(), strict=True)):
-        ask, task = asks[i], asks[i].tasks[t]
+    for row in range(len(wants)):
+        ask = asks[int(wants.ask[row])]
+        task = ask.tasks[int(wants.task[row])]
         required = task.required_node or ask.required_node
         if ask.feasible_nodes is None and required is None and not task.node_selector:
             continue

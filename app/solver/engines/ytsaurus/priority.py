@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from app.solver.engines.ytsaurus.arrays import Flags
+from app.solver.engines.ytsaurus.operations import Levels
 from app.solver.engines.ytsaurus.situation import Situation
 from app.solver.engines.ytsaurus.split import AGGRESSIVELY_PREEMPTIBLE, NON_PREEMPTIBLE
-from app.solver.engines.ytsaurus.state import Flags, Levels
 
 NO_PRIORITY, NORMAL, AGGRESSIVE = 0, 1, 2
 

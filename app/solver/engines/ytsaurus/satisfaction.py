@@ -5,7 +5,7 @@ Shares have one row an element and one column a resource. Numbers within ``EPSIL
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.state import Flags, Floats, Ints
+from app.solver.engines.ytsaurus.arrays import Flags, Floats, Ints, all_of, any_of, least, most
 
 EPSILON = 1e-9
 INFINITE = 1e9
@@ -22,10 +22,7 @@ def strictly_dominates(left: Floats, right: Floats, is_blocked: Flags) -> Flags:
     ``left`` is larger in every resource that is not blocked; where all are, in some resource.
     """
     larger = left > right + EPSILON
-    every: Flags = np.logical_and.reduce(larger | is_blocked, axis=-1)
-    some: Flags = np.logical_or.reduce(larger, axis=-1)
-    closed: Flags = np.logical_and.reduce(is_blocked, axis=-1)
-    return np.where(closed, some, every)
+    return np.where(all_of(is_blocked), any_of(larger), all_of(larger | is_blocked))
 
 
 def local_satisfaction(usage: Floats, fair: Floats, is_blocked: Flags) -> Floats:
@@ -33,13 +30,12 @@ def local_satisfaction(usage: Floats, fair: Floats, is_blocked: Flags) -> Floats
     due = fair > 0
     ratio = np.where(due, usage / np.where(due, fair, 1.0), 0.0)
     over = np.where(due, ratio, np.where(usage > EPSILON, INFINITE, 0.0))
-    exceeded = np.minimum(over.max(axis=-1, initial=0.0), INFINITE)
-    least = np.where(due, ratio, 1.0).min(axis=-1, initial=np.inf)
-    open_ratio = np.where(due & ~is_blocked, ratio, 0.0).max(axis=-1, initial=0.0)
-    closed: Flags = np.logical_and.reduce(is_blocked, axis=-1)
-    passed: Flags = np.logical_or.reduce(usage > fair + EPSILON, axis=-1)
-    nothing: Flags = np.logical_and.reduce(fair <= EPSILON, axis=-1)
-    return np.where(nothing, INFINITE, np.where(passed, exceeded, np.where(closed, least, open_ratio)))
+    exceeded = np.minimum(most(over), INFINITE)
+    filled = np.where(
+        all_of(is_blocked), least(np.where(due, ratio, 1.0)), most(np.where(due & ~is_blocked, ratio, 0.0))
+    )
+    passed = any_of(usage > fair + EPSILON)
+    return np.where(all_of(fair <= EPSILON), INFINITE, np.where(passed, exceeded, filled))
 
 
 def pool_satisfaction(local: Floats, operations: Floats, pool: Ints, parent: Ints, depth: Ints) -> Floats:

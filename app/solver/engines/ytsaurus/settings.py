@@ -247,6 +247,20 @@ def pool_settings(queues: Iterable[Queue]) -> tuple[list[PoolSettings], list[Pro
     return out, problems
 
 
+def has_overrides(options: OperationOptions) -> bool:
+    """Whether an operation says anything itself: most carry only their starvation."""
+    return (
+        options.fair_share_starvation_tolerance is not None
+        or options.fair_share_starvation_timeout is not None
+        or options.non_preemptible_resource_usage_threshold is not None
+        or options.max_unpreemptible_running_job_count is not None
+        or options.allocation_preemption_timeout is not None
+        or options.job_interrupt_timeout is not None
+        or options.allocation_graceful_preemption_timeout is not None
+        or options.resource_limits is not None
+    )
+
+
 def operation_settings(options: OperationOptions, at: Where, problems: list[Problem]) -> OperationSettings:
     """What one operation says itself; problems are added to ``problems``."""
     read = Reader(at, problems)

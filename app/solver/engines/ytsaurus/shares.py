@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from app.solver.engines.ytsaurus.arrays import Floats, Ints, any_of, most
 from app.solver.engines.ytsaurus.fair_share import fair_shares
+from app.solver.engines.ytsaurus.operations import NEVER, STARVATION
 from app.solver.engines.ytsaurus.satisfaction import blocked, local_satisfaction, pool_satisfaction
 from app.solver.engines.ytsaurus.situation import Situation, situate
-from app.solver.engines.ytsaurus.state import NEVER, STARVATION, Cluster, Floats, Ints
+from app.solver.engines.ytsaurus.state import Cluster
 from app.solver.engines.ytsaurus.status import (
     Starvation,
     operation_below,
@@ -52,13 +54,13 @@ def _rows(
 ) -> dict[str, dict[str, Any]]:  # fmt: skip
     total = situation.cluster.total
     columns = situation.resources
-    nothing = ~np.logical_or.reduce(usage > 0, axis=1)
+    nothing = ~any_of(usage > 0)
     dominant = np.argmax(np.where(nothing[:, None], demand_share, usage_share), axis=1).tolist()
     since = [None if value == NEVER else at(value) for value in starvation.since.tolist()]
     rows = zip(
         names, _amounts(situation, fair * total), _amounts(situation, usage.astype(float)),
-        _amounts(situation, demand_share * total), dominant, fair.max(axis=1, initial=0.0).tolist(),
-        usage_share.max(axis=1, initial=0.0).tolist(), satisfaction.tolist(), starvation.below.tolist(),
+        _amounts(situation, demand_share * total), dominant, most(fair).tolist(),
+        most(usage_share).tolist(), satisfaction.tolist(), starvation.below.tolist(),
         starvation.level.tolist(), since, strict=True,
     )  # fmt: skip
     return {

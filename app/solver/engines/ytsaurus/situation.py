@@ -11,19 +11,11 @@ import numpy as np
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.compiled.tree import ROOTLESS
+from app.solver.engines.ytsaurus.arrays import Floats, Ints
 from app.solver.engines.ytsaurus.compile import PoolTree, ordered
-from app.solver.engines.ytsaurus.state import (
-    UNLIMITED,
-    Cluster,
-    Floats,
-    Ints,
-    Operations,
-    compile_operations,
-    matrix,
-    operation_names,
-)
+from app.solver.engines.ytsaurus.operations import UNLIMITED, Operations, compile_operations, matrix, operation_names
+from app.solver.engines.ytsaurus.state import Cluster, distinct
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.quantity import QuantityError
 from app.solver.model.state import Ask
 
 
@@ -84,11 +76,11 @@ def situate(cluster: Cluster, asks: Sequence[Ask]) -> Situation:
     operations = cluster.operations
     usage = cluster.usage
     if fresh:
-        new = compile_operations(config, index, [asks[i] for i in fresh], "asks", None, problems)
+        new = compile_operations(config, index, [asks[i] for i in fresh], ("asks",), problems)
         new = replace(new, ids=[_operation_name(asks[i]) for i in fresh])
         operations = operations.joined(new)
         usage = np.concatenate((usage, np.zeros((len(fresh), len(index)), np.int64)))
-    wants = _wants(index, asks, rows, problems)
+    wants = _wants(index, asks, rows)
     if problems:
         raise InvalidInput(problems)
     active = ~operations.suspended[wants.operation]
@@ -173,29 +165,18 @@ def _rows(cluster: Cluster, asks: Sequence[Ask], problems: list[Problem]) -> tup
     return rows, fresh
 
 
-def _wants(index: ResourceIndex, asks: Sequence[Ask], rows: list[int], problems: list[Problem]) -> Wants:
-    operation: list[int] = []
-    which: list[int] = []
-    task_at: list[int] = []
-    count: list[int] = []
-    need: list[list[int]] = []
-    for i, ask in enumerate(asks):
-        for t, task in enumerate(ask.tasks):
-            try:
-                need.append(index.vector(task.requests))
-            except QuantityError as error:
-                problems.append(Problem(pointer=pointer("asks", i, "tasks", t, "requests"), detail=str(error)))
-                continue
-            operation.append(rows[i])
-            which.append(i)
-            task_at.append(t)
-            count.append(task.count)
+def _wants(index: ResourceIndex, asks: Sequence[Ask], rows: list[int]) -> Wants:
+    """Pending work, by ask and then by task."""
+    sizes = np.array([len(ask.tasks) for ask in asks], np.int64)
+    tasks = [task for ask in asks for task in ask.tasks]
+    shapes, shape_of = distinct([task.requests for task in tasks])
+    needs = np.array([index.vector(shape) for shape in shapes], np.int64).reshape(-1, len(index))
     return Wants(
-        operation=np.array(operation, np.int64),
-        ask=np.array(which, np.int64),
-        task=np.array(task_at, np.int64),
-        need=np.array(need, np.int64).reshape(-1, len(index)),
-        count=np.array(count, np.int64),
+        operation=np.repeat(np.array(rows, np.int64), sizes),
+        ask=np.repeat(np.arange(len(asks)), sizes),
+        task=np.arange(len(tasks)) - np.repeat(np.cumsum(sizes) - sizes, sizes),
+        need=needs[np.array(shape_of, np.int64)],
+        count=np.array([task.count for task in tasks], np.int64),
     )
 
 
@@ -205,9 +186,8 @@ def _ask_names(asks: Sequence[Ask]) -> set[str]:
         names.update(ask.limit or ())
         if ask.ytsaurus is not None:
             names |= operation_names(ask.ytsaurus)
-        for task in ask.tasks:
-            names.update(task.requests)
-    return names
+    shapes, _ = distinct([task.requests for ask in asks for task in ask.tasks])
+    return names.union(*shapes)
 
 
 def _widened(cluster: Cluster, names: set[str]) -> Cluster:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.solver.engines.ytsaurus.arrays import Flags, Floats, Ints, all_of, any_of
 from app.solver.engines.ytsaurus.fair_share import FairShares
 from app.solver.engines.ytsaurus.guarantees import to_shares
+from app.solver.engines.ytsaurus.operations import Levels
 from app.solver.engines.ytsaurus.satisfaction import EPSILON, blocked, strictly_dominates
 from app.solver.engines.ytsaurus.situation import Situation
-from app.solver.engines.ytsaurus.state import Flags, Floats, Ints, Levels
 
 NON_PREEMPTIBLE, AGGRESSIVELY_PREEMPTIBLE, PREEMPTIBLE = 0, 1, 2
 GROUPS = ("non_preemptible", "aggressively_preemptible", "preemptible")
@@ -33,7 +34,7 @@ def bounds(situation: Situation, shares: FairShares) -> Bounds:
     """Bounds from the published fair shares."""
     settings = situation.config.settings
     gap = np.abs(shares.fair - shares.demand)
-    satisfied = np.logical_and.reduce(gap <= EPSILON, axis=1) & np.logical_or.reduce(shares.demand > EPSILON, axis=1)
+    satisfied = all_of(gap <= EPSILON) & any_of(shares.demand > EPSILON)
     return Bounds(
         lower=shares.fair * settings.aggressive_threshold,
         upper=np.where(satisfied[:, None], np.inf, shares.fair * settings.threshold),
@@ -56,9 +57,7 @@ def groups(situation: Situation, limits: Bounds, rows: Ints) -> Levels:
     on_bound = situation.config.settings.bound_allocation_preemptible
     amount = before + usage if on_bound else before
     counted = to_shares(amount.astype(float), cluster.total)
-    protected = operations.protects[operation] & np.logical_and.reduce(
-        amount < operations.non_preemptible[operation], axis=1
-    )
+    protected = operations.protects[operation] & all_of(amount < operations.non_preemptible[operation])
     closed = limits.is_blocked[operation]
     own = np.where(
         protected | _stays(limits.lower[operation], counted, closed, on_bound), NON_PREEMPTIBLE,
@@ -73,4 +72,4 @@ def _stays(bound: Floats, counted: Floats, closed: Flags, on_bound: bool) -> Fla
     below = strictly_dominates(bound, counted, closed)
     if not on_bound:
         return below
-    return below | np.logical_and.reduce(np.abs(bound - counted) <= EPSILON, axis=1)
+    return below | all_of(np.abs(bound - counted) <= EPSILON)

@@ -6,9 +6,9 @@ What makes an operation unable to start only grows while a stage runs, so those 
 
 import numpy as np
 
+from app.solver.engines.ytsaurus.arrays import Flags, Ints, all_of
 from app.solver.engines.ytsaurus.board import Board, Stage
 from app.solver.engines.ytsaurus.satisfaction import EPSILON
-from app.solver.engines.ytsaurus.state import Flags, Ints
 
 MOST_STARTS = 4096
 """Allocations that one heartbeat may start; only needs of nothing at all ever come near."""
@@ -40,7 +40,7 @@ def _able(board: Board, node: int, free: Ints, among: Flags | None, rows: Ints |
     """Wants that could start now: they fit the node, and the limits of their operation and of all pools above."""
     prepared = board.prepared
     situation = prepared.situation
-    fitting = np.logical_and.reduce(prepared.shapes <= free, axis=1)
+    fitting = all_of(prepared.shapes <= free)
     if not fitting.any():
         return np.zeros(0, np.int64)
     wants, operations = situation.wants, situation.operations
@@ -63,7 +63,7 @@ def _able(board: Board, node: int, free: Ints, among: Flags | None, rows: Ints |
         operations.limits[operation] - board.usage[operation],
         board.headroom(preemptive=preemptive)[operations.pool[operation]],
     )
-    return rows[np.logical_and.reduce(need <= room, axis=1)]
+    return rows[all_of(need <= room)]
 
 
 def _least_satisfied(board: Board, rows: Ints) -> int:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.solver.engines.ytsaurus.arrays import Flags, Floats, Ints, all_of
 from app.solver.engines.ytsaurus.fair_share import FairShares
 from app.solver.engines.ytsaurus.guarantees import to_shares
+from app.solver.engines.ytsaurus.operations import NEVER, Levels
 from app.solver.engines.ytsaurus.satisfaction import blocked, strictly_dominates
 from app.solver.engines.ytsaurus.situation import Situation
-from app.solver.engines.ytsaurus.state import NEVER, Flags, Floats, Ints, Levels
 
 SATISFIABLE = 1e-4
 
@@ -31,7 +32,7 @@ def operation_below(situation: Situation, shares: FairShares) -> Flags:
     Where the fair share covers the whole demand the tolerance is 1. Suspended operations are normal.
     """
     operations = situation.operations
-    covered = np.logical_and.reduce(shares.fair + SATISFIABLE >= shares.demand, axis=1)
+    covered = all_of(shares.fair + SATISFIABLE >= shares.demand)
     tolerance = np.where(covered, 1.0, operations.tolerance)
     is_blocked = blocked(shares.fair, shares.demand)
     due = np.minimum(shares.fair * tolerance[:, None], shares.demand)

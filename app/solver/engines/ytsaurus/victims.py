@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from app.solver.engines.ytsaurus.arrays import Ints
 from app.solver.engines.ytsaurus.board import NOBODY, Board, Reason
 from app.solver.engines.ytsaurus.split import PREEMPTIBLE
-from app.solver.engines.ytsaurus.state import Ints
 
 
 def candidates(board: Board, node: int, least: int, *, normal: bool) -> Ints:

@@ -1,0 +1,68 @@
+"""Reductions over the few columns of a tall matrix.
+
+NumPy reduces along a short last axis row by row; taking the columns one after another is several times faster.
+Resources are the columns, so there are between one and a dozen of them.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+def any_of(flags: Flags) -> Flags:
+    """Whether some column of each row is set."""
+    out = flags[..., 0].copy()
+    for r in range(1, flags.shape[-1]):
+        out |= flags[..., r]
+    return out
+
+
+def all_of(flags: Flags) -> Flags:
+    """Whether every column of each row is set."""
+    out = flags[..., 0].copy()
+    for r in range(1, flags.shape[-1]):
+        out &= flags[..., r]
+    return out
+
+
+def most(values: Floats) -> Floats:
+    """The largest value of each row."""
+    out = values[..., 0].copy()
+    for r in range(1, values.shape[-1]):
+        np.maximum(out, values[..., r], out=out)
+    return out
+
+
+def least(values: Floats) -> Floats:
+    """The smallest value of each row."""
+    out = values[..., 0].copy()
+    for r in range(1, values.shape[-1]):
+        np.minimum(out, values[..., r], out=out)
+    return out
+
+
+def running_sums(steps: Floats, bounds: Ints) -> Floats:
+    """Sums of the rows before each row within its block; blocks are the spans between ``bounds``.
+
+    Each block is summed on its own, so that rounding does not carry over from block to block. Blocks of like size
+    share one array operation.
+    """
+    out = np.zeros_like(steps)
+    first, sizes = bounds[:-1], np.diff(bounds)
+    magnitude = np.zeros(len(sizes), np.int64)
+    np.log2(np.maximum(sizes, 1), out=magnitude, casting="unsafe")
+    for power in np.unique(magnitude).tolist():
+        blocks = np.flatnonzero(magnitude == power)
+        width = int(sizes[blocks].max())
+        if width < 2:
+            continue
+        at = first[blocks][:, None] + np.arange(width - 1)
+        inside = np.arange(1, width) < sizes[blocks][:, None]
+        at = np.where(inside, at, 0)
+        for r in range(steps.shape[1]):
+            sums = np.cumsum(steps[at, r], axis=1)
+            out[at[inside] + 1, r] = sums[inside]
+    return out
