@@ -65,8 +65,3 @@ def cost(of: Curve, running: int) -> Fraction:
             return before[1] + (after[1] - before[1]) * part
         before = after
     return before[1]
-
-
-def moves_order(preemption: Preemption | None) -> bool:
-    """Whether a queue's own block changes in which order its asks would take victims."""
-    return preemption is not None and preemption.workload_sorting is not None
