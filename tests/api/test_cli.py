@@ -51,7 +51,7 @@ def test_apply_get_list_and_diff(arbiter: Any, tmp_path: Path) -> None:
     assert code == 0
     assert json.loads(said)["queues"] == DOCUMENT["queues"]
     assert arbiter("diff", "life", file) == (0, "", "")
-    defaults_written_out = write(tmp_path, DOCUMENT | {"flavors": [], "settings": {}})
+    defaults_written_out = write(tmp_path, DOCUMENT | {"flavors": []})
     assert arbiter("diff", "life", defaults_written_out) == (0, "", "")
     other = json.loads(json.dumps(DOCUMENT))
     other["queues"][1]["quota"]["cpu"]["guaranteed"] = 5
