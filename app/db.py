@@ -94,11 +94,12 @@ def head_revision() -> str:
 
 
 def migrate(url: str, target: str = "head") -> None:
-    """Bring the database to ``target``. Safe to run from several processes at once: they take turns."""
+    """Bring the database to ``target``. Several processes at once take turns. Raises Unavailable."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["url"] = with_driver(url)
-    if target == "base" or target.startswith("-"):
-        command.downgrade(config, target)
-    else:
-        command.upgrade(config, target)
+    move = command.downgrade if target == "base" or target.startswith("-") else command.upgrade
+    try:
+        move(config, target)
+    except OperationalError as error:
+        raise Unavailable("the database can't be reached") from error

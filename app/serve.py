@@ -2,23 +2,30 @@
 
 import signal
 import socket
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+import structlog
 import uvicorn
 
 from app import logs
 from app.configurations.service import Configurations
 from app.db import Database, migrate
 from app.embedded import EmbeddedError, EmbeddedPostgres
-from app.errors import ArbiterError
+from app.errors import PreconditionFailed, Unavailable
 from app.http.preconditions import Preconditions
 from app.main import create_app
 from app.settings import Settings
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "kueue-classic.json"
 EXAMPLE_NAME = "example"
+_RETRY_SECONDS = 5.0
+
+log = structlog.stdlib.get_logger("arbiter.serve")
 
 
 def run(settings: Settings, say: Callable[[str], None] = print) -> int:
@@ -71,17 +78,34 @@ def _listen(settings: Settings, say: Callable[[str], None]) -> socket.socket | N
 
 def _prepare(settings: Settings, say: Callable[[str], None]) -> None:
     """Migrate, and store the example in an empty service. A database that is away only costs what needs it."""
-    assert settings.database_url is not None
     try:
-        database = Database(settings.database_url, settings)
+        _migrate(settings)
+    except Unavailable as error:
+        say(f"{error.detail}: serving what needs no database until it is back (/readyz)")
+        threading.Thread(target=_migrate_later, args=(settings,), daemon=True).start()
+
+
+def _migrate_later(settings: Settings) -> None:
+    while True:
+        time.sleep(_RETRY_SECONDS)
         try:
-            database.migration_state()
-            migrate(settings.database_url)
-            _store_example(Configurations(database))
-        finally:
-            database.close()
-    except ArbiterError as error:
-        say(f"{error.detail}: serving what needs no database; /readyz says when it is back")
+            _migrate(settings)
+        except Unavailable:
+            continue
+        log.info("the database is back and migrated")
+        return
+
+
+def _migrate(settings: Settings) -> None:
+    """Raises Unavailable."""
+    assert settings.database_url is not None
+    database = Database(settings.database_url, settings)
+    try:
+        database.migration_state()
+        migrate(settings.database_url)
+        _store_example(Configurations(database))
+    finally:
+        database.close()
 
 
 def _store_example(stored: Configurations) -> None:
@@ -89,7 +113,8 @@ def _store_example(stored: Configurations) -> None:
         return
     request = msgspec.json.decode(EXAMPLE.read_bytes())
     body = msgspec.json.encode({"engine": request["engine"], **request["configuration"]})
-    stored.put(EXAMPLE_NAME, body, Preconditions(None, ("*",)), None, dry_run=False)
+    with suppress(PreconditionFailed):  # another service on this database was faster
+        stored.put(EXAMPLE_NAME, body, Preconditions(None, ("*",)), None, dry_run=False)
 
 
 def _welcome(settings: Settings, port: int, say: Callable[[str], None]) -> None:

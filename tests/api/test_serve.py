@@ -1,0 +1,149 @@
+"""The service as a person starts it: a process, a port, a database of its own."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+Start = Callable[..., "Serving"]
+
+
+class Serving:
+    """One ``arbiter serve``; its output is complete once the curl line is printed."""
+
+    def __init__(self, data: Path, **environment: str) -> None:
+        settings = {
+            "DATA_DIR": str(data),
+            "PORT": "0",
+            "ARBITER_WORKERS": "0",
+            "ARBITER_LOG_FORMAT": "json",
+            **environment,
+        }
+        kept = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "HOST")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "app.cli", "serve"], cwd=ROOT, env={**kept, **settings},
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        self.said = ""
+        for line in self.process.stdout:
+            self.said += line
+            if "curl" in line:
+                break
+        found = re.search(r"http://\S+?:\d+", self.said)
+        self.address = found[0] if found else ""
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(self.address + path, timeout=10) as response:
+            return json.load(response)
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(how)
+        self.process.communicate(timeout=30)
+        return self.process.returncode
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts services in one data folder; those still running at the end are stopped."""
+    running: list[Serving] = []
+
+    def starting(**environment: str) -> Serving:
+        running.append(Serving(tmp_path / "data", **environment))
+        return running[-1]
+
+    yield starting
+    for serving in running:
+        if serving.process.poll() is None:
+            serving.stop()
+        assert serving.process.stdout is not None
+        serving.process.stdout.close()
+
+
+def database_runs(folder: Path) -> bool:
+    return (folder / "data" / "postgres" / "postmaster.pid").exists()
+
+
+def test_it_sets_itself_up_and_leaves_nothing_running(start: Start, tmp_path: Path) -> None:
+    serving = start()
+    assert f"{serving.address}/docs" in serving.said
+    assert serving.get("/readyz")["status"] == "ready"
+    assert [item["name"] for item in serving.get("/v1/configurations")["items"]] == ["example"]
+    assert database_runs(tmp_path)
+    assert serving.stop() == 0
+    assert not database_runs(tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_printed_line_returns_a_decision_with_victims(start: Start) -> None:
+    serving = start()
+    (line,) = [line for line in serving.said.splitlines() if "curl" in line]
+    answer = subprocess.run(line, shell=True, cwd=ROOT, capture_output=True, text=True, check=True)
+    decision = json.loads(answer.stdout)["decisions"][0]
+    assert decision["outcome"] == "preempt"
+    assert decision["victims"]
+
+
+def test_two_services_share_one_data_folder(start: Start, tmp_path: Path) -> None:
+    first, second = start(), start()
+    assert first.address != second.address
+    assert first.stop() == 0
+    assert second.get("/readyz")["status"] == "ready"
+    assert second.get("/v1/configurations/example")["revision"] == 1
+    assert second.stop() == 0
+    assert not database_runs(tmp_path)
+
+
+def test_it_starts_again_after_being_killed(start: Start, tmp_path: Path) -> None:
+    killed = start()
+    killed.stop(signal.SIGKILL)
+    assert database_runs(tmp_path)
+    again = start()
+    assert again.get("/readyz")["status"] == "ready"
+    assert again.stop(signal.SIGINT) == 0
+    assert not database_runs(tmp_path)
+
+
+def test_a_taken_port_is_said_and_nothing_is_set_up(start: Start, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        serving = start(PORT=str(taken.getsockname()[1]))
+        assert serving.process.wait(20) != 0
+    assert "PORT" in serving.said
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_wrong_setting_is_said(start: Start) -> None:
+    serving = start(PORT="eighty")
+    assert serving.process.wait(20) != 0
+
+
+def test_a_database_that_is_away_at_the_start_costs_only_what_needs_it(start: Start, tmp_path: Path) -> None:
+    serving = start(DATABASE_URL=f"postgresql://nobody@/none?host={tmp_path}")
+    assert serving.get("/healthz") == {"status": "ok"}
+    body = (ROOT / "examples" / "kueue-classic.json").read_bytes()
+    request = urllib.request.Request(serving.address + "/v1/decisions", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=10) as response:
+        assert response.status == 200
+    assert not database_runs(tmp_path)
+
+
+def test_a_database_of_somebody_else_is_used_as_given(
+    start: Start, new_database: Callable[[], str], tmp_path: Path
+) -> None:
+    url = new_database().replace("+psycopg", "", 1)
+    serving = start(DATABASE_URL=url)
+    assert serving.get("/readyz")["status"] == "ready"
+    assert serving.get("/v1/configurations/example")["revision"] == 1
+    assert not database_runs(tmp_path)
+    assert serving.stop() == 0
