@@ -34,7 +34,9 @@ def _movable(session: Session, job: int) -> list[int]:
     jobs = session.jobs
     cap = session.state.configuration.policy.max_consolidation_preemptees
     found = [
-        j for j in range(len(jobs.id)) if j != job and session.leaf[j] and jobs.preemptible[j] and session.seems_active(j)
+        j
+        for j in range(len(jobs.id))
+        if j != job and session.leaf[j] and jobs.preemptible[j] and session.seems_active(j)
     ]
     return found if cap is None else found[: cap + 1]
 

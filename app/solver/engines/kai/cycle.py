@@ -13,7 +13,7 @@ from app.solver.engines.kai.session import Session
 from app.solver.engines.kai.signatures import Failed, Signatures
 from app.solver.engines.kai.solver import Tools
 from app.solver.engines.kai.trail import Trail
-from app.solver.engines.kai.validators import Refusal
+from app.solver.engines.kai.validators import VictimFilter, refused_victim
 from app.solver.model.state import Ask
 
 
@@ -44,18 +44,24 @@ class Cycle:
         )
         return order
 
-    def spared(self, refusal: Refusal | None) -> bool:
-        """Record a victim filter's word; True where the victim may be taken."""
+    def passes(self, filters: Sequence[VictimFilter], job: int, victim: int) -> bool:
+        """Whether every victim filter lets the victim be taken; a refusal is recorded."""
+        refusal = refused_victim(filters, job, victim)
         if refusal is not None:
-            self.tools.trail.note(refusal.rule, refusal.detail, **refusal.numbers)
+            self.tools.trail.spare(victim, refusal)
         return refusal is None
 
     def each(
-        self, action: str, attempt: Callable[[int], bool], *,
-        by_queue: bool, preemptible_only: bool = False, gate: Callable[[int], bool] | None = None,
-    ) -> None:  # fmt: skip
-        """Attempt every pending job once that passes ``gate``; commit what succeeds. With signatures on, a job that is no easier than one
-        of its like that failed (of its queue, with ``by_queue``) is skipped."""
+        self,
+        action: str,
+        attempt: Callable[[int], bool],
+        *,
+        by_queue: bool,
+        preemptible_only: bool = False,
+        gate: Callable[[int], bool] | None = None,
+    ) -> None:
+        """Attempt every pending job once that passes ``gate``; commit what succeeds. With signatures on, a job that
+        is no easier than one of its like that failed (of its queue, with ``by_queue``) is skipped."""
         session, trail = self.session, self.tools.trail
         failed: dict[int, Failed] = {}
         order = self.pending(preemptible_only=preemptible_only)
@@ -74,9 +80,9 @@ class Cycle:
                 of_like.add(job)
 
 
-def begin(state: CompiledState, asks: Sequence[Ask], now: int, *, explain: bool) -> Cycle:
-    """A fresh cycle."""
-    session = Session(state, asks, now)
+def begin(state: CompiledState, asks: Sequence[Ask], now: int, budget: Budget, *, explain: bool, strict: bool) -> Cycle:
+    """A fresh cycle. ``strict``: no bookkeeping habit may overfill a node."""
+    session = Session(state, asks, now, strict=strict)
     order = QueueOrder(session)
-    tools = Tools(session, order, Placer(session, order), Budget(), Trail(on=explain))
+    tools = Tools(session, order, Placer(session, order), budget, Trail(on=explain))
     return Cycle(tools, Protection(session), Signatures(session))

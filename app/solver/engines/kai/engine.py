@@ -13,9 +13,10 @@ from app.solver.engines.kai.compile import (
     input_problems,
     with_asks,
 )
+from app.solver.engines.kai.plan import plan
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
-from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported
+from app.solver.model.problems import Finding, InvalidInput
 from app.solver.model.state import Ask, State
 
 
@@ -37,7 +38,7 @@ class KaiEngine(Engine[CompiledConfiguration, CompiledState]):
 
     def plan(self, loaded: CompiledState, question: Question) -> Result:
         """See ``Engine.plan``."""
-        raise Unsupported([Problem(pointer="/engine", detail="kai does not decide yet")])
+        return plan(loaded, question)
 
     def shares(self, loaded: CompiledState, asks: list[Ask], now: int) -> dict[str, Any]:
         """See ``Engine.shares``. KAI counts pending pods as requests, so the asks change the shares."""

@@ -7,7 +7,7 @@ the order of insertion (here: of the request) decide the outcome, so the heaps w
 
 from bisect import insort
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.kai.compile import ALLOCATED, PIPELINED, RUNNING, Share
@@ -67,16 +67,25 @@ class Heap(Generic[T]):
         return i > 0
 
 
-class Node(Generic[T]):
-    """A queue that has jobs at or below it."""
+class Leaf(Protocol):
+    """The jobs of a leaf queue."""
+
+    items: list[Any]
+
+
+L = TypeVar("L", bound=Leaf)
+
+
+class Node(Generic[L]):
+    """A queue that has jobs at or below it: ``jobs`` of a leaf, ``queues`` otherwise."""
 
     __slots__ = ("dirty", "jobs", "parent", "queue", "queues")
 
-    def __init__(self, queue: int, queues: "Heap[Node[T]] | None", jobs: "Heap[T] | Victims | None") -> None:
+    def __init__(self, queue: int, queues: "Heap[Node[L]] | None", jobs: L | None) -> None:
         self.queue = queue
         self.queues = queues
         self.jobs = jobs
-        self.parent: Node[T] | None = None
+        self.parent: Node[L] | None = None
         self.dirty = False
 
 
@@ -87,8 +96,8 @@ class PendingOrder:
     def __init__(self, session: Session, order: QueueOrder) -> None:
         self._session = session
         self._order = order
-        self._roots: Heap[Node[int]] = Heap(self._queue_first)
-        self._nodes: dict[int, Node[int]] = {}
+        self._roots: Heap[Node[Heap[int]]] = Heap(self._queue_first)
+        self._nodes: dict[int, Node[Heap[int]]] = {}
         self._part = -1
         self._part_wants = NOTHING
 
@@ -97,8 +106,11 @@ class PendingOrder:
         self._part, self._part_wants = job, wants
 
     def add_all(self, jobs: Iterable[int]) -> None:
-        """Add jobs in this order."""
-        for job in jobs:
+        """Add jobs, the best first, so that every queue enters the order with its best job.
+
+        KAI adds them in the order of a Go map, that is in any; most of those orders end like this one.
+        """
+        for job in sorted(jobs, key=self.key):
             self.push(job)
 
     def push(self, job: int) -> None:
@@ -135,14 +147,14 @@ class PendingOrder:
     def _job_first(self, a: int, b: int) -> bool:
         return self.key(a) < self.key(b)
 
-    def _wants(self, node: Node[int]) -> Share:
+    def _wants(self, node: Node[Heap[int]]) -> Share:
         while node.queues is not None:
             node = node.queues.items[0]
-        assert isinstance(node.jobs, Heap)
+        assert node.jobs is not None
         job = node.jobs.items[0]
         return self._part_wants if job == self._part else self._session.wanted(job)[1]
 
-    def _queue_first(self, a: Node[int], b: Node[int]) -> bool:
+    def _queue_first(self, a: Node[Heap[int]], b: Node[Heap[int]]) -> bool:
         return self._order.first(a.queue, b.queue, self._wants(a), self._wants(b), NOTHING, NOTHING)
 
 
@@ -215,8 +227,8 @@ class VictimOrder:
     def __init__(self, session: Session, order: QueueOrder) -> None:
         self._session = session
         self._order = order
-        self._roots: Heap[Node[Victim]] = Heap(self._queue_worse)
-        self._nodes: dict[int, Node[Victim]] = {}
+        self._roots: Heap[Node[Victims]] = Heap(self._queue_worse)
+        self._nodes: dict[int, Node[Victims]] = {}
         self._popped: dict[int, Share] = {}
 
     def push(self, victim: Victim) -> None:
@@ -228,7 +240,7 @@ class VictimOrder:
             victims = Victims()
             victims.popped = self._popped.get(queue, NOTHING)
             node = self._nodes[queue] = Node(queue, None, victims)
-        assert isinstance(node.jobs, Victims)
+        assert node.jobs is not None
         node.jobs.push(victim)
         if not linked:
             _link(self._session, self._nodes, self._roots, node, self._queue_worse)
@@ -239,24 +251,24 @@ class VictimOrder:
         if not self._roots.items:
             return None
         node = _descend(self._roots)
-        assert isinstance(node.jobs, Victims)
+        assert node.jobs is not None
         victim = node.jobs.pop()
         self._popped[node.queue] = node.jobs.popped
         _after_pop(node, self._nodes, self._roots)
         return victim
 
-    def _taken(self, node: Node[Victim]) -> Share:
+    def _taken(self, node: Node[Victims]) -> Share:
         while node.queues is not None:
             node = node.queues.items[0]
-        assert isinstance(node.jobs, Victims)
+        assert node.jobs is not None
         return node.jobs.taken()
 
-    def _queue_worse(self, a: Node[Victim], b: Node[Victim]) -> bool:
+    def _queue_worse(self, a: Node[Victims], b: Node[Victims]) -> bool:
         return not self._order.first(a.queue, b.queue, NOTHING, NOTHING, self._taken(a), self._taken(b))
 
 
 def _link(
-    session: Session, nodes: dict[int, Node[T]], roots: Heap[Node[T]], node: Node[T], less: Callable[..., bool]
+    session: Session, nodes: dict[int, Node[L]], roots: Heap[Node[L]], node: Node[L], less: Callable[..., bool]
 ) -> None:
     """Hang a new leaf into the tree, creating what is missing above it."""
     parent = session.state.configuration.tree.parent
@@ -274,14 +286,14 @@ def _link(
     roots.push(node)
 
 
-def _mark(node: Node[T]) -> None:
-    current: Node[T] | None = node
+def _mark(node: Node[L]) -> None:
+    current: Node[L] | None = node
     while current is not None:
         current.dirty = True
         current = current.parent
 
 
-def _descend(heap: "Heap[Node[T]]") -> Node[T]:
+def _descend(heap: "Heap[Node[L]]") -> Node[L]:
     """The leaf that is next, repairing the top of each heap on the way."""
     while True:
         node = heap.items[0]
@@ -294,7 +306,7 @@ def _descend(heap: "Heap[Node[T]]") -> Node[T]:
             heap = node.queues
 
 
-def _after_pop(node: Node[T], nodes: dict[int, Node[T]], roots: "Heap[Node[T]]") -> None:
+def _after_pop(node: Node[L], nodes: dict[int, Node[L]], roots: "Heap[Node[L]]") -> None:
     """Drop queues that ran empty; the rest of the way up needs repair."""
     while not (node.jobs.items if node.jobs is not None else node.queues is not None and node.queues.items):
         above = node.parent

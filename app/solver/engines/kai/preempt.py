@@ -3,7 +3,7 @@
 from app.solver.engines.kai.cycle import Cycle
 from app.solver.engines.kai.scenario import Scenario
 from app.solver.engines.kai.solver import Solver
-from app.solver.engines.kai.validators import Refusal, refused_victim
+from app.solver.engines.kai.validators import Refusal
 
 
 def preempt(cycle: Cycle) -> None:
@@ -38,5 +38,5 @@ def _victims(cycle: Cycle, job: int) -> list[int]:
         and jobs.priority[victim] < jobs.priority[job]
         and jobs.preemptible[victim]
         and session.seems_active(victim)
-        and cycle.spared(refused_victim((minimum_runtime,), job, victim))
+        and cycle.passes((minimum_runtime,), job, victim)
     ]

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from app.solver.engines.kai.compile import ALLOCATED, RUNNING
-from app.solver.engines.kai.min_runtime import MinRuntime, is_elastic, keeps_gang, may_evict, protected
+from app.solver.engines.kai.min_runtime import MinRuntime, Rules, is_elastic, keeps_gang, may_evict, protected
 from app.solver.engines.kai.scenario import Scenario
 from app.solver.engines.kai.session import Session
 from app.solver.engines.kai.validators import Refusal
@@ -17,7 +17,7 @@ class Protection:
         self._session = session
         configuration = session.state.configuration
         self._runtimes = configuration.min_runtimes
-        self._rules = configuration.policy.rules
+        self._rules: Rules = configuration.policy.rules
         self._known: dict[tuple[str, int, int], bool] = {}
 
     def minimum(self, action: Literal["reclaim", "preempt"], job: int, victim: int) -> MinRuntime:

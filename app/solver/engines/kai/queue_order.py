@@ -15,6 +15,7 @@ NOTHING: Share = (0, 0, 0)
 # A held resource without any share weighs a thousand times its amount in KAI's units: milli-CPU, bytes, GPUs.
 _NO_SHARE = (1000.0, 1000.0, 1.0)
 _RESOURCES = (0, 1, 2)
+_MINUS_ONE = tuple(-step for step in STEPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class QueueOrder:
         return fair[0] < cpu[q] and fair[1] < memory[q] and fair[2] < gpu[q]
 
     def _starved(self, q: int, want: Share) -> bool:
-        return within(plus(self.held(q), want), self.deserved[q])
+        return holds_within(plus(self.held(q), want), self.deserved[q])
 
     def _without_share(self, q: int, want: Share) -> bool:
         held, share = self.held(q), self.allocatable[q]
@@ -140,6 +141,14 @@ class QueueOrder:
 def plus(a: Share, b: Share) -> Share:
     """Sum by resource."""
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+
+
+def holds_within(held: tuple[float, ...], bound: tuple[float, ...]) -> bool:
+    """What is held against a bound. Held amounts can go below zero (a pod evicted twice leaves its queue twice), and
+    KAI takes minus one unit for its sign of infinity: more than any bound."""
+    return all(
+        b == UNLIMITED or (h <= b and h != minus_one) for h, b, minus_one in zip(held, bound, _MINUS_ONE, strict=True)
+    )
 
 
 def within(a: tuple[float, ...], b: tuple[float, ...]) -> bool:

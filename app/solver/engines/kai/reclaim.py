@@ -4,7 +4,7 @@ from app.solver.engines.kai.cycle import Cycle
 from app.solver.engines.kai.reclaimable import Fairness, may_reclaim
 from app.solver.engines.kai.scenario import Scenario
 from app.solver.engines.kai.solver import Solver
-from app.solver.engines.kai.validators import Refusal, refused_victim
+from app.solver.engines.kai.validators import Refusal
 
 
 def reclaim(cycle: Cycle) -> None:
@@ -43,5 +43,5 @@ def _victims(cycle: Cycle, job: int) -> list[int]:
         and session.leaf[victim]
         and jobs.preemptible[victim]
         and session.active[victim]
-        and cycle.spared(refused_victim((minimum_runtime,), job, victim))
+        and cycle.passes((minimum_runtime,), job, victim)
     ]

@@ -5,7 +5,7 @@ Source of the rules: KAI's proportion plugin (reclaimable, strategies); docs/eng
 
 from app.solver.compiled.tree import Tree
 from app.solver.engines.kai.compile import ALLOCATED, PIPELINED, RUNNING, UNLIMITED, Share
-from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, plus, within
+from app.solver.engines.kai.queue_order import QueueOrder, holds_within, plus
 from app.solver.engines.kai.scenario import Scenario
 from app.solver.engines.kai.session import Session, total
 from app.solver.engines.kai.validators import Refusal
@@ -20,9 +20,9 @@ def may_reclaim(session: Session, order: QueueOrder, job: int) -> Refusal | None
     q = session.jobs.queue[job]
     want = session.wanted(job)[1]
     name = session.state.configuration.tree.names[q]
-    if not within(plus(order.held(q), want), order.fair[q]):
+    if not holds_within(plus(order.held(q), want), order.fair[q]):
         return Refusal("over-fair-share", f"{name} would pass its fair share", {"queue": name})
-    if not session.jobs.preemptible[job] and not within(plus(order.held_fixed(q), want), order.deserved[q]):
+    if not session.jobs.preemptible[job] and not holds_within(plus(order.held_fixed(q), want), order.deserved[q]):
         return Refusal(
             "non-preemptible-over-quota", f"{name} would pass its deserved quota with non-preemptible pods",
             {"queue": name},
@@ -75,11 +75,11 @@ class Fairness:
         mine = {r for chunk in chunks for r in _RESOURCES if chunk[r] > 0}
         involved[queue] = mine
         remaining.setdefault(theirs, before.held(theirs))
-        under_quota = within(plus(before.held(ours), want), before.deserved[ours])
+        under_quota = holds_within(plus(before.held(ours), want), before.deserved[ours])
         for chunk in chunks:
             left = remaining[theirs]
-            over_share = not within(left, before.allocatable[theirs])
-            if not over_share and not (under_quota and not within(left, before.deserved[theirs])):
+            over_share = not holds_within(left, before.allocatable[theirs])
+            if not over_share and not (under_quota and not holds_within(left, before.deserved[theirs])):
                 name = self._tree.names[theirs]
                 return Refusal(
                     "within-allocatable-share", f"{name} is within its share: nothing more can be reclaimed from it",
@@ -117,7 +117,7 @@ class Fairness:
                             "saturation", f"{tree.names[q]} would be over its fair share, and no less than "
                             f"{tree.names[sibling]}", {"queue": tree.names[q], "sibling": tree.names[sibling]},
                         )  # fmt: skip
-            if not jobs.preemptible[job] and not within(plus(before.held_fixed(q), want), before.deserved[q]):
+            if not jobs.preemptible[job] and not holds_within(plus(before.held_fixed(q), want), before.deserved[q]):
                 return Refusal(
                     "non-preemptible-over-quota",
                     f"{tree.names[q]} would pass its deserved quota with non-preemptible pods",
@@ -137,6 +137,3 @@ def _saturation(held: float, fair: float) -> float:
     if fair == 0:
         return float("inf") if held > 0 else 0.0
     return 0.0 if fair == UNLIMITED else held / fair
-
-
-__all__ = ["NOTHING", "Fairness", "may_reclaim"]

@@ -18,7 +18,6 @@ from app.solver.engines.kai.compile import (
     RELEASING,
     RUNNING,
     CompiledState,
-    Jobs,
     Share,
     with_asks,
 )
@@ -29,6 +28,7 @@ from app.solver.overlay import Overlay
 
 EVICT, PLACE = 0, 1
 Mark = tuple[int, int]
+_RUNS = (RUNNING, ALLOCATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Eviction:
 class Session:
     """One scheduling cycle. Tables are lists by task, node, job or queue number; ``free`` is idle plus releasing."""
 
-    def __init__(self, state: CompiledState, asks: Sequence[Ask], now: int) -> None:
+    def __init__(self, state: CompiledState, asks: Sequence[Ask], now: int, *, strict: bool = False) -> None:
         jobs, resources = with_asks(state, asks)
         width = len(resources)
         self.state = state
@@ -64,6 +64,7 @@ class Session:
         self.resources = resources
         self.running_tasks = len(state.jobs.task_name)
         self.now = now
+        self.strict = strict
         self.width = width
         tree = state.configuration.tree
         self.paths = [tree.path(q) for q in range(len(tree))]
@@ -82,6 +83,8 @@ class Session:
         self._set_nodes()
         self._waiting = [j for j, count in enumerate(self.pending) if count]
         self.node_names = state.node_name
+        self._overfull = [[n for n, free in enumerate(column) if free < 0] for column in self.free]
+        self._job_of_ask = {asks[a].id: j for j, a in enumerate(jobs.ask) if a >= 0}
         self.leaf = [tree.is_leaf(q) for q in jobs.queue]
         self.ordered: list[list[int] | None] = [None] * len(jobs.id)
         self.ops: list[Operation] = []
@@ -104,7 +107,7 @@ class Session:
         self.held = [[0] * jobs for _ in range(3)]
         cpu, memory, gpu = self.held
         for t, (j, s) in enumerate(zip(self.jobs.task_job, self.status, strict=True)):
-            if s == RUNNING or s == ALLOCATED:
+            if s in _RUNS:
                 self.active[j] += 1
                 self.used[j] += 1
                 request = self.request[t]
@@ -192,6 +195,18 @@ class Session:
         """0 below its gang, 1 at it, 2 above it."""
         over = self.active[job] - self.jobs.min_available[job]
         return 0 if over < 0 else 1 if over == 0 else 2
+
+    def overfilled(self) -> bool:
+        """Whether some node is promised more than it has, which was not so at the start."""
+        return any(
+            free < 0 and n not in before
+            for column, before in zip(self.free, self._overfull, strict=True)
+            for n, free in enumerate(column)
+        )
+
+    def job_of(self, ask: Ask) -> int:
+        """The job that an ask is, or is a part of."""
+        return self._job_of_ask[ask.id]
 
     def status_before(self, t: int) -> int:
         """The pod's status before the statement in hand took it, if it did."""
@@ -288,7 +303,7 @@ class Session:
             if self.ghost[t] >> n & 1:
                 # It left this node earlier in the cycle: KAI takes it for already there and puts it back where it
                 # moved to. Released code forgets to ask whether that place is still free.
-                return self.fits(t, self.node[t]) and self.restore(t)
+                return (not self.strict or self.fits(t, self.node[t])) and self.restore(t)
         self._place(t, n, PIPELINED)
         return True
 
@@ -361,15 +376,13 @@ class Session:
             return _fits(request, self.idle, n, skip=GPU) and self.gpus.fits_idle(t, n, self.idle[GPU])
         return _fits(request, self.idle, n) or not any(request)
 
-    def _note(
-        self, kind: int, t: int, status: int, node: int, *, again: bool = False, counted: bool = False
-    ) -> None:
+    def _note(self, kind: int, t: int, status: int, node: int, *, again: bool = False, counted: bool = False) -> None:
         self.ops.append(Operation(kind, t, status, node, again, counted))
         self.undone.append(0)
         self._wanted.pop(self.jobs.task_job[t], None)
 
     def _hold(self, j: int, t: int, status: int, sign: int) -> None:
-        if status == RUNNING or status == ALLOCATED:
+        if status in _RUNS:
             request = self.request[t]
             for r in range(3):
                 if request[r]:

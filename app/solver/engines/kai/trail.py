@@ -27,6 +27,7 @@ class Trail:
     def __init__(self, *, on: bool) -> None:
         self.on = on
         self._found: dict[int, dict[tuple[str, int, str, str], Tried]] = {}
+        self._spared: dict[int, dict[int, Refusal]] = {}
         self._job = -1
         self._action = ""
         self._part = (0, 0)
@@ -49,6 +50,15 @@ class Trail:
                 found = of_job[key] = Tried(self._action, *self._part, rule, detail, {})
             found.count += 1
             found.numbers = numbers
+
+    def spare(self, victim: int, refusal: Refusal) -> None:
+        """A filter keeps a job from being a victim."""
+        if self.on:
+            self._spared.setdefault(self._job, {})[victim] = refusal
+
+    def spared(self, job: int) -> list[tuple[int, Refusal]]:
+        """Who was kept from being a victim of a job, and why."""
+        return list(self._spared.get(job, {}).items())
 
     def too_short(self, scenario: Scenario) -> None:
         """The listed victims' GPUs can't hold the part."""

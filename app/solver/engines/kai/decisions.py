@@ -1,0 +1,138 @@
+"""What a cycle decided, ask by ask."""
+
+from datetime import datetime
+from typing import Literal
+
+from app.solver.engine import Question
+from app.solver.engines.kai.compile import ALLOCATED, PIPELINED
+from app.solver.engines.kai.cycle import Cycle
+from app.solver.engines.kai.explain import blocker, explain
+from app.solver.engines.kai.feasibility import Never, never
+from app.solver.engines.kai.session import Eviction
+from app.solver.model.decision import Condition, Decision, Outcome, Placement, PlannedEviction, Victim
+from app.solver.model.instant import at
+from app.solver.model.quantity import parse, scale_of, units
+from app.solver.model.state import Ask
+
+_MESSAGES = {
+    "reclaim": "{pod} is reclaimed: its queue {queue} holds more than its share, and {ask} of {for_queue} needs room",
+    "preempt": "{pod} is preempted by {ask}, which has a higher priority in the same queue {queue}",
+    "consolidation": "{pod} moves so that {ask} fits",
+}
+
+
+def decision_of(cycle: Cycle, ask: Ask, question: Question) -> Decision:
+    """The answer for one ask of the cycle."""
+    session = cycle.session
+    job = session.job_of(ask)
+    now = at(question.now)
+    pods = [t for t in session.jobs.tasks[job] if t >= session.running_tasks]
+    placed = [t for t in pods if session.status[t] in (ALLOCATED, PIPELINED)]
+    victims = [victim_of(cycle, e, now) for e in evictions(cycle) if e.job == job]
+    why = None if placed else never(cycle, job)
+    outcome = _outcome(cycle, placed, why, evicts=bool(victims))
+    names = session.node_names
+    return Decision(
+        ask=ask.id,
+        outcome=outcome,
+        node=names[session.node[placed[0]]] if len({session.node[t] for t in placed}) == 1 else None,
+        placements={session.jobs.task_name[t]: names[session.node[t]] for t in placed} or None,
+        victims=victims,
+        conditions=[_condition(cycle, job, pods, placed, why, now)],
+        shortages=why.shortages or None if why else None,
+        starts=[ask.workload or ask.id] if job in cycle.starts and placed else None,
+        explanation=explain(cycle, job, question, outcome, why),
+    )
+
+
+def evictions(cycle: Cycle) -> list[Eviction]:
+    """Evictions of pods that run, in order. A pod placed by the cycle itself never ran: it just isn't placed."""
+    return [e for e in cycle.session.evictions.values() if e.task < cycle.session.running_tasks]
+
+
+def planned(cycle: Cycle) -> list[PlannedEviction]:
+    """The evictions as the plan shows them."""
+    session, jobs = cycle.session, cycle.session.jobs
+    out: list[PlannedEviction] = []
+    for e in evictions(cycle):
+        job = jobs.task_job[e.task]
+        out.append(
+            PlannedEviction(
+                workload=jobs.id[job], task=jobs.task_name[e.task], queue=session.queue_name(jobs.queue[job]),
+                node=session.node_names[jobs.task_node[e.task]], reason=e.action,
+                for_ask=session.asks[jobs.ask[e.job]].id,
+            )
+        )  # fmt: skip
+    return out
+
+
+def placements(cycle: Cycle) -> list[Placement]:
+    """Where pods go, in order: those of asks, and victims that move."""
+    session, jobs = cycle.session, cycle.session.jobs
+    out: list[Placement] = []
+    for t in session.placed:
+        if session.status[t] in (ALLOCATED, PIPELINED):
+            job = jobs.task_job[t]
+            ask = session.ask_of_task(t)
+            out.append(
+                Placement(
+                    ask=None if ask is None else ask.id, workload=jobs.id[job] if ask is None else None,
+                    task=jobs.task_name[t], node=session.node_names[session.node[t]],
+                    pipelined=session.status[t] == PIPELINED,
+                )
+            )  # fmt: skip
+    return out
+
+
+def victim_of(cycle: Cycle, eviction: Eviction, now: datetime) -> Victim:
+    """One eviction with what it frees and why."""
+    session, jobs = cycle.session, cycle.session.jobs
+    t = eviction.task
+    job = jobs.task_job[t]
+    queue = session.queue_name(jobs.queue[job])
+    message = _MESSAGES[eviction.action].format(
+        pod=f"{jobs.id[job]}/{jobs.task_name[t]}", queue=queue,
+        ask=session.asks[jobs.ask[eviction.job]].id, for_queue=session.queue_name(jobs.queue[eviction.job]),
+    )  # fmt: skip
+    if session.status[t] == PIPELINED:
+        message += f"; it runs on at {session.node_names[session.node[t]]}"
+    return Victim(
+        workload=jobs.id[job],
+        task=jobs.task_name[t],
+        queue=queue,
+        node=session.node_names[jobs.task_node[t]],
+        reason=eviction.action,
+        message=message,
+        conditions=[_condition_of("DisruptionTarget", "True", eviction.action.capitalize(), message, now)],
+        freed={name: units(parse(value, scale_of(name)), name) for name, value in jobs.task_wire[t].requests.items()},
+    )
+
+
+def _outcome(cycle: Cycle, placed: list[int], why: Never | None, *, evicts: bool) -> Outcome:
+    """Reserved places that nobody has to be evicted for wait for releases that are under way already."""
+    if not placed:
+        return "infeasible" if why is not None and not evicts else "wait"
+    if evicts:
+        return "preempt"
+    return "admit" if any(cycle.session.status[t] == ALLOCATED for t in placed) else "wait"
+
+
+def _condition(
+    cycle: Cycle, job: int, pods: list[int], placed: list[int], why: Never | None, now: datetime
+) -> Condition:
+    session = cycle.session
+    some = f"{len(placed)} of {len(pods)} pods"
+    if any(session.status[t] == ALLOCATED for t in placed):
+        return _condition_of("PodScheduled", "True", "Allocated", f"{some} start now", now)
+    if placed:
+        return _condition_of(
+            "PodScheduled", "False", "Pipelined", f"{some} have a place that is still being released", now
+        )
+    if why is not None:
+        return _condition_of("PodScheduled", "False", why.reason, why.message, now)
+    reason, message = blocker(cycle, job)
+    return _condition_of("PodScheduled", "False", reason, message, now)
+
+
+def _condition_of(kind: str, status: Literal["True", "False"], reason: str, message: str, now: datetime) -> Condition:
+    return Condition(type=kind, status=status, reason=reason, message=message, last_transition_time=now)

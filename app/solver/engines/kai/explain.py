@@ -1,0 +1,72 @@
+"""Why: the trail of a job as an explanation, and the one thing that stands in its way."""
+
+from app.solver.engine import Question
+from app.solver.engines.kai.cycle import Cycle
+from app.solver.engines.kai.feasibility import Never
+from app.solver.engines.kai.trail import Tried
+from app.solver.model.decision import Outcome
+from app.solver.model.trace import Explanation
+
+_SUCCEEDED = ("placed", "solved")
+
+
+def explain(cycle: Cycle, job: int, question: Question, outcome: Outcome, why: Never | None) -> Explanation | None:
+    """Every scenario considered, equal ones counted once, and why each failed."""
+    record = question.why()
+    if not record.on:
+        return None
+    for tried in cycle.tools.trail.of(job):
+        part = f", first {tried.part} of {tried.of} pods" if tried.of else ""
+        record.step(
+            tried.rule, f"{tried.action}{part}: {tried.detail}", action=tried.action, count=tried.count,
+            part=tried.part or None, pods_of_gang=tried.of or None, **tried.numbers,
+        )  # fmt: skip
+    for victim, refusal in cycle.tools.trail.spared(job):
+        session = cycle.session
+        record.candidate(
+            "spared", refusal.rule, session.jobs.id[victim], queue=session.queue_name(session.jobs.queue[victim]),
+            detail=refusal.detail, **refusal.numbers,
+        )  # fmt: skip
+    for eviction in cycle.session.evictions.values():
+        if eviction.job == job and eviction.task < cycle.session.running_tasks:
+            session, t = cycle.session, eviction.task
+            owner = session.jobs.task_job[t]
+            record.candidate(
+                "taken", eviction.action, session.jobs.id[owner], task=session.jobs.task_name[t],
+                queue=session.queue_name(session.jobs.queue[owner]),
+                node=session.node_names[session.jobs.task_node[t]],
+            )  # fmt: skip
+    name = session_name(cycle, job)
+    if outcome in ("wait", "infeasible") and why is not None:
+        record.headline(f"{name} can never run: {why.message}")
+        record.blocked(why.reason)
+    elif outcome == "wait":
+        reason, message = blocker(cycle, job)
+        record.headline(f"{name} waits: {message}")
+        record.blocked(reason)
+    else:
+        record.headline(f"{name}: {outcome}")
+    return record.explanation()
+
+
+def session_name(cycle: Cycle, job: int) -> str:
+    """The job's id."""
+    return cycle.session.jobs.id[job]
+
+
+def blocker(cycle: Cycle, job: int) -> tuple[str, str]:
+    """The reason and the sentence of a job that waits: what its last attempt ended with."""
+    session = cycle.session
+    if cycle.tools.budget.spent:
+        return "SearchCutShort", "the search for a place ran out of steps before it had seen every scenario"
+    if not session.ready(job):
+        need, alive = session.jobs.min_available[job], session.active[job] + session.pending[job]
+        return "GangIncomplete", f"its gang needs {need} pods and {alive} are there"
+    failed = [tried for tried in cycle.tools.trail.of(job) if tried.rule not in _SUCCEEDED]
+    if not failed:
+        return "NoAction", "no action of this cycle tried to place it"
+    return _reason(failed[-1]), f"{failed[-1].action}: {failed[-1].detail}"
+
+
+def _reason(tried: Tried) -> str:
+    return "".join(word.capitalize() for word in tried.rule.split("-"))

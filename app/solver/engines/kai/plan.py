@@ -1,0 +1,81 @@
+"""Decisions and the plan: one cycle over all asks, or every ask alone."""
+
+from collections.abc import Callable, Sequence
+
+from app.solver.engine import Question
+from app.solver.engines.kai.allocate import allocate
+from app.solver.engines.kai.budget import Budget
+from app.solver.engines.kai.compile import NOWHERE, RELEASING, RUNNING, CompiledState, task_problems
+from app.solver.engines.kai.consolidation import consolidation
+from app.solver.engines.kai.cycle import Cycle, begin
+from app.solver.engines.kai.decisions import decision_of, placements, planned
+from app.solver.engines.kai.preempt import preempt
+from app.solver.engines.kai.reclaim import reclaim
+from app.solver.model.decision import Decision, Placement, Plan, PlannedEviction, Result
+from app.solver.model.kai import Action
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.state import Ask
+
+_ACTIONS: dict[Action, Callable[[Cycle], None]] = {
+    "allocate": allocate, "consolidation": consolidation, "reclaim": reclaim, "preempt": preempt,
+}  # fmt: skip
+
+
+def plan(state: CompiledState, question: Question) -> Result:
+    """Decide. Raises InvalidInput for pods that KAI can't read and for running ones without a node."""
+    _check(state, question.asks)
+    if question.mode == "cycle":
+        return _cycle(state, question)
+    return _each_alone(state, question)
+
+
+def _cycle(state: CompiledState, question: Question) -> Result:
+    cycle = run(state, question.asks, question, Budget())
+    asks = question.asks
+    jobs = cycle.session.jobs
+    return Result(
+        decisions=[decision_of(cycle, ask, question) for ask in asks],
+        order=[asks[jobs.ask[job]].id for job in cycle.taken],
+        plan=Plan(evictions=planned(cycle), placements=placements(cycle)),
+    )
+
+
+def _each_alone(state: CompiledState, question: Question) -> Result:
+    decisions: list[Decision] = []
+    evictions: dict[tuple[str, str | None], PlannedEviction] = {}
+    places: list[Placement] = []
+    budget = Budget()
+    for ask in question.asks:
+        cycle = run(state, [ask], question, budget)
+        decisions.append(decision_of(cycle, ask, question))
+        for eviction in planned(cycle):
+            evictions.setdefault((eviction.workload, eviction.task), eviction)
+        places += [place for place in placements(cycle) if place.ask is not None]
+    return Result(decisions=decisions, plan=Plan(evictions=list(evictions.values()), placements=places))
+
+
+def run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget) -> Cycle:
+    """One cycle. Where a bookkeeping habit of KAI's would end in an overfull node, the cycle runs without it."""
+    cycle = _run(state, asks, question, budget, strict=False)
+    if cycle.session.overfilled():
+        cycle = _run(state, asks, question, budget, strict=True)
+    return cycle
+
+
+def _run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget, *, strict: bool) -> Cycle:
+    cycle = begin(state, asks, question.now, budget, explain=question.explain != "none", strict=strict)
+    for action in state.configuration.policy.actions:
+        _ACTIONS[action](cycle)
+    return cycle
+
+
+def _check(state: CompiledState, asks: Sequence[Ask]) -> None:
+    problems = [problem for a, ask in enumerate(asks) for problem in task_problems(ask.tasks, ("asks", a))]
+    jobs = state.jobs
+    for j, tasks in enumerate(jobs.tasks):
+        for i, t in enumerate(tasks):
+            if jobs.task_node[t] == NOWHERE and jobs.task_state[t] in (RUNNING, RELEASING):
+                at = pointer("state", "workloads", j, "tasks", i, "node")
+                problems.append(Problem(pointer=at, detail="a running pod is on a node: say which"))
+    if problems:
+        raise InvalidInput(problems)
