@@ -225,7 +225,7 @@ def _flag(flags: Mapping[str, Any], key: str, at: Reader) -> bool:
     value = flags.get(key)
     if value is None or isinstance(value, bool):
         return value is not False
-    if value not in _FLAGS:
+    if str(value) not in _FLAGS:
         at.warn(key, "true or false is expected", "error", "bad-value")
     return _FLAGS.get(str(value), True)
 

@@ -65,7 +65,7 @@ def _group(
     priority = _priority(made, spec.text("priorityClassName"), classes)
     preemptibility = spec.text("preemptibility")
     preemptible = priority < _NON_PREEMPTIBLE_FROM if not preemptibility else preemptibility != "non-preemptible"
-    min_available = spec.integer("minMember")
+    min_available = spec.count("minMember")
     spec.not_carried("subGroups", "only the gang as a whole has a minimum here")
     spec.not_carried("minSubGroup", "only the gang as a whole has a minimum here")
     spec.not_carried("topologyConstraint", "topology is not decided here")

@@ -115,11 +115,11 @@ def _pod_set(reader: Reader, *, counts_pods: bool) -> _PodSet:
     pod = read_pod_spec(template.child("spec"))
     if counts_pods:
         pod.requests[_PODS] = 1
-    count = reader.integer("count")
+    count = reader.count("count")
     made = _PodSet(
         name=reader.text("name") or "main",
-        count=1 if count is None else max(0, count),
-        min_count=reader.integer("minCount"),
+        count=1 if count is None else count,
+        min_count=reader.count("minCount"),
         pod=pod,
     )
     reader.not_carried("topologyRequest", "topology-aware scheduling is not decided here")
@@ -129,15 +129,15 @@ def _pod_set(reader: Reader, *, counts_pods: bool) -> _PodSet:
 
 def _admitted(pod_sets: list[_PodSet], admission: Reader, status: Reader) -> list[Task]:
     """The tasks of an admitted workload: what its admission says that it uses, less pods that are done."""
-    done = {reader.text("name") or "": reader.integer("count") or 0 for reader in status.children("reclaimablePods")}
+    done = {reader.text("name") or "": reader.count("count") or 0 for reader in status.children("reclaimablePods")}
     by_name = {pod_set.name: pod_set for pod_set in pod_sets}
     tasks: list[Task] = []
     for assignment in admission.children("podSetAssignments"):
         name = assignment.text("name") or "main"
         pod_set = by_name.get(name)
-        given = assignment.integer("count")
+        given = assignment.count("count")
         count = given if given is not None else (pod_set.count if pod_set else 1)
-        requests, units = _per_pod(steps(assignment, "resourceUsage"), max(0, count))
+        requests, units = _per_pod(steps(assignment, "resourceUsage"), count)
         assignment.not_carried("topologyAssignment", "topology-aware scheduling is not decided here", "info")
         tasks.append(
             Task(

@@ -109,6 +109,14 @@ class Reader:
             return value
         return self._wrong(key, value, "a whole number of 32 bits")
 
+    def count(self, key: str) -> int | None:
+        """A whole number, 0 or more."""
+        value = self.integer(key)
+        if value is not None and value < 0:
+            self.warn(key, f"{value} is negative", "error", "bad-value")
+            return None
+        return value
+
     def number(self, key: str) -> float | None:
         """A finite number."""
         value = self.take(key)

@@ -1,0 +1,134 @@
+"""Manifests that mean harm: refused with a reason, in bounded time and memory, or read with findings."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from app.formats import FORMATS, Unreadable, import_configuration
+from app.formats.source import MAX_BYTES, read
+
+
+def laughs(levels: int = 12) -> bytes:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, levels)]
+    return "\n".join(lines).encode()
+
+
+REFUSED: dict[str, tuple[bytes, str]] = {
+    "aliases that multiply": (laughs(), "counting what aliases stand for"),
+    "an alias of itself": (b"a: &a [*a]", "has no anchor before it"),
+    "a key twice in YAML": (b"kind: List\nitems: []\nitems: []", "'items' occurs twice"),
+    "a key twice in JSON": (b'{"kind": "List", "kind": "Pod"}', "'kind' occurs twice"),
+    "deep YAML": (b"- " * 100_000 + b"a", "nested deeper"),
+    "deep flow": (b"[" * 1_000_000, "nested"),
+    "deep JSON": (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested too deeply"),
+    "an object of Python": (b"!!python/object/apply:os.system [ls]", "is not supported"),
+    "a tag of its own": (b"a: !include secrets.yaml", "is not supported"),
+    "keys that are lists": (b"? [a]\n: b", "a key must be a scalar"),
+    "not UTF-8": (b"a: \xff\xfe", "not UTF-8 at byte 3"),
+    "a control character": (b"a: \x00", "does not allow"),
+    "neither JSON nor YAML": (b"{a: b", "at line 2"),
+    "NaN": (b'{"weight": NaN}', "is not JSON"),
+    "half a surrogate": (b'{"kind": "\\ud800"}', "surrogate"),
+    "a number of thousands of digits": (b'{"a": ' + b"9" * 5000 + b"}", "digits"),
+    "merging what is no mapping": (b"<<: 1", "merges mappings only"),
+    "too many values": (b"- a\n" * 2_100_000, "more than 2000000 values"),
+    "too many bytes": (b"#" * (MAX_BYTES + 1), "a manifest may have"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("format", ["kubernetes", "ytsaurus"])
+def test_refused_with_a_reason_and_soon(name: str, format: str) -> None:  # noqa: A002
+    body, reason = REFUSED[name]
+    begun = time.monotonic()
+    with pytest.raises(Unreadable, match=reason) as caught:
+        import_configuration(body, format)
+    assert time.monotonic() - begun < 30
+    assert len(caught.value.problems[0].detail) < 500
+
+
+STRANGE: list[Any] = [
+    None, 1, "text", [], {}, [1, None, "x", [], {}], {"kind": None}, {"kind": 7}, {"kind": "Pod"}, {"apiVersion": 3},
+    {"kind": "List", "items": {}}, {"kind": "List", "items": [None, 3, {"kind": "Pod", "metadata": 5}]},
+    {"kind": "PodList", "apiVersion": "v1", "items": [{"metadata": {"name": "p"}}]},
+    {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ClusterQueue", "metadata": {"name": "q"}, "spec": []},
+    {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ClusterQueue", "metadata": {"name": "q"},
+     "spec": {"cohort": 5, "resourceGroups": [3, {"flavors": [{"resources": [{"nominalQuota": True}]}]}],
+              "preemption": {"withinClusterQueue": "Sometimes", "workloadSorting": ["x"]},
+              "fairSharing": {"weight": "-1"}, "flavorFungibility": 1}},
+    {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload", "metadata": {"name": "w"},
+     "spec": {"podSets": [{"count": -3, "template": {"spec": {"containers": "x"}}}]}, "status": {"conditions": [4]}},
+    {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload", "metadata": {"name": "w"}, "spec": {},
+     "status": {"admission": {"clusterQueue": "q",
+                              "podSetAssignments": [{"count": -1, "resourceUsage": {"cpu": "x"}}]}}},
+    {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "q", "creationTimestamp": "yesterday"},
+     "spec": {"priority": 1.5, "resources": {"gpu": {"quota": "1", "limit": 1e300}}, "preemptMinRuntime": 5.5}},
+    {"apiVersion": "kai.scheduler/v1", "kind": "SchedulingShard", "metadata": {},
+     "spec": {"args": {"max-consolidation-preemptees": "many", "use-scheduling-signatures": 5}, "plugins": {"x": 1},
+              "actions": {"dance": {}}}},
+    {"actions": "allocate,,dance"}, {"tiers": 5}, {"partitions": [1, {"queues": [{"name": ""}, {"name": "a.b"}]}]},
+    {"partitions": [{"name": "default", "queues": [{"name": "root", "resources": {"max": {"cpu": "-1"}},
+                                                    "properties": {"a": [], "b": 1.5}}]}]},
+    {"pools": {"a": {"weight": [], "pools": {"a": 1}}}, "config": {"fair_share_starvation_timeout": {}}},
+    {"$attributes": 1, "$value": {"p": {"$value": {"q": None}}}},
+    {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "c"}, "data": {"queues.yaml": "a: [", "x": "y"}},
+    {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1.1.1"}}},
+    {"kind": "Pod", "apiVersion": "v1",
+     "metadata": {"name": "p", "labels": {"applicationId": "a", "queue": "x" * 9000}}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("index", range(len(STRANGE)))
+def test_strange_documents_give_findings_not_crashes(index: int, format: str) -> None:  # noqa: A002
+    found = import_configuration(json.dumps(STRANGE[index]).encode(), format)
+    assert isinstance(found.findings, list)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("body", [b"", b"---", b"# nothing\n", b"null", b"---\n---\n"])
+def test_nothing_is_an_empty_import(body: bytes, format: str) -> None:  # noqa: A002
+    found = import_configuration(body, format)
+    assert found.configuration.queues == []
+    assert found.state.workloads == []
+
+
+def test_findings_alike_are_counted_past_twenty() -> None:
+    pools = {f"p{i}": {"integral_guarantees": {"x": 1}} for i in range(1000)}
+    found = import_configuration(json.dumps({"pools": pools}).encode(), "ytsaurus")
+    assert len(found.findings) == 21
+    assert found.findings[-1].detail == "980 more like the 20 listed about 'integral_guarantees'"
+
+
+def test_ten_megabytes_of_yaml_take_seconds() -> None:
+    pod = b"""- apiVersion: v1
+  kind: Pod
+  metadata: {name: pod-%d, namespace: ns, labels: {applicationId: app-%d, queue: root.default}}
+  spec: {schedulerName: yunikorn, containers: [{name: c, resources: {requests: {cpu: 100m, memory: 1Gi}}}]}
+"""
+    body = b"apiVersion: v1\nkind: List\nitems:\n" + b"".join(pod % (i, i % 50) for i in range(43_000))
+    assert len(body) > 10_000_000
+    begun = time.monotonic()
+    found = import_configuration(body, "kubernetes")
+    assert len(found.asks) == 43_000
+    assert time.monotonic() - begun < 60
+
+
+def test_a_wide_pool_tree_and_a_deep_queue_tree_need_no_stack() -> None:
+    pools: dict[str, Any] = {"leaf": {}}
+    for i in range(190):
+        pools = {f"p{i}": {"pools": pools}}
+    assert len(import_configuration(json.dumps({"pools": pools}).encode(), "ytsaurus").configuration.queues) == 191
+    queues: list[Any] = []
+    for _ in range(300):
+        queues = [{"name": "q", "queues": queues}]
+    body = json.dumps({"partitions": [{"name": "default", "queues": queues}]}).encode()
+    assert len(import_configuration(body, "yunikorn").configuration.queues) == 301
+
+
+def test_documents_of_a_stream_are_numbered_and_empty_ones_are_not() -> None:
+    assert [at for at, _ in read(b"---\n# comment\n---\na: 1\n---\nb: 2\n")] == [(0,), (1,)]
+    assert [at for at, _ in read(b"---\n# comment\n---\na: 1\n")] == [()]

@@ -1,0 +1,111 @@
+"""Which system a cluster belongs to, and state without a configuration, which a stored one may complete."""
+
+import json
+from typing import Any
+
+from app.formats import import_configuration
+from app.formats.imported import Imported
+
+
+def read(*items: dict[str, Any], format: str = "kubernetes") -> Imported:  # noqa: A002
+    return import_configuration(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}).encode(), format)
+
+
+def pod(name: str, **spec: Any) -> dict[str, Any]:
+    labels, annotations = spec.pop("labels", {}), spec.pop("annotations", {})
+    return {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "ns", "labels": labels, "annotations": annotations}, "spec": spec,
+    }  # fmt: skip
+
+
+def rules(found: Imported) -> set[str]:
+    return {finding.rule for finding in found.findings}
+
+
+WORKLOAD = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload", "metadata": {"name": "w", "namespace": "ns"}}
+GROUP = {
+    "apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": {"name": "g", "namespace": "ns"},
+    "spec": {"queue": "anything"},
+}  # fmt: skip
+
+
+def test_the_system_is_that_of_most_objects() -> None:
+    assert read(WORKLOAD).configuration.engine == "kueue"
+    assert read(pod("p", schedulerName="yunikorn")).configuration.engine == "yunikorn"
+    assert read(GROUP).configuration.engine == "kai"
+    assert read(pod("p")).configuration.engine is None
+    assert rules(read(pod("p"))) == {"no-engine"}
+    both = read(WORKLOAD, pod("p", schedulerName="yunikorn"), pod("q", schedulerName="yunikorn"))
+    assert both.configuration.engine == "yunikorn"
+    assert {"several-engines", "other-engine"} <= rules(both)
+
+
+def test_a_named_format_reads_its_own_objects_only() -> None:
+    found = read(GROUP, WORKLOAD, format="kai")
+    assert found.configuration.engine == "kai"
+    assert "other-engine" in rules(found)
+
+
+def test_state_alone_may_name_queues_that_are_elsewhere() -> None:
+    running = pod("p", schedulerName="kai-scheduler", nodeName="n", annotations={"pod-group-name": "g"})
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"capacity": {"cpu": "4"}}}
+    found = read(GROUP, running, node)
+    assert [(w.id, w.queue, w.tasks[0].node) for w in found.state.workloads] == [("ns/g", "anything", "n")]
+    asked = read(pod("p", schedulerName="yunikorn", labels={"applicationId": "a", "queue": "Team.X"}))
+    assert [(a.id, a.queue) for a in asked.asks] == [("ns/p", "root.team.x")]
+    assert asked.configuration.queues == []
+
+
+def test_pods_without_an_application_share_one_of_their_namespace() -> None:
+    found = read(pod("p", schedulerName="yunikorn"), pod("q", schedulerName="yunikorn"))
+    assert [a.queue for a in found.asks] == ["root.default", "root.default"]
+    held = read(pod("p", schedulerName="yunikorn", nodeName="n"), pod("q", schedulerName="yunikorn"))
+    assert [w.id for w in held.state.workloads] == ["yunikorn-ns-autogen"]
+    assert held.asks[0].workload == "yunikorn-ns-autogen"
+    assert "no-node" in rules(held)
+
+
+def test_priority_comes_from_the_pod_then_from_its_class_then_from_the_default_class() -> None:
+    def priority_class(name: str, value: int, *, default: bool = False) -> dict[str, Any]:
+        return {
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value,
+            "globalDefault": default,
+        }  # fmt: skip
+
+    found = read(
+        priority_class("high", 100), priority_class("usual", 5, default=True),
+        pod("own", schedulerName="yunikorn", priority=7, priorityClassName="high"),
+        pod("class", schedulerName="yunikorn", priorityClassName="high"),
+        pod("default", schedulerName="yunikorn"),
+        pod("system", schedulerName="yunikorn", priorityClassName="system-node-critical"),
+    )  # fmt: skip
+    assert [ask.priority for ask in found.asks] == [7, 100, 5, 2_000_001_000]
+
+
+def test_one_object_twice_is_an_error() -> None:
+    assert "duplicate" in rules(read(GROUP, GROUP))
+
+
+def test_a_typed_list_says_the_kind_of_its_items() -> None:
+    body = {
+        "apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ClusterQueueList",
+        "items": [{"metadata": {"name": "a"}, "spec": {}}, {"metadata": {"name": "b"}, "spec": {"cohort": "c"}}],
+    }  # fmt: skip
+    found = import_configuration(json.dumps(body).encode(), "kubernetes")
+    assert [(q.name, q.parent) for q in found.configuration.queues] == [("a", None), ("b", "c")]
+
+
+def test_a_node_under_pressure_takes_no_pods() -> None:
+    def node(*conditions: tuple[str, str]) -> dict[str, Any]:
+        listed = [{"type": kind, "status": status} for kind, status in conditions]
+        return {
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{len(conditions)}"},
+            "status": {"capacity": {"cpu": "1"}, "conditions": listed},
+        }  # fmt: skip
+
+    found = read(
+        GROUP, node(), node(("Ready", "True")), node(("Ready", "True"), ("DiskPressure", "True")),
+        node(("Ready", "False"), ("MemoryPressure", "False"), ("Custom", "True")),
+    )  # fmt: skip
+    assert [n.schedulable for n in found.state.nodes] == [True, True, False, False]
