@@ -16,8 +16,9 @@ class BrokenLaw(Exception):
 def verify(state: State, question: Question, result: Result) -> None:
     """Raises BrokenLaw. Cost: one pass over the answer, and one over the state when anybody is evicted or placed."""
     _asks_answered(question, result)
-    tasks = _tasks(state) if _touches(result) else {}
-    nodes = {n.name for n in state.nodes} if _touches(result) else set[str]()
+    touched = _touched(result)
+    tasks = {w.id: {t.name for t in w.tasks} for w in state.workloads if w.id in touched} if touched else {}
+    nodes = {n.name for n in state.nodes} if result.plan.placements else set[str]()
     for decision in result.decisions:
         _decision(decision, tasks)
     _plan(result, tasks, nodes, {a.id for a in question.asks})
@@ -31,15 +32,15 @@ def _asks_answered(question: Question, result: Result) -> None:
         raise BrokenLaw("the order names only asks of the request")
 
 
-def _touches(result: Result) -> bool:
-    return bool(result.plan.evictions or result.plan.placements) or any(d.victims for d in result.decisions)
+def _touched(result: Result) -> set[str]:
+    """The workloads that the answer evicts or places."""
+    touched = {eviction.workload for eviction in result.plan.evictions}
+    touched.update(victim.workload for decision in result.decisions for victim in decision.victims)
+    touched.update(placement.workload for placement in result.plan.placements if placement.workload is not None)
+    return touched
 
 
-def _tasks(state: State) -> dict[str, dict[str, str | None]]:
-    return {w.id: {t.name: t.node for t in w.tasks} for w in state.workloads}
-
-
-def _decision(decision: Decision, tasks: dict[str, dict[str, str | None]]) -> None:
+def _decision(decision: Decision, tasks: dict[str, set[str]]) -> None:
     seen: set[tuple[str, str | None]] = set()
     for victim in decision.victims:
         _runs(victim.workload, victim.task, tasks)
@@ -54,7 +55,7 @@ def _decision(decision: Decision, tasks: dict[str, dict[str, str | None]]) -> No
         raise BrokenLaw(f"{decision.ask}: outcome {decision.outcome} without a condition that says why")
 
 
-def _plan(result: Result, tasks: dict[str, dict[str, str | None]], nodes: set[str], asks: set[str]) -> None:
+def _plan(result: Result, tasks: dict[str, set[str]], nodes: set[str], asks: set[str]) -> None:
     planned: set[tuple[str, str | None]] = set()
     for eviction in result.plan.evictions:
         _runs(eviction.workload, eviction.task, tasks)
@@ -74,6 +75,6 @@ def _plan(result: Result, tasks: dict[str, dict[str, str | None]], nodes: set[st
             raise BrokenLaw(f"placement of unknown workload {placement.workload}")
 
 
-def _runs(workload: str, task: str | None, tasks: dict[str, dict[str, str | None]]) -> None:
+def _runs(workload: str, task: str | None, tasks: dict[str, set[str]]) -> None:
     if workload not in tasks or (task is not None and task not in tasks[workload]):
         raise BrokenLaw(f"{workload}{'/' + task if task else ''} does not run and can't be evicted")
