@@ -66,6 +66,26 @@ class Lost:
                 self.add((*at, name), f"{system} has no {name.replace('_', ' ')} of a quota")
 
 
+def placed(queues: list[Queue]) -> list[tuple[Path, Queue]]:
+    """Every queue with its place in the configuration, and after them the parents that are only named: Kueue lets
+    cohorts exist that way, no other system does."""
+    known = {queue.name for queue in queues}
+    named = dict.fromkeys(queue.parent for queue in queues if queue.parent is not None)
+    found: list[tuple[Path, Queue]] = [(("queues", i), queue) for i, queue in enumerate(queues)]
+    return found + [(("queues",), Queue(name=name)) for name in named if name not in known]
+
+
+def parents_first(queues: list[Queue]) -> list[tuple[Path, Queue]]:
+    """``placed`` by depth; siblings keep their order."""
+    children: dict[str | None, list[tuple[Path, Queue]]] = {}
+    for at, queue in placed(queues):
+        children.setdefault(queue.parent, []).append((at, queue))
+    out = list(children.get(None, []))
+    for _, queue in out:
+        out += children.get(queue.name, [])
+    return out
+
+
 def flat_quota(queue: Queue, at: Path, system: str, lost: Lost) -> dict[str, tuple[Path, Quota]]:
     """The quota of each resource with its place, for a system without flavors: the first flavor of each group."""
     found = {name: ((*at, "quota", name), quota) for name, quota in (queue.quota or {}).items()}

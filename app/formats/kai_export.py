@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
-from app.formats.exported import Exported, Lost, dump, flat_quota, go_duration, number
+from app.formats.exported import Exported, Lost, dump, flat_quota, go_duration, number, placed
 from app.formats.kai_import import ACTIONS, RULES_ANNOTATION, UNITS
 from app.formats.source import Path
 from app.solver.model import kai
@@ -25,7 +25,7 @@ def export(configuration: Configuration) -> Exported:
     documents: list[dict[str, Any]] = []
     if configuration.settings.kai is not None:
         documents.append(_shard(configuration.settings.kai, lost))
-    documents += [_queue(queue, ("queues", i), lost) for i, queue in enumerate(configuration.queues)]
+    documents += [_queue(queue, at, lost) for at, queue in placed(configuration.queues)]
     return dump(documents, lost)
 
 

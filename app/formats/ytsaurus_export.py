@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from app.formats.exported import Exported, Lost, dump, flat_quota, number
+from app.formats.exported import Exported, Lost, dump, flat_quota, number, parents_first
 from app.formats.source import Path
 from app.formats.ytsaurus_import import DURATIONS, POOL_FIELDS, TREE_FIELDS
 from app.solver.model import duration, ytsaurus
@@ -24,15 +24,10 @@ def export(configuration: Configuration) -> Exported:
         document["config"] = _values(settings, TREE_FIELDS, ("settings", "ytsaurus"), lost)
     pools: dict[str, Any] = {}
     made: dict[str, dict[str, Any]] = {}
-    children: dict[str | None, list[tuple[int, Queue]]] = {}
-    for i, queue in enumerate(configuration.queues):
-        children.setdefault(queue.parent, []).append((i, queue))
-    pending = list(children.get(None, []))
-    for i, queue in pending:
-        made[queue.name] = _pool(queue, ("queues", i), lost)
+    for at, queue in parents_first(configuration.queues):
+        made[queue.name] = _pool(queue, at, lost)
         above = pools if queue.parent is None else made[queue.parent].setdefault("pools", {})
         above[queue.name] = made[queue.name]
-        pending += children.get(queue.name, [])
     document["pools"] = pools
     return dump([document], lost)
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.formats.exported import Exported, Lost, dump, flat_quota
+from app.formats.exported import Exported, Lost, dump, flat_quota, parents_first
 from app.formats.source import Path
 from app.formats.yunikorn_import import DEFAULT_PARTITION, ROOT
 from app.solver.model import yunikorn
@@ -19,8 +19,7 @@ def export(configuration: Configuration) -> Exported:
     made: dict[str, dict[str, Any]] = {}
     top: list[dict[str, Any]] = []
     left_out: set[str] = set()
-    for i, queue in _parents_first(configuration.queues):
-        at: Path = ("queues", i)
+    for at, queue in parents_first(configuration.queues):
         if (queue.yunikorn is not None and queue.yunikorn.dynamic) or queue.parent in left_out:
             lost.add(at, "a dynamic queue is made by placement rules, not by configuration")
             left_out.add(queue.name)
@@ -29,17 +28,6 @@ def export(configuration: Configuration) -> Exported:
         above = made[queue.parent].setdefault("queues", []) if queue.parent is not None else top
         above.append(made[queue.name])
     return dump([{"partitions": [{"name": DEFAULT_PARTITION, "queues": top}]}], lost)
-
-
-def _parents_first(queues: list[Queue]) -> list[tuple[int, Queue]]:
-    """Queues by depth; siblings keep their order. Queues without a known parent are left to the caller's checks."""
-    children: dict[str | None, list[tuple[int, Queue]]] = {}
-    for i, queue in enumerate(queues):
-        children.setdefault(queue.parent, []).append((i, queue))
-    out = list(children.get(None, []))
-    for _, queue in out:
-        out += children.get(queue.name, [])
-    return out
 
 
 def _queue(queue: Queue, at: Path, lost: Lost) -> dict[str, Any]:

@@ -192,6 +192,15 @@ def test_weights_as_quantities(value: float, text: str) -> None:
     assert weight_text(value) == text
 
 
+@pytest.mark.parametrize("system", ["yunikorn", "kai", "ytsaurus"])
+def test_a_cohort_that_is_only_named_becomes_a_queue_where_there_are_no_cohorts(system: str) -> None:
+    made = configuration(queues=[{"name": "a", "parent": "team"}])
+    back = import_configuration(export_configuration(made, system).encode(), system).configuration
+    found = {queue.name.rpartition(".")[2]: (queue.parent or "").rpartition(".")[2] for queue in back.queues}
+    assert found["a"] == "team"
+    assert "team" in found
+
+
 def test_a_format_that_is_not_there() -> None:
     with pytest.raises(Unreadable, match="kueue, yunikorn, kai, ytsaurus"):
         export(configuration(), "kubernetes")
