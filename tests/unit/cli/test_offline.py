@@ -1,5 +1,7 @@
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +143,12 @@ def test_compare_shows_where_variants_part(tmp_path: Path, capsys: pytest.Captur
 def test_compare_without_differences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compare", write(tmp_path, variants({"name": "a"}, {"name": "b"}))]) == 0
     assert "no differences" in capsys.readouterr().out
+
+
+def test_deciding_loads_neither_the_server_nor_the_database() -> None:
+    code = (
+        "import sys; from app.cli import run; run(['decide', sys.argv[1]]); "
+        "sys.exit(any(name in sys.modules for name in ('fastapi', 'sqlalchemy', 'pydantic', 'uvicorn')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(EXAMPLE)], cwd=EXAMPLE.parents[1], check=False)
+    assert done.returncode == 0
