@@ -7,7 +7,7 @@ import numpy as np
 
 from app.solver.engines.yunikorn.cluster import Bools, Cluster, Ints
 from app.solver.engines.yunikorn.compile import Amounts
-from app.solver.engines.yunikorn.request import Request, requests_of
+from app.solver.engines.yunikorn.request import Request, holder_of
 from app.solver.model.state import Ask
 
 
@@ -45,7 +45,8 @@ class Board:
         self.coming: dict[tuple[int, int], int] = {}
         self.attempts: dict[int, int] = {}
         for reservation in cluster.reservations:
-            for request in requests_of(cluster, reservation.ask)[:1]:
+            request = holder_of(cluster, reservation.ask)
+            if request is not None:
                 self.hold(cluster.node_index[reservation.node], request, triggered=request.triggered)
 
     def copy(self) -> "Board":

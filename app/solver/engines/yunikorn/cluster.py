@@ -6,6 +6,7 @@ walked, and therefore every tie. What only some decisions need is worked out whe
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
@@ -30,6 +31,9 @@ _EXACT = 2**53
 _WIDEST = 2**61
 _MOST_RESOURCES = 128
 _NOWHERE = -1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EXACT_TIMES = 2**32
+"""Seconds within which a double tells microseconds apart."""
 
 
 @dataclass(slots=True)
@@ -102,11 +106,18 @@ class Cluster:
         """``created`` of every task."""
         if self._lazy.created is None:
             workloads = [OLDEST if w.created_at is None else micros(w.created_at) for w in self.workloads]
-            own: list[int | None] = [None if t.created_at is None else micros(t.created_at) for t in self.tasks]
-            if None in own:
-                of = self.workload.tolist()
-                own = [workloads[of[i]] if at is None else at for i, at in enumerate(own)]
-            self._lazy.created = np.array(own, dtype=np.int64)
+            own = [t.created_at for t in self.tasks]
+            missing = [i for i, at in enumerate(own) if at is None] if None in own else []
+            for i in missing:
+                own[i] = _EPOCH
+            times = np.array([at.timestamp() for at in own if at is not None], dtype=np.float64)
+            if len(times) and np.abs(times).max() < _EXACT_TIMES:
+                created = np.rint(times * 1e6).astype(np.int64)
+            else:
+                created = np.array([micros(at) for at in own if at is not None], dtype=np.int64)
+            for i in missing:
+                created[i] = workloads[int(self.workload[i])]
+            self._lazy.created = created
         return self._lazy.created
 
     def tasks_on(self, node: int) -> Ints:
@@ -246,28 +257,32 @@ def _memoised(memo: dict[tuple[Any, ...], Amounts], of: Resources, resources: Re
     return found
 
 
+class _Numbered(dict[Any, int]):
+    """Numbers its keys in the order of their first look-up."""
+
+    __slots__ = ()
+
+    def __missing__(self, key: Any) -> int:
+        number = self[key] = len(self)
+        return number
+
+
 def _shapes(tasks: Sequence[Task], resources: ResourceIndex) -> tuple[list[Amounts], Ints]:
     """Distinct requests (times count) and each task's index among them. Clusters repeat a few hundred."""
-    keys: list[tuple[Any, ...]] = [tuple(t.requests.items()) for t in tasks]
+    first = _Numbered()
+    column = [first[tuple(t.requests.items())] for t in tasks]
+    shapes = [resources.steps(dict(key)) for key in first]
     counts = [t.count for t in tasks]
     if counts.count(1) < len(counts):
-        keys = [(*key, count) for key, count in zip(keys, counts, strict=True)]
-    first: dict[tuple[Any, ...], int] = {}
-    column = [first.setdefault(key, len(first)) for key in keys]
-    samples: dict[int, Task] = {}
-    if len(first) < len(tasks):
-        for i, shape in enumerate(column):
-            if shape not in samples:
-                samples[shape] = tasks[i]
-                if len(samples) == len(first):
-                    break
-    else:
-        samples = dict(enumerate(tasks))
-    shapes = [
-        {r: amount * samples[i].count for r, amount in resources.steps(samples[i].requests).items()}
-        for i in range(len(first))
-    ]
+        pairs = _Numbered()
+        column = [pairs[pair] for pair in zip(column, counts, strict=True)]
+        keys: list[tuple[int, int]] = list(pairs)
+        shapes = [_times(shapes[shape], count) for shape, count in keys]
     return shapes, np.array(column, dtype=np.int64)
+
+
+def _times(amounts: Amounts, count: int) -> Amounts:
+    return {r: amount * count for r, amount in amounts.items()}
 
 
 def _filled(values: list[Any], cluster: Cluster, field: str, dtype: Any) -> NDArray[Any]:

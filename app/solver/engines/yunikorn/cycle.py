@@ -26,6 +26,7 @@ def plan(cluster: Cluster, question: Question) -> Result:
     decisions: dict[str, Decision] = {}
     placements: dict[str, list[Placement]] = {}
     notes: dict[str, Any] = {}
+    cancelled: list[dict[str, str]] = []
     for turn, ask in enumerate(asks):
         if turn and not cycle:
             board = Board(cluster)
@@ -35,13 +36,14 @@ def plan(cluster: Cluster, question: Question) -> Result:
         waits = decisions[ask.id].outcome == "wait"
         placements[ask.id] = [] if waits else report.placements(board, ask, outcomes)
         notes[ask.id] = report.carried(outcomes[-1][0], outcomes[-1][1], question.now)
+        cancelled += [one for _, outcome in outcomes for one in report.cancelled(board, outcome.cancelled)]
     found = [decisions[ask.id] for ask in question.asks]
     evictions = plan_of([decisions[ask.id] for ask in asks])
     return Result(
         decisions=found,
         order=[ask.id for ask in asks] if cycle else None,
         plan=type(evictions)(evictions=evictions.evictions, placements=[p for ask in asks for p in placements[ask.id]]),
-        notes={"asks": notes},
+        notes={"asks": notes, "cancelled_reservations": cancelled},
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.solver.engines.yunikorn import nodes, record, required_node
-from app.solver.engines.yunikorn.board import Board
+from app.solver.engines.yunikorn.board import Board, Held
 from app.solver.engines.yunikorn.candidates import Reach, candidates, fates, reach
 from app.solver.engines.yunikorn.cluster import Ints
 from app.solver.engines.yunikorn.documented import Lawful, under_guarantee
@@ -36,7 +36,7 @@ def decide(board: Board, request: Request, context: Context, why: Why) -> Outcom
     """What becomes of the ask, on the board as it is; ``apply`` carries it out."""
     headroom = has_headroom(board, request)
     if headroom and (node := _place(board, request)) is not None:
-        return Outcome("admit", node)
+        return Outcome("admit", node, cancelled=_making_way(board, request))
     if request.required is not None:
         return _on_required_node(board, request, why)
     if (unmet := _precondition(board, request, context)) is not None:
@@ -109,8 +109,18 @@ def _on_required_node(board: Board, request: Request, why: Why) -> Outcome:
         record.candidates(board, required_node.candidates(board, request), why)
         record.victims(board, victims or [], "required-node", why)
     if victims is None:
-        return Outcome.wait("required-node", board.cluster.node_names[request.required or 0])
-    return Outcome("preempt", request.required, victims)
+        room = not path_needs(board, request).on(board, request, request.required or 0).of
+        failed = "resources-releasing" if documented and room else "required-node"
+        return Outcome.wait(failed, board.cluster.node_names[request.required or 0])
+    return Outcome("preempt", request.required, victims, cancelled=_making_way(board, request))
+
+
+def _making_way(board: Board, request: Request) -> list[tuple[int, Held]]:
+    """Reservations on the required node of asks that could run elsewhere (YuniKorn cancels them for a DaemonSet)."""
+    if request.required is None:
+        return []
+    holders = board.held.get(request.required, ())
+    return [(request.required, held) for held in holders if not held.required and held.ask.id != request.ask.id]
 
 
 def _preempt(board: Board, request: Request, context: Context, why: Why, *, headroom: bool) -> Outcome:

@@ -119,7 +119,7 @@ class Lawful:
         order = sorted(found, key=lambda task: (int(cluster.flags[task]), -cluster.created(task)))
         needs = self._path.on(self._board, self._request, node)
         victims = self._greedy(needs, order)
-        if victims is None and len(order) <= EXACT_CANDIDATES:
+        if victims is None and len(order) <= EXACT_CANDIDATES and self._may_suffice(needs, order):
             victims = self._exact(needs, order)
         if self._why.on and victims is not None:
             record.node(self._board, node, victims, self._why)
@@ -143,6 +143,24 @@ class Lawful:
         for task in taken:
             self._move(task, -1)
         return without_superfluous(needs, taken) if all(lack <= 0 for lack in missing) else None
+
+    def _may_suffice(self, needs: Needs, order: Sequence[int]) -> bool:
+        """A bound that spares exact searches: no leaf gives more than it has above the guarantees on its path."""
+        cluster = self._cluster
+        path_cells = cluster.queues.path_cells
+        given: dict[int, list[int]] = {}
+        for task in order:
+            of = given.setdefault(int(cluster.queue[task]), [0] * len(needs.of))
+            for i, help_ in enumerate(needs.help_of(task)):
+                of[i] += help_
+        return all(
+            sum(
+                min([of[i], *(max(0, -self._slack[cell]) for cell in path_cells[leaf].get(need.resource, ()))])
+                for leaf, of in given.items()
+            )
+            >= need.amount
+            for i, need in enumerate(needs.of)
+        )
 
     def _exact(self, needs: Needs, order: Sequence[int]) -> list[int] | None:
         """The smallest lawful set that makes room, the first in the order of taking among equals."""

@@ -4,6 +4,7 @@ Both are found by deciding again, silently, on a changed copy of the board; so w
 """
 
 from collections.abc import Iterator
+from itertools import islice
 
 from app.solver.engines.yunikorn import rules, what_if
 from app.solver.engines.yunikorn.board import Board
@@ -17,6 +18,9 @@ from app.solver.engines.yunikorn.request import Request
 from app.solver.model.quantity import units
 from app.solver.model.trace import Change
 from app.solver.trace import SILENT, Why
+
+MOST_TRIED = 12
+"""Quota changes that are tried for one ask."""
 
 
 def explain(board: Board, request: Request, context: Context, outcome: Outcome, why: Why) -> None:
@@ -112,32 +116,32 @@ def _lawful(board: Board, victims: list[int]) -> bool:
 def _changes(board: Board, request: Request, context: Context) -> Iterator[Change]:
     """Single quotas that, raised this far, would let the ask in or make room for it; each was tried."""
     cluster = board.cluster
-    width, own = len(cluster.resources), request.queue
+    for q, r, field, current, needed in islice(_raises(board, request), MOST_TRIED):
+        changed = what_if.with_limit if field == "limit" else what_if.with_guarantee
+        if decide(changed(board, q, r, needed), request, context, SILENT).kind != "wait":
+            name = cluster.resources.names[r]
+            queue = cluster.queues.tree.names[q]
+            yield Change(
+                queue=queue, resource=name, field=field, current=None if current is None else units(current, name),
+                needed=units(needed, name), detail=f"{field} of {name} in {queue}",
+            )  # fmt: skip
+
+
+def _raises(board: Board, request: Request) -> Iterator[tuple[int, int, str, int | None, int]]:
+    """(queue, resource, field, current, needed): the asking queue's guarantee, and limits on the path in the way.
+
+    The documented rules want the queue under its guarantee, the released ones room for the whole ask.
+    """
+    cluster, own = board.cluster, request.queue
     ceiling = path_limits(cluster, own)[own]
     for r, amount in request.needs.items():
-        if r >= width:
+        if r >= len(cluster.resources):
             continue
-        used = board.used_after(own, r, request.ask)
         held = (cluster.queues.guaranteed[own] or {}).get(r)
-        needed = used + (1 if cluster.queues.rules == "documented" else amount)
+        needed = board.used_after(own, r, request.ask) + (1 if cluster.queues.rules == "documented" else amount)
         if (held is None or needed > held) and needed <= ceiling.get(r, needed):
-            twin = what_if.with_guarantee(board, own, r, needed)
-            if decide(twin, request, context, SILENT).kind != "wait":
-                yield _change(board, own, r, "guaranteed", held, needed)
+            yield own, r, "guaranteed", held, needed
         for q in cluster.queues.paths[own][:-1]:
             most = (cluster.limit[q] or {}).get(r)
-            needed = board.used(q, r) + amount
-            if most is None or needed <= most:
-                continue
-            if decide(what_if.with_limit(board, q, r, needed), request, context, SILENT).kind != "wait":
-                yield _change(board, q, r, "limit", most, needed)
-
-
-def _change(board: Board, queue: int, resource: int, field: str, current: int | None, needed: int) -> Change:
-    cluster = board.cluster
-    name = cluster.resources.names[resource]
-    return Change(
-        queue=cluster.queues.tree.names[queue], resource=name, field=field,
-        current=None if current is None else units(current, name), needed=units(needed, name),
-        detail=f"{field} of {name} in {cluster.queues.tree.names[queue]}",
-    )  # fmt: skip
+            if most is not None and board.used(q, r) + amount > most:
+                yield q, r, "limit", most, board.used(q, r) + amount

@@ -1,6 +1,6 @@
 """What must become free before an ask fits its node and every limit on its path."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.solver.engines.yunikorn.board import Board
@@ -31,11 +31,6 @@ class Needs:
         return tuple(
             amounts.get(need.resource, 0) if need.queue is None or need.queue in path else 0 for need in self.of
         )
-
-    def met_by(self, tasks: Sequence[int]) -> bool:
-        """Whether evicting ``tasks`` makes room."""
-        helps = [self.help_of(task) for task in tasks]
-        return all(sum(help_[i] for help_ in helps) >= need.amount for i, need in enumerate(self.of))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +79,14 @@ def has_headroom(board: Board, request: Request) -> bool:
     return True
 
 
-def without_superfluous(needs: Needs, taken: Iterable[int]) -> list[int]:
-    """Put back whoever is not needed, the one taken last being tried last."""
-    kept = list(taken)
-    for task in list(kept):
-        others = [other for other in kept if other != task]
-        if needs.met_by(others):
-            kept = others
+def without_superfluous(needs: Needs, taken: Sequence[int]) -> list[int]:
+    """Put back whoever is not needed, the one taken last being tried last. ``taken`` must make room."""
+    helps = [needs.help_of(task) for task in taken]
+    spare = [sum(of) - need.amount for of, need in zip(zip(*helps, strict=True), needs.of, strict=True)]
+    kept: list[int] = []
+    for task, help_ in zip(taken, helps, strict=True):
+        if all(given <= room for given, room in zip(help_, spare, strict=True)):
+            spare = [room - given for given, room in zip(help_, spare, strict=True)]
+        else:
+            kept.append(task)
     return kept

@@ -46,6 +46,11 @@ def requests_of(cluster: Cluster, ask: Ask) -> list[Request]:
     return [one for task in ask.tasks for one in [_request(cluster, ask, task)] * task.count]
 
 
+def holder_of(cluster: Cluster, ask: Ask) -> Request | None:
+    """The allocation ask that holds a reservation: the first of ``ask``. Raises QuantityError."""
+    return _request(cluster, ask, ask.tasks[0]) if ask.tasks else None
+
+
 def check_asks(cluster: Cluster, asks: list[Ask]) -> None:
     """Raises InvalidInput with every ask that YuniKorn can't take; pointers start at /asks."""
     refuse([problem for i, ask in enumerate(asks) for problem in ask_problems(cluster, ask, "asks", i)])

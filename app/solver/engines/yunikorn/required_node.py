@@ -99,8 +99,10 @@ def documented(board: Board, request: Request) -> list[int] | None:
 
 def _collect(needs: Needs, among: list[int]) -> list[int] | None:
     taken: list[int] = []
+    missing = [need.amount for need in needs.of]
     for task in among:
-        if needs.met_by(taken):
+        if all(lack <= 0 for lack in missing):
             break
         taken.append(task)
-    return without_superfluous(needs, taken) if taken and needs.met_by(taken) else None
+        missing = [lack - help_ for lack, help_ in zip(missing, needs.help_of(task), strict=True)]
+    return without_superfluous(needs, taken) if taken and all(lack <= 0 for lack in missing) else None

@@ -59,7 +59,8 @@ class Preemptor:
             return Found(failed="no-node")
         node, victims = chosen
         had_room = bool(nodes.fits(self._board, self._request)[node])
-        victims = [*victims, *self._additional(victims)]
+        if not self._settled(victims):
+            victims = [*victims, *self._additional(victims)]
         if not victims:
             return Found(failed="no-victims")
         final, short = self._trim(victims, node, had_room=had_room)
@@ -220,6 +221,15 @@ class Preemptor:
                 self._move(queue, amounts, -1)
         self._slack = slack
         return taken
+
+    def _settled(self, victims: Sequence[int]) -> bool:
+        """Whether trimming takes nobody after ``victims``, whoever comes: looking for more is then in vain."""
+        total: Amounts = {}
+        for task in victims:
+            for r, amount in self._cluster.amounts(task).items():
+                total[r] = total.get(r, 0) + amount
+        above = any(held > self._ask[r] for r, held in total.items() if r in self._ask)
+        return bool(total) and (above or all(total.get(r) == amount for r, amount in self._ask.items()))
 
     def _trim(self, victims: list[int], node: int, *, had_room: bool) -> tuple[list[int], bool]:
         """Take victims while their total is nowhere above the ask; then whether it is still short of it."""

@@ -1,0 +1,134 @@
+"""Shares, preemptibility and explanations."""
+
+from typing import Any
+
+import pytest
+
+from app.solver.model.problems import InvalidInput
+from tests.yunikorn_world import Json, World, app, ask, node, queue, task
+
+TWO = {"vcore": 2}
+
+
+def world(**more: Any) -> World:
+    return World(
+        queues=[
+            queue("root"), queue("root.p", {"vcore": (5, 8)}), queue("root.p.test"), queue("root.prod", {"vcore": 4}),
+        ],
+        nodes=[node("n1", {"vcore": 9, "memory": 4})],
+        workloads=[
+            app("prod", "root.prod"),
+            app(
+                "test", "root.p.test", task("a", "n1", TWO, 10), task("b", "n1", TWO, 20, originator=True),
+                task("c", "n1", TWO, 30, preemptible=False), task("d", "n1", TWO, 40, state="preempted"),
+            ),
+        ], **more,
+    )  # fmt: skip
+
+
+def wanting(requests: Json, **more: Any) -> Json:
+    return ask("want", "root.prod", requests, workload="prod", **more)
+
+
+def test_shares() -> None:
+    found = world().shares(wanting(TWO))
+    assert found["queues"]["root.p.test"] == {
+        "fair_share": {"vcore": 5}, "guaranteed": {}, "limit": {"vcore": 8, "memory": 4}, "usage": {"vcore": 8},
+        "preempting": {"vcore": 2}, "remaining": {"vcore": -1}, "preemptable": {"vcore": 1}, "pending": {},
+        "share": 6 / 5,
+    }  # fmt: skip
+    assert found["queues"]["root.prod"]["remaining"] == {"vcore": 4}
+    assert found["queues"]["root"]["pending"] == {"vcore": 2}
+    assert found["workloads"]["test"] == {"queue": "root.p.test", "usage": {"vcore": 8}}
+
+
+def states(of: Json) -> dict[str, tuple[str, str]]:
+    return {name: (one["preemptibility"], one["reason"]) for name, one in of["workloads"]["test"]["tasks"].items()}
+
+
+def test_what_protects_a_task_by_itself() -> None:
+    of = world()
+    of.queues[1] = queue("root.p", {"vcore": 4})
+    found = of.preemptibility()
+    assert states(found) == {
+        "a": ("preemptible", "may-be-preempted"), "b": ("aggressively_preemptible", "originator"),
+        "c": ("aggressively_preemptible", "opted-out"), "d": ("non_preemptible", "already-leaving"),
+    }  # fmt: skip
+    assert found["workloads"]["test"]["preemptible"]
+    assert not found["workloads"]["prod"]["preemptible"]
+
+
+def test_what_protects_it_from_an_ask() -> None:
+    of = world()
+    assert states(of.preemptibility(wanting(TWO)))["a"] == ("non_preemptible", "law-2")
+    of.rules = "shipped"
+    assert states(of.preemptibility(wanting(TWO)))["a"] == ("preemptible", "may-be-preempted")
+    assert states(of.preemptibility(wanting(TWO, priority=-1)))["a"] == ("non_preemptible", "higher-priority")
+    of.queues[3] = queue("root.prod", {"vcore": 4}, preemption_policy="fence")
+    assert states(of.preemptibility(wanting(TWO)))["a"] == ("non_preemptible", "outside-the-fence")
+    assert states(of.preemptibility(wanting(TWO, required_node="n1")))["a"][0] == "preemptible"
+
+
+@pytest.mark.parametrize(
+    ("guaranteed", "evict", "allowed"),
+    [(4, ["a"], True), (4, ["a", "b"], False), (2, ["a", "b"], True), (2, ["a", "d"], False), (0, [None], False)],
+)
+def test_whether_all_of_them_may_go(guaranteed: int, evict: list[str | None], allowed: bool) -> None:
+    of = world()
+    of.queues[1] = queue("root.p", {"vcore": guaranteed})
+    named = [{"workload": "test"} | ({"task": name} if name else {}) for name in evict]
+    assert of.preemptibility(wanting(TWO), named)["evict_allowed"] is allowed
+
+
+def test_evicting_what_does_not_run() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        world().preemptibility(None, [{"workload": "test", "task": "x"}, {"workload": "prod"}, {"workload": "no"}])
+    assert [p.pointer for p in refused.value.problems] == ["/evict/0", "/evict/1", "/evict/2"]
+
+
+def test_an_explanation_says_what_became_of_everybody() -> None:
+    of = world()
+    of.queues[1] = queue("root.p", {"vcore": 4})
+    decision = of.one(wanting({"vcore": 3}), explain="full")
+    explanation = decision["explanation"]
+    fates = {one["task"]: (one["verdict"], one["rule"]) for one in explanation["candidates"]}
+    assert fates == {
+        "a": ("victim", "makes-room"), "b": ("candidate", "not-needed"), "c": ("candidate", "not-needed"),
+        "d": ("excluded", "already-leaving"),
+    }  # fmt: skip
+    assert explanation["headline"] == "1 task of root.p.test must go; n1 is reserved for want"
+    assert [step["rule"] for step in explanation["steps"]][:3] == ["fence", "asking-queue", "node"]
+    assert explanation["steps"][1]["numbers"] == {"left": {"vcore": 4}}
+
+
+def test_a_wait_names_the_smallest_change_that_helps() -> None:
+    of = world()
+    of.queues[1] = queue("root.p", {"vcore": 4})
+    of.queues[3] = queue("root.prod")
+    explanation = of.one(wanting({"vcore": 3}), explain="summary")["explanation"]
+    assert explanation["blocker"] == "queue-guarantees"
+    assert [(c["queue"], c["field"], c["needed"]) for c in explanation["smallest_change"]] == [
+        ("root.prod", "guaranteed", 0.001)
+    ]
+    of.rules = "shipped"
+    explanation = of.one(wanting(TWO), explain="summary")["explanation"]
+    assert [c["needed"] for c in explanation["smallest_change"]] == [2]
+
+
+def test_explaining_changes_nothing() -> None:
+    of = world()
+    of.queues[1] = queue("root.p", {"vcore": 4})
+    plain, told = of.decide(wanting(TWO)), of.decide(wanting(TWO), explain="full")
+    told["decisions"][0].pop("explanation")
+    assert [plain["decisions"], plain["plan"], plain["notes"]] == [told["decisions"], told["plan"], told["notes"]]
+    assert "explanation" not in plain["decisions"][0]
+
+
+def test_asks_that_yunikorn_cannot_take() -> None:
+    of = world()
+    with pytest.raises(InvalidInput) as refused:
+        of.decide(
+            ask("parent", "root.p", TWO), ask("many", "root.prod", TWO) | {"tasks": [{"name": "t", "count": 300}]},
+            ask("none", "root.prod", TWO) | {"tasks": []},
+        )  # fmt: skip
+    assert [p.pointer for p in refused.value.problems] == ["/asks/0/queue", "/asks/1/tasks", "/asks/2/tasks"]

@@ -1,0 +1,90 @@
+"""Asks that must run on one node (DaemonSets), under both rule sets."""
+
+from typing import Any
+
+from tests.yunikorn_world import Json, World, app, ask, node, queue, task
+
+TWO = {"vcore": 2}
+
+
+def world(*tasks: Json, size: int = 6, rules: str = "documented", **more: Any) -> World:
+    return World(
+        queues=[queue("root"), queue("root.ds"), queue("root.test", {"vcore": 100})],
+        nodes=[node("n1", {"vcore": size}), node("n2", {"vcore": 100})],
+        workloads=[app("test", "root.test", *tasks)], rules=rules, **more,
+    )  # fmt: skip
+
+
+def daemon(requests: Json, **more: Any) -> Json:
+    return ask("ds", "root.ds", requests, age=0, required_node="n1", **more)
+
+
+def chosen(of: World, wanted: Json) -> list[str]:
+    return [victim["task"] for victim in of.one(wanted)["victims"]]
+
+
+def test_no_delay_no_guarantee_no_fence() -> None:
+    of = world(task("old", "n1", TWO, 200), task("new", "n1", TWO, 100), task("x", "n1", TWO, 300))
+    of.queues[1] = queue("root.ds", preemption_policy="fence")
+    assert chosen(of, daemon(TWO)) == ["new"]
+    assert of.one(daemon(TWO))["node"] == "n1"
+
+
+def test_plain_then_opted_out_then_originators_by_priority_and_age() -> None:
+    of = world(
+        task("driver", "n1", TWO, 1, originator=True), task("out", "n1", TWO, 2, preemptible=False),
+        task("high", "n1", TWO, 3, priority=4), task("low", "n1", TWO, 4), size=8, rules="shipped",
+    )  # fmt: skip
+    assert chosen(of, daemon({"vcore": 8}, priority=4)) == ["low", "high", "out", "driver"]
+    assert chosen(of, daemon({"vcore": 6}, priority=3)) == ["low", "out", "driver"]
+
+
+def test_shipped_collects_until_the_victims_alone_cover_the_ask() -> None:
+    tasks = [task("a", "n1", TWO, 30), task("b", "n1", TWO, 20)]
+    assert chosen(world(*tasks, size=5, rules="shipped"), daemon({"vcore": 3})) == ["b", "a"]
+    assert chosen(world(*tasks, size=5), daemon({"vcore": 3})) == ["b"]
+
+
+def test_shipped_turns_equals_round_and_takes_the_smaller_first() -> None:
+    same = [task(name, "n1", TWO, 50) for name in ("a", "b", "c")]
+    assert chosen(world(*same, rules="shipped"), daemon({"vcore": 6})) == ["c", "b", "a"]
+    mixed = [task("a", "n1", {"vcore": 3}, 50), task("b", "n1", {"vcore": 1}, 50), task("c", "n1", TWO, 50)]
+    assert chosen(world(*mixed, rules="shipped"), daemon({"vcore": 6})) == ["b", "c", "a"]
+    crowd = [task(f"t{i:02}", "n1", {"vcore": 1}, 50) for i in range(30)]
+    assert chosen(world(*crowd, size=30, rules="shipped"), daemon({"vcore": 2})) == ["t29", "t28"]
+
+
+def test_documented_takes_an_opted_out_task_only_when_no_driver_would_do() -> None:
+    driver = task("driver", "n1", TWO, 1, originator=True)
+    out = task("out", "n1", TWO, 2, preemptible=False)
+    assert chosen(world(driver, out, size=4), daemon(TWO)) == ["driver"]
+    assert chosen(world(driver, out, size=4), daemon({"vcore": 4})) == ["out", "driver"]
+    assert chosen(world(driver, out, size=4, rules="shipped"), daemon(TWO)) == ["out"]
+
+
+def test_who_is_never_taken() -> None:
+    for kept in (
+        {"required_node": "n1"}, {"priority": 1}, {"state": "preempted"}, {"state": "released"}, {"node": "n2"},
+    ):  # fmt: skip
+        decision = world(task("t", "n1", {"vcore": 6}) | kept, task("u", "n1", {"disk": 1}), size=6)
+        if kept == {"node": "n2"}:
+            decision.workloads[0]["tasks"].append(task("v", "n1", {"vcore": 5}, required_node="n1"))
+        found = decision.one(daemon(TWO))
+        assert (found["outcome"], found["victims"]) == ("wait", [])
+        assert found["conditions"][0]["reason"] == "NoVictimForRequiredNode"
+
+
+def test_never_and_repeats() -> None:
+    of = world(task("t", "n1", {"vcore": 6}))
+    assert chosen(of, daemon(TWO, preemption_policy="Never")) == ["t"]
+    assert chosen(of, daemon(TWO, yunikorn={"triggered_preemption": True})) == []
+
+
+def test_it_takes_the_node_from_asks_that_may_run_elsewhere() -> None:
+    held = {"node": "n1", "ask": ask("other", "root.test", TWO, workload="test")}
+    of = world(task("t", "n1", {"vcore": 4}), reservations=[held])
+    answer = of.decide(daemon(TWO))
+    assert answer["decisions"][0]["outcome"] == "admit"
+    assert answer["notes"]["cancelled_reservations"] == [{"node": "n1", "ask": "other"}]
+    held["ask"]["required_node"] = "n1"
+    assert of.one(daemon(TWO))["outcome"] != "admit"

@@ -1,0 +1,125 @@
+"""What the released code does, where it leaves the design: one small cluster a difference, both rule sets on each."""
+
+from typing import Any
+
+import pytest
+
+from tests.yunikorn_world import Json, World, app, ask, node, queue, task
+
+TWO = {"vcore": 2}
+
+
+def world(*tasks: Json, guaranteed: int = 10, nodes: list[Json] | None = None, **more: Any) -> World:
+    return World(
+        queues=[queue("root"), queue("root.prod", {"vcore": guaranteed}), queue("root.test")],
+        nodes=nodes or [node("n1", {"vcore": 4})],
+        workloads=[app("prod", "root.prod"), app("test", "root.test", *tasks)],
+        rules="shipped", **more,
+    )  # fmt: skip
+
+
+def chosen(of: World, wanted: Json, **more: Any) -> list[str]:
+    return [victim["task"] for victim in of.one(wanted, **more)["victims"]]
+
+
+def both(of: World, wanted: Json) -> tuple[list[str], list[str]]:
+    """Victims under the documented rules, and as shipped; the explanation names a difference when they differ."""
+    found: list[list[str]] = []
+    named: list[set[str]] = []
+    for rules in ("documented", "shipped"):
+        of.rules = rules
+        decision = of.one(wanted, explain="summary")
+        found.append([victim["task"] for victim in decision["victims"]])
+        steps = {step["rule"] for step in decision["explanation"]["steps"]}
+        named.append({rule for rule in steps if rule.startswith("difference:")})
+    assert named[0] == named[1]
+    assert bool(named[0]) == (found[0] != found[1])
+    return found[0], found[1]
+
+
+def wanting(requests: Json, **more: Any) -> Json:
+    return ask("want", "root.prod", requests, workload="prod", **more)
+
+
+def test_the_ask_must_fit_its_guarantee() -> None:
+    assert both(world(task("t", "n1", {"vcore": 4}), guaranteed=1), wanting(TWO)) == (["t"], [])
+
+
+def test_a_queue_may_be_taken_below_its_guarantee() -> None:
+    of = world(task("t", "n1", {"vcore": 4}))
+    of.queues[2] = queue("root.test", {"vcore": 3})
+    assert both(of, wanting(TWO)) == ([], ["t"])
+
+
+def test_free_space_does_not_count_in_the_end() -> None:
+    of = world(task("t", "n1", TWO), nodes=[node("n1", {"vcore": 3})])
+    assert both(of, wanting({"vcore": 3})) == (["t"], [])
+    of.rules = "shipped"
+    assert of.one(wanting({"vcore": 3}))["conditions"][0]["reason"] == "PreemptionShortfall"
+
+
+def test_one_resource_exceeded_ends_the_collecting_although_the_ask_has_no_room() -> None:
+    of = world(
+        task("new", "n1", {"vcore": 3, "memory": 1}, 10), task("old", "n1", {"vcore": 1, "memory": 3}, 20),
+        nodes=[node("n1", {"vcore": 4, "memory": 4})],
+    )  # fmt: skip
+    documented, shipped = both(of, wanting({"vcore": 2, "memory": 2}))
+    assert (sorted(documented), shipped) == (["new", "old"], ["new"])
+
+
+def test_a_sibling_whose_path_is_a_prefix_loses_tasks_within_its_guarantee() -> None:
+    of = World(
+        queues=[queue("root"), queue("root.prod", {"vcore": 6}), queue("root.prod1", {"vcore": 6})],
+        nodes=[node("n1", {"vcore": 4})],
+        workloads=[app("prod", "root.prod", task("t", "n1", {"vcore": 4})), app("prod1", "root.prod1")],
+    )
+    assert both(of, ask("want", "root.prod1", TWO, workload="prod1")) == ([], ["t"])
+
+
+def test_without_predicates_the_node_is_chosen_by_number_and_name_only() -> None:
+    of = world(
+        task("out", "n1", TWO, preemptible=False), task("t", "n2", TWO),
+        nodes=[node("n1", {"vcore": 2}), node("n2", {"vcore": 2})],
+    )  # fmt: skip
+    assert chosen(of, wanting(TWO), options={"yunikorn": {"node_choice": "first"}}) == ["out"]
+    assert chosen(of, wanting(TWO)) == ["t"]
+
+
+def test_predicates_are_asked_ten_nodes_at_a_time() -> None:
+    """The first ten nodes hold opted-out tasks, so a second batch is asked; an eleventh without is then best."""
+    nodes = [node(f"n{i:02}", TWO) for i in range(12)]
+    tasks = [task(f"t{i:02}", f"n{i:02}", TWO, preemptible=i > 10) for i in range(12)]
+    of = world(*tasks, nodes=nodes)
+    assert chosen(of, wanting(TWO)) == ["t11"]
+    assert chosen(of, wanting(TWO, feasible_nodes=["n05", "n07"])) == ["t05"]
+    tasks[3] = task("t03", "n03", TWO)
+    of = world(*tasks, nodes=nodes)
+    assert chosen(of, wanting(TWO)) == ["t03"]
+
+
+def test_with_room_on_the_node_victims_come_from_anywhere() -> None:
+    of = World(
+        queues=[
+            queue("root"), queue("root.p", {"vcore": (None, 4)}), queue("root.p.prod", {"vcore": 4}),
+            queue("root.p.test"),
+        ],
+        nodes=[node("n1", {"vcore": 4}), node("n2", {"vcore": 8})],
+        workloads=[
+            app("prod", "root.p.prod"),
+            app("test", "root.p.test", task("t1", "n1", TWO, 50), task("t2", "n1", TWO, 10)),
+        ],
+        rules="shipped",
+    )  # fmt: skip
+    wanted = ask("want", "root.p.prod", TWO, workload="prod")
+    decision = of.one(wanted, options={"yunikorn": {"node_choice": "first"}})
+    assert (decision["node"], [v["task"] for v in decision["victims"]]) == ("n2", ["t2"])
+    assert of.one(wanted)["node"] == "n1"
+
+
+@pytest.mark.parametrize(("age", "outcome"), [(29, "wait"), (30, "preempt")])
+def test_a_bad_delay_on_the_leaf_hides_a_good_one_above(age: float, outcome: str) -> None:
+    of = world(task("t", "n1", {"vcore": 4}))
+    of.queues[0] = queue("root", preemption_delay="5s")
+    assert of.one(wanting(TWO, age=6))["outcome"] == "preempt"
+    of.queues[1] = queue("root.prod", {"vcore": 10}, preemption_delay="soon")
+    assert of.one(wanting(TWO, age=age))["outcome"] == outcome
