@@ -9,8 +9,6 @@ UV_VERSION := 0.13.9
 TESTS ?= tests
 WORKERS ?= 2
 
-export PYTHONDONTWRITEBYTECODE ?=
-
 .DEFAULT_GOAL := help
 .PHONY: help serve test check format bench openapi migrate clean
 

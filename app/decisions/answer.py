@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from app.decoding import decode
+from app.leftovers import leave
 from app.solver import solve
 from app.solver.engine import ProtectionQuestion, Question
 from app.solver.model.base import Time
@@ -102,6 +103,7 @@ def answer(body: bytes, now: Time, sources: Sources, explain: Explain | None = N
         result = solve.decide(loaded, question)
     with watch.stage("encode"):
         encoded = encode(result)
+    leave(request, loaded)
     return Answered(body=encoded, facts=facts_of(result, at), seconds=watch.seconds)
 
 

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http.problems import problem
+from app.leftovers import kept
 
 _ACCEPTABLE = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -41,7 +42,7 @@ class RequestMiddleware:
                 MutableHeaders(scope=message)["X-Request-ID"] = request_id
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        with kept(), structlog.contextvars.bound_contextvars(request_id=request_id):
             try:
                 await self.app(scope, receive, respond)
             except Exception:

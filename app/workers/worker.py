@@ -9,6 +9,7 @@ import traceback
 from collections import OrderedDict
 
 from app.decoding import decode
+from app.leftovers import kept
 from app.snapshots.store import SnapshotStore
 from app.solver import solve
 from app.solver.model.configuration import Configuration
@@ -66,9 +67,10 @@ def serve(connection: socket.socket, budget: int, idle: float) -> None:
     while True:
         call, body = receive(connection, ToWorker)
         assert isinstance(call, Call)
-        header, answer = _answer(desk, call, body)
-        del body
-        send(connection, header, answer)
+        with kept():
+            header, answer = _answer(desk, call, body)
+            del body
+            send(connection, header, answer)
         calls += 1
         # Collected between requests, never inside one: what a decision allocates dies with it by count.
         gc.collect(2 if calls % _FULL_COLLECTION_EVERY == 0 else 0)

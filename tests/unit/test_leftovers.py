@@ -1,0 +1,36 @@
+import weakref
+
+from app.leftovers import kept, leave
+
+
+class Large:
+    pass
+
+
+def leaving() -> weakref.ref[Large]:
+    large = Large()
+    leave(large)
+    return weakref.ref(large)
+
+
+def test_what_is_left_stays_until_the_end() -> None:
+    with kept():
+        left = leaving()
+        assert left() is not None
+    assert left() is None
+
+
+def test_outside_it_goes_at_once() -> None:
+    assert leaving()() is None
+
+
+def test_an_error_frees_it_too() -> None:
+    left = None
+    try:
+        with kept():
+            left = leaving()
+            raise KeyError
+    except KeyError:
+        pass
+    assert left is not None
+    assert left() is None
