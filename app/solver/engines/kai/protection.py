@@ -48,7 +48,7 @@ class Protection:
         minimum = self.minimum(action, job, victim)
         return Refusal(
             f"{action}-min-runtime", f"{jobs.id[victim]} has not run for its {action}-min-runtime",
-            {"workload": jobs.id[victim], "min_runtime": seconds(minimum.micros)},
+            {"min_runtime": seconds(minimum.micros)},
         )  # fmt: skip
 
     def validate(self, action: Literal["reclaim", "preempt"], scenario: Scenario) -> Refusal | None:
