@@ -2,6 +2,8 @@
 
     ArbiterError
     ├── BadRequest 400             the request can't be read: syntax, encoding, a cursor that isn't ours
+    ├── Unauthorized 401           no token, or one that is unknown, expired, revoked or forged
+    ├── Forbidden 403              a token without the scope that this needs
     ├── NotFound 404               no such configuration, revision, decision, route
     ├── Conflict 409               the request contradicts what is stored
     ├── PreconditionFailed 412     If-Match or If-None-Match no longer holds: somebody else was faster
@@ -46,6 +48,20 @@ class ArbiterError(Exception):
 
 class BadRequest(ArbiterError):
     status, title = 400, "Bad request"
+
+
+class Unauthorized(ArbiterError):
+    """``invalid``: a token was sent and is not good."""
+
+    status, title = 401, "Unauthorized"
+
+    def __init__(self, detail: str, *, invalid: bool = False) -> None:
+        challenge = 'Bearer realm="arbiter"' + (', error="invalid_token"' if invalid else "")
+        super().__init__(detail, headers={"WWW-Authenticate": challenge})
+
+
+class Forbidden(ArbiterError):
+    status, title = 403, "Forbidden"
 
 
 class NotFound(ArbiterError):

@@ -9,6 +9,10 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from app.auth import router as access
+from app.auth.middleware import AuthenticationMiddleware
+from app.auth.oidc import OpenId, Provider
+from app.auth.service import Tokens
 from app.comparisons import router as comparisons
 from app.configurations import router as configurations
 from app.configurations.service import Configurations
@@ -18,6 +22,7 @@ from app.decisions import router as decisions
 from app.decisions.log import DatabaseStore, DecisionLog
 from app.decisions.service import Decider
 from app.decisions.stored import StoredSources
+from app.formats import router as formats
 from app.http import health, problems
 from app.http.compression import CompressionMiddleware
 from app.http.offload import Offload
@@ -50,6 +55,7 @@ TAGS = [
     {"name": "decision log", "description": "What was answered, and answering it again"},
     {"name": "snapshots", "description": "States that stay: changed by deltas, named by decisions"},
     {"name": "configurations", "description": "Stored settings, flavors and queue trees, with immutable revisions"},
+    {"name": "access", "description": "Tokens, and the log of every write and refusal"},
     {"name": "operations", "description": "Health, readiness and metrics"},
 ]
 
@@ -80,12 +86,15 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.front = front
     app.state.decider = decider
     app.state.snapshots = Snapshots(front, decider)
+    app.state.tokens = Tokens(database)
 
     app.add_middleware(TimeoutMiddleware)
+    if settings.authentication == "required":
+        app.add_middleware(AuthenticationMiddleware, tokens=app.state.tokens, provider=_provider(settings))
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(RequestMiddleware)
     problems.install(app)
-    for found in (decisions, batch, comparisons, snapshots, configurations, metrics, health):
+    for found in (decisions, batch, comparisons, snapshots, formats, configurations, access, metrics, health):
         app.include_router(found.router)
     app.openapi = cache(lambda: describe_api(app))  # pyright: ignore[reportAttributeAccessIssue]
     return app
@@ -93,8 +102,22 @@ def create_app(settings: Settings) -> FastAPI:
 
 def describe_api(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document, as ``/openapi.json`` and openapi/openapi.json have it."""
-    documented = (decisions, comparisons, snapshots, configurations, health)
+    documented = (decisions, comparisons, snapshots, formats, configurations, access, health)
     return describe(app, tuple(shape for router in documented for shape in router.DOCUMENTED))
+
+
+def _provider(settings: Settings) -> OpenId | None:
+    if settings.oidc_issuer is None or settings.oidc_audience is None:
+        return None
+    return OpenId(
+        Provider(
+            issuer=settings.oidc_issuer,
+            audience=settings.oidc_audience,
+            jwks_url=settings.oidc_jwks_url,
+            claim=settings.oidc_scope_claim,
+            prefix=settings.oidc_scope_prefix,
+        )
+    )
 
 
 def _front(settings: Settings, sources: StoredSources) -> Front:

@@ -2,10 +2,11 @@
 
 import os
 import sys
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AliasChoices, Field, field_validator
+from pydantic import AliasChoices, Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MIB = 1 << 20
@@ -42,6 +43,13 @@ class Settings(BaseSettings):
     database_connect_timeout: Annotated[int, Field(ge=1)] = 3
     database_pool_timeout: Annotated[float, Field(gt=0)] = 3.0
 
+    authentication: Literal["open", "required"] = "open"
+    oidc_issuer: str | None = None
+    oidc_audience: str | None = None
+    oidc_jwks_url: str | None = None
+    oidc_scope_claim: str = "scope"
+    oidc_scope_prefix: str = ""
+
     workers: Annotated[int, Field(ge=0, le=64, validation_alias=_named("WORKERS"))] = 1
     small_body_bytes: Annotated[int, Field(ge=0)] = 256 << 10
     waiting_requests: Annotated[int, Field(ge=1)] = 64
@@ -61,6 +69,24 @@ class Settings(BaseSettings):
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:
         return value or None
+
+    @model_validator(mode="after")
+    def _provider_is_complete(self) -> Self:
+        if self.oidc_issuer is not None and self.oidc_audience is None:
+            raise ValueError("ARBITER_OIDC_ISSUER needs ARBITER_OIDC_AUDIENCE: else tokens for anybody would do")
+        if self.oidc_issuer is not None and self.authentication == "open":
+            raise ValueError("ARBITER_OIDC_ISSUER needs ARBITER_AUTHENTICATION=required: an open service asks nobody")
+        return self
+
+    @property
+    def is_exposed(self) -> bool:
+        """Whether others than this machine can reach the address that the service listens on."""
+        if self.host == "localhost":
+            return False
+        try:
+            return not ip_address(self.host).is_loopback
+        except ValueError:
+            return True
 
     @field_validator("data_dir", mode="after")
     @classmethod

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from cyclopts import App, CycloptsError
 
-from app.cli import configuration, database, offline, serve
+from app.cli import configuration, database, offline, serve, token
 from app.cli.output import BAD_INPUT
 
 application = App(
@@ -27,6 +27,7 @@ application.command(offline.explain)
 application.command(offline.compare)
 application.command(configuration.commands)
 application.command(database.commands)
+application.command(token.commands)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -19,7 +19,12 @@ from app.solver.model.problems import Finding
 VERSION = "1.0.0"
 _TEMPLATE = "#/components/schemas/{name}"
 _ENGINES = {"kueue": "Kueue", "yunikorn": "YuniKorn", "kai": "Kai", "ytsaurus": "Ytsaurus"}
-_SHARED_ERRORS = (500,)
+_BEARER = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A token of this service, or of its OpenID Connect provider; an open service asks for none.",
+}
+_SHARED_ERRORS = (401, 403, 500)
 _BODY_ERRORS = (400, 413, 415, 422)
 _ETAG = {"ETag": {"description": "The version of what was read or written", "schema": {"type": "string"}}}
 
@@ -81,7 +86,8 @@ def describe(app: FastAPI, shapes: tuple[type, ...]) -> dict[str, Any]:
         (*shapes, ProblemDocument, Fault, Finding), ref_template="#/components/schemas/{name}"
     )
     renamed = msgspec.json.decode(_SCHEMA_NAME.sub(_rename, msgspec.json.encode(components).decode()))
-    document["components"] = {"schemas": dict(sorted(renamed.items()))}
+    document["components"] = {"schemas": dict(sorted(renamed.items())), "securitySchemes": {"bearer": _BEARER}}
+    document["security"] = [{"bearer": []}, {}]
     return document
 
 

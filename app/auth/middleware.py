@@ -1,0 +1,68 @@
+"""Nobody past here without a name and the scope that the request needs."""
+
+from contextlib import suppress
+from functools import partial
+
+from anyio import to_thread
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.auth import actor, scopes
+from app.auth.oidc import OpenId
+from app.auth.service import PREFIX, Caller, Tokens
+from app.errors import ArbiterError, Forbidden, Unauthorized, Unavailable
+from app.http.problems import answer_to
+
+
+class AuthenticationMiddleware:
+    """Bearer tokens: the service's own, or those of an OpenID Connect provider."""
+
+    def __init__(self, app: ASGIApp, tokens: Tokens, provider: OpenId | None) -> None:
+        self.app = app
+        self._tokens = tokens
+        self._provider = provider
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        needed = scopes.required(scope["method"], scope["path"]) if scope["type"] == "http" else None
+        if needed is None:
+            await self.app(scope, receive, send)
+            return
+        who = actor.ANONYMOUS
+        try:
+            caller = await self._caller(Headers(scope=scope).get("authorization"))
+            who = caller.name
+            if not scopes.allows(caller.scopes, needed):
+                raise Forbidden(f"this needs scope {needed}; {who} has {', '.join(sorted(caller.scopes)) or 'none'}")
+        except ArbiterError as refusal:
+            await self._refuse(who, refusal, scope, receive, send)
+            return
+        acting = actor.become(who)
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            actor.leave(acting)
+
+    async def _caller(self, header: str | None) -> Caller:
+        kind, _, secret = (header or "").strip().partition(" ")
+        if kind.lower() != "bearer" or not secret:
+            raise Unauthorized("send Authorization: Bearer with a token")
+        secret = secret.strip()
+        if secret.startswith(PREFIX):
+            found = await to_thread.run_sync(self._tokens.caller, secret)
+        elif self._provider is not None:
+            found = await to_thread.run_sync(self._provider.caller, secret)
+        else:
+            found = None
+        if found is None:
+            raise Unauthorized("the token is unknown, expired or revoked", invalid=True)
+        return found
+
+    async def _refuse(self, who: str, refusal: ArbiterError, scope: Scope, receive: Receive, send: Send) -> None:
+        if not isinstance(refusal, Unavailable):
+            target = f"{scope['method']} {scope['path']}"[:512]
+            action = "refused.forbidden" if isinstance(refusal, Forbidden) else "refused.unauthenticated"
+            write = partial(self._tokens.refused, who, action, target, refusal.detail)
+            with suppress(Unavailable):  # refusing does not wait for the log; the request log has the line
+                await to_thread.run_sync(write)
+        await (await answer_to(Request(scope), refusal))(scope, receive, send)

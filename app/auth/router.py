@@ -1,0 +1,78 @@
+"""``/v1/tokens`` and ``/v1/audit``."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from app.auth.schemas import AuditLine, AuditPage, TokenCreated, TokenInfo, TokenList, TokenRequest
+from app.auth.service import Tokens
+from app.decoding import decode
+from app.http.body import Body
+from app.http.openapi import operation
+from app.http.pages import Cursor, Limit, decode_cursor, encode_cursor
+from app.http.responses import json_response
+
+DOCUMENTED = (TokenRequest, TokenCreated, TokenInfo, TokenList, AuditPage, AuditLine)
+_EXAMPLE = {"name": "scheduler", "scopes": ["decide"], "expires_at": "2027-01-01T00:00:00Z"}
+
+router = APIRouter(prefix="/v1", tags=["access"])
+
+
+def _tokens(request: Request) -> Tokens:
+    return request.app.state.tokens
+
+
+Service = Annotated[Tokens, Depends(_tokens)]
+
+
+@router.post(
+    "/tokens",
+    operation_id="create_token",
+    summary="Create a token",
+    **operation(request=TokenRequest, responses={201: TokenCreated}, errors=(503,), example=_EXAMPLE),
+)
+def create_token(body: Body, service: Service) -> Response:
+    """The secret is in this answer and nowhere else."""
+    wanted = decode(body, TokenRequest)
+    secret, row = service.create(wanted.name, list(dict.fromkeys(wanted.scopes)), wanted.expires_at)
+    return json_response(TokenCreated(token=secret, **row._asdict()), 201, {"Cache-Control": "no-store"})
+
+
+@router.get(
+    "/tokens", operation_id="list_tokens", summary="All tokens", **operation(responses={200: TokenList}, errors=(503,))
+)
+def list_tokens(service: Service) -> Response:
+    """Without their secrets, revoked ones too."""
+    return json_response(TokenList(items=[TokenInfo(**row._asdict()) for row in service.every()]))
+
+
+@router.delete(
+    "/tokens/{id}",
+    operation_id="revoke_token",
+    summary="Revoke a token",
+    **operation(responses={200: TokenInfo}, errors=(404, 422, 503)),
+)
+def revoke_token(id: UUID, service: Service) -> Response:  # noqa: A002
+    """At once here, within seconds on other replicas."""
+    return json_response(TokenInfo(**service.revoke(id)._asdict()))
+
+
+@router.get(
+    "/audit",
+    operation_id="list_audit",
+    summary="Who did what",
+    **operation(responses={200: AuditPage}, errors=(400, 422, 503)),
+)
+def list_audit(
+    service: Service,
+    actor: Annotated[str | None, Query(max_length=256)] = None,
+    action: Annotated[str | None, Query(max_length=64)] = None,
+    cursor: Cursor = None,
+    limit: Limit = 100,
+) -> Response:
+    """Every write and every refusal, newest first. Lines are never changed or removed."""
+    before = None if cursor is None else int(decode_cursor(cursor, int)[0])
+    rows = service.audit_lines(before, limit + 1, actor, action)
+    more = encode_cursor(rows[limit - 1].id) if len(rows) > limit else None
+    return json_response(AuditPage(items=[AuditLine(**r._asdict()) for r in rows[:limit]], next_cursor=more))

@@ -1,0 +1,122 @@
+"""Tokens: 32 random bytes, SHA-256 stored, compared in constant time; looked up again every few seconds."""
+
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from threading import Lock
+from uuid import UUID, uuid4
+
+from app.auth import actor, audit, repository
+from app.auth.repository import AuditRow, TokenRow
+from app.db import Database
+from app.errors import NotFound, Unavailable
+
+PREFIX = "arb_"
+_FRESH_SECONDS = 2.0
+_STALE_SECONDS = 600.0
+_KEPT = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and what they may do."""
+
+    name: str
+    scopes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    caller: Caller | None
+    expires: datetime | None
+    at: float
+
+
+class Tokens:
+    """The service's own tokens. ``clock``: seconds that never go back."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._clock = clock
+        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        self._lock = Lock()
+
+    def create(self, name: str, scopes: list[str], expires: datetime | None) -> tuple[str, TokenRow]:
+        """A new token: its secret, which is shown this once, and what is stored. Raises Unavailable."""
+        secret = PREFIX + secrets.token_urlsafe(32)
+        with self._database.session() as session:
+            row = repository.add(session, uuid4(), name, scopes, digest_of(secret), actor.current(), expires)
+            audit.record(session, "token.create", str(row.id), {"name": name, "scopes": scopes})
+        return secret, row
+
+    def every(self) -> list[TokenRow]:
+        """Raises Unavailable."""
+        with self._database.session() as session:
+            return repository.every_token(session)
+
+    def revoke(self, identity: UUID) -> TokenRow:
+        """From now on nobody gets in with it; other replicas notice within seconds. Raises NotFound, Unavailable."""
+        with self._database.session() as session:
+            row = repository.revoke(session, identity)
+            if row is None:
+                raise NotFound(f"no token {identity}")
+            audit.record(session, "token.revoke", str(identity), {"name": row.name})
+        with self._lock:
+            self._known.clear()
+        return row
+
+    def caller(self, secret: str) -> Caller | None:
+        """Who holds ``secret``; None where nobody may. With the database away, what was known minutes ago holds.
+
+        Raises Unavailable.
+        """
+        digest = digest_of(secret)
+        known = self._recall(digest)
+        if known is None or self._clock() - known.at > _FRESH_SECONDS:
+            try:
+                known = self._look_up(digest)
+            except Unavailable:
+                if known is None or self._clock() - known.at > _STALE_SECONDS:
+                    raise
+        if known.expires is not None and known.expires <= datetime.now(UTC):
+            return None
+        return known.caller
+
+    def audit_lines(self, before: int | None, limit: int, who: str | None, action: str | None) -> list[AuditRow]:
+        """Newest first. Raises Unavailable."""
+        with self._database.session() as session:
+            return repository.lines(session, before, limit, who, action)
+
+    def refused(self, who: str, action: str, target: str, why: str) -> None:
+        """Write a refusal down. Raises Unavailable."""
+        with self._database.session() as session:
+            repository.record(session, who, action, target, {"why": why})
+
+    def _recall(self, digest: bytes) -> _Known | None:
+        with self._lock:
+            return self._known.get(digest)
+
+    def _look_up(self, digest: bytes) -> _Known:
+        with self._database.session() as session:
+            found = repository.by_hash(session, digest)
+        caller, expires = None, None
+        if found is not None and hmac.compare_digest(found[0], digest) and found[1].revoked_at is None:
+            caller = Caller(f"token:{found[1].name}", frozenset(found[1].scopes))
+            expires = found[1].expires_at
+        known = _Known(caller, expires, self._clock())
+        with self._lock:
+            self._known[digest] = known
+            self._known.move_to_end(digest)
+            while len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+        return known
+
+
+def digest_of(secret: str) -> bytes:
+    """What is stored of a secret."""
+    return sha256(secret.encode()).digest()

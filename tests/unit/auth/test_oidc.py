@@ -1,0 +1,149 @@
+"""OpenID Connect: what is forged, expired or meant for somebody else gets nobody in."""
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from app.auth.oidc import OpenId, Provider
+from app.errors import Unavailable
+
+ISSUER, AUDIENCE = "https://login.example", "arbiter"
+
+
+def key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+OURS, THEIRS = key(), key()
+
+
+def published(private: rsa.RSAPrivateKey, kid: str) -> dict[str, Any]:
+    return {**json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(private.public_key())), "kid": kid, "use": "sig"}
+
+
+def token(private: Any = OURS, kid: str = "k1", algorithm: str = "RS256", **claims: Any) -> str:
+    now = int(time.time())
+    payload = {"iss": ISSUER, "aud": AUDIENCE, "sub": "ann", "exp": now + 300, "scope": "read decide", **claims}
+    return jwt.encode({k: v for k, v in payload.items() if v is not None}, private, algorithm, headers={"kid": kid})
+
+
+class Issuer:
+    """The provider's web site."""
+
+    def __init__(self) -> None:
+        self.keys = [published(OURS, "k1")]
+        self.asked: list[str] = []
+        self.down = False
+
+    def __call__(self, url: str) -> Any:
+        self.asked.append(url)
+        if self.down:
+            raise OSError("unreachable")
+        return {"jwks_uri": f"{ISSUER}/keys"} if url.endswith("openid-configuration") else {"keys": self.keys}
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def provider(**fields: Any) -> tuple[OpenId, Issuer, Clock]:
+    issuer, clock = Issuer(), Clock()
+    return OpenId(Provider(ISSUER, AUDIENCE, **fields), clock, issuer), issuer, clock
+
+
+def test_a_good_token_names_its_subject_and_scopes() -> None:
+    openid, _, _ = provider()
+    caller = openid.caller(token())
+    assert caller is not None
+    assert (caller.name, caller.scopes) == ("oidc:ann", {"read", "decide"})
+
+
+@pytest.mark.parametrize("scopes", ["arbiter:admin other", ["arbiter:admin", "arbiter:unknown"]])
+def test_scopes_come_from_a_claim_and_may_have_a_prefix(scopes: object) -> None:
+    openid, _, _ = provider(claim="roles", prefix="arbiter:")
+    caller = openid.caller(token(roles=scopes))
+    assert caller is not None
+    assert caller.scopes == {"admin"}
+
+
+def unsigned() -> str:
+    def part(document: Any) -> str:
+        return base64.urlsafe_b64encode(json.dumps(document).encode()).decode().rstrip("=")
+
+    payload = {"iss": ISSUER, "aud": AUDIENCE, "sub": "ann", "exp": int(time.time()) + 300, "scope": "admin"}
+    return f"{part({'alg': 'none', 'kid': 'k1'})}.{part(payload)}."
+
+
+def signed_with_the_public_key() -> str:
+    public = OURS.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    head = unsigned().replace(unsigned().split(".")[0], "", 1)
+    header = base64.urlsafe_b64encode(b'{"alg":"HS256","kid":"k1"}').decode().rstrip("=")
+    message = header + head.rstrip(".")
+    return (
+        message + "." + base64.urlsafe_b64encode(hmac.new(public, message.encode(), hashlib.sha256).digest()).decode()
+    )
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param(token(THEIRS), id="forged key"),
+        pytest.param(unsigned(), id="alg none"),
+        pytest.param(signed_with_the_public_key(), id="public key as a shared secret"),
+        pytest.param(token(aud="somebody-else"), id="wrong audience"),
+        pytest.param(token(iss="https://evil.example"), id="wrong issuer"),
+        pytest.param(token(exp=int(time.time()) - 3600), id="expired"),
+        pytest.param(token(exp=None), id="never expires"),
+        pytest.param(token(sub=None), id="nobody"),
+        pytest.param(token(nbf=int(time.time()) + 3600), id="not yet"),
+        pytest.param(token(kid="k9"), id="unknown key"),
+        pytest.param(token()[:-4] + "AAAA", id="broken signature"),
+        pytest.param("not.a.token", id="no token"),
+        pytest.param("x" * 5000, id="noise"),
+    ],
+)
+def test_nobody_gets_in_with(bad: str) -> None:
+    openid, _, _ = provider()
+    assert openid.caller(bad) is None
+
+
+def test_keys_are_cached_and_fetched_again_when_they_rotate_but_not_at_every_guess() -> None:
+    openid, issuer, clock = provider(jwks_url=f"{ISSUER}/keys")
+    assert openid.caller(token()) is not None
+    for _ in range(5):
+        assert openid.caller(token(kid="guess")) is None
+    assert len(issuer.asked) == 1
+    fresh = key()
+    issuer.keys = [published(fresh, "k2")]
+    clock.now = 11
+    assert openid.caller(token(fresh, "k2")) is not None
+    assert openid.caller(token()) is None
+    assert len(issuer.asked) == 2
+
+
+def test_an_issuer_that_is_away_does_not_lock_out_known_keys() -> None:
+    openid, issuer, clock = provider()
+    issuer.down = True
+    with pytest.raises(Unavailable):
+        openid.caller(token())
+    issuer.down = False
+    assert openid.caller(token()) is not None
+    issuer.down, clock.now = True, 10_000
+    assert openid.caller(token()) is not None
+
+
+def test_shared_secrets_among_the_published_keys_are_ignored() -> None:
+    openid, issuer, _ = provider()
+    issuer.keys = [{"kty": "oct", "k": "c2VjcmV0", "kid": "k1"}, {"kty": "??", "kid": "k3"}]
+    assert openid.caller(token()) is None
