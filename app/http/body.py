@@ -22,12 +22,27 @@ _MOST_FRAMES = 10_000
 _ZSTD_WINDOW = 8 << 20  # RFC 9659: a zstd content coding needs no more
 _GZIP = 16 + zlib.MAX_WBITS
 ENCODINGS = ("gzip", "zstd")
+MANIFESTS = ("application/yaml", "application/json", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain")
 
 
 async def read_body(request: Request) -> bytes:
     """The JSON body, decompressed. Raises BadRequest, TooLarge, UnsupportedMediaType."""
-    limit: int = request.app.state.settings.max_body_bytes
     _require_json(request.headers.get("content-type"))
+    return await _read(request)
+
+
+async def read_manifest(request: Request) -> bytes:
+    """A body of YAML or JSON, decompressed. Raises BadRequest, TooLarge, UnsupportedMediaType."""
+    media = _media(request.headers.get("content-type"))
+    if media not in MANIFESTS and not media.endswith(("+json", "+yaml")):
+        raise UnsupportedMediaType(
+            f"send {' or '.join(MANIFESTS[:2])}, not {media[:64]!r}", headers={"Accept": ", ".join(MANIFESTS)}
+        )
+    return await _read(request)
+
+
+async def _read(request: Request) -> bytes:
+    limit: int = request.app.state.settings.max_body_bytes
     encoding = _encoding(request.headers.get("content-encoding"))
     _check_announced(request.headers.get("content-length"), limit)
     body = await _receive(request, limit)
@@ -39,6 +54,7 @@ async def read_body(request: Request) -> bytes:
 
 
 Body = Annotated[bytes, Depends(read_body)]
+Manifest = Annotated[bytes, Depends(read_manifest)]
 
 
 async def _receive(request: Request, limit: int) -> bytes:
@@ -108,9 +124,13 @@ def _unzstd(body: bytes) -> Iterator[bytes]:
 
 
 def _require_json(content_type: str | None) -> None:
-    media = (content_type or "application/json").partition(";")[0].strip().lower()
+    media = _media(content_type)
     if media != "application/json" and not media.endswith("+json"):
         raise UnsupportedMediaType(f"send application/json, not {media[:64]!r}", headers={"Accept": "application/json"})
+
+
+def _media(content_type: str | None) -> str:
+    return (content_type or "application/json").partition(";")[0].strip().lower()
 
 
 def _encoding(header: str | None) -> str | None:

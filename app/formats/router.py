@@ -1,0 +1,142 @@
+"""``POST /v1/configurations:import`` and ``GET /v1/configurations/{name}:export``: manifests of the real systems."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from app.configurations.repository import Revision
+from app.configurations.router import Name, Number, Service
+from app.configurations.service import etag
+from app.decoding import decode
+from app.errors import BadInput
+from app.formats import export, import_configuration
+from app.formats.names import ExportFormat, Format
+from app.formats.schemas import ExportedManifest, ImportedManifest
+from app.http.body import MANIFESTS, Manifest
+from app.http.openapi import operation
+from app.http.preconditions import Conditions, Preconditions
+from app.http.responses import json_response
+from app.solver import solve
+from app.solver.model.configuration import Configuration
+from app.solver.model.problems import Finding, Problem
+
+DOCUMENTED = (ImportedManifest, ExportedManifest)
+
+EXAMPLE = """\
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: team-a}
+spec:
+  cohortName: all
+  resourceGroups:
+    - coveredResources: [cpu]
+      flavors: [{name: default, resources: [{name: cpu, nominalQuota: 8}]}]
+  preemption: {withinClusterQueue: LowerPriority}
+"""
+_YAML = "application/yaml"
+
+router = APIRouter(prefix="/v1/configurations", tags=["configurations"])
+
+
+def _import_operation() -> dict[str, Any]:
+    arguments = operation(responses={200: ImportedManifest}, errors=(400, 413, 415, 422, 429))
+    text: dict[str, Any] = {"schema": {"type": "string"}, "example": EXAMPLE}
+    anything: dict[str, Any] = {"schema": {"type": "object"}, "example": {"apiVersion": "v1", "kind": "List", "items": []}}
+    content = {MANIFESTS[0]: text, MANIFESTS[1]: anything}
+    arguments["openapi_extra"] = {"requestBody": {"required": True, "content": content}}
+    return arguments
+
+
+def _export_operation() -> dict[str, Any]:
+    arguments = operation(responses={200: ExportedManifest, 304: None}, errors=(400, 404, 422, 503), etag=True)
+    arguments["responses"][200]["content"][_YAML] = {"schema": {"type": "string"}}
+    return arguments
+
+
+As = Annotated[
+    ExportFormat | None, Query(alias="format", description="Whose words; without it those of the document's engine")
+]
+
+
+@router.post(
+    ":import", operation_id="import_configuration", summary="Read a manifest of a real system", **_import_operation()
+)
+async def import_manifest(
+    request: Request,
+    body: Manifest,
+    format: Annotated[  # noqa: A002
+        Format, Query(description="`kubernetes`: objects of whichever system they belong to")
+    ],
+) -> Response:
+    """Configuration, running workloads and asks of a manifest, in Arbiter's words; nothing is stored.
+
+    YAML or JSON, one document or several, as administrators write them or `kubectl get -o json` prints them. What can't
+    be carried over is a finding.
+    """
+    return json_response(await request.app.state.offload.run(_imported, body, format))
+
+
+@router.get(
+    "/{name}:export",
+    operation_id="export_configuration",
+    summary="A configuration in one system's words",
+    **_export_operation(),
+)
+def export_current(
+    request: Request, name: Name, service: Service, conditions: Conditions, format: As = None  # noqa: A002
+) -> Response:  # fmt: skip
+    """The current revision as YAML; with `Accept: application/json` also what the system has no words for."""
+    return _exported(request, service.get(name), format, conditions)
+
+
+@router.get(
+    "/{name}/revisions/{number}:export",
+    operation_id="export_configuration_revision",
+    summary="A revision in one system's words",
+    **_export_operation(),
+)
+def export_revision(
+    request: Request,
+    name: Name,
+    number: Number,
+    service: Service,
+    conditions: Conditions,
+    format: As = None,  # noqa: A002
+) -> Response:
+    """One revision as YAML; with `Accept: application/json` also what the system has no words for."""
+    return _exported(request, service.get(name, number), format, conditions)
+
+
+def _imported(body: bytes, format: Format) -> ImportedManifest:  # noqa: A002
+    found = import_configuration(body, format)
+    return ImportedManifest(
+        format=format,
+        configuration=found.configuration,
+        state=found.state,
+        asks=found.asks,
+        findings=found.findings,
+        configuration_findings=_remarks(found.configuration),
+    )
+
+
+def _remarks(configuration: Configuration) -> list[Finding]:
+    """Nothing to say about a manifest that holds no configuration."""
+    if configuration.engine is None or not configuration.queues:
+        return []
+    return solve.findings(configuration)
+
+
+def _exported(request: Request, found: Revision, wanted: ExportFormat | None, conditions: Preconditions) -> Response:
+    configuration = decode(bytes(found.document), Configuration)
+    chosen = wanted or configuration.engine
+    if chosen is None:
+        raise BadInput([Problem(pointer="/engine", detail="the configuration names no engine: say which format")])
+    as_json = "application/json" in request.headers.get("accept", "")
+    tag = f'{(etag(found) or "").rstrip(chr(34))}-{chosen}{"-json" if as_json else ""}"'
+    headers = {"ETag": tag, "Vary": "Accept"}
+    if conditions.not_modified(tag):
+        return Response(status_code=304, headers=headers)
+    made = export(configuration, chosen)
+    if as_json:
+        return json_response(ExportedManifest(format=chosen, text=made.text, findings=made.findings), headers=headers)
+    return Response(made.text, media_type=_YAML, headers=headers)
