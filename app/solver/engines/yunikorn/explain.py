@@ -134,9 +134,9 @@ def _raises(board: Board, request: Request) -> Iterator[tuple[int, int, str, int
     """
     cluster, own = board.cluster, request.queue
     ceiling = path_limits(cluster, own)[own]
-    for r, amount in request.needs.items():
-        if r >= len(cluster.resources):
-            continue
+    names = cluster.resources.names
+    for r in sorted((r for r in request.needs if r < len(names)), key=names.__getitem__):
+        amount = request.needs[r]
         held = (cluster.queues.guaranteed[own] or {}).get(r)
         needed = board.used_after(own, r, request.ask) + (1 if cluster.queues.rules == "documented" else amount)
         if (held is None or needed > held) and needed <= ceiling.get(r, needed):
