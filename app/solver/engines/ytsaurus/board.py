@@ -39,14 +39,48 @@ class Stopped:
     want: int = NOBODY
 
 
+@dataclass(frozen=True, slots=True)
+class StageRecord:
+    """What one stage on one node looked at, for an explanation; amounts in steps.
+
+    ``rows``: allocations that ran there; ``order``: those that could be taken, in order.
+    """
+
+    node: int
+    stage: Stage
+    least: int
+    participants: int
+    free: Ints
+    rows: Ints
+    group: Levels
+    order: list[int]
+    started: list[int]
+    stopped: dict[int, Reason]
+
+
 class Board:
     """Mutable copies of a ``Prepared``'s few tables, and the record of what was done."""
 
     __slots__ = (
-        "_headroom", "_loose_headroom", "_stale", "group", "last_preemptive", "left", "level",
-        "node_usage", "overcommit_since", "pool_usage", "prepared", "running", "satisfaction", "started", "stopped",
-        "told", "usage",
-    )  # fmt: skip
+        "_headroom",
+        "_loose_headroom",
+        "_stale",
+        "group",
+        "last_preemptive",
+        "left",
+        "level",
+        "log",
+        "node_usage",
+        "overcommit_since",
+        "pool_usage",
+        "prepared",
+        "running",
+        "satisfaction",
+        "started",
+        "stopped",
+        "told",
+        "usage",
+    )
 
     def __init__(self, prepared: Prepared) -> None:
         situation = prepared.situation
@@ -58,13 +92,14 @@ class Board:
         self.left: Ints = situation.wants.count.copy()
         self.satisfaction: Floats = prepared.satisfaction.copy()
         self.running: Flags = np.ones(len(cluster.allocations), bool)
-        self.group: Levels = prepared.group
-        self.level: Levels = prepared.level
+        self.group: Levels = prepared.group.copy()
+        self.level: Levels = prepared.level.copy()
         self.last_preemptive: Ints = cluster.last_preemptive.copy()
         self.overcommit_since: Ints = cluster.overcommit_since.copy()
         self.started: list[Started] = []
         self.stopped: list[Stopped] = []
         self.told: set[int] = set()
+        self.log: list[StageRecord] | None = None
         self._stale: set[int] = set()
         self._headroom: Ints | None = None
         self._loose_headroom: Ints | None = None
@@ -78,8 +113,9 @@ class Board:
         return bool((self.free(node) < 0).any())
 
     def headroom(self, *, preemptive: bool) -> Ints:
-        """By pool: what it and all pools above it have left below their limits.
+        """By pool: what it and all pools above it had left below their limits when this was last worked out.
 
+        Starts since then make it an upper bound (``has_room`` is exact), stops have it worked out again.
         ``preemptive``: with resource_limits_overcommit_tolerance, which only preemptive starts may use.
         """
         if self._headroom is None or self._loose_headroom is None:
@@ -93,6 +129,27 @@ class Board:
                 loose[rows] = np.minimum(loose[rows], loose[parent])
             self._headroom, self._loose_headroom = tight, loose
         return self._loose_headroom if preemptive else self._headroom
+
+    def has_room(self, want: int, *, preemptive: bool) -> bool:
+        """Whether the limits of a want's operation and of every pool above allow one more allocation now."""
+        situation = self.prepared.situation
+        operation = int(situation.wants.operation[want])
+        need = situation.wants.need[want]
+        if (self.usage[operation] + need > situation.operations.limits[operation]).any():
+            return False
+        pool = int(situation.operation_parent[operation])
+        while pool != situation.root:
+            allowed = situation.pool_limits[pool]
+            if preemptive:
+                allowed = allowed + situation.pool_limits_tolerance[pool]
+            if (self.pool_usage[pool] + need > allowed).any():
+                return False
+            pool = int(situation.parent[pool])
+        return True
+
+    def forget_headroom(self) -> None:
+        """Have the headroom worked out again: it was found to be out of date."""
+        self._headroom = self._loose_headroom = None
 
     def start(self, want: int, node: int, stage: Stage) -> None:
         """Start one allocation of ``want`` on ``node``."""
@@ -111,6 +168,7 @@ class Board:
         self.running[allocation] = False
         self.node_usage[node] -= usage
         self._charge(operation, -usage)
+        self.forget_headroom()
         self._stale.add(operation)
         if allocation not in self.told:
             self.stopped.append(Stopped(allocation, reason, timeout, want))
@@ -130,9 +188,9 @@ class Board:
         spans: list[Ints] = [np.arange(of[operation], of[operation + 1]) for operation in sorted(self._stale)]
         every: Ints = np.concatenate(spans)
         rows: Ints = every[self.running[every]]
-        self.group = self.group.copy()
         self.group[rows] = groups(situation, self.prepared.bounds, rows)
-        self.level = levels(situation, self.group)
+        gentle = self.prepared.gentle[situation.cluster.allocations.operation[rows]]
+        self.level[rows] = levels(self.group[rows], gentle)
         self._stale.clear()
 
     def over_limit(self, operation: int) -> str | None:
@@ -158,4 +216,3 @@ class Board:
         row = slice(operation, operation + 1)
         usage = to_shares(self.usage[row].astype(float), situation.cluster.total)
         self.satisfaction[row] = local_satisfaction(usage, shares.fair[row], self.prepared.is_blocked[row])
-        self._headroom = self._loose_headroom = None

@@ -5,43 +5,97 @@
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
 
 from app.solver.engine import Question
-from app.solver.engines.ytsaurus import explain, heartbeat
+from app.solver.engines.ytsaurus import heartbeat
 from app.solver.engines.ytsaurus.board import NOBODY, Board, Stopped
+from app.solver.engines.ytsaurus.explain import Told, explanation, under
 from app.solver.engines.ytsaurus.operations import NEVER
-from app.solver.engines.ytsaurus.prepare import Prepared, prepare
+from app.solver.engines.ytsaurus.prepare import prepare
+from app.solver.engines.ytsaurus.rules import DIFFERENCES, RULE_SETS, Difference, RuleSet
 from app.solver.engines.ytsaurus.state import Cluster
+from app.solver.engines.ytsaurus.waiting import Waiting, tried_preemption
 from app.solver.model.decision import Condition, Decision, Placement, Plan, PlannedEviction, Result, Victim
 from app.solver.model.duration import seconds
 from app.solver.model.instant import at
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.quantity import units
 from app.solver.model.state import Ask
+from app.solver.model.trace import Explanation
 
 
 def decide(cluster: Cluster, question: Question) -> Result:
     """Answer a decision question. Raises InvalidInput."""
     nodes = _nodes(cluster, question)
-    decisions: list[Decision] = []
-    evictions: list[PlannedEviction] = []
-    placements: list[Placement] = []
-    boards: list[Board] = []
     alone = question.mode == "independent" and question.asks
-    for asks in [[ask] for ask in question.asks] if alone else [question.asks]:
-        board = Board(prepare(cluster, asks))
-        heard = _heartbeats(board, nodes, question.now)
-        decisions += _decisions(board, asks, heard, question)
-        evictions += _evictions(board, asks)
-        placements += _placements(board, asks)
-        boards.append(board)
+    groups = [[ask] for ask in question.asks] if alone else [question.asks]
+    runs = [_run(cluster, asks, nodes, question) for asks in groups]
+    cycle = question.mode == "cycle"
     return Result(
-        decisions=decisions,
-        order=_order(boards[0], question.asks) if question.mode == "cycle" else None,
-        plan=Plan(evictions=_once(evictions), placements=placements),
-        notes=_notes(boards, nodes) if nodes else None,
+        decisions=[decision for run in runs for decision in run.decisions],
+        order=runs[0].order if cycle else None,
+        plan=Plan(
+            evictions=_once(eviction for run in runs for eviction in run.evictions),
+            placements=[placement for run in runs for placement in run.placements],
+        ),
+        notes=runs[0].notes if cycle else None,
     )
+
+
+class _Run(NamedTuple):
+    """What one series of heartbeats gave."""
+
+    decisions: list[Decision]
+    evictions: list[PlannedEviction]
+    placements: list[Placement]
+    order: list[str]
+    notes: dict[str, Any]
+
+
+def _run(cluster: Cluster, asks: Sequence[Ask], nodes: Sequence[int], question: Question) -> _Run:
+    board = Board(prepare(cluster, asks))
+    if question.explain != "none":
+        board.log = []
+    tried = tried_preemption(board, question.now)
+    heard = _heartbeats(board, nodes, question.now)
+    differences: list[list[Difference]] = [[] for _ in asks]
+    if board.log is not None:
+        differences = _differences(cluster, asks, nodes, question, board)
+    waiting = Waiting(board, asks, heard, tried)
+    return _Run(
+        decisions=_decisions(board, asks, waiting, differences, question),
+        evictions=_evictions(board, asks),
+        placements=_placements(board, asks),
+        order=_order(board, asks),
+        notes=_notes(board, heard),
+    )
+
+
+def _differences(
+    cluster: Cluster, asks: Sequence[Ask], nodes: Sequence[int], question: Question, board: Board
+) -> list[list[Difference]]:
+    """For each ask the differences between the rule sets that change what becomes of it, found by deciding again."""
+    settings = cluster.config.settings
+    mine = [_outcome(board, i) for i in range(len(asks))]
+
+    def others(rules: RuleSet) -> list[object]:
+        twin = Board(prepare(under(cluster, rules), asks))
+        _heartbeats(twin, nodes, question.now)
+        return [_outcome(twin, i) for i in range(len(asks))]
+
+    if others(RULE_SETS["shipped" if settings.rules.name == "documented" else "documented"]) == mine:
+        return [[] for _ in asks]
+    alone = [(difference, others(difference.only(settings.rules))) for difference in DIFFERENCES]
+    return [[difference for difference, other in alone if other[i] != mine[i]] for i in range(len(asks))]
+
+
+def _outcome(board: Board, ask: int) -> object:
+    """What becomes of an ask, to compare."""
+    wants = board.prepared.situation.wants.ask
+    started = [one for one in board.started if wants[one.want] == ask]
+    return started, [one for one in board.stopped if one.want != NOBODY and wants[one.want] == ask]
 
 
 def _nodes(cluster: Cluster, question: Question) -> list[int]:
@@ -66,7 +120,9 @@ def _heartbeats(board: Board, nodes: Sequence[int], now: int) -> list[int]:
     return heard
 
 
-def _decisions(board: Board, asks: Sequence[Ask], heard: Sequence[int], question: Question) -> list[Decision]:
+def _decisions(
+    board: Board, asks: Sequence[Ask], waiting: Waiting, differences: Sequence[Sequence[Difference]], question: Question
+) -> list[Decision]:
     """One decision an ask, in the order of the asks."""
     situation = board.prepared.situation
     started: list[list[tuple[str, str]]] = [[] for _ in asks]
@@ -79,22 +135,25 @@ def _decisions(board: Board, asks: Sequence[Ask], heard: Sequence[int], question
         if one.want != NOBODY:
             ask = int(situation.wants.ask[one.want])
             victims[ask].append(_victim(board, one, asks[ask].id, question.now))
-    waiting = explain.Waiting(board, asks, heard, question.now)
-    return [_decision(ask, i, started[i], victims[i], waiting, question, board) for i, ask in enumerate(asks)]
+    out: list[Decision] = []
+    for i, ask in enumerate(asks):
+        reason = None if started[i] else waiting.reason(i)
+        why = explanation(board, Told(i, ask, reason, differences[i]), question) if question.explain != "none" else None
+        if reason is None:
+            out.append(_placed(ask, started[i], victims[i], why))
+        else:
+            condition = _condition("Scheduled", "False", reason.code, reason.message, question.now)
+            out.append(
+                Decision(
+                    ask=ask.id, outcome=reason.outcome, victims=[], conditions=[condition],
+                    shortages=reason.shortages, explanation=why,
+                )
+            )  # fmt: skip
+    return out
 
 
-def _decision(
-    ask: Ask, i: int, started: list[tuple[str, str]], victims: list[Victim], waiting: explain.Waiting,
-    question: Question, board: Board,
-) -> Decision:  # fmt: skip
-    why = explain.explanation(board, waiting, i, ask, started, question)
-    if not started:
-        reason = waiting.reason(i)
-        condition = _condition("Scheduled", "False", reason.code, reason.message, question.now)
-        return Decision(
-            ask=ask.id, outcome=reason.outcome, victims=[], conditions=[condition], shortages=reason.shortages,
-            explanation=why,
-        )  # fmt: skip
+def _placed(ask: Ask, started: list[tuple[str, str]], victims: list[Victim], why: Explanation | None) -> Decision:
+    """The decision for an ask of which something started; ``counts`` where fewer than asked did."""
     counts: dict[str, int] = {}
     placements: dict[str, str] = {}
     for task, node in started:
@@ -170,23 +229,18 @@ def _order(board: Board, asks: Sequence[Ask]) -> list[str]:
     return [asks[i].id for i in (*first, *(i for i in range(len(asks)) if i not in first))]
 
 
-def _notes(boards: Sequence[Board], nodes: Sequence[int]) -> dict[str, Any]:
+def _notes(board: Board, heard: Sequence[int]) -> dict[str, Any]:
     """What the next heartbeats need to know of these: to be sent back as ``node.ytsaurus``."""
-    board = boards[0]
-    names = list(board.prepared.situation.cluster.node_index)
-    out: dict[str, Any] = {}
-    for node in nodes:
-        carried = {
-            key: at(int(value))
-            for key, value in (
-                ("last_preemptive_scheduling_at", board.last_preemptive[node]),
-                ("overcommit_since", board.overcommit_since[node]),
-            )
-            if value != NEVER
+    nodes = board.prepared.situation.cluster.state.nodes
+    carried = {
+        nodes[node].name: {
+            "last_preemptive_scheduling_at": _instant(int(board.last_preemptive[node])),
+            "overcommit_since": _instant(int(board.overcommit_since[node])),
         }
-        if carried:
-            out[names[node]] = carried
-    return {"nodes": out}
+        for node in heard
+    }
+    return {"nodes": carried}
 
 
-__all__ = ["Prepared", "decide"]
+def _instant(micros: int) -> datetime | None:
+    return None if micros == NEVER else at(micros)

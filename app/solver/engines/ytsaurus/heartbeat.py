@@ -1,10 +1,12 @@
 """One node's heartbeat, from the graceful pass to a long overcommit."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from app.solver.engines.ytsaurus import overcommit, stage, victims
-from app.solver.engines.ytsaurus.arrays import Flags
-from app.solver.engines.ytsaurus.board import NOBODY, Board, Reason
+from app.solver.engines.ytsaurus.arrays import Flags, Ints
+from app.solver.engines.ytsaurus.board import NOBODY, Board, Reason, Stage, StageRecord
 from app.solver.engines.ytsaurus.operations import NEVER
 from app.solver.engines.ytsaurus.priority import AGGRESSIVE, NORMAL
 from app.solver.engines.ytsaurus.rules import StageName
@@ -23,7 +25,9 @@ def process(board: Board, node: int, now: int) -> None:
     schedulable = bool(board.prepared.situation.cluster.schedulable[node])
     _ask_graceful(board, node)
     if schedulable:
-        stage.run(board, node, "regular", None, None, stage.MOST_STARTS)
+        free = board.free(node)
+        started = stage.run(board, node, "regular", None, None, stage.MOST_STARTS)
+        _record(board, node, "regular", free, started)
     if backoff_is_over(board, node, now):
         board.last_preemptive[node] = now
         for name in board.prepared.situation.config.settings.rules.stages:
@@ -65,9 +69,29 @@ def _preemptive(board: Board, node: int, name: StageName, *, schedulable: bool) 
     who = participants(board, name)
     if not normal and not who.any():
         return False
+    free, before = board.free(node), len(board.stopped)
     least = PREEMPTIBLE if normal else AGGRESSIVELY_PREEMPTIBLE
     order = victims.candidates(board, node, least, normal=normal)
     usage = board.prepared.situation.cluster.allocations.usage[order]
     started = stage.run(board, node, name, who, np.sum(usage, axis=0), 1) if schedulable and who.any() else []
     victims.preempt(board, node, order.tolist(), _REASONS[name], started[0] if started else NOBODY)
+    _record(board, node, name, free, started, least, int(who.sum()), order.tolist(), before)
     return bool(started)
+
+
+def _record(
+    board: Board, node: int, name: Stage, free: Ints, started: list[int], least: int = 0, participants: int = 0,
+    order: Sequence[int] = (), before: int | None = None,
+) -> None:  # fmt: skip
+    """Note what a stage looked at, where somebody wants to know."""
+    if board.log is None:
+        return
+    rows = board.prepared.situation.cluster.allocations_on(node)
+    stopped: dict[int, Reason] = {}
+    if before is not None:
+        stopped = {one.allocation: one.reason for one in board.stopped[before:]}
+    board.log.append(
+        StageRecord(
+            node, name, least, participants, free, rows, board.group[rows].copy(), list(order), started, stopped
+        )
+    )

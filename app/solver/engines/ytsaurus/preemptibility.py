@@ -25,7 +25,7 @@ def answer(cluster: Cluster, question: ProtectionQuestion) -> dict[str, Any]:
     situation = situate(cluster, asks)
     shares = fair_shares(situation)
     group = groups(situation, bounds(situation, shares), np.arange(len(cluster.allocations)))
-    level = levels(situation, group)
+    level = levels(group, aggressive_allowed(situation)[cluster.allocations.operation])
     workloads = _workloads(situation, group, level)
     out: dict[str, Any] = {"workloads": workloads}
     if question.evict:

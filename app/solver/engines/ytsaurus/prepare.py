@@ -8,7 +8,7 @@ import numpy as np
 from app.solver.engines.ytsaurus.arrays import Flags, Floats, Ints
 from app.solver.engines.ytsaurus.fair_share import FairShares, fair_shares
 from app.solver.engines.ytsaurus.operations import Levels
-from app.solver.engines.ytsaurus.priority import levels, normally_takeable, priorities, takeable
+from app.solver.engines.ytsaurus.priority import aggressive_allowed, levels, normally_takeable, priorities, takeable
 from app.solver.engines.ytsaurus.satisfaction import blocked, local_satisfaction
 from app.solver.engines.ytsaurus.situation import Situation, situate
 from app.solver.engines.ytsaurus.split import Bounds, bounds, groups
@@ -27,9 +27,9 @@ class Feasible:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """``group``, ``level``: of allocations; ``priority``, ``takeable``, ``rank`` (in a depth-first walk): of
-    operations; ``active``: operations that may start anything; ``shapes``: distinct needs, ``shape_of`` each want;
-    ``node_usage``: by node; ``spare``: what a node must have left for scheduling to go on."""
+    """``group``, ``level``: of allocations. ``priority``, ``gentle`` (aggressive preemption allowed), ``takeable``,
+    ``rank`` (in a depth-first walk): of operations; ``active``: which may start anything. ``shapes``: distinct needs,
+    ``shape_of`` each want. ``node_usage``: by node; ``spare``: what a node must have left for scheduling to go on."""
 
     situation: Situation
     shares: FairShares
@@ -39,6 +39,7 @@ class Prepared:
     group: Levels
     level: Levels
     priority: Levels
+    gentle: Flags
     takeable: Flags
     normally_takeable: Flags
     active: Flags
@@ -58,6 +59,7 @@ def prepare(cluster: Cluster, asks: Sequence[Ask]) -> Prepared:
     limits = bounds(situation, shares)
     group = groups(situation, limits, np.arange(len(cluster.allocations)))
     operations = situation.operations
+    gentle = aggressive_allowed(situation)
     content = operations.graceful & ~operation_below(situation, shares)
     shapes, shape_of = np.unique(situation.wants.need, axis=0, return_inverse=True)
     names = cluster.index.index
@@ -71,7 +73,8 @@ def prepare(cluster: Cluster, asks: Sequence[Ask]) -> Prepared:
         is_blocked=limits.is_blocked,
         satisfaction=local_satisfaction(shares.usage, shares.fair, blocked(shares.fair, shares.demand)),
         group=group,
-        level=levels(situation, group),
+        level=levels(group, gentle[cluster.allocations.operation]),
+        gentle=gentle,
         priority=priorities(situation),
         takeable=takeable(situation),
         normally_takeable=normally_takeable(situation),

@@ -30,10 +30,9 @@ def aggressive_allowed(situation: Situation) -> Flags:
     return allowed[situation.operations.pool] & ~gangs
 
 
-def levels(situation: Situation, group: Levels) -> Levels:
-    """Preemption level of every allocation: its group, but protected where aggressive preemption is not allowed."""
-    operation = situation.cluster.allocations.operation
-    spared = (group == AGGRESSIVELY_PREEMPTIBLE) & ~aggressive_allowed(situation)[operation]
+def levels(group: Levels, allowed: Flags) -> Levels:
+    """Preemption level of allocations: the group, but protected where aggressive preemption is not allowed."""
+    spared = (group == AGGRESSIVELY_PREEMPTIBLE) & ~allowed
     return np.where(spared, NON_PREEMPTIBLE, group).astype(np.int8)
 
 

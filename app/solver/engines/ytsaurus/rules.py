@@ -1,10 +1,10 @@
 """Where the preemption page and the released scheduler differ, in one place.
 
-``documented`` takes the page literally, ``shipped`` does what the released code does. Everything else is
-common to both; docs/engines/ytsaurus.md lists the same three differences with their sources.
+``documented`` takes the page literally, ``shipped`` does what the released code does. Everything else is common to
+both; docs/engines/ytsaurus.md lists the same three differences with their sources.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from app.solver.model.ytsaurus import Rules
@@ -41,3 +41,40 @@ SHIPPED = RuleSet(
     normal_serves_aggressive=False,
 )
 RULE_SETS: dict[Rules, RuleSet] = {"documented": DOCUMENTED, "shipped": SHIPPED}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One difference: a stable id, the field of ``RuleSet`` that holds it, and what either side does."""
+
+    rule: str
+    field: str
+    documented: str
+    shipped: str
+
+    def only(self, rules: RuleSet) -> RuleSet:
+        """``rules``, with the other side's choice in this one point."""
+        other = SHIPPED if rules.name == "documented" else DOCUMENTED
+        return replace(rules, **{self.field: getattr(other, self.field)})
+
+
+DIFFERENCES = (
+    Difference(
+        rule="allocation-on-bound",
+        field="bound_allocation_preemptible",
+        documented="an allocation whose cumulative usage exceeds a bound is in the less protected group",
+        shipped="the allocation that crosses a bound still belongs to the better protected group",
+    ),
+    Difference(
+        rule="stage-order",
+        field="stages",
+        documented="the preemptive stage comes before the aggressive one",
+        shipped="the aggressive stage comes before the preemptive one",
+    ),
+    Difference(
+        rule="stage-members",
+        field="normal_serves_aggressive",
+        documented="aggressively starving operations take part in the preemptive stage too",
+        shipped="the preemptive stage serves exactly the starving operations",
+    ),
+)

@@ -41,7 +41,7 @@ class TreeSettings:
     threshold: float
     aggressive_threshold: float
     non_preemptible: Steps
-    bound_allocation_preemptible: bool
+    bound_given: bool | None
     backoff: int
     scope: PriorityScope
     allow_from_starving: bool
@@ -53,6 +53,12 @@ class TreeSettings:
     min_spare: Steps
     infer_weight: float | None
     best_allocation_share: bool
+
+    @property
+    def bound_allocation_preemptible(self) -> bool:
+        """consider_allocation_on_fair_share_bound_preemptible: as given, else as the rule set has it."""
+        return _or(self.bound_given, self.rules.bound_allocation_preemptible)
+
     main_resource: str
 
 
@@ -173,9 +179,7 @@ def tree_settings(given: Settings | None) -> tuple[TreeSettings, list[Problem]]:
         non_preemptible=read.threshold(
             s.non_preemptible_resource_usage_threshold, s.max_unpreemptible_running_job_count
         ) or {},
-        bound_allocation_preemptible=_or(
-            s.consider_allocation_on_fair_share_bound_preemptible, rules.bound_allocation_preemptible
-        ),
+        bound_given=s.consider_allocation_on_fair_share_bound_preemptible,
         backoff=_or(read.micros("preemptive_scheduling_backoff", s.preemptive_scheduling_backoff), 5 * SECOND),
         scope=s.scheduling_preemption_priority_scope or "operation_and_ancestors",
         allow_from_starving=_or(s.allow_preemption_from_starving_operations, False),

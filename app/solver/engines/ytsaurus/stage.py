@@ -12,6 +12,8 @@ from app.solver.engines.ytsaurus.satisfaction import EPSILON
 
 MOST_STARTS = 4096
 """Allocations that one heartbeat may start; only needs of nothing at all ever come near."""
+MOST_STARTS_IN_ALL = 200_000
+"""Allocations that all heartbeats of a decision may start."""
 
 
 def run(board: Board, node: int, stage: Stage, among: Flags | None, discount: Ints | None, most: int) -> list[int]:
@@ -19,51 +21,65 @@ def run(board: Board, node: int, stage: Stage, among: Flags | None, discount: In
 
     ``among``: operations that take part (None: all); ``discount``: resources of victims, free for this stage.
     """
+    preemptive = stage != "regular"
     started: list[int] = []
-    rows: Ints | None = None
-    while len(started) < most:
-        free = board.free(node)
-        if discount is not None:
-            free = free + discount
-        if (board.prepared.spare > free).any():
-            break
-        rows = _able(board, node, free, among, rows, preemptive=stage != "regular")
+    free = _free(board, node, discount)
+    rows = _candidates(board, node, among, _fitting(board, free))
+    rows = rows[_allowed(board, rows, preemptive=preemptive)]
+    most = min(most, MOST_STARTS_IN_ALL - len(board.started))
+    while len(started) < most and _goes_on(board, free):
+        rows = rows[_fitting(board, free)[rows] & (board.left[rows] > 0)]
         if not len(rows):
             break
         want = _least_satisfied(board, rows)
+        if not board.has_room(want, preemptive=preemptive):
+            board.forget_headroom()
+            rows = rows[_allowed(board, rows, preemptive=preemptive)]
+            continue
         board.start(want, node, stage)
         started.append(want)
+        free = _free(board, node, discount)
     return started
 
 
-def _able(board: Board, node: int, free: Ints, among: Flags | None, rows: Ints | None, *, preemptive: bool) -> Ints:
-    """Wants that could start now: they fit the node, and the limits of their operation and of all pools above."""
+def _free(board: Board, node: int, discount: Ints | None) -> Ints:
+    return board.free(node) if discount is None else board.free(node) + discount
+
+
+def _goes_on(board: Board, free: Ints) -> bool:
+    """Whether the node has the minimum left that makes it worth looking."""
+    return not (board.prepared.spare > free).any()
+
+
+def _fitting(board: Board, free: Ints) -> Flags:
+    """By want: whether one allocation of it fits ``free``."""
     prepared = board.prepared
-    situation = prepared.situation
-    fitting = all_of(prepared.shapes <= free)
+    return all_of(prepared.shapes <= free)[prepared.shape_of]
+
+
+def _candidates(board: Board, node: int, among: Flags | None, fitting: Flags) -> Ints:
+    """Wants that fit, of operations that take part and may run on the node."""
     if not fitting.any():
         return np.zeros(0, np.int64)
-    wants, operations = situation.wants, situation.operations
-    if rows is None:
-        open_rows = prepared.feasible.anywhere & fitting[prepared.shape_of]
-        restricted = prepared.feasible.on.get(node)
-        if restricted is not None:
-            open_rows[restricted] = fitting[prepared.shape_of[restricted]]
-        rows = np.flatnonzero(open_rows & (board.left > 0))
-        operation = wants.operation[rows]
-        takes_part = prepared.active[operation] if among is None else (prepared.active & among)[operation]
-        rows = rows[takes_part]
-    else:
-        rows = rows[fitting[prepared.shape_of[rows]] & (board.left[rows] > 0)]
-    if not len(rows):
-        return rows
-    operation = wants.operation[rows]
-    need = wants.need[rows]
+    prepared = board.prepared
+    takes_part = prepared.active if among is None else prepared.active & among
+    on_node = prepared.feasible.anywhere
+    restricted = prepared.feasible.on.get(node)
+    if restricted is not None:
+        on_node = on_node.copy()
+        on_node[restricted] = True
+    return np.flatnonzero(fitting & on_node & takes_part[prepared.situation.wants.operation])
+
+
+def _allowed(board: Board, rows: Ints, *, preemptive: bool) -> Flags:
+    """Which wants the limits of their operation and of all pools above let start."""
+    situation = board.prepared.situation
+    operation = situation.wants.operation[rows]
     room = np.minimum(
-        operations.limits[operation] - board.usage[operation],
-        board.headroom(preemptive=preemptive)[operations.pool[operation]],
+        situation.operations.limits[operation] - board.usage[operation],
+        board.headroom(preemptive=preemptive)[situation.operations.pool[operation]],
     )
-    return rows[all_of(need <= room)]
+    return all_of(situation.wants.need[rows] <= room)
 
 
 def _least_satisfied(board: Board, rows: Ints) -> int:
