@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from cyclopts import App, CycloptsError
 
-from app.cli import configuration, database, offline, serve, token
+from app.cli import configuration, database, manifests, offline, serve, token
 from app.cli.output import BAD_INPUT
 
 application = App(
@@ -25,6 +25,8 @@ application.command(serve.serve)
 application.command(offline.decide)
 application.command(offline.explain)
 application.command(offline.compare)
+application.command(manifests.import_manifest, name="import")
+application.command(manifests.export)
 application.command(configuration.commands)
 application.command(database.commands)
 application.command(token.commands)

@@ -8,6 +8,7 @@ import msgspec
 from cyclopts import Parameter
 
 from app.cli import report
+from app.cli.manifests import as_request
 from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, complain, problems, read, say
 from app.comparisons.answer import compare as compare_variants
 from app.comparisons.schemas import Comparison
@@ -28,25 +29,41 @@ File = Annotated[
         help="The body of a request with its configuration written out; '-' reads standard input.",
     ),
 ]
+Situation = Annotated[
+    str,
+    Parameter(
+        allow_leading_hyphen=True,
+        help="The body of a request with its configuration written out, or a manifest of objects as `kubectl get -o "
+        "json` prints them; '-' reads standard input.",
+    ),
+]
+Queues = Annotated[
+    str | None,
+    Parameter(
+        name="--configuration", help="The configuration for a manifest: a file of Arbiter's, or a manifest of its own."
+    ),
+]
 
 
-def decide(file: File, /, *, json: Json = False) -> int:
+def decide(file: Situation, /, *, json: Json = False, configuration: Queues = None) -> int:
     """Decide a request from a file: who would be evicted, and why.
 
     Exit code 0: nothing to evict, 1: somebody would be, 2: an ask can't run, 3: bad input.
     """
-    return _on(file, lambda body: _decided(body, None, json=json))
+    return _on(file, lambda body: _decided(as_request(body, configuration), None, json=json))
 
 
 def explain(
-    file: File,
+    file: Situation,
     /,
     *,
     json: Json = False,
     full: Annotated[bool, Parameter(negative=(), help="Every candidate and step, not only groups of them.")] = False,
+    configuration: Queues = None,
 ) -> int:
     """Decide a request from a file and say how: each step, what became of each candidate, by which rule."""
-    return _on(file, lambda body: _decided(body, "full" if full else "summary", json=json))
+    level: Explain = "full" if full else "summary"
+    return _on(file, lambda body: _decided(as_request(body, configuration), level, json=json))
 
 
 def compare(file: File, /, *, json: Json = False) -> int:

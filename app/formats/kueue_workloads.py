@@ -59,11 +59,16 @@ def read_workloads(
             continue
         admission = status.child("admission")
         spec = made.spec
-        queue = admission.text("clusterQueue") or _queue_of(made, spec, local_queues)
+        local = _local_queue(made, spec)
+        queue = admission.text("clusterQueue") or local_queues.get(local)
         pod_sets = [_pod_set(reader, counts_pods=counts_pods) for reader in spec.children("podSets")]
         priority = _priority(spec, classes)
-        if queue is None or (queues and queue not in queues):
-            made.root.warn("spec", f"no ClusterQueue {queue!r} for workload {made.id!r}: left out", "error", "no-queue")
+        if queue is None:
+            detail = f"no LocalQueue {local!r} in the source: workload {made.id!r} is left out"
+            made.root.warn("spec", detail, "error", "no-queue")
+        elif queues and queue not in queues:
+            detail = f"no ClusterQueue {queue!r} in the source: workload {made.id!r} is left out"
+            made.root.warn("spec", detail, "error", "no-queue")
         elif admission.value:
             running.append(_running(made, spec, queue, priority, conditions, _admitted(pod_sets, admission, status)))
         elif spec.boolean("active") is False:
@@ -76,10 +81,10 @@ def read_workloads(
     return running, asks
 
 
-def _queue_of(made: Object, spec: Reader, local_queues: Mapping[str, str]) -> str | None:
-    name = spec.text("queueName") or made.labels.get("kueue.x-k8s.io/queue-name")
-    local = f"{made.namespace}/{name}" if made.namespace else name
-    return None if local is None else local_queues.get(local)
+def _local_queue(made: Object, spec: Reader) -> str:
+    """The LocalQueue, by the id that it has as an object."""
+    name = spec.text("queueName") or made.labels.get("kueue.x-k8s.io/queue-name") or ""
+    return f"{made.namespace}/{name}" if made.namespace else name
 
 
 def _priority(spec: Reader, classes: Classes) -> int:

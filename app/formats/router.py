@@ -41,7 +41,10 @@ router = APIRouter(prefix="/v1/configurations", tags=["configurations"])
 def _import_operation() -> dict[str, Any]:
     arguments = operation(responses={200: ImportedManifest}, errors=(400, 413, 415, 422, 429))
     text: dict[str, Any] = {"schema": {"type": "string"}, "example": EXAMPLE}
-    anything: dict[str, Any] = {"schema": {"type": "object"}, "example": {"apiVersion": "v1", "kind": "List", "items": []}}
+    anything: dict[str, Any] = {
+        "schema": {"type": "object"},
+        "example": {"apiVersion": "v1", "kind": "List", "items": []},
+    }
     content = {MANIFESTS[0]: text, MANIFESTS[1]: anything}
     arguments["openapi_extra"] = {"requestBody": {"required": True, "content": content}}
     return arguments

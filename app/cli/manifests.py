@@ -1,0 +1,175 @@
+"""``import``, ``export``, and manifests where a request is expected: ``kubectl get … -o json | arbiter decide -``."""
+
+import json as jsonlib
+import re
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from app.cli.configuration import DEFAULT_URL, Token, Url
+from app.cli.output import BAD_INPUT, UNREACHABLE, complain, problems, read, say
+from app.cli.remote import Service, Unreachable, segment
+from app.decoding import decode
+from app.formats import export as written
+from app.formats import import_configuration
+from app.formats.imported import Imported
+from app.formats.names import ExportFormat, Format
+from app.solver.model.configuration import Configuration
+from app.solver.model.problems import Finding, InvalidInput, Problem
+
+_YAML_OBJECT = re.compile(rb"\s*(?:(?:#[^\n]*|---[^\n]*)\n\s*)*(?:apiVersion|kind|partitions)\s*:")
+
+File = Annotated[str, Parameter(allow_leading_hyphen=True, help="A file; '-' reads standard input.")]
+
+
+class _Probe(msgspec.Struct):
+    """Enough of a JSON document to tell a Kubernetes object from a request."""
+
+    kind: str | None = None
+    state: msgspec.Raw | None = None
+
+
+def import_manifest(
+    file: File,
+    /,
+    *,
+    format: Annotated[Format, Parameter(help="Whose manifest it is; kubernetes finds out by itself.")] = "kubernetes",  # noqa: A002
+    request: Annotated[bool, Parameter(negative=(), help="Print a request: state and asks too.")] = False,
+    store: Annotated[str | None, Parameter(help="Store the configuration in the service under this name.")] = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+) -> int:
+    """Read a manifest of Kueue, YuniKorn, KAI Scheduler or YTsaurus, and print the configuration that it makes.
+
+    What can't be carried over is said on standard error. Exit code 3 when some of that is an error.
+    """
+    try:
+        found = import_configuration(read(file), format)
+    except OSError as error:
+        complain(f"{file}: {error.strerror or error}")
+        return BAD_INPUT
+    except InvalidInput as invalid:
+        problems(file, invalid.problems)
+        return BAD_INPUT
+    _report(found.findings)
+    if store is not None:
+        code = _stored(found.configuration, store, Service(url, token))
+    else:
+        say(_pretty(_request(found, found.configuration) if request else found.configuration))
+        code = 0
+    return code or (BAD_INPUT if any(finding.severity == "error" for finding in found.findings) else 0)
+
+
+def export(
+    source: Annotated[str, Parameter(allow_leading_hyphen=True, help="A file, '-', or with --stored a name.")],
+    /,
+    *,
+    format: Annotated[ExportFormat | None, Parameter(help="Default: the engine of the configuration.")] = None,  # noqa: A002
+    stored: Annotated[
+        bool, Parameter(negative=(), help="A configuration of the service: name, or name@revision.")
+    ] = False,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+) -> int:
+    """Print a configuration as the YAML of a system; what that has no words for is said on standard error."""
+    try:
+        configuration = _fetched(source, Service(url, token)) if stored else decode(read(source), Configuration)
+        chosen = format or configuration.engine
+        if chosen is None:
+            raise InvalidInput([Problem(pointer="/engine", detail="no engine is named: say --format")])
+        made = written(configuration, chosen)
+    except Unreachable as error:
+        complain(str(error))
+        return UNREACHABLE
+    except OSError as error:
+        complain(f"{source}: {error.strerror or error}")
+        return BAD_INPUT
+    except InvalidInput as invalid:
+        problems(source, invalid.problems)
+        return BAD_INPUT
+    _report(made.findings)
+    say(made.text.rstrip("\n"))
+    return 0
+
+
+def as_request(body: bytes, configuration: str | None) -> bytes:
+    """``body`` where it is a request; the request that it makes where it is a manifest, with the configuration of the
+    file ``configuration`` in place of its own. Raises InvalidInput, OSError."""
+    if not _is_manifest(body):
+        if configuration is not None:
+            raise InvalidInput([Problem(pointer="", detail="--configuration goes with a manifest, not with a request")])
+        return body
+    found = import_configuration(body, "kubernetes")
+    _report(found.findings)
+    chosen = found.configuration if configuration is None else _configuration(configuration)
+    if not chosen.queues:
+        raise InvalidInput(
+            [Problem(pointer="/queues", detail="no queues in the manifest: give them with --configuration")]
+        )
+    return msgspec.json.encode(_request(found, chosen))
+
+
+def _is_manifest(body: bytes) -> bool:
+    if body.lstrip()[:1] != b"{":
+        return _YAML_OBJECT.match(body) is not None
+    try:
+        probe = msgspec.json.decode(body, type=_Probe)
+    except msgspec.MsgspecError:
+        return False
+    return probe.kind is not None and probe.state is None
+
+
+def _configuration(file: str) -> Configuration:
+    """A configuration of Arbiter, or the one that a manifest makes."""
+    body = Path(file).read_bytes()
+    if not _is_manifest(body):
+        return decode(body, Configuration)
+    found = import_configuration(body, "kubernetes")
+    _report(found.findings)
+    return found.configuration
+
+
+def _request(found: Imported, configuration: Configuration) -> dict[str, object]:
+    engine = configuration.engine or found.configuration.engine
+    body: dict[str, object] = {"configuration": configuration, "state": found.state, "asks": found.asks}
+    return body if engine is None else {"engine": engine, **body}
+
+
+def _stored(configuration: Configuration, name: str, service: Service) -> int:
+    path = f"/v1/configurations/{segment(name)}"
+    try:
+        known = service.get(path)
+        guard = {"If-Match": known.etag} if known.ok and known.etag else {"If-None-Match": "*"}
+        reply = service.put(path, msgspec.json.encode(configuration), guard)
+    except Unreachable as error:
+        complain(str(error))
+        return UNREACHABLE
+    body = reply.json()
+    if not reply.ok:
+        complain(f"{name}: {reply.status} {body.get('detail') or body.get('title') or 'refused'}")
+        for fault in body.get("errors", ()):
+            complain(f"  {fault.get('pointer') or '(document)'}: {fault.get('detail')}")
+        return BAD_INPUT if reply.status < 500 else UNREACHABLE
+    say(f"{name}: {'' if body['changed'] else 'unchanged at '}revision {body['revision']}")
+    return 0
+
+
+def _fetched(reference: str, service: Service) -> Configuration:
+    name, _, revision = reference.partition("@")
+    path = f"/v1/configurations/{segment(name)}" + (f"/revisions/{segment(revision)}" if revision else "")
+    reply = service.get(path)
+    if not reply.ok:
+        detail = reply.json().get("detail") or f"the service answered {reply.status}"
+        raise InvalidInput([Problem(pointer="", detail=detail)])
+    return msgspec.convert(reply.json()["configuration"], Configuration)
+
+
+def _report(findings: list[Finding]) -> None:
+    for finding in findings:
+        complain(f"  {finding.severity} {finding.pointer or '(document)'}: {finding.detail} [{finding.rule}]")
+
+
+def _pretty(document: object) -> str:
+    return jsonlib.dumps(msgspec.to_builtins(document), indent=2, ensure_ascii=False)

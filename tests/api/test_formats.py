@@ -1,0 +1,140 @@
+"""Manifests in and out over HTTP."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from starlette.testclient import TestClient
+
+from app.formats.router import EXAMPLE
+
+MANIFESTS = Path(__file__).parents[1] / "manifests"
+IMPORT = "/v1/configurations:import"
+YAML = {"Content-Type": "application/yaml"}
+
+
+def document() -> dict[str, Any]:
+    return {
+        "engine": "kueue",
+        "queues": [
+            {"name": "all", "priority": 3, "kueue": {"role": "cohort"}},
+            {"name": "a", "parent": "all", "resource_groups": [
+                {"resources": ["cpu"], "flavors": [{"name": "default", "quota": {"cpu": {"guaranteed": 4}}}]}]},
+        ],
+    }  # fmt: skip
+
+
+@pytest.fixture
+def stored(service: TestClient) -> str:
+    assert service.put("/v1/configurations/team", json=document()).status_code == 201
+    return "/v1/configurations/team"
+
+
+def test_a_manifest_becomes_a_configuration_with_findings(homeless: TestClient) -> None:
+    answer = homeless.post(f"{IMPORT}?format=kueue", content=EXAMPLE, headers=YAML)
+    assert answer.status_code == 200
+    body = answer.json()
+    assert [(q["name"], q["parent"]) for q in body["configuration"]["queues"]] == [("team-a", "all")]
+    assert (body["format"], body["state"], body["asks"], body["findings"]) == ("kueue", {}, [], [])
+
+
+@pytest.mark.parametrize(
+    "name", ["kueue-v1beta2.yaml", "kai-cluster.yaml", "ytsaurus-pools.yaml", "yunikorn-queues.yaml"]
+)
+def test_findings_lead_into_the_manifest(homeless: TestClient, name: str) -> None:
+    system = name.partition("-")[0]
+    answer = homeless.post(f"{IMPORT}?format={system}", content=(MANIFESTS / name).read_bytes(), headers=YAML)
+    assert answer.status_code == 200
+    found = answer.json()["findings"]
+    assert all({"rule", "severity", "pointer", "detail"} == set(finding) for finding in found)
+    assert any(finding["severity"] == "warning" for finding in found)
+
+
+def test_json_and_compressed_bodies_are_read_too(homeless: TestClient) -> None:
+    body = (MANIFESTS / "kueue-workloads.json").read_bytes()
+    plain = homeless.post(f"{IMPORT}?format=kubernetes", content=body, headers={"Content-Type": "application/json"})
+    packed = homeless.post(
+        f"{IMPORT}?format=kubernetes", content=gzip.compress(body), headers={**YAML, "Content-Encoding": "gzip"}
+    )
+    assert plain.status_code == packed.status_code == 200
+    assert plain.json() == packed.json()
+    assert [ask["id"] for ask in plain.json()["asks"]] == ["ns/waiting"]
+
+
+def test_what_is_imported_can_be_decided(homeless: TestClient) -> None:
+    body = (MANIFESTS / "kueue-workloads.json").read_bytes()
+    got = homeless.post(f"{IMPORT}?format=kubernetes", content=body, headers=YAML).json()
+    question = {key: got[key] for key in ("configuration", "state", "asks")} | {"now": "2026-01-02T00:00:00Z"}
+    answer = homeless.post("/v1/decisions", json=question)
+    assert answer.status_code == 200
+    assert [decision["ask"] for decision in answer.json()["decisions"]] == ["ns/waiting"]
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "kind", "status"),
+    [
+        (f"{IMPORT}?format=kueue", b"a: [", "application/yaml", 422),
+        (f"{IMPORT}?format=kueue", b"a: 1\na: 2", "text/yaml", 422),
+        (f"{IMPORT}?format=slurm", b"", "application/yaml", 422),
+        (IMPORT, b"", "application/yaml", 422),
+        (f"{IMPORT}?format=kueue", b"", "image/png", 415),
+    ],
+)
+def test_what_is_no_manifest_is_refused(
+    homeless: TestClient, path: str, content: bytes, kind: str, status: int
+) -> None:
+    answer = homeless.post(path, content=content, headers={"Content-Type": kind})
+    assert answer.status_code == status
+    assert answer.headers["Content-Type"] == "application/problem+json"
+
+
+def test_errors_in_the_configuration_are_remarks_not_refusals(homeless: TestClient) -> None:
+    body = json.dumps({"pools": {"a": {"weight": -1}}})
+    answer = homeless.post(f"{IMPORT}?format=ytsaurus", content=body, headers=YAML)
+    assert answer.status_code == 200
+    remarks = answer.json()["configuration_findings"]
+    assert [(r["severity"], r["pointer"]) for r in remarks] == [("error", "/queues/0/weight")]
+
+
+def test_export_then_import_is_the_same_configuration(service: TestClient, stored: str) -> None:
+    answer = service.get(f"{stored}:export")
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/yaml")
+    assert [d["kind"] for d in yaml.safe_load_all(answer.text)] == ["Cohort", "ClusterQueue"]
+    back = service.post(f"{IMPORT}?format=kueue", content=answer.content, headers=YAML).json()["configuration"]
+    expected = document()
+    del expected["queues"][0]["priority"], expected["queues"][0]["kueue"]
+    assert {**back, "settings": {}} == {**expected, "settings": {}}
+
+
+def test_json_says_what_was_lost_and_the_tag_is_one_of_its_own(service: TestClient, stored: str) -> None:
+    text = service.get(f"{stored}:export?format=kueue")
+    told = service.get(f"{stored}:export?format=kueue", headers={"Accept": "application/json"})
+    assert [finding["pointer"] for finding in told.json()["findings"]] == ["/queues/0/priority"]
+    assert told.json()["text"] == text.text
+    assert len({text.headers["ETag"], told.headers["ETag"], service.get(stored).headers["ETag"]}) == 3
+    again = service.get(f"{stored}:export?format=kueue", headers={"If-None-Match": text.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_another_systems_words_and_an_older_revision(service: TestClient, stored: str) -> None:
+    tag = service.get(stored).headers["ETag"]
+    assert service.put(stored, json={**document(), "queues": []}, headers={"If-Match": tag}).status_code == 200
+    (pools,) = yaml.safe_load_all(service.get(f"{stored}/revisions/1:export?format=ytsaurus").text)
+    assert pools == {"pools": {"all": {"pools": {"a": {"strong_guarantee_resources": {"cpu": 4}}}}}}
+    assert yaml.safe_load(service.get(f"{stored}:export?format=ytsaurus").text) == {"pools": {}}
+
+
+def test_what_is_not_there(service: TestClient, stored: str) -> None:
+    assert service.get("/v1/configurations/nothing:export?format=kueue").status_code == 404
+    assert service.get(f"{stored}/revisions/9:export?format=kueue").status_code == 404
+    assert service.get(f"{stored}:export?format=kubernetes").status_code == 422
+
+
+def test_a_configuration_without_an_engine_needs_a_format(service: TestClient) -> None:
+    assert service.put("/v1/configurations/any?engine=kueue", json={"queues": []}).status_code == 201
+    refused = service.get("/v1/configurations/any:export")
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/engine")
+    assert service.get("/v1/configurations/any:export?format=kai").status_code == 200

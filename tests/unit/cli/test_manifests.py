@@ -1,0 +1,116 @@
+"""Manifests on the command line: in, out, and in the place of a request."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from app.cli import run
+
+MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
+WORKLOADS = str(MANIFESTS / "kueue-workloads.json")
+QUEUES = str(MANIFESTS / "kueue-v1beta2.yaml")
+
+
+class Fed(io.StringIO):
+    """Standard input with these bytes."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__()
+        self.buffer = io.BytesIO(content)
+
+
+def test_a_manifest_is_printed_as_a_configuration_and_its_findings_are_complaints(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["import", QUEUES, "--format", "kueue"]) == 0
+    said = capsys.readouterr()
+    assert [queue["name"] for queue in json.loads(said.out)["queues"]][-1] == "team-b"
+    assert "warning /6/spec/stopPolicy: a stopped ClusterQueue admits nothing" in said.err
+
+
+def test_errors_in_a_manifest_are_an_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["import", str(MANIFESTS / "ytsaurus-cypress.json"), "--format", "ytsaurus"]) == 3
+    said = capsys.readouterr()
+    assert "error /$value/research/$value/research" in said.err
+    assert json.loads(said.out)["engine"] == "ytsaurus"
+
+
+def test_a_whole_request(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["import", WORKLOADS, "--request"]) == 3
+    request = json.loads(capsys.readouterr().out)
+    assert request["engine"] == "kueue"
+    assert [w["id"] for w in request["state"]["workloads"]] == ["ns/running"]
+    assert [a["id"] for a in request["asks"]] == ["ns/waiting"]
+
+
+@pytest.mark.parametrize("content", ["a: [", "a: 1\na: 1"])
+def test_what_is_no_manifest(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(content)
+    assert run(["import", str(file)]) == 3
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "bad.yaml: 1 problem" in said.err
+    assert run(["import", str(tmp_path / "ghost")]) == 3
+    assert run(["import", str(file), "--format", "slurm"]) == 3
+
+
+def test_kubectl_pipes_into_decide(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stdin", Fed(Path(WORKLOADS).read_bytes()))
+    assert run(["decide", "-"]) == 2
+    said = capsys.readouterr()
+    assert "ns/waiting: wait" in said.out
+    assert "podAntiAffinity" in said.err
+    assert run(["explain", WORKLOADS]) == 2
+    assert "why" in capsys.readouterr().out
+
+
+def cluster(*kinds: str) -> dict[str, Any]:
+    """The objects of these kinds of the YuniKorn manifest."""
+    document = yaml.safe_load((MANIFESTS / "yunikorn-cluster.yaml").read_text())
+    return {**document, "items": [item for item in document["items"] if item["kind"] in kinds]}
+
+
+def test_queues_that_are_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pods, queues, own = tmp_path / "pods.json", tmp_path / "queues.yaml", tmp_path / "own.json"
+    pods.write_text(json.dumps(cluster("Node", "Pod", "PriorityClass")))
+    assert run(["decide", str(pods)]) == 3
+    assert "give them with --configuration" in capsys.readouterr().err
+
+    queues.write_text(
+        "partitions:\n- name: default\n  queues:\n  - {name: prod}\n  - {name: dev, queues: [{name: team}]}\n"
+    )
+    assert run(["decide", str(pods), "--configuration", str(queues)]) == 0
+    assert "ns/late: admit" in capsys.readouterr().out
+
+    assert run(["import", str(queues)]) == 0
+    own.write_text(capsys.readouterr().out)
+    assert run(["decide", str(pods), "--configuration", str(own), "--json"]) == 0
+    assert [d["ask"] for d in json.loads(capsys.readouterr().out)["decisions"]] == ["ns/late", "ns/daemon"]
+
+
+def test_a_configuration_does_not_go_with_a_request(capsys: pytest.CaptureFixture[str]) -> None:
+    request = Path(__file__).parents[3] / "examples" / "kueue-classic.json"
+    assert run(["decide", str(request), "--configuration", QUEUES]) == 3
+    assert "goes with a manifest" in capsys.readouterr().err
+
+
+def test_export_speaks_the_words_of_a_system(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "own.json"
+    file.write_text(json.dumps({"engine": "kai", "queues": [{"name": "q", "ytsaurus": {"mode": "fifo"}}]}))
+    assert run(["export", str(file)]) == 0
+    said = capsys.readouterr()
+    assert yaml.safe_load(said.out)["kind"] == "Queue"
+    assert "warning /queues/0/ytsaurus" in said.err
+    assert run(["export", str(file), "--format", "ytsaurus"]) == 0
+    assert yaml.safe_load(capsys.readouterr().out) == {"pools": {"q": {"mode": "fifo"}}}
+    file.write_text("{}")
+    assert run(["export", str(file)]) == 3
+    assert run(["export", str(tmp_path / "ghost")]) == 3
+    assert run(["export", "prod", "--stored", "--url", "http://127.0.0.1:1"]) == 4
+    assert run(["import", QUEUES, "--store", "prod", "--url", "http://127.0.0.1:1"]) == 4
