@@ -1,0 +1,1 @@
+"""The engines: one package a system; none imports another."""

@@ -1,0 +1,83 @@
+"""Rules of the house that no linter knows."""
+
+import ast
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+APP = ROOT / "app"
+TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split("\n")
+PYTHON = [ROOT / name for name in TRACKED if name.endswith(".py") and (ROOT / name).exists()]
+
+
+def contracts() -> dict[str, dict[str, Any]]:
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    return {contract["name"]: contract for contract in tool["importlinter"]["contracts"]}
+
+
+def modules(under: Path) -> set[str]:
+    """Names of the packages and modules directly in ``under``."""
+    found = (path for path in under.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists())
+    return {path.stem for path in found if path.stem != "__init__"}
+
+
+def names(path: Path) -> Iterator[str]:
+    """Dotted names that the code of ``path`` uses."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield f"{node.value.id}.{node.attr}"
+
+
+def test_the_solver_is_shut_off_from_all_other_packages() -> None:
+    forbidden = contracts()["the solver imports nothing else of app"]["forbidden_modules"]
+    assert set(forbidden) == {f"app.{name}" for name in modules(APP) - {"solver"}}
+
+
+def test_all_engines_are_kept_apart() -> None:
+    apart = contracts()["engines do not import one another"]["modules"]
+    assert set(apart) == {f"app.solver.engines.{name}" for name in modules(APP / "solver" / "engines")}
+
+
+@pytest.mark.skipif(not PYTHON, reason="not a git checkout")
+def test_no_file_is_past_500_lines() -> None:
+    assert {str(path): lines for path in PYTHON if (lines := path.read_text().count("\n")) > 500} == {}
+
+
+def test_only_the_settings_read_the_environment() -> None:
+    allowed = {
+        APP / "settings.py",
+        APP / "workers" / "pool.py",  # hands its own environment on to the workers
+    }
+    readers = {path for path in APP.rglob("*.py") if {"os.environ", "os.getenv"} & set(names(path))}
+    assert readers <= allowed
+
+
+def test_only_repositories_and_the_database_know_sql() -> None:
+    allowed = {APP / "db.py", APP / "embedded.py"}
+    knowing = {
+        path
+        for path in APP.rglob("*.py")
+        if any(
+            isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("sqlalchemy", "psycopg")
+            and {alias.name for alias in node.names} - {"Session", "RowMapping"}
+            for node in ast.walk(ast.parse(path.read_text()))
+        )
+    }  # fmt: skip
+    assert {str(path.relative_to(ROOT)) for path in knowing - allowed if path.name != "repository.py"} == set()
+
+
+def test_the_solver_reads_no_clock_and_draws_no_lots() -> None:
+    banned = {"time", "random", "secrets", "logging", "structlog", "socket", "subprocess", "threading", "os", "uuid"}
+    found: set[str] = set()
+    for path in (APP / "solver").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            imported += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found |= {f"{path.relative_to(ROOT)}: {name}" for name in imported if name.split(".")[0] in banned}
+        found |= {f"{path.relative_to(ROOT)}: {name}" for name in names(path) if name in ("datetime.now", "date.today")}
+    assert found == set()
