@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.engines.yunikorn.compile import Amounts, Queues
-from app.solver.model.base import Resources
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Reservation, State, Task, Workload
@@ -153,46 +152,52 @@ class Cluster:
         return self.queues.tree.names[int(self.queue[task])]
 
     def _protection(self) -> None:
-        tasks = self.tasks
-        flags = np.zeros(self.task_count, dtype=np.int8)
-        opted_in = _filled([t.preemptible for t in tasks], self, "preemptible", np.bool_)
-        flags[~opted_in] = OPTED_OUT
-        flags[np.array([t.originator for t in tasks], dtype=bool)] |= ORIGINATOR
+        tasks, size = self.tasks, self.task_count
+        flags = np.zeros(size, dtype=np.int8)
+        opted_in = [t.preemptible for t in tasks]
+        if opted_in.count(True) < size:
+            flags[~_filled(opted_in, self, "preemptible", np.bool_)] = OPTED_OUT
+        originators = [t.originator for t in tasks]
+        if originators.count(False) < size:
+            flags[np.array(originators, dtype=bool)] |= ORIGINATOR
         self.flags: NDArray[np.int8] = flags
         eligible = self.node >= 0
         states = [t.state for t in tasks]
         self.preempted: Bools | None = None
-        if states.count("running") < self.task_count:
+        if states.count("running") < size:
             eligible &= np.array([state == "running" for state in states], dtype=bool)
             self.preempted = np.array([state == "preempted" for state in states], dtype=bool)
         bound = [t.required_node for t in tasks]
-        if bound.count(None) < self.task_count:
+        if bound.count(None) < size:
             eligible &= np.array([name is None for name in bound], dtype=bool)
         self.eligible: Bools = eligible
 
     def _nodes(self, state: State) -> None:
-        memo: dict[tuple[Any, ...], Amounts] = {}
-        offers = [_memoised(memo, n.capacity, self.resources) for n in state.nodes]
-        taken = [_memoised(memo, n.occupied, self.resources) if n.occupied else {} for n in state.nodes]
+        kinds = _Numbered()
+        kind: Ints = np.array([kinds[tuple(n.capacity.items())] for n in state.nodes], dtype=np.int64)
+        offers = [self.resources.steps(dict(key)) for key in kinds]
+        taken = [(i, self.resources.steps(n.occupied)) for i, n in enumerate(state.nodes) if n.occupied]
         if len(self.resources) > _MOST_RESOURCES:
             detail = f"more than {_MOST_RESOURCES} resource names"
             raise InvalidInput([Problem(pointer="/state", detail=detail)])
         total: Amounts = {}
-        for of in offers:
+        for of, count in zip(offers, np.bincount(kind, minlength=len(offers)).tolist(), strict=True):
             for r, amount in of.items():
-                total[r] = total.get(r, 0) + amount
+                total[r] = total.get(r, 0) + count * amount
         self.limit: list[Amounts | None] = list(self.queues.limit)
         self.limit[self.queues.tree.roots[0]] = total
         uses = np.bincount(self.shape, minlength=len(self.shapes)).tolist()
-        most = sum(total.values()) + sum(sum(of.values()) for of in taken if of)
+        most = sum(total.values()) + sum(sum(of.values()) for _, of in taken)
         most += sum(n * sum(of.values()) for n, of in zip(uses, self.shapes, strict=True))
         # Sums stay exact: beyond int64, columns hold Python integers (slower, and nobody's cluster).
         dtype: Any = np.int64 if most < _WIDEST else object
-        self.capacity: Ints = np.zeros((len(offers), len(self.resources)), dtype=np.int64).astype(dtype)
-        for r in range(len(self.resources)):
-            self.capacity[:, r] = [of.get(r, 0) for of in offers]
+        table = np.zeros((len(offers), len(self.resources)), dtype=np.int64).astype(dtype)
+        for i, of in enumerate(offers):
+            for r, amount in of.items():
+                table[i, r] = amount
+        self.capacity: Ints = table[kind]
         self.free: Ints = self.capacity.copy()
-        for i, of in enumerate(taken):
+        for i, of in taken:
             for r, amount in of.items():
                 self.free[i, r] -= amount
 
@@ -247,14 +252,6 @@ def _refuse_parents(queues: Queues, state: State) -> None:
         for i, w in enumerate(state.workloads)
         if not leaf[index[w.queue]]
     )
-
-
-def _memoised(memo: dict[tuple[Any, ...], Amounts], of: Resources, resources: ResourceIndex) -> Amounts:
-    key = tuple(of.items())
-    found = memo.get(key)
-    if found is None:
-        found = memo[key] = resources.steps(of)
-    return found
 
 
 class _Numbered(dict[Any, int]):
