@@ -190,3 +190,40 @@ def test_the_largest_resource_counts() -> None:
     (taken,) = [c for c in found["explanation"]["candidates"] if c["verdict"] == "taken"]
     assert round(taken["numbers"]["share_before"]) == 500
     assert round(taken["numbers"]["ask_share"]) == 333
+
+
+def test_by_initial_share_it_can_go_round() -> None:
+    """The round that docs/engines/kueue.md works out: nothing but Kueue's rules, and no end."""
+    of = fair(queue("c"), queue("a", 2, "c", preemption=RECLAIM, weight=4), queue("b", 2, "c", preemption=RECLAIM))
+    small, big = runs("small", "b", 1, 0), runs("big", "b", 3, 1)
+    first = one(of, [small, big], ask("a", 4))
+    assert (victims(first), set(reasons(first))) == (["small", "big"], {"InCohortFairSharing"})
+    taken = runs("ask", "a", 4)
+    second = one(of, [taken], asks("small", "b", 1, flavors={"cpu": "default"}))
+    assert (victims(second), reasons(second)) == (["ask"], ["InCohortReclamation"])
+    assert one(of, [small], asks("big", "b", 3, 1, flavors={"cpu": "default"}))["outcome"] == "admit"
+    of["settings"]["kueue"]["preemption_strategies"] = [FINAL]
+    assert one(of, [small, big], ask("a", 4))["outcome"] == "wait"
+
+
+def test_with_two_resources_it_can_go_round_by_final_share_too() -> None:
+    """b's share is its cpu, which nobody contests, so that its gpu can be taken to below its nominal quota."""
+
+    def pair(name: str, cpu: int, gpu: int) -> dict[str, Any]:
+        quota = {"cpu": {"guaranteed": cpu}, "gpu": {"guaranteed": gpu}}
+        return queue(name, parent="c", preemption=RECLAIM) | {"quota": quota}
+
+    def gpu(name: str, queue_name: str, amount: int) -> dict[str, Any]:
+        task = {"name": "main", "requests": {"gpu": amount}, "flavors": {"gpu": "default"}}
+        return runs(name, queue_name, 0) | {"tasks": [task]}
+
+    def pending(work: dict[str, Any]) -> dict[str, Any]:
+        return {k: v for k, v in work.items() if k != "started_at"}
+
+    of = fair(queue("c"), pair("a", 10, 2), pair("b", 0, 2), strategies=[FINAL])
+    cpu, first, second, mine = runs("cpu", "b", 8), gpu("g1", "b", 1), gpu("g2", "b", 2), gpu("ask", "a", 4)
+    taken = one(of, [cpu, first, second], pending(mine))
+    assert (victims(taken), set(reasons(taken))) == (["g1", "g2"], {"InCohortFairSharing"})
+    again = one(of, [cpu, mine], pending(first))
+    assert (victims(again), reasons(again)) == (["ask"], ["InCohortReclamation"])
+    assert one(of, [cpu, first], pending(second))["outcome"] == "admit"
