@@ -18,6 +18,7 @@ from app.db import Database, migrate
 from app.embedded import EmbeddedError, EmbeddedPostgres
 from app.errors import PreconditionFailed, Unavailable
 from app.http.preconditions import Preconditions
+from app.http.protocol import BulkProtocol
 from app.main import create_app
 from app.settings import Settings
 
@@ -46,7 +47,7 @@ def run(settings: Settings, say: Callable[[str], None] = print) -> int:
         _welcome(settings, listening.getsockname()[1], say)
         server = uvicorn.Server(
             uvicorn.Config(
-                create_app(settings), http="httptools", loop="auto", lifespan="on", log_config=None, access_log=False,
+                create_app(settings), http=BulkProtocol, loop="asyncio", lifespan="on", log_config=None, access_log=False,
                 server_header=False, date_header=True, timeout_graceful_shutdown=10,
             )
         )  # fmt: skip
