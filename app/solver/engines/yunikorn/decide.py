@@ -180,5 +180,7 @@ def _facts(board: Board, request: Request, within: Reach, failed: str) -> str:
     if failed == "queue-guarantees":
         return f"asking queue {names[request.queue]}"
     if within.at_limit and (over := path_needs(board, request).of):
-        return f"{names[over[0].queue or 0]} is at its limit of {request.resources.names[over[0].resource]}"
+        full = over[0].queue
+        resource = min(request.resources.names[need.resource] for need in over if need.queue == full)
+        return f"{names[full or 0]} is at its limit of {resource}"
     return f"searched below {names[within.fence]}"
