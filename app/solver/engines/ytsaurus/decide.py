@@ -12,6 +12,7 @@ from app.solver.engine import Question
 from app.solver.engines.ytsaurus import heartbeat
 from app.solver.engines.ytsaurus.board import NOBODY, Board, Stopped
 from app.solver.engines.ytsaurus.explain import Told, explanation, under
+from app.solver.engines.ytsaurus.findings import warnings
 from app.solver.engines.ytsaurus.operations import NEVER
 from app.solver.engines.ytsaurus.prepare import prepare
 from app.solver.engines.ytsaurus.rules import DIFFERENCES, RULE_SETS, Difference, RuleSet
@@ -239,7 +240,8 @@ def _notes(board: Board, heard: Sequence[int]) -> dict[str, Any]:
         }
         for node in heard
     }
-    return {"nodes": carried}
+    found = warnings(board.prepared.situation.cluster)
+    return {"nodes": carried} | ({"warnings": found} if found else {})
 
 
 def _instant(micros: int) -> datetime | None:

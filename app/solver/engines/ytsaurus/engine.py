@@ -4,6 +4,7 @@ from typing import Any
 
 from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.engines.ytsaurus import decide, effective, preemptibility, shares
+from app.solver.engines.ytsaurus import findings as remarks
 from app.solver.engines.ytsaurus.compile import PoolTree, compile_configuration
 from app.solver.engines.ytsaurus.state import Cluster, load
 from app.solver.model.configuration import Configuration
@@ -43,4 +44,4 @@ class YtsaurusEngine(Engine[PoolTree, Cluster]):
 
     def findings(self, configuration: Configuration) -> list[Finding]:
         """See ``Engine.findings``."""
-        return []
+        return remarks.findings(configuration)

@@ -209,7 +209,7 @@ def tree_settings(given: Settings | None) -> tuple[TreeSettings, list[Problem]]:
             "aggressive_preemption_satisfaction_threshold",
             f"{tree.aggressive_threshold:g} exceeds preemption_satisfaction_threshold, {tree.threshold:g}",
         )
-    if tree.aggressive_timeout < tree.timeout:
+    if s.fair_share_aggressive_starvation_timeout is not None and tree.aggressive_timeout < tree.timeout:
         read.refuse(
             "fair_share_aggressive_starvation_timeout",
             f"{tree.aggressive_timeout / SECOND:g} s is shorter than fair_share_starvation_timeout, "

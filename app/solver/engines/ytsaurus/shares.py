@@ -7,6 +7,7 @@ import numpy as np
 
 from app.solver.engines.ytsaurus.arrays import Floats, Ints, any_of, most
 from app.solver.engines.ytsaurus.fair_share import fair_shares
+from app.solver.engines.ytsaurus.findings import warnings
 from app.solver.engines.ytsaurus.operations import NEVER, STARVATION
 from app.solver.engines.ytsaurus.satisfaction import blocked, local_satisfaction, pool_satisfaction
 from app.solver.engines.ytsaurus.situation import Situation, situate
@@ -45,6 +46,7 @@ def answer(cluster: Cluster, asks: Sequence[Ask], now: int) -> dict[str, Any]:
         ),
         "total": _amounts(situation, situation.cluster.total[None, :])[0],
         "fair_share": _amounts(situation, shares.pool_fair[root:] * situation.cluster.total)[0],
+        "warnings": warnings(situation.cluster),
     }  # fmt: skip
 
 

@@ -89,9 +89,11 @@ class Waiting:
     def _may_use(self, node: int, rows: slice) -> bool:
         feasible = self._board.prepared.feasible
         allowed = feasible.on.get(node)
-        own: Ints = np.arange(rows.start, rows.stop)
-        some = feasible.anywhere[rows].any() or (allowed is not None and np.isin(own, allowed).any())
-        return bool(some) and bool(self._board.prepared.situation.cluster.schedulable[node])
+        own = range(rows.start, rows.stop)
+        some = bool(feasible.anywhere[rows].any()) or (
+            allowed is not None and not set(allowed.tolist()).isdisjoint(own)
+        )
+        return some and bool(self._board.prepared.situation.cluster.schedulable[node])
 
     def _named(self, code: str, shortages: list[Shortage] | None = None) -> Reason:
         nodes = "no node has" if len(self._heard) != 1 else f"{self._node_name()} has not"
