@@ -29,7 +29,7 @@ def allocate(cycle: Cycle) -> None:
 def _place(cycle: Cycle, job: int) -> bool:
     session, placer, trail = cycle.session, cycle.tools.placer, cycle.tools.trail
     tasks = session.wanted(job)[0]
-    if placer.place_job(job, tasks, placer.by_name, bind=True):
+    if placer.place_job(job, tasks, placer.everywhere, bind=True):
         trail.note("placed", "the pods fit what is idle or being released", pods=len(tasks))
         return True
     if placer.refused is not None:

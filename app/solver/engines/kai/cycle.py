@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from app.solver.engines.kai.budget import Budget
 from app.solver.engines.kai.compile import CompiledState
-from app.solver.engines.kai.job_order import PendingOrder
+from app.solver.engines.kai.pending_order import PendingOrder
 from app.solver.engines.kai.placing import Placer
 from app.solver.engines.kai.protection import Protection
 from app.solver.engines.kai.queue_order import QueueOrder

@@ -57,6 +57,10 @@ class GpuShares:
         """Whether a shared device has a part that is not taken for good."""
         return self.any and any(self._running[d] < WHOLE for d in self._in_use(n, releasing=True))
 
+    def unused(self, n: int) -> int:
+        """What shared devices of node n have left once releases are done, in thousandths of a GPU."""
+        return sum(WHOLE - self._running[d] - self._promised[d] for d in self._in_use(n, releasing=False))
+
     def enter(self, t: int, n: int, status: int, free: list[int], idle: list[int]) -> None:
         """Choose a device for a pod placed on node n: the fullest shared one that has room, else a whole one."""
         need = self.share[t]

@@ -5,14 +5,18 @@ little it has free (GPUs; CPU for pods without GPU), 10 for keeping a pod withou
 share of a GPU fits a device that is shared already. Equal scores go to the lower name.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Set
+from heapq import heapify, heappop, heappush
+from itertools import groupby
 
-from app.solver.engines.kai.compile import CPU, GPU, PIPELINED
+from app.solver.engines.kai.compile import CPU, GPU
+from app.solver.engines.kai.free_nodes import FreeNodes
 from app.solver.engines.kai.predicates import Predicates
 from app.solver.engines.kai.queue_order import OverBound, QueueOrder
 from app.solver.engines.kai.session import Session, total
 
-_Rank = tuple[int, float, int]
+_Rank = tuple[int, int, int]
+"""How good a node is for a pod with GPUs: 0 if it fits now, 1 later; free GPUs; place of the name. Less is better."""
 
 
 class Placer:
@@ -24,62 +28,139 @@ class Placer:
         state = session.state
         names = state.node_name
         self.by_name = sorted(range(len(names)), key=names.__getitem__)
-        self._place_of_name = {n: i for i, n in enumerate(self.by_name)}
+        self._place = [0] * len(names)
+        for i, n in enumerate(self.by_name):
+            self._place[n] = i
         self._has_gpu = [v[GPU] > 0 for v in state.capacity]
         self._has_cpu = [v[CPU] > 0 for v in state.capacity]
         self._predicates = Predicates(state.nodes)
         self._allowed: dict[int, list[bool] | None] = {}
+        self._free_nodes = FreeNodes(session, self.by_name, self._place)
+        self.everywhere = frozenset(range(len(names)))
         self.refused: OverBound | None = None
 
     def allowed(self, t: int) -> list[bool] | None:
         """Nodes that the pod's constraints allow; None: all."""
         if t not in self._allowed:
             jobs = self._session.jobs
-            ask = self._session.ask_of_task(t)
-            self._allowed[t] = self._predicates.allowed(jobs.task_wire[t], ask)
+            self._allowed[t] = self._predicates.allowed(jobs.task_wire[t], self._session.ask_of_task(t))
         return self._allowed[t]
 
-    def in_name_order(self, nodes: Iterable[int]) -> list[int]:
-        """Node numbers sorted by node name."""
-        return sorted(nodes, key=self._place_of_name.__getitem__)
-
-    def place_job(self, job: int, tasks: Sequence[int], nodes: Sequence[int], *, bind: bool) -> bool:
-        """Place all of ``tasks`` or none on ``nodes`` (in name order). ``bind``: pods that fit what is idle start
-        now; otherwise every pod waits for the statement's evictions."""
+    def place_job(self, job: int, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:
+        """Place all of ``tasks`` or none on ``nodes``. ``bind``: pods that fit what is idle start now; otherwise
+        every pod waits for the statement's evictions."""
         session = self._session
         self.refused = self._order.over_bounds(job, total(session.request, tasks))
         if self.refused is not None:
             return False
         mark = session.checkpoint()
+        if len(tasks) == 1:
+            placed = self._place_alike(tasks, nodes, bind=bind)
+        else:
+            alike = groupby(tasks, key=lambda t: (session.request[t], id(self.allowed(t))))
+            placed = all(self._place_alike(list(run), nodes, bind=bind) for _, run in alike)
+        if not placed:
+            session.rollback(mark)
+        return placed
+
+    def fits_somewhere(self, t: int, nodes: Set[int]) -> bool:
+        """Whether any of ``nodes`` fits the pod."""
+        session, allowed = self._session, self.allowed(t)
+        if not self._by_gpus(t):
+            return any(session.fits(t, n) and (allowed is None or allowed[n]) for n in nodes)
+        self._free_nodes.refresh()
+        if any(self._rank(t, n, nodes, allowed) is not None for n in self._free_nodes.uneven):
+            return True
+        need = session.request[t][GPU]
+        return any(self._rank(t, n, nodes, allowed) is not None for n in self._free_nodes.even_at_least(need))
+
+    def _by_gpus(self, t: int) -> bool:
+        return self._session.request[t][GPU] > 0 and not self._session.gpus.any
+
+    def _place_alike(self, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:
+        """Place pods of one request and the same constraints, one after the other."""
+        if self._by_gpus(tasks[0]):
+            return self._place_by_gpus(tasks, nodes, bind=bind)
+        return all(self._place_by_score(t, nodes, bind=bind) for t in tasks)
+
+    def _put(self, t: int, n: int, *, bind: bool) -> bool:
+        session = self._session
+        if bind and session.fits_idle(t, n):
+            session.allocate(t, n)
+            return True
+        return session.pipeline(t, n)
+
+    def _place_by_gpus(self, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:
+        """For pods with whole GPUs the score orders nodes by whether they fit now, then fewest GPUs free, then name:
+        no need to know the range of free GPUs over all nodes."""
+        session, first = self._session, tasks[0]
+        allowed, need = self.allowed(first), session.request[first][GPU]
+        self._free_nodes.refresh()
+        known: dict[int, _Rank | None] = {}
+        heap: list[tuple[_Rank, int]] = []
+
+        def look(n: int) -> None:
+            rank = known[n] = self._rank(first, n, nodes, allowed)
+            if rank is not None:
+                heappush(heap, (rank, n))
+
+        for n in self._free_nodes.uneven:
+            rank = known[n] = self._rank(first, n, nodes, allowed)
+            if rank is not None:
+                heap.append((rank, n))
+        heapify(heap)
+        even = self._free_nodes.even_at_least(need)
+        spare: int | None = None  # the one even node in the heap: they come best first, so one is enough
         for t in tasks:
-            if not self._place(t, nodes, bind=bind):
-                session.rollback(mark)
-                return False
+            failed: list[int] = []
+            while True:
+                while spare is None and (n := next(even, None)) is not None:
+                    if n not in known:
+                        look(n)
+                        spare = None if known[n] is None else n
+                while heap and heap[0][0] != known[heap[0][1]]:
+                    heappop(heap)
+                if not heap:
+                    return False
+                n = heappop(heap)[1]
+                spare = None if n == spare else spare
+                known[n] = None
+                before = session.node[t]
+                if self._put(t, n, bind=bind):
+                    look(n)
+                    if before >= 0 and before != n:
+                        look(before)
+                    break
+                failed.append(n)
+            for n in failed:
+                look(n)
         return True
 
-    def _place(self, t: int, nodes: Sequence[int], *, bind: bool) -> bool:
+    def _rank(self, t: int, n: int, nodes: Set[int], allowed: list[bool] | None) -> _Rank | None:
         session = self._session
+        if n not in nodes or (allowed is not None and not allowed[n]) or not session.fits(t, n):
+            return None
+        return 0 if session.fits_idle(t, n) else 1, session.free[GPU][n], self._place[n]
+
+    def _place_by_score(self, t: int, nodes: Set[int], *, bind: bool) -> bool:
         tried: set[int] = set()
-        while (n := self.best(t, nodes, tried)) is not None:
-            if bind and session.fits_idle(t, n):
-                session.allocate(t, n)
-                return True
-            if session.pipeline(t, n):
+        while (n := self._best(t, nodes, tried)) is not None:
+            if self._put(t, n, bind=bind):
                 return True
             tried.add(n)
         return False
 
-    def best(self, t: int, nodes: Sequence[int], tried: set[int]) -> int | None:
+    def _best(self, t: int, nodes: Set[int], tried: set[int]) -> int | None:
         """The best node of ``nodes`` that fits the pod, ``tried`` ones left out; None without any."""
         session, allowed = self._session, self.allowed(t)
         gpu = session.request[t][GPU] > 0
         shared = session.gpus.share[t] > 0
-        column = GPU if gpu else CPU
-        has, free = (self._has_gpu if gpu else self._has_cpu), session.free[column]
-        fitting = [n for n in nodes if session.fits(t, n) and (allowed is None or allowed[n]) and n not in tried]
+        has, free = (self._has_gpu, session.free[GPU]) if gpu else (self._has_cpu, session.free[CPU])
+        open_nodes = [n for n in self.by_name if n in nodes]
+        fitting = [n for n in open_nodes if session.fits(t, n) and (allowed is None or allowed[n]) and n not in tried]
         if len(fitting) < 2:
             return fitting[0] if fitting else None
-        counted = [free[n] for n in nodes if has[n]]
+        counted = [free[n] for n in open_nodes if has[n]]
         least, most = min(counted, default=0), max(0, max(counted, default=0))
         best: tuple[float, int] | None = None
         for n in fitting:
@@ -94,7 +175,3 @@ class Placer:
                 best = (score, n)
         assert best is not None
         return best[1]
-
-    def pipelined(self, tasks: Iterable[int]) -> bool:
-        """Whether any of the pods waits for a release."""
-        return any(self._session.status[t] == PIPELINED for t in tasks)

@@ -58,9 +58,8 @@ class Protection:
         pods that the scenario really evicts are lost, and only pods that really run are left.
         """
         jobs, session = self._session.jobs, self._session
-        for victim, listed in scenario.listed.items():
-            if not is_elastic(len(jobs.tasks[victim]), jobs.min_available[victim]):
-                continue
+        for victim in scenario.elastic:
+            listed = scenario.listed[victim]
             if not self.is_protected(action, scenario.job, victim):
                 continue
             if self._rules == "shipped":

@@ -1,11 +1,12 @@
-"""Scenarios: a growing prefix of the victim order, the victims that earlier parts of the gang need, and a bound on
-GPUs that tells at a glance which prefixes are too short."""
+"""Scenarios: a growing prefix of the victim order, and the victims that earlier parts of the gang need."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
-from app.solver.engines.kai.compile import GPU, NOWHERE
-from app.solver.engines.kai.job_order import Victim, VictimOrder, what_is_left
+from app.solver.engines.kai.compile import NOWHERE
+from app.solver.engines.kai.gpu_room import GpuRoom
+from app.solver.engines.kai.min_runtime import is_elastic
 from app.solver.engines.kai.session import Session
+from app.solver.engines.kai.victim_order import Victim, VictimOrder, what_is_left
 
 
 class Group:
@@ -22,23 +23,82 @@ class Scenario:
     """What may be taken so far for ``part``, the first pods of the pending gang.
 
     ``recorded``: victims that a shorter part needed. ``listed``: every pod by job that the scenario may take,
-    recorded ones first, whether this attempt takes it or not.
+    recorded ones first, whether this try takes it or not. ``taking``: the jobs that this try takes from.
     """
 
-    def __init__(self, session: Session, job: int, part: Sequence[int], recorded: Sequence[Group]) -> None:
+    def __init__(self, session: Session, job: int) -> None:
         self.session = session
         self.job = job
-        self.part = part
-        self.recorded = recorded
-        self.recorded_tasks = [t for group in recorded for t in group.tasks]
-        self._is_recorded = set(self.recorded_tasks)
+        self.part: Sequence[int] = ()
+        self.taking: Mapping[int, None] = {}
+        self._clear()
+
+    def _clear(self) -> None:
+        self.recorded: list[Group] = []
+        self.recorded_jobs: dict[int, None] = {}
+        self.is_recorded: set[int] = set()
         self.listed: dict[int, list[int]] = {}
         self.groups: dict[int, list[Group]] = {}
-        self._by_node: dict[int, list[int]] = {}
+        self.elastic: list[int] = []
         self.latest: int | None = None
-        self.room = GpuRoom(session, part)
+        self._by_node: dict[int, dict[int, None]] = {}
+        self._with_others: set[int] = set()
+        self.pods = 0
+
+    def start(self, part: Sequence[int], recorded: Sequence[Group]) -> None:
+        """Nobody is listed but the victims recorded for a shorter part."""
+        self._clear()
+        self.part = part
+        self.room = GpuRoom(self.session, part)
+        self._record(recorded)
         for group in recorded:
             self._list(group)
+
+    def go_on(self, part: Sequence[int], recorded: Sequence[Group]) -> bool:
+        """Take a longer part and its recorded victims without walking the order again. False where only walking it
+        again tells: some prefix of what is listed might do, or the order would run differently.
+
+        What a job gives back to the order depends on what of it is recorded only if that is several chunks, or if
+        the job keeps pods that can't be taken.
+        """
+        jobs = [group.job for group in (*self.recorded, *recorded)]
+        if len({group.job for group in recorded}) < len(recorded) or not self._with_others.isdisjoint(jobs):
+            return False
+        if len(self.recorded_jobs) < len(self.recorded):
+            return False
+        self.room.need(part)
+        if self.room.enough():
+            return False
+        self.part = part
+        before = self.recorded_jobs
+        self._record(recorded)
+        for job in before:
+            if job not in self.recorded_jobs:
+                self._place_again(job)
+        for job in self.recorded_jobs:
+            if job not in before:
+                self._place_again(job)
+        return True
+
+    def _record(self, recorded: Sequence[Group]) -> None:
+        self.recorded = list(recorded)
+        self.recorded_jobs = dict.fromkeys(group.job for group in recorded)
+        self.is_recorded = {t for group in recorded for t in group.tasks}
+
+    def _place_again(self, job: int) -> None:
+        """List the job's chunks as if its recorded one had come first, and only the others on nodes."""
+        groups = self.groups[job]
+        if len(groups) > 1:
+            groups.sort(key=lambda group: group.tasks[0] not in self.is_recorded)
+            self.listed[job] = [t for group in groups for t in group.tasks]
+        for on_node in self._by_node.values() if len(groups) > 1 else self._nodes_of(groups[0]):
+            on_node.pop(job, None)
+        for group in groups:
+            if group.tasks[0] not in self.is_recorded:
+                self._put_on_nodes(group)
+
+    def _nodes_of(self, group: Group) -> list[dict[int, None]]:
+        return [self._by_node.setdefault(self.session.node[t], {}) for t in group.tasks]
 
     def grow(self, order: VictimOrder) -> bool | None:
         """Add the next chunk of the victim order: one pod of a job above its gang, else all its pods. False where
@@ -46,21 +106,22 @@ class Scenario:
         victim = order.pop()
         if victim is None:
             return None
-        above = len(victim.tasks) > self.session.jobs.min_available[victim.job]
-        chunk = victim.tasks[:1] if above else victim.tasks
-        if not self._is_recorded.isdisjoint(chunk):
-            self._push(order, victim, [t for t in victim.tasks if t not in self._is_recorded])
+        tasks = victim.tasks
+        above = len(tasks) > self.session.jobs.min_available[victim.job]
+        chunk = tasks[:1] if above else tasks
+        if not self.is_recorded.isdisjoint(chunk):
+            self._push(order, victim, [t for t in tasks if t not in self.is_recorded])
             return False
         if above:
-            self._push(order, victim, victim.tasks[1:])
+            self._push(order, victim, tasks[1:])
         if not chunk:
             return False
         self.latest = victim.job
-        self._list(Group(victim.job, chunk))
-        for t in chunk:
-            on_node = self._by_node.setdefault(self.session.node[t], [])
-            if victim.job not in on_node:
-                on_node.append(victim.job)
+        if victim.others:
+            self._with_others.add(victim.job)
+        group = Group(victim.job, chunk)
+        self._list(group)
+        self._put_on_nodes(group)
         return True
 
     def _push(self, order: VictimOrder, victim: Victim, tasks: list[int]) -> None:
@@ -68,16 +129,33 @@ class Scenario:
             order.push(what_is_left(self.session, victim, tasks))
 
     def _list(self, group: Group) -> None:
-        self.groups.setdefault(group.job, []).append(group)
-        self.listed.setdefault(group.job, []).extend(group.tasks)
+        job = group.job
+        listed = self.listed.get(job)
+        if listed is None:
+            self.groups[job] = [group]
+            self.listed[job] = group.tasks.copy()
+            jobs = self.session.jobs
+            if is_elastic(len(jobs.tasks[job]), jobs.min_available[job]):
+                self.elastic.append(job)
+        else:
+            self.groups[job].append(group)
+            listed.extend(group.tasks)
+        self.pods += len(group.tasks)
         self.room.give(group.tasks)
+
+    def _put_on_nodes(self, group: Group) -> None:
+        node = self.session.node
+        for t in group.tasks:
+            self._by_node.setdefault(node[t], {})[group.job] = None
 
     def nodes_of_latest(self) -> list[int]:
         """Where the latest victim has pods, NOWHERE for pending ones: those of its latest chunk first."""
         if self.latest is None:
             return []
-        node, chunk = self.session.node, set(self.groups[self.latest][-1].tasks)
-        tasks = self.session.jobs.tasks[self.latest]
+        node, tasks = self.session.node, self.session.jobs.tasks[self.latest]
+        if len(tasks) == 1:
+            return [node[tasks[0]]]
+        chunk = set(self.groups[self.latest][-1].tasks)
         first = dict.fromkeys(node[t] for t in tasks if t in chunk)
         return list(first | dict.fromkeys(node[t] for t in tasks))
 
@@ -86,42 +164,3 @@ class Scenario:
         if node == NOWHERE:
             return []
         return [t for job in self._by_node.get(node, ()) for group in self.groups[job] for t in group.tasks]
-
-
-class GpuRoom:
-    """Whether nodes could hold the part's GPUs if everybody listed were gone: first fit, largest first."""
-
-    def __init__(self, session: Session, part: Sequence[int]) -> None:
-        self._session = session
-        self._free = session.free[GPU].copy()
-        self._needs = sorted((need for t in part if (need := session.request[t][GPU])), reverse=True)
-        self._size = self._needs[0] if self._needs and self._needs[-1] == self._needs[0] else 0
-        self._slots = sum(free // self._size for free in self._free if free > 0) if self._size else 0
-
-    def give(self, tasks: Iterable[int]) -> None:
-        """Count these pods' GPUs as free."""
-        size = self._size
-        for t in tasks:
-            n = self._session.node[t]
-            if n != NOWHERE and (amount := self._session.request[t][GPU]):
-                before = self._free[n]
-                self._free[n] = before + amount
-                if size:
-                    self._slots += max(0, before + amount) // size - max(0, before) // size
-
-    def enough(self) -> bool:
-        """Whether the part fits by this bound."""
-        if self._size:
-            return self._slots >= len(self._needs)
-        return not self._needs or self._first_fit()
-
-    def _first_fit(self) -> bool:
-        left = sorted(self._free, reverse=True)[: len(self._needs)]
-        for need in self._needs:
-            for i, have in enumerate(left):
-                if have >= need:
-                    left[i] = have - need
-                    break
-            else:
-                return False
-        return True

@@ -26,19 +26,24 @@ from app.solver.model.instant import micros
 from app.solver.model.state import Ask
 from app.solver.overlay import Overlay
 
-EVICT, PLACE = 0, 1
+EVICT, PLACE, RESTORE = range(3)
 Mark = tuple[int, int]
 _RUNS = (RUNNING, ALLOCATED)
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One step of a statement. ``status`` and ``node``: the pod's before it."""
+    """One step of a statement. ``status`` and ``node``: the pod's before it; ``other``: the node that it goes to.
+
+    An eviction ``again`` of a pod that the statement evicted already is ``counted`` once more by KAI while its job
+    runs others.
+    """
 
     kind: int
     task: int
     status: int
     node: int
+    other: int = NOWHERE
     again: bool = False
     counted: bool = False
 
@@ -68,11 +73,13 @@ class Session:
         self.width = width
         tree = state.configuration.tree
         self.paths = [tree.path(q) for q in range(len(tree))]
+        self.parent_queue = tree.parent
         self.division = shares.divide(state, jobs)
         self.overlay = Overlay()
         self.status: list[int] = jobs.task_state.copy()
         self.node: list[int] = jobs.task_node.copy()
         self.virtual = [0] * len(self.status)
+        self.touched: list[int] = []  # nodes changed since somebody last looked
         self.ghost = [0] * len(self.status)  # bit n: also listed on node n, which it left in this cycle
         self.request = jobs.task_request
         self.gpus = GpuShares(self.overlay, [v[GPU] for v in self.request], len(state.nodes))
@@ -142,6 +149,11 @@ class Session:
     def pending_jobs(self) -> set[int]:
         """Jobs with a pending pod."""
         return {j for j in self._waiting if self.pending[j]}
+
+    def gpu_free(self) -> list[int]:
+        """GPUs by node, idle or being released, parts of shared devices included."""
+        free = self.free[GPU]
+        return [have + self.gpus.unused(n) for n, have in enumerate(free)] if self.gpus.any else free
 
     def has_gpu_room(self, n: int) -> bool:
         """Whether node n has a GPU, or a part of one, idle or being released."""
@@ -236,6 +248,7 @@ class Session:
         while len(ops) > count:
             op = ops.pop()
             self.undone.pop()
+            self.touched += (op.node, op.other)
             self._wanted.pop(self.jobs.task_job[op.task], None)
             if op.kind == EVICT:
                 self._evicted_by[op.task].pop()
@@ -291,7 +304,7 @@ class Session:
                 self.gpus.change(t, op.node, RELEASING, op.status, self.free[GPU], self.idle[GPU])
         self._charge(j, t, 1)
         self.overlay.put(self.undone, at, 1)
-        self._wanted.pop(j, None)
+        self._note(RESTORE, t, RELEASING, op.node)
         return True
 
     def pipeline(self, t: int, n: int) -> bool:
@@ -333,7 +346,7 @@ class Session:
         if self.gpus.share[t]:
             self.gpus.enter(t, n, status, self.free[GPU], self.idle[GPU])
         self._charge(j, t, 1)
-        self._note(PLACE, t, before, was)
+        self._note(PLACE, t, before, was, other=n)
 
     def make_pipelined(self, tasks: Iterable[int]) -> None:
         """Pods placed idle by the statement wait with the rest of their gang instead."""
@@ -342,6 +355,7 @@ class Session:
                 n, j = self.node[t], self.jobs.task_job[t]
                 self._hold(j, t, ALLOCATED, -1)
                 self.overlay.put(self.status, t, PIPELINED)
+                self.touched.append(n)
                 for r, amount in self.columns[t]:
                     self.overlay.add(self.idle[r], n, amount)
                 if self.gpus.share[t]:
@@ -355,7 +369,7 @@ class Session:
             if op.kind == EVICT:
                 self.overlay.put(self.virtual, op.task, 0)
                 self.evictions[op.task] = Eviction(op.task, action, job)
-            else:
+            elif op.kind == PLACE:
                 self.placed.setdefault(op.task)
             self._wanted.pop(self.jobs.task_job[op.task], None)
         self.ops.clear()
@@ -376,9 +390,13 @@ class Session:
             return _fits(request, self.idle, n, skip=GPU) and self.gpus.fits_idle(t, n, self.idle[GPU])
         return _fits(request, self.idle, n) or not any(request)
 
-    def _note(self, kind: int, t: int, status: int, node: int, *, again: bool = False, counted: bool = False) -> None:
-        self.ops.append(Operation(kind, t, status, node, again, counted))
+    def _note(
+        self, kind: int, t: int, status: int, node: int, *, other: int = NOWHERE, again: bool = False,
+        counted: bool = False,
+    ) -> None:  # fmt: skip
+        self.ops.append(Operation(kind, t, status, node, other, again, counted))
         self.undone.append(0)
+        self.touched += (node, other)
         self._wanted.pop(self.jobs.task_job[t], None)
 
     def _hold(self, j: int, t: int, status: int, sign: int) -> None:

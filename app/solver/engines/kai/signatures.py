@@ -1,9 +1,9 @@
 """Signatures: after a job failed, a job of the same constraints is tried only if it is easier to place."""
 
 from app.solver.engines.kai.compile import PENDING
-from app.solver.engines.kai.job_order import ACTIVE
 from app.solver.engines.kai.predicates import constraints
 from app.solver.engines.kai.session import Session
+from app.solver.engines.kai.victim_order import ACTIVE
 
 Request = tuple[int, ...]
 

@@ -1,21 +1,24 @@
 """The search of consolidation, reclaim and preempt: the pending gang pod by pod, each part with a growing prefix of
 the victim order, each prefix node by node (docs/engines/kai.md, The solver).
 
-Nothing is minimised afterwards, other than by placing victims again. Every step is paid from a budget.
+Nothing is minimised afterwards, other than by placing victims again. Every step is paid from a budget. What a longer
+part would only find again (the order of victims, evictions that stay) is carried over instead.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.solver.engines.kai.budget import Budget
-from app.solver.engines.kai.compile import GPU, NOWHERE, PENDING, PIPELINED, RELEASING
-from app.solver.engines.kai.job_order import PendingOrder, Victim, VictimOrder, victim_of
+from app.solver.engines.kai.compile import GPU, PIPELINED, RELEASING, Share
+from app.solver.engines.kai.gpu_room import Headroom
+from app.solver.engines.kai.pending_order import Contenders, Turns
 from app.solver.engines.kai.placing import Placer
 from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.scenario import Group, Scenario
-from app.solver.engines.kai.session import Session, total
+from app.solver.engines.kai.session import Mark, Session, total
 from app.solver.engines.kai.trail import Trail
 from app.solver.engines.kai.validators import ScenarioValidator, refused_scenario
+from app.solver.engines.kai.victim_order import VictimOrder, sort_victims, victim_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,14 @@ class Tools:
     trail: Trail
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A part's solution: the groups that must go, and the nodes that somebody leaves."""
+
+    groups: list[Group]
+    left: set[int]
+
+
 class Solver:
     """One attempt to make room for one job. ``victims``: jobs that may be taken from, in order of the request."""
 
@@ -38,138 +49,171 @@ class Solver:
         self._job = job
         self._validators = validators
         self._before = tools.order.frozen()
-        self._victims = [victim_of(self._session, v) for v in victims]
-        self._feasible = set(self._feasible_nodes())
-        self._left_nodes: set[int] = set()
+        self._victims = sort_victims(self._session, [victim_of(self._session, v) for v in victims])
+        self._open = set(self._open_nodes())
+        self._contenders = Contenders(self._session, job)
+        self._scenario = Scenario(self._session, job)
+        self._order = VictimOrder(self._session, self._before, self._victims)
+        self._evicted: Mark = self._session.checkpoint()
 
     def solve(self) -> bool:
         """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind."""
-        session = self._session
-        tasks = list(session.wanted(self._job)[0])
-        recorded: list[Group] = []
+        session, job = self._session, self._job
+        tasks = list(session.wanted(job)[0])
         start = session.checkpoint()
+        found = Found([], set())
         for size in range(1, len(tasks) + 1):
-            session.rollback(start)
             self._tools.trail.part(size, len(tasks))
-            found = self._solve_part(tasks[:size], recorded)
-            if found is None:
+            self._take_up(tasks[:size], found.groups, start)
+            solution = self._solve_part(self._open | found.left)
+            if solution is None:
                 session.rollback(start)
                 return False
-            recorded = found
-        return bool(tasks) and session.active[self._job] >= session.jobs.min_available[self._job]
+            found = solution
+        return bool(tasks) and session.active[job] >= session.jobs.min_available[job]
 
-    def _feasible_nodes(self) -> Iterable[int]:
+    def _open_nodes(self) -> Iterable[int]:
         """Nodes with a GPU idle or being released; all of them where some pod of the job needs none."""
         session = self._session
-        nodes = range(len(session.node_names))
         if any(not session.request[t][GPU] for t in session.jobs.tasks[self._job]):
-            return nodes
-        return [n for n in nodes if session.has_gpu_room(n)]
+            return self._tools.placer.everywhere
+        return [n for n in self._tools.placer.everywhere if session.has_gpu_room(n)]
 
-    def _solve_part(self, part: list[int], recorded: Sequence[Group]) -> list[Group] | None:
-        """The groups that must go for ``part``, their statement open; None when no prefix will do."""
-        session, trail = self._session, self._tools.trail
-        scenario = Scenario(session, self._job, part, recorded)
-        order = VictimOrder(session, self._before)
-        for victim in self._victims:
-            order.push(Victim(victim.job, victim.key, victim.tasks, victim.holds, others=victim.others))
-        feasible = self._feasible | self._left_nodes
-        start = session.checkpoint()
-        for t in scenario.recorded_tasks:
-            session.evict(t)
+    def _take_up(self, part: list[int], recorded: list[Group], start: Mark) -> None:
+        """Begin a part: the recorded victims evicted, the rest as it was."""
+        session, scenario = self._session, self._scenario
+        known, before = scenario.is_recorded, scenario.recorded_jobs
+        session.rollback(self._evicted)
+        if not known <= {t for group in recorded for t in group.tasks}:
+            session.rollback(start)
+            known = set[int]()
+        if not part[1:] or not scenario.go_on(part, recorded):
+            session.rollback(start)
+            known = set[int]()
+            scenario.start(part, recorded)
+            self._order = VictimOrder(session, self._before, self._victims)
+        for group in recorded:
+            fresh = [t for t in group.tasks if t not in known]
+            for t in fresh:
+                session.evict(t)
+        for job in before | scenario.recorded_jobs:
+            self._contenders.update(job, victim=job in scenario.recorded_jobs)
+        self._evicted = session.checkpoint()
+
+    def _solve_part(self, nodes: set[int]) -> Found | None:
+        """What must go for the part, its statement open; None when no prefix will do."""
+        scenario, trail, budget = self._scenario, self._tools.trail, self._tools.budget
+        headroom = Headroom(self._session, scenario.part)
         grew: bool | None = True
         while grew is not None:
             if grew and scenario.room.enough():
-                if not self._tools.budget.spend():
+                if not budget.spend():
                     break
-                found = self._try(scenario, feasible)
+                found = self._try(nodes, headroom)
                 if found is not None:
                     return found
             elif grew:
                 trail.too_short(scenario)
-            grew = scenario.grow(order)
-        session.rollback(start)
+            grew = scenario.grow(self._order)
         return None
 
-    def _try(self, scenario: Scenario, feasible: set[int]) -> list[Group] | None:
+    def _try(self, nodes: set[int], headroom: Headroom) -> Found | None:
         """One prefix: on each node of its latest victim, until the part fits somewhere."""
-        session = self._session
+        session, scenario = self._session, self._scenario
         if scenario.latest is None:
-            return self._simulate(scenario, [], feasible) if scenario.recorded else None
-        mark = session.checkpoint()
+            return self._simulate([], nodes)[1] if scenario.recorded else None
         for node in scenario.nodes_of_latest():
             extra = scenario.victims_on(node)
-            for t in extra:
-                session.evict(t)
-            new = {session.node[t] for t in extra} - feasible
-            feasible |= new
-            if self._place(scenario, extra, feasible):
-                return self._judge(scenario, extra, mark)
-            feasible -= new
-            session.rollback(mark)
+            if scenario.is_recorded.isdisjoint(extra) and not headroom.enough(extra):
+                self._tools.trail.no_room(scenario, None)
+                continue
+            new = {session.node[t] for t in extra} - nodes
+            nodes |= new
+            fits, found = self._simulate(extra, nodes)
+            if fits:
+                return found
+            nodes -= new
             if not self._tools.budget.spend():
                 break
         return None
 
-    def _simulate(self, scenario: Scenario, extra: list[int], feasible: set[int]) -> list[Group] | None:
-        mark = self._session.checkpoint()
-        if self._place(scenario, extra, feasible):
-            return self._judge(scenario, extra, mark)
-        self._session.rollback(mark)
-        return None
-
-    def _judge(self, scenario: Scenario, extra: list[int], mark: tuple[int, int]) -> list[Group] | None:
-        """Ask the validators; a refusal ends this prefix, whatever other nodes might have offered."""
+    def _simulate(self, extra: list[int], nodes: set[int]) -> tuple[bool, Found | None]:
+        """Evict, place again, ask the validators. Whether the part fits, and its solution if they agree: a refusal
+        ends the prefix, whatever other nodes might have offered."""
+        session, scenario = self._session, self._scenario
+        mark = session.checkpoint()
+        for t in extra:
+            session.evict(t)
+        task_job = session.jobs.task_job
+        extra_jobs = dict.fromkeys(task_job[t] for t in extra)
+        scenario.taking = scenario.recorded_jobs | extra_jobs if extra_jobs else scenario.recorded_jobs
+        if not self._place(extra_jobs, nodes):
+            session.rollback(mark)
+            return False, None
         refusal = refused_scenario(self._validators, scenario)
         self._tools.trail.judged(scenario, refusal)
         if refusal is not None:
-            self._session.rollback(mark)
-            return None
-        return self._needed(scenario, extra)
+            session.rollback(mark)
+            return True, None
+        return True, self._needed(extra)
 
-    def _place(self, scenario: Scenario, extra: list[int], feasible: set[int]) -> bool:
+    def _place(self, extra_jobs: dict[int, None], nodes: set[int]) -> bool:
         """Victims and the part in the order of pending jobs, each where it fits; True when the part found its place."""
-        session, placer, budget = self._session, self._tools.placer, self._tools.budget
-        task_job = session.jobs.task_job
-        taking = {task_job[t] for t in extra} | {group.job for group in scenario.recorded}
-        nodes = placer.in_name_order(n for n in feasible if n != NOWHERE)
-        pending = PendingOrder(session, self._tools.order)
-        pending.stand_for(self._job, total(session.request, scenario.part))
-        pending.add_all(sorted(taking | session.pending_jobs() | {self._job}))
+        session, scenario, placer = self._session, self._scenario, self._tools.placer
+        budget, taking, part = self._tools.budget, scenario.taking, list(scenario.part)
+        turns = Turns(session, self._tools.order, self._contenders, extra_jobs)
+        turns.start(self._job, total(session.request, part))
         placed = False
-        while (job := pending.pop()) is not None:
+        while (job := turns.pop()) is not None:
             if job == self._job:
-                if not placer.place_job(job, scenario.part, nodes, bind=False):
+                if not placer.place_job(job, part, nodes, bind=False):
                     self._tools.trail.no_room(scenario, placer.refused)
                     return False
                 placed = True
+                if not self._room_left(nodes):
+                    return True
             elif job in taking:
                 if not budget.spend():
                     return False
                 placer.place_job(job, session.wanted(job)[0], nodes, bind=False)
         return placed
 
-    def _needed(self, scenario: Scenario, extra: list[int]) -> list[Group]:
-        """The groups of which some pod did not stay where it was."""
-        session = self._session
+    def _room_left(self, nodes: set[int]) -> bool:
+        """Whether any victim could still find a place, by the first pod that it would place."""
+        session, seen = self._session, set[tuple[object, ...]]()
+        for job in self._scenario.taking:
+            wanted = session.wanted(job)[0]
+            if wanted:
+                t = wanted[0]
+                kind = session.request[t], id(self._tools.placer.allowed(t))
+                if kind not in seen:
+                    seen.add(kind)
+                    if self._tools.placer.fits_somewhere(t, nodes):
+                        return True
+        return False
+
+    def _needed(self, extra: list[int]) -> Found:
+        """The groups of which some pod did not stay where it was. Only nodes that somebody leaves are open to the
+        next part, not those of a pod that its group draws along."""
+        session, scenario = self._session, self._scenario
+        status = session.status
         gone: list[int] = []
         moved: list[int] = []
-        for t in (*scenario.recorded_tasks, *extra):
-            if session.status[t] == RELEASING or session.evictions_of(t) > 1:
-                gone.append(t)
-            elif session.status[t] == PIPELINED:
-                moved.append(t)
-            elif session.evictions_of(t):
-                gone.append(t)
+        for tasks in (*(group.tasks for group in scenario.recorded), extra):
+            for t in tasks:
+                times = 1 if status[t] == RELEASING else session.evictions_of(t)
+                if status[t] == PIPELINED and times < 2:
+                    moved.append(t)
+                elif times:
+                    gone.append(t)
         by_job: dict[int, list[Group]] = {}
+        task_job = session.jobs.task_job
         for t in (*gone, *moved):
-            job = session.jobs.task_job[t]
-            chosen = by_job.setdefault(job, [])
+            chosen = by_job.setdefault(task_job[t], [])
             if not any(t in group.tasks for group in chosen):
-                chosen.append(next(group for group in scenario.groups[job] if t in group.tasks))
-        # Only nodes that somebody leaves are open to the next part, not those of a pod that its group draws along.
-        self._left_nodes = {session.node_before(t) for t in (*gone, *moved)}
-        return [group for groups in by_job.values() for group in groups]
+                chosen.append(next(group for group in scenario.groups[task_job[t]] if t in group.tasks))
+        left = {session.node_before(t) for t in (*gone, *moved)}
+        return Found([group for groups in by_job.values() for group in groups], left)
 
 
-__all__ = ["PENDING", "Solver", "Tools"]
+__all__ = ["Share", "Solver", "Tools"]

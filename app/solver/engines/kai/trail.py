@@ -87,4 +87,4 @@ class Trail:
 
 
 def _size(scenario: Scenario) -> dict[str, int]:
-    return {"victims": len(scenario.listed), "pods": sum(map(len, scenario.listed.values()))}
+    return {"victims": len(scenario.listed), "pods": scenario.pods}

@@ -1,0 +1,116 @@
+"""Victims in KAI's order, worst first: the exact reverse of the order of pending jobs."""
+
+from bisect import insort
+
+from app.solver.engines.kai.compile import ALLOCATED, PIPELINED, RUNNING, Share
+from app.solver.engines.kai.pending_order import Key, job_key
+from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, plus
+from app.solver.engines.kai.queue_tree import Node, QueueTree
+from app.solver.engines.kai.session import Session, total
+
+ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
+
+
+class Victim:
+    """A job, or what is left of one, that may be taken from.
+
+    ``tasks``: its active pods, in the order in which they are taken. ``holds``: what those hold that run.
+    ``others``: whether it has pods besides, which keep it in the order although nothing can be taken.
+    """
+
+    __slots__ = ("holds", "job", "key", "others", "tasks")
+
+    def __init__(self, job: int, key: Key, tasks: list[int], holds: Share, *, others: bool) -> None:
+        self.job = job
+        self.key = key
+        self.tasks = tasks
+        self.holds = holds
+        self.others = others
+
+
+def victim_of(session: Session, job: int) -> Victim:
+    """A job as it stands as a victim."""
+    status = session.status
+    tasks = [t for t in reversed(session.in_order(job)) if status[t] in ACTIVE]
+    running = [t for t in tasks if status[t] != PIPELINED]
+    return _victim(session, job, tasks, running, others=len(tasks) < len(session.jobs.tasks[job]))
+
+
+def what_is_left(session: Session, victim: Victim, tasks: list[int]) -> Victim:
+    """The victim with only ``tasks`` of its active pods."""
+    running = [t for t in tasks if session.status_before(t) != PIPELINED]
+    return _victim(session, victim.job, tasks, running, others=victim.others)
+
+
+def _victim(session: Session, job: int, tasks: list[int], running: list[int], *, others: bool) -> Victim:
+    over = len(tasks) - session.jobs.min_available[job]
+    rank = 0 if over < 0 else 1 if over == 0 else 2
+    return Victim(job, job_key(session, job, rank), tasks, total(session.request, running), others=others)
+
+
+class Victims:
+    """The victims of a leaf, the worst last, and what those taken before held."""
+
+    __slots__ = ("items", "taken")
+
+    def __init__(self, items: list[tuple[Key, Victim]], taken: Share) -> None:
+        self.items = items
+        self.taken = taken
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+class VictimOrder:
+    """``sorted_victims``: the victims of each leaf, the best first; ``order``: what queues held before the attempt."""
+
+    def __init__(
+        self, session: Session, order: QueueOrder, sorted_victims: dict[int, list[tuple[Key, Victim]]]
+    ) -> None:
+        self._queue = session.jobs.queue
+        self._order = order
+        self._tree: QueueTree[Victims] = QueueTree(session.parent_queue, self._queue_worse)
+        self._taken: dict[int, Share] = {}
+        worst_first = sorted(((items[-1][0], queue) for queue, items in sorted_victims.items()), reverse=True)
+        for _, queue in worst_first:
+            self._tree.add(queue, Victims(sorted_victims[queue].copy(), NOTHING))
+
+    def push(self, victim: Victim) -> None:
+        """Put back what is left of a victim."""
+        queue = self._queue[victim.job]
+        leaf = self._tree.leaf(queue)
+        if leaf is not None:
+            insort(leaf.items, (victim.key, victim))
+            self._tree.grew(queue)
+        else:
+            self._tree.add(queue, Victims([(victim.key, victim)], self._taken[queue]))
+
+    def pop(self) -> Victim | None:
+        """The next victim; None when there are none. What it held counts as given back by its leaf from now on."""
+        found = self._tree.next()
+        if found is None:
+            return None
+        queue, leaf = found
+        victim = leaf.items.pop()[1]
+        self._taken[queue] = leaf.taken = plus(leaf.taken, victim.holds)
+        self._tree.took(queue)
+        return victim
+
+    def _give_back(self, node: Node[Victims]) -> Share:
+        while node.queues is not None:
+            node = node.queues.items[0]
+        assert node.jobs is not None
+        return plus(node.jobs.taken, node.jobs.items[-1][1].holds)
+
+    def _queue_worse(self, a: Node[Victims], b: Node[Victims]) -> bool:
+        return not self._order.first(a.queue, b.queue, NOTHING, NOTHING, self._give_back(a), self._give_back(b))
+
+
+def sort_victims(session: Session, victims: list[Victim]) -> dict[int, list[tuple[Key, Victim]]]:
+    """Victims by leaf, the best first."""
+    by_queue: dict[int, list[tuple[Key, Victim]]] = {}
+    for victim in victims:
+        by_queue.setdefault(session.jobs.queue[victim.job], []).append((victim.key, victim))
+    for items in by_queue.values():
+        items.sort(key=lambda item: item[0])
+    return by_queue
