@@ -57,9 +57,7 @@ def _pools(configuration: Configuration, config: PoolTree) -> Iterator[Finding]:
     settings = config.settings
     if settings.timeout > settings.aggressive_timeout:
         at = pointer("settings", "ytsaurus", "fair_share_starvation_timeout")
-        detail = (
-            f"longer than fair_share_aggressive_starvation_timeout, {settings.aggressive_timeout / 1e6:g} s by default"
-        )
+        detail = f"longer than fair_share_aggressive_starvation_timeout ({settings.aggressive_timeout / 1e6:g} s)"
         yield _warning("ytsaurus-timeout-order", at, detail)
     for i, name in enumerate(config.tree.names):
         inherited, own = config.inherited[i], config.pools[i]

@@ -89,10 +89,9 @@ class Waiting:
     def _may_use(self, node: int, rows: slice) -> bool:
         feasible = self._board.prepared.feasible
         allowed = feasible.on.get(node)
-        own = range(rows.start, rows.stop)
-        some = bool(feasible.anywhere[rows].any()) or (
-            allowed is not None and not set(allowed.tolist()).isdisjoint(own)
-        )
+        some = bool(feasible.anywhere[rows].any())
+        if allowed is not None:
+            some = some or not set(allowed.tolist()).isdisjoint(range(rows.start, rows.stop))
         return some and bool(self._board.prepared.situation.cluster.schedulable[node])
 
     def _named(self, code: str, shortages: list[Shortage] | None = None) -> Reason:
