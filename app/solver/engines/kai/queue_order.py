@@ -143,6 +143,11 @@ def plus(a: Share, b: Share) -> Share:
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
+def minus(a: Share, b: Share) -> Share:
+    """Difference by resource."""
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
 def holds_within(held: tuple[float, ...], bound: tuple[float, ...]) -> bool:
     """What is held against a bound. Held amounts can go below zero (a pod evicted twice leaves its queue twice), and
     KAI takes minus one unit for its sign of infinity: more than any bound."""

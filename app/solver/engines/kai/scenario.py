@@ -1,6 +1,6 @@
 """Scenarios: a growing prefix of the victim order, and the victims that earlier parts of the gang need."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from app.solver.engines.kai.compile import NOWHERE
 from app.solver.engines.kai.gpu_room import GpuRoom
@@ -30,12 +30,12 @@ class Scenario:
         self.session = session
         self.job = job
         self.part: Sequence[int] = ()
-        self.taking: Mapping[int, None] = {}
+        self.taking: Collection[int] = ()
         self._clear()
 
     def _clear(self) -> None:
         self.recorded: list[Group] = []
-        self.recorded_jobs: dict[int, None] = {}
+        self.recorded_jobs: dict[int, tuple[int, ...]] = {}
         self.is_recorded: set[int] = set()
         self.listed: dict[int, list[int]] = {}
         self.groups: dict[int, list[Group]] = {}
@@ -82,7 +82,9 @@ class Scenario:
 
     def _record(self, recorded: Sequence[Group]) -> None:
         self.recorded = list(recorded)
-        self.recorded_jobs = dict.fromkeys(group.job for group in recorded)
+        self.recorded_jobs = {}
+        for group in recorded:
+            self.recorded_jobs[group.job] = (*self.recorded_jobs.get(group.job, ()), group.tasks[0])
         self.is_recorded = {t for group in recorded for t in group.tasks}
 
     def _place_again(self, job: int) -> None:
@@ -147,6 +149,10 @@ class Scenario:
         node = self.session.node
         for t in group.tasks:
             self._by_node.setdefault(node[t], {})[group.job] = None
+
+    def chunks_of(self, jobs: Iterable[int]) -> list[Group]:
+        """The listed chunks of these jobs that are not recorded."""
+        return [g for job in jobs for g in self.groups[job] if g.tasks[0] not in self.is_recorded]
 
     def nodes_of_latest(self) -> list[int]:
         """Where the latest victim has pods, NOWHERE for pending ones: those of its latest chunk first."""

@@ -55,6 +55,8 @@ class Solver:
         self._scenario = Scenario(self._session, job)
         self._order = VictimOrder(self._session, self._before, self._victims)
         self._evicted: Mark = self._session.checkpoint()
+        self._kinds: dict[tuple[object, ...], int] = {}
+        self._undisturbed = True
 
     def solve(self) -> bool:
         """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind."""
@@ -93,12 +95,27 @@ class Solver:
             scenario.start(part, recorded)
             self._order = VictimOrder(session, self._before, self._victims)
         for group in recorded:
-            fresh = [t for t in group.tasks if t not in known]
-            for t in fresh:
-                session.evict(t)
-        for job in before | scenario.recorded_jobs:
-            self._contenders.update(job, victim=job in scenario.recorded_jobs)
+            for t in group.tasks:
+                if t not in known:
+                    session.evict(t)
+        self._update_contenders(before)
         self._evicted = session.checkpoint()
+
+    def _update_contenders(self, before: dict[int, tuple[int, ...]]) -> None:
+        """``before``: which chunks of each job were recorded until now."""
+        session, now = self._session, self._scenario.recorded_jobs
+        for job in before:
+            if job not in now:
+                self._contenders.update(job, victim=False)
+        for job, chunks in now.items():
+            if before.get(job) != chunks:
+                self._contenders.update(job, victim=True)
+                self._kinds |= self._kinds_of(session.wanted(job)[0][:1])
+
+    def _kinds_of(self, tasks: Iterable[int]) -> dict[tuple[object, ...], int]:
+        """One pod of each request and constraint among ``tasks``."""
+        request, allowed = self._session.request, self._tools.placer.allowed
+        return {(request[t], id(allowed(t))): t for t in tasks}
 
     def _solve_part(self, nodes: set[int]) -> Found | None:
         """What must go for the part, its statement open; None when no prefix will do."""
@@ -146,7 +163,7 @@ class Solver:
             session.evict(t)
         task_job = session.jobs.task_job
         extra_jobs = dict.fromkeys(task_job[t] for t in extra)
-        scenario.taking = scenario.recorded_jobs | extra_jobs if extra_jobs else scenario.recorded_jobs
+        scenario.taking = scenario.recorded_jobs.keys() | extra_jobs.keys() if extra_jobs else scenario.recorded_jobs
         if not self._place(extra_jobs, nodes):
             session.rollback(mark)
             return False, None
@@ -155,7 +172,7 @@ class Solver:
         if refusal is not None:
             session.rollback(mark)
             return True, None
-        return True, self._needed(extra)
+        return True, self._needed(extra, extra_jobs)
 
     def _place(self, extra_jobs: dict[int, None], nodes: set[int]) -> bool:
         """Victims and the part in the order of pending jobs, each where it fits; True when the part found its place."""
@@ -163,39 +180,35 @@ class Solver:
         budget, taking, part = self._tools.budget, scenario.taking, list(scenario.part)
         turns = Turns(session, self._tools.order, self._contenders, extra_jobs)
         turns.start(self._job, total(session.request, part))
-        placed = False
+        self._undisturbed, placed = True, False
         while (job := turns.pop()) is not None:
             if job == self._job:
                 if not placer.place_job(job, part, nodes, bind=False):
                     self._tools.trail.no_room(scenario, placer.refused)
                     return False
                 placed = True
-                if not self._room_left(nodes):
+                if not self._room_left(extra_jobs, nodes):
                     return True
             elif job in taking:
                 if not budget.spend():
                     return False
-                placer.place_job(job, session.wanted(job)[0], nodes, bind=False)
+                if placer.place_job(job, session.wanted(job)[0], nodes, bind=False):
+                    self._undisturbed = False
         return placed
 
-    def _room_left(self, nodes: set[int]) -> bool:
+    def _room_left(self, extra_jobs: Iterable[int], nodes: set[int]) -> bool:
         """Whether any victim could still find a place, by the first pod that it would place."""
-        session, seen = self._session, set[tuple[object, ...]]()
-        for job in self._scenario.taking:
-            wanted = session.wanted(job)[0]
-            if wanted:
-                t = wanted[0]
-                kind = session.request[t], id(self._tools.placer.allowed(t))
-                if kind not in seen:
-                    seen.add(kind)
-                    if self._tools.placer.fits_somewhere(t, nodes):
-                        return True
-        return False
+        session, placer = self._session, self._tools.placer
+        kinds = self._kinds | self._kinds_of(t for job in extra_jobs for t in session.wanted(job)[0][:1])
+        return any(placer.fits_somewhere(t, nodes) for t in kinds.values())
 
-    def _needed(self, extra: list[int]) -> Found:
+    def _needed(self, extra: list[int], extra_jobs: dict[int, None]) -> Found:
         """The groups of which some pod did not stay where it was. Only nodes that somebody leaves are open to the
         next part, not those of a pod that its group draws along."""
         session, scenario = self._session, self._scenario
+        if self._undisturbed:
+            groups = [*scenario.recorded, *scenario.chunks_of(extra_jobs)]
+            return Found(groups, {session.node[t] for group in groups for t in group.tasks})
         status = session.status
         gone: list[int] = []
         moved: list[int] = []
