@@ -34,7 +34,7 @@ def read_pods(found: Iterable[Object], nodes: set[str], classes: Classes) -> lis
             spec = read_pod_spec(made.spec)
             phase = _phase(made, spec, made.status.text("phase"))
             if spec.node_name is not None and spec.node_name not in nodes and phase != "done":
-                detail = f"node {spec.node_name!r} is not in the source: the pod counts, but on no node"
+                detail = f"node {spec.node_name!r} is not in the source: the pod is on no node"
                 made.root.warn("spec", detail, rule="no-node")
             node = spec.node_name if spec.node_name in nodes else None
             pods.append(Pod(made, spec, phase, node, _priority(spec, classes)))

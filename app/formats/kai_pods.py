@@ -74,11 +74,13 @@ def _group(
     if queue is None or (queues and queue not in queues):
         made.root.warn("spec", f"no queue {queue!r} for pod group {made.id!r}: left out", "error", "no-queue")
         return
-    placed = [pod for pod in pods if pod.phase in ("running", "releasing", "done")]
+    placed = [pod for pod in pods if pod.phase == "done" or (pod.node and pod.phase in ("running", "releasing"))]
     pending = [pod for pod in pods if pod.phase == "pending"]
     for pod in pods:
         if pod.phase == "gated":
             pod.made.root.warn("spec", "a gated pod is not ready to be scheduled: left out", "info", "gated")
+        elif pod.phase in ("running", "releasing") and pod.node is None:
+            pod.made.root.warn("spec", "KAI counts pods on nodes only: left out", rule="left-out")
     common: dict[str, Any] = {
         "priority": priority,
         "preemptible": preemptible,
