@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from cyclopts import App, CycloptsError
 
-from app.cli import configuration, database, manifests, offline, serve, token
+from app.cli import configuration, database, manifests, offline, serve, starvation, token
 from app.cli.output import BAD_INPUT
 
 application = App(
@@ -25,6 +25,7 @@ application.command(serve.serve)
 application.command(offline.decide)
 application.command(offline.explain)
 application.command(offline.compare)
+application.command(starvation.starvation)
 application.command(manifests.import_manifest, name="import")
 application.command(manifests.export)
 application.command(configuration.commands)

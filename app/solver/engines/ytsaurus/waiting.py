@@ -21,12 +21,12 @@ _MESSAGES = {
     "Suspended": "the operation is suspended",
     "GracefulAndSatisfied": "a graceful operation that has its fair share starts nothing more",
     "ResourceLimitsReached": "one more allocation would exceed the resource_limits of {limit}",
-    "NodeNotAllowed": "{nodes} been one that it may use",
-    "TooLittleSpare": "{nodes} min_spare_allocation_resources left",
-    "NotStarving": "{nodes} free resources for it, and its operation is not starving, so nobody has to stop",
-    "PreemptiveSchedulingBackoff": "{nodes} free resources for it, and preemption was tried there too recently",
-    "AnotherTookThePreemption": "{nodes} free resources for it, and a heartbeat preempts for one allocation at most",
-    "NotEnoughPreemptible": "{nodes} enough resources for it, even with all allocations that it may preempt",
+    "NodeNotAllowed": "the node of this heartbeat is not one that it may use",
+    "TooLittleSpare": "the node of this heartbeat has less than min_spare_allocation_resources left",
+    "NotStarving": "{nodes} no free resources for it, and as its operation is not starving nobody has to stop",
+    "PreemptiveSchedulingBackoff": "{nodes} no free resources for it, and preemption was tried there too recently",
+    "AnotherTookThePreemption": "{nodes} no free resources for it, and a heartbeat preempts for one allocation at most",
+    "NotEnoughPreemptible": "{nodes} no room for it even without all allocations that it may preempt",
 }
 _NEVER = frozenset({"NothingAsked", "NoFeasibleNode", "NeverWithinLimits"})
 
@@ -95,7 +95,7 @@ class Waiting:
         return some and bool(self._board.prepared.situation.cluster.schedulable[node])
 
     def _named(self, code: str, shortages: list[Shortage] | None = None) -> Reason:
-        nodes = "no node has" if len(self._heard) != 1 else f"{self._node_name()} has not"
+        nodes = "the nodes have" if len(self._heard) != 1 else f"{self._node_name()} has"
         outcome = "infeasible" if code in _NEVER else "wait"
         return Reason(outcome, code, _MESSAGES[code].format(nodes=nodes), shortages)
 
