@@ -5,7 +5,7 @@ that a decision touches (usage by tree node, free space by node, flags) and writ
 journal, so a failed attempt costs what it wrote, not what there is.
 """
 
-from collections.abc import MutableSequence
+from collections.abc import MutableSequence, Sequence
 
 
 class Overlay:
@@ -21,6 +21,15 @@ class Overlay:
         old = table[at]
         self._log.append((table, at, old))
         table[at] = old + delta
+
+    def spread(self, tables: Sequence[MutableSequence[int]], at: int, deltas: Sequence[int], sign: int) -> None:
+        """``tables[i][at] += sign * deltas[i]`` for every i, remembered."""
+        log = self._log
+        for table, delta in zip(tables, deltas, strict=False):
+            if delta:
+                old = table[at]
+                log.append((table, at, old))
+                table[at] = old + sign * delta
 
     def put(self, table: MutableSequence[int], at: int, value: int) -> None:
         """``table[at] = value``, remembered."""

@@ -14,6 +14,7 @@ from app.solver.engines.kai.signatures import Failed, Signatures
 from app.solver.engines.kai.solver import Tools
 from app.solver.engines.kai.trail import Trail
 from app.solver.engines.kai.validators import VictimFilter, refused_victim
+from app.solver.engines.kai.victim_order import VictimTable
 from app.solver.model.state import Ask
 
 
@@ -84,5 +85,5 @@ def begin(state: CompiledState, asks: Sequence[Ask], now: int, budget: Budget, *
     """A fresh cycle. ``strict``: no bookkeeping habit may overfill a node."""
     session = Session(state, asks, now, strict=strict)
     order = QueueOrder(session)
-    tools = Tools(session, order, Placer(session, order), budget, Trail(on=explain))
+    tools = Tools(session, order, Placer(session, order), budget, Trail(on=explain), VictimTable(session))
     return Cycle(tools, Protection(session), Signatures(session))

@@ -31,12 +31,14 @@ def _victims(cycle: Cycle, job: int) -> list[int]:
     def minimum_runtime(pending: int, victim: int) -> Refusal | None:
         return cycle.protection.filter("preempt", pending, victim)
 
+    queue, priority, preemptible = jobs.queue, jobs.priority, jobs.preemptible
+    own, above = queue[job], priority[job]
     return [
         victim
-        for victim in range(len(jobs.id))
-        if jobs.queue[victim] == jobs.queue[job]
-        and jobs.priority[victim] < jobs.priority[job]
-        and jobs.preemptible[victim]
+        for victim, at in enumerate(queue)
+        if at == own
+        and priority[victim] < above
+        and preemptible[victim]
         and session.seems_active(victim)
         and cycle.passes((minimum_runtime,), job, victim)
     ]

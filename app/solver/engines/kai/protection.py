@@ -18,6 +18,7 @@ class Protection:
         configuration = session.state.configuration
         self._runtimes = configuration.min_runtimes
         self._rules: Rules = configuration.policy.rules
+        self._minimums: dict[tuple[int, int], MinRuntime] = {}
         self._known: dict[tuple[str, int, int], bool] = {}
 
     def minimum(self, action: Literal["reclaim", "preempt"], job: int, victim: int) -> MinRuntime:
@@ -25,7 +26,11 @@ class Protection:
         queues = self._session.jobs.queue
         if action == "preempt":
             return self._runtimes.for_preempt(queues[victim])
-        return self._runtimes.for_reclaim(queues[job], queues[victim])
+        pair = queues[job], queues[victim]
+        found = self._minimums.get(pair)
+        if found is None:
+            found = self._minimums[pair] = self._runtimes.for_reclaim(*pair)
+        return found
 
     def is_protected(self, action: Literal["reclaim", "preempt"], job: int, victim: int) -> bool:
         """Whether the victim's minimum runtime has not passed."""

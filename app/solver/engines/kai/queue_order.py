@@ -118,14 +118,15 @@ class QueueOrder:
 
     def _over_utilised(self, q: int) -> bool:
         fair, (cpu, memory, gpu) = self.fair[q], self.allocated
-        return fair[0] < cpu[q] and fair[1] < memory[q] and fair[2] < gpu[q]
+        return fair[2] < gpu[q] and fair[0] < cpu[q] and fair[1] < memory[q]
 
     def _starved(self, q: int, want: Share) -> bool:
-        return holds_within(plus(self.held(q), want), self.deserved[q])
+        cpu, memory, gpu = self.allocated
+        return holds_within((cpu[q] + want[0], memory[q] + want[1], gpu[q] + want[2]), self.deserved[q])
 
     def _without_share(self, q: int, want: Share) -> bool:
-        held, share = self.held(q), self.allocatable[q]
-        return any(share[r] == 0 and held[r] + want[r] > 0 for r in _RESOURCES)
+        share = self.allocatable[q]
+        return 0 in share and any(share[r] == 0 and held[q] + want[r] > 0 for r, held in enumerate(self.allocated))
 
     def _dominant(self, q: int, want: Share, taken: Share) -> float:
         measure, (cpu, memory, gpu) = self._measure[q], self.allocated
@@ -148,15 +149,18 @@ def minus(a: Share, b: Share) -> Share:
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
-def holds_within(held: tuple[float, ...], bound: tuple[float, ...]) -> bool:
+def holds_within(held: Share, bound: tuple[float, float, float]) -> bool:
     """What is held against a bound. Held amounts can go below zero (a pod evicted twice leaves its queue twice), and
     KAI takes minus one unit for its sign of infinity: more than any bound."""
-    return all(
-        b == UNLIMITED or (h <= b and h != minus_one) for h, b, minus_one in zip(held, bound, _MINUS_ONE, strict=True)
+    cpu, memory, gpu = bound
+    return (
+        (cpu == UNLIMITED or (held[0] <= cpu and held[0] != _MINUS_ONE[0]))
+        and (memory == UNLIMITED or (held[1] <= memory and held[1] != _MINUS_ONE[1]))
+        and (gpu == UNLIMITED or (held[2] <= gpu and held[2] != _MINUS_ONE[2]))
     )
 
 
-def within(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+def within(a: tuple[float, float, float], b: tuple[float, float, float]) -> bool:
     """At most, in every resource; -1 is without bound on either side."""
     return all(y == UNLIMITED or (x != UNLIMITED and x <= y) for x, y in zip(a, b, strict=True))
 

@@ -36,12 +36,14 @@ def _victims(cycle: Cycle, job: int) -> list[int]:
     def minimum_runtime(pending: int, victim: int) -> Refusal | None:
         return cycle.protection.filter("reclaim", pending, victim)
 
+    queue, preemptible, leaf, active = jobs.queue, jobs.preemptible, session.leaf, session.active
+    own = queue[job]
     return [
         victim
-        for victim in range(len(jobs.id))
-        if jobs.queue[victim] != jobs.queue[job]
-        and session.leaf[victim]
-        and jobs.preemptible[victim]
-        and session.active[victim]
+        for victim, at in enumerate(queue)
+        if at != own
+        and active[victim]
+        and preemptible[victim]
+        and leaf[victim]
         and cycle.passes((minimum_runtime,), job, victim)
     ]

@@ -94,6 +94,7 @@ class Session:
         self._job_of_ask = {asks[a].id: j for j, a in enumerate(jobs.ask) if a >= 0}
         self.leaf = [tree.is_leaf(q) for q in jobs.queue]
         self.ordered: list[list[int] | None] = [None] * len(jobs.id)
+        self.version = [0] * len(jobs.id)  # by job, counts commits that touched it
         self.ops: list[Operation] = []
         self.undone: list[int] = []
         self._evicted_by: dict[int, list[int]] = {}
@@ -130,6 +131,8 @@ class Session:
         capacity = self.state.capacity
         self.free = [[v[r] if r < len(v) else 0 for v in capacity] for r in range(self.width)]
         self.idle = [column.copy() for column in self.free]
+        self._free = self.free[0], self.free[1], self.free[2]
+        self._idle = self.idle[0], self.idle[1], self.idle[2]
         for t, (n, s) in enumerate(zip(self.node, self.status, strict=True)):
             if n == NOWHERE or s not in (RUNNING, ALLOCATED, RELEASING):
                 continue
@@ -372,6 +375,7 @@ class Session:
             elif op.kind == PLACE:
                 self.placed.setdefault(op.task)
             self._wanted.pop(self.jobs.task_job[op.task], None)
+            self.version[self.jobs.task_job[op.task]] += 1
         self.ops.clear()
         self.undone.clear()
         self._evicted_by.clear()
@@ -381,14 +385,23 @@ class Session:
         request = self.request[t]
         if self.gpus.share[t]:
             return _fits(request, self.free, n, skip=GPU) and self.gpus.fits(t, n, self.free[GPU])
-        return _fits(request, self.free, n)
+        cpu, memory, gpu = self._free
+        return (
+            request[2] <= gpu[n]
+            and request[0] <= cpu[n]
+            and request[1] <= memory[n]
+            and (self.width == 3 or _fits(request, self.free, n))
+        )
 
     def fits_idle(self, t: int, n: int) -> bool:
         """Whether node n can take the pod now."""
         request = self.request[t]
         if self.gpus.share[t]:
             return _fits(request, self.idle, n, skip=GPU) and self.gpus.fits_idle(t, n, self.idle[GPU])
-        return _fits(request, self.idle, n) or not any(request)
+        cpu, memory, gpu = self._idle
+        if request[2] <= gpu[n] and request[0] <= cpu[n] and request[1] <= memory[n]:
+            return self.width == 3 or _fits(request, self.idle, n)
+        return not any(request)
 
     def _note(
         self, kind: int, t: int, status: int, node: int, *, other: int = NOWHERE, again: bool = False,
@@ -401,21 +414,16 @@ class Session:
 
     def _hold(self, j: int, t: int, status: int, sign: int) -> None:
         if status in _RUNS:
-            request = self.request[t]
-            for r in range(3):
-                if request[r]:
-                    self.overlay.add(self.held[r], j, sign * request[r])
+            self.overlay.spread(self.held, j, self.request[t], sign)
 
     def _charge(self, j: int, t: int, sign: int) -> None:
         """Count the pod in, or out of, what its queue and every queue above holds."""
-        add, request = self.overlay.add, self.request[t]
+        spread, request = self.overlay.spread, self.request[t]
         fixed = not self.jobs.preemptible[j]
         for q in self.paths[self.jobs.queue[j]]:
-            for r in range(3):
-                if request[r]:
-                    add(self.allocated[r], q, sign * request[r])
-                    if fixed:
-                        add(self.fixed[r], q, sign * request[r])
+            spread(self.allocated, q, request, sign)
+            if fixed:
+                spread(self.fixed, q, request, sign)
 
 
 def _fits(request: Sequence[int], have: list[list[int]], n: int, *, skip: int = -1) -> bool:

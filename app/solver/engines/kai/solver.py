@@ -18,7 +18,7 @@ from app.solver.engines.kai.scenario import Group, Scenario
 from app.solver.engines.kai.session import Mark, Session, total
 from app.solver.engines.kai.trail import Trail
 from app.solver.engines.kai.validators import ScenarioValidator, refused_scenario
-from app.solver.engines.kai.victim_order import VictimOrder, sort_victims, victim_of
+from app.solver.engines.kai.victim_order import VictimOrder, VictimTable, sort_victims
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Tools:
     placer: Placer
     budget: Budget
     trail: Trail
+    victims: VictimTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Solver:
         self._job = job
         self._validators = validators
         self._before = tools.order.frozen()
-        self._victims = sort_victims(self._session, [victim_of(self._session, v) for v in victims])
+        self._victims = sort_victims(self._session, map(tools.victims.of, victims))
         self._open = set(self._open_nodes())
         self._contenders = Contenders(self._session, job)
         self._scenario = Scenario(self._session, job)

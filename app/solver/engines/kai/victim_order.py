@@ -1,6 +1,7 @@
 """Victims in KAI's order, worst first: the exact reverse of the order of pending jobs."""
 
 from bisect import insort
+from collections.abc import Iterable
 
 from app.solver.engines.kai.compile import ALLOCATED, PIPELINED, RUNNING, Share
 from app.solver.engines.kai.pending_order import Key, job_key
@@ -28,12 +29,26 @@ class Victim:
         self.others = others
 
 
-def victim_of(session: Session, job: int) -> Victim:
-    """A job as it stands as a victim."""
-    status = session.status
-    tasks = [t for t in reversed(session.in_order(job)) if status[t] in ACTIVE]
-    running = [t for t in tasks if status[t] != PIPELINED]
-    return _victim(session, job, tasks, running, others=len(tasks) < len(session.jobs.tasks[job]))
+class VictimTable:
+    """Jobs as victims, each worked out again only after a commit touched it. Read between statements only."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known: dict[int, tuple[int, Victim]] = {}
+
+    def of(self, job: int) -> Victim:
+        """A job as it stands as a victim."""
+        version = self._session.version[job]
+        found = self._known.get(job)
+        if found is None or found[0] != version:
+            found = self._known[job] = version, self._look(job)
+        return found[1]
+
+    def _look(self, job: int) -> Victim:
+        session, status = self._session, self._session.status
+        tasks = [t for t in reversed(session.in_order(job)) if status[t] in ACTIVE]
+        running = [t for t in tasks if status[t] != PIPELINED]
+        return _victim(session, job, tasks, running, others=len(tasks) < len(session.jobs.tasks[job]))
 
 
 def what_is_left(session: Session, victim: Victim, tasks: list[int]) -> Victim:
@@ -106,7 +121,7 @@ class VictimOrder:
         return not self._order.first(a.queue, b.queue, NOTHING, NOTHING, self._give_back(a), self._give_back(b))
 
 
-def sort_victims(session: Session, victims: list[Victim]) -> dict[int, list[tuple[Key, Victim]]]:
+def sort_victims(session: Session, victims: Iterable[Victim]) -> dict[int, list[tuple[Key, Victim]]]:
     """Victims by leaf, the best first."""
     by_queue: dict[int, list[tuple[Key, Victim]]] = {}
     for victim in victims:
