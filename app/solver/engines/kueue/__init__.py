@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from app.solver.delta import Changes
 from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.engines.kueue import effective, preemptibility, shares
 from app.solver.engines.kueue.beyond import plan
 from app.solver.engines.kueue.compile import Configured, configure
 from app.solver.engines.kueue.findings import findings
 from app.solver.engines.kueue.load import Loaded, load
+from app.solver.engines.kueue.update import update
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding
@@ -25,7 +27,11 @@ class KueueEngine(Engine[Configured, Loaded]):
     def load(self, configured: Configured, state: State) -> Loaded:
         return load(configured, state)
 
+    def update(self, loaded: Loaded, configured: Configured, state: State, changes: Changes) -> Loaded:
+        return update(loaded, configured, state, changes)
+
     def plan(self, loaded: Loaded, question: Question) -> Result:
+        loaded.settle()
         return plan(loaded, question)
 
     def shares(self, loaded: Loaded, asks: list[Ask], now: int) -> dict[str, Any]:

@@ -10,16 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.solver.engines.kueue import explain, minimise, order
+from app.solver.engines.kueue.pool import Leftover, Pool
 from app.solver.engines.kueue.share import Share, share_without
 from app.solver.engines.kueue.snapshot import Preemptor, Reason, Snapshot, Target
-from app.solver.engines.kueue.tournament import Tournament, group
+from app.solver.engines.kueue.tournament import Tournament
 from app.solver.trace import SILENT, Why
 
 
 def search(snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int], why: Why = SILENT) -> list[Target]:
     """Victims, empty when no set of them makes room. See ``targets.get_targets``."""
     candidates = collect(snapshot, preemptor, contested)
-    if not candidates:
+    if not candidates.queues:
         return []
     strategies = snapshot.loaded.configured.strategies
     search = _Search(snapshot, preemptor, contested, why)
@@ -37,7 +38,7 @@ def search(snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int], 
     return []
 
 
-def collect(snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int]) -> dict[int, list[int]]:
+def collect(snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int]) -> Pool:
     """Candidates by queue: the preemptor's own by its policy, and those of every queue of the same tree that uses more
     than its nominal quota of a contested flavor-resource."""
     configured, queue = snapshot.loaded.configured, preemptor.queue
@@ -48,7 +49,7 @@ def collect(snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int])
         others = [q for q in configured.queues_of(queue) if q != queue and snapshot.usage.exceeds(q, contested)]
         using = order.using(snapshot, others, contested)
         parts.append(order.allowed(snapshot, preemptor, policy.reclaim_within_cohort, using))
-    return group(snapshot, np.concatenate(parts).tolist())
+    return Pool(snapshot.loaded, np.concatenate(parts))
 
 
 class _Search:
@@ -60,11 +61,11 @@ class _Search:
         self._preemptor = preemptor
         self._contested = contested
         self._why = why
-        self._retry: list[int] = []
+        self._retry = Leftover()
         path = snapshot.loaded.configured.tree.path(preemptor.queue)
         self._below = dict(zip(path[1:], path, strict=False))
 
-    def first_round(self, candidates: dict[int, list[int]], *, final: bool) -> bool:
+    def first_round(self, candidates: Pool, *, final: bool) -> bool:
         """Take by the first strategy; ``final``: by the share that the target keeps, not by the one it has. True when
         the preemptor fits."""
         tournament = Tournament(self._snapshot, self._preemptor.queue, candidates)
@@ -84,8 +85,7 @@ class _Search:
 
     def second_round(self) -> bool:
         """One try a queue: its first candidate left over goes if the preemptor's share is below the queue's."""
-        candidates = group(self._snapshot, self._retry)
-        tournament = Tournament(self._snapshot, self._preemptor.queue, candidates)
+        tournament = Tournament(self._snapshot, self._preemptor.queue, self._retry)
         self._say_round("LessThanInitialShare", False)
         while (queue := tournament.next()) is not None:
             rivals = self._rivals(tournament, queue)
@@ -110,7 +110,7 @@ class _Search:
         strategy = "LessThanOrEqualToFinalShare" if final else "LessThanInitialShare"
         if rivals.ours > rivals.theirs:
             left = tournament.surrender(queue)
-            self._retry += left
+            self._retry.add(queue, left)
             if self._why.on:
                 for workload in left:
                     self._say_failed(workload, rivals, strategy)
@@ -121,7 +121,7 @@ class _Search:
             limit = self._share_without(rivals.their_side, queue, workload) if final else rivals.theirs
             if rivals.ours <= limit if final else rivals.ours < limit:
                 return self._take(tournament, queue, workload, "InCohortFairSharing", rivals)
-            self._retry.append(workload)
+            self._retry.add(queue, (workload,))
             if self._why.on:
                 self._say_failed(workload, rivals, strategy)
         return False

@@ -6,10 +6,10 @@ Source: Kueue ``pkg/scheduler/scheduler.go`` (getInitialAssignments). Nothing is
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from app.solver.engines.kueue.amounts import pinned
 from app.solver.engines.kueue.assign import Assigner, Assignment, Choice, Pins, Search, flavor_called, requests
 from app.solver.engines.kueue.eligibility import refusal
 from app.solver.engines.kueue.level import borrowing_level
-from app.solver.engines.kueue.load import pinned
 from app.solver.engines.kueue.modes import Mode
 from app.solver.engines.kueue.partial import largest, may_shrink
 from app.solver.engines.kueue.quota import FlavorResource

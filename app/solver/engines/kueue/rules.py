@@ -7,7 +7,6 @@ can say which of them changed it (``beyond``). Everything here is off unless a c
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from operator import attrgetter
 from typing import Literal, get_args
 
 import numpy as np
@@ -49,9 +48,7 @@ def knobs_set(loaded: Loaded, asks: Sequence[Ask]) -> frozenset[Knob]:
         )
     if any(policy.preemption.long_runner_penalty is not None for policy in configured.policy):
         found.add("long_runner_penalty")
-    if any(policy.preemption.disruption_cost_milestones for policy in configured.policy) or any(
-        map(attrgetter("disruption_cost_milestones"), loaded.workloads)
-    ):
+    if any(p.preemption.disruption_cost_milestones for p in configured.policy) or loaded.has_costs():
         found.add("disruption_cost_milestones")
     return frozenset(found)
 
@@ -122,11 +119,13 @@ class Rules:
         """Tell the snapshot whom the ask spares, and in which order candidates of one class go for it."""
         snapshot.barred = self.loaded.protected
         snapshot.spare_own(ask.workload)
+        snapshot.rank = self.loaded.places.rank if self.loaded.places is not None else None
         sorting = self.block(ask).workload_sorting if "workload_sorting" in self.enabled else None
         costs = "disruption_cost_milestones" in self.enabled
         # Sorting all workloads once pays off when many asks would each sort those within their reach.
         many = self.asks >= _MANY
-        snapshot.rank = self._rank(tuple(sorting or knobs.DEFAULT_SORTING)) if sorting or costs or many else None
+        if sorting or costs or (many and snapshot.rank is None):
+            snapshot.rank = self._rank(tuple(sorting or knobs.DEFAULT_SORTING))
 
     def say(self, ask: Ask, why: Why) -> None:
         """Record what the knobs make of the ask itself."""

@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from app.solver.engines.kueue.amounts import Amounts
 from app.solver.engines.kueue.compile import Configured
-from app.solver.engines.kueue.load import Amounts
 from app.solver.engines.kueue.quota import Quotas, Usage
 
 

@@ -39,7 +39,8 @@ class Preemptor:
 class Snapshot:
     """``now`` in microseconds. ``gone``: workloads taken out of the snapshot; ``barred``: those that stay but are no
     candidates (not preemptible, or the ask's own running workload). ``rank``: places of workloads, worked out for many
-    asks at once or chosen by the ask's queue (KEP-83), that stand for priority and start; or None."""
+    asks at once, known of the state, or chosen by the ask's queue (KEP-83), that stand for priority and start; or None.
+    """
 
     __slots__ = ("barred", "gone", "loaded", "now", "rank", "usage")
 
@@ -49,7 +50,7 @@ class Snapshot:
         self.usage = loaded.usage()
         self.gone: set[int] = set()
         self.barred: frozenset[int] = loaded.protected
-        self.rank: NDArray[np.int64] | None = None
+        self.rank: NDArray[np.int64] | None = None if loaded.places is None else loaded.places.rank
 
     def imagine(self, usage: Usage) -> "Snapshot":
         """A copy in which quotas and usage are others."""

@@ -9,10 +9,9 @@ from collections import deque
 from collections.abc import Sequence
 from heapq import heapify, heappop, heapreplace
 
-import numpy as np
-
 from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.kueue import order
+from app.solver.engines.kueue.pool import Leftover, Pool
 from app.solver.engines.kueue.share import Share, Standing, standing
 from app.solver.engines.kueue.snapshot import Snapshot
 
@@ -28,17 +27,18 @@ class Tournament:
 
     Shares include the preemptor's request, which the caller has booked on its queue."""
 
-    def __init__(self, snapshot: Snapshot, preemptor_queue: int, candidates: dict[int, list[int]]) -> None:
+    def __init__(self, snapshot: Snapshot, preemptor_queue: int, candidates: Pool | Leftover) -> None:
         self._snapshot = snapshot
         self._own = preemptor_queue
         self._configured = snapshot.loaded.configured
         self._above = frozenset(self._configured.tree.path(preemptor_queue)[1:])
         self._candidates = candidates
+        self._entered = frozenset(candidates.queues)
         self._waiting: dict[int, deque[int]] = {}
         self._standings: dict[int, Standing] = {}
         self._queues: dict[int, list[_QueueEntry]] = {}
         self._cohorts: dict[int, list[_CohortEntry]] = {}
-        self._populated = {cohort for queue in candidates for cohort in self._configured.tree.path(queue)[1:]}
+        self._populated = {cohort for queue in candidates.queues for cohort in self._configured.tree.path(queue)[1:]}
 
     def next(self) -> int | None:
         """The queue to take a candidate from, or None when no candidates are left to consider."""
@@ -67,7 +67,7 @@ class Tournament:
         """The queue's remaining candidates, first to go first."""
         found = self._waiting.get(queue)
         if found is None:
-            mine = self._candidates.get(queue, [])
+            mine = self._candidates.of(queue) if queue in self._entered else []
             order.sort_queue(self._snapshot, mine)
             found = self._waiting[queue] = deque(mine)
         return found
@@ -76,7 +76,7 @@ class Tournament:
         """Take nothing more from this queue; what was left, sorted only if it had been looked at."""
         known = self._waiting.get(queue)
         self._waiting[queue] = deque()
-        return self._candidates[queue] if known is None else known
+        return self._candidates.of(queue) if known is None else known
 
     def changed(self, queue: int) -> None:
         """The queue's usage has changed: its share and those of its cohorts are out of date."""
@@ -103,7 +103,7 @@ class Tournament:
         heap = self._queues.get(cohort)
         if heap is None:
             heap = self._queues[cohort] = [
-                self._entry(q) for q in self._configured.child_queues[cohort] if q in self._candidates
+                self._entry(q) for q in self._configured.child_queues[cohort] if q in self._entered
             ]
             heapify(heap)
         while heap:
@@ -124,7 +124,7 @@ class Tournament:
 
     def _waits(self, queue: int) -> bool:
         known = self._waiting.get(queue)
-        return bool(self._candidates[queue] if known is None else known)
+        return known is None or bool(known)
 
     def _entry(self, queue: int) -> _QueueEntry:
         """Before any with a known head of the same share, so that all equals are looked at before one is chosen."""
@@ -155,15 +155,3 @@ class Tournament:
     def _cohort_entry(self, cohort: int) -> _CohortEntry:
         now = self.share(cohort)
         return (not now.weightless, -now.value, self._configured.tree.names[cohort], cohort)
-
-
-def group(snapshot: Snapshot, candidates: Sequence[int]) -> dict[int, list[int]]:
-    """Candidates by queue, keeping their order."""
-    found = np.array(candidates, dtype=np.int64)
-    queues = snapshot.loaded.queue[found]
-    together = np.argsort(queues, kind="stable")
-    found, queues = found[together], queues[together]
-    begins = [0, *(np.flatnonzero(np.diff(queues)) + 1).tolist()] if len(found) else []
-    ends = [*begins[1:], len(found)]
-    heads = queues[begins].tolist()
-    return {queue: found[begin:end].tolist() for queue, begin, end in zip(heads, begins, ends, strict=False)}

@@ -1,0 +1,136 @@
+"""What a workload uses, resolved once for each distinct *shape*: its tasks' counts, requests and flavors."""
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+
+import msgspec
+
+from app.solver.engines.kueue.compile import Configured
+from app.solver.engines.kueue.quota import FlavorResource
+from app.solver.model.base import Quantity
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.quantity import parse, scale_of
+from app.solver.model.state import Task, Workload
+
+Amounts = tuple[tuple[int, int], ...]
+"""(flavor-resource, steps) pairs, each flavor-resource once, in ascending order; a zero amount is still "uses it"."""
+
+PODS = "pods"
+_MANY_SEEN = 10_000
+
+
+class Shapes:
+    """Resolves tasks to amounts, once for each distinct shape.
+
+    Equal tasks are recognised by their encoding, which costs a tenth of looking at them one by one."""
+
+    def __init__(self, configured: Configured) -> None:
+        self._configured = configured
+        self.found: list[Amounts] = []
+        self.frs: list[FlavorResource] = list(configured.quotas.frs)
+        self.problems: list[Problem] = []
+        self._index: dict[FlavorResource, int] = dict(configured.quotas.fr_index)
+        self._by_amounts: dict[Amounts, int] = {}
+        self._steps: dict[tuple[str, Quantity], int] = {}
+        self._seen: dict[bytes, int] = {}
+        self._pods = any(PODS in of for of in configured.covering)
+
+    def copy(self) -> "Shapes":
+        """Another that knows the same shapes, for the next version of a state."""
+        other = copy(self)
+        for name in ("found", "frs", "_index", "_by_amounts", "_steps"):
+            setattr(other, name, getattr(self, name).copy())
+        # Where few encodings repeat (every task with a name of its own) remembering them costs more than it saves.
+        other._seen = self._seen.copy() if len(self._seen) < _MANY_SEEN else {}
+        return other
+
+    def column(self, workloads: Iterable[tuple[int, Workload, int]]) -> list[int]:
+        """The shape of each (index, workload, queue). Raises InvalidInput with every unknown flavor, QuantityError."""
+        encode = msgspec.msgpack.Encoder().encode
+        seen = self._seen
+        out: list[int] = []
+        for i, workload, queue in workloads:
+            key = encode(workload.tasks)
+            shape = seen.get(key)
+            if shape is None:
+                shape, everywhere = self._resolve(i, workload.tasks, queue)
+                if everywhere:
+                    seen[key] = shape
+            out.append(shape)
+        if self.problems:
+            raise InvalidInput(self.problems)
+        return out
+
+    def _resolve(self, i: int, tasks: Sequence[Task], queue: int) -> tuple[int, bool]:
+        """The shape of workload ``i``, and whether it would be the same in any queue: every flavor is named."""
+        totals: dict[int, int] = {}
+        everywhere = True
+        index, known = self._index, self._steps
+        for t, task in enumerate(tasks):
+            named, requests = task.flavors, task.requests
+            if named is None or not requests.keys() <= named.keys() or (self._pods and PODS not in named):
+                everywhere = False
+                for (flavor, resource), amount in pinned(self._configured, queue, task).items():
+                    fr = self._fr(flavor, resource, i, t)
+                    totals[fr] = totals.get(fr, 0) + amount
+                continue
+            for resource, flavor in named.items():
+                fr = index.get((flavor, resource))
+                if fr is None:
+                    fr = self._fr(flavor, resource, i, t)
+                asked = requests.get(resource)
+                if asked is None:
+                    amount = task.count if resource == PODS else 0
+                else:
+                    steps = known.get((resource, asked))
+                    if steps is None:
+                        steps = known[(resource, asked)] = parse(asked, scale_of(resource))
+                    amount = steps * task.count
+                totals[fr] = totals.get(fr, 0) + amount
+        amounts: Amounts = tuple(totals.items()) if len(totals) == 1 else tuple(sorted(totals.items()))
+        shape = self._by_amounts.get(amounts)
+        if shape is None:
+            shape = self._by_amounts[amounts] = len(self.found)
+            self.found.append(amounts)
+        return shape, everywhere
+
+    def _fr(self, flavor: str, resource: str, i: int, t: int) -> int:
+        fr = self._index.get((flavor, resource))
+        if fr is None:
+            if flavor not in self._configured.flavor_names:
+                at = pointer("state", "workloads", i, "tasks", t, "flavors", resource)
+                self.problems.append(Problem(pointer=at, detail=f"no flavor {flavor!r}"))
+            fr = self._index[(flavor, resource)] = len(self.frs)
+            self.frs.append((flavor, resource))
+        return fr
+
+
+def pinned(configured: Configured, node: int, task: Task) -> dict[FlavorResource, int]:
+    """What ``task`` takes of each flavor-resource that it names a flavor for; where it names none, of the only
+    flavor its queue has for that resource. Other resources are not under quota and count nowhere.
+
+    "pods" counts one a pod without being requested. Amounts in steps, for all of ``count``. Raises QuantityError."""
+    named = task.flavors or {}
+    out: dict[FlavorResource, int] = {}
+    resources = list(task.requests)
+    resources += [r for r in named if r not in task.requests]
+    if PODS in configured.covering[node] and PODS not in resources:
+        resources.append(PODS)
+    for resource in resources:
+        flavor = named.get(resource) or only_flavor(configured, node, resource)
+        if flavor is not None:
+            asked = task.requests.get(resource)
+            if asked is None:
+                out[(flavor, resource)] = task.count if resource == PODS else 0
+            else:
+                out[(flavor, resource)] = parse(asked, scale_of(resource)) * task.count
+    return out
+
+
+def only_flavor(configured: Configured, node: int, resource: str) -> str | None:
+    """The flavor of ``resource`` in this queue, where it has just one."""
+    group = configured.covering[node].get(resource)
+    if group is None:
+        return None
+    flavors = configured.groups[node][group].flavors
+    return flavors[0] if len(flavors) == 1 else None
