@@ -61,6 +61,7 @@ class Settings(BaseSettings):
     decision_log_queue_bytes: Annotated[int, Field(ge=1)] = 128 * MIB
     decision_log_retention_days: Annotated[float, Field(ge=0)] = 30
     decision_log_retention_entries: Annotated[int, Field(ge=0)] = 100_000
+    decision_log_retention_bytes: Annotated[int, Field(ge=0)] = 10_240 * MIB
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "console", "json"] = "auto"

@@ -63,6 +63,7 @@ class DatabaseStore:
         self._database = database
         self._days = settings.decision_log_retention_days
         self._keep = settings.decision_log_retention_entries
+        self._keep_bytes = settings.decision_log_retention_bytes
 
     def save(self, rows: Sequence[Mapping[str, Any]]) -> None:
         with self._database.session() as session:
@@ -74,7 +75,9 @@ class DatabaseStore:
         gone = 1
         while gone:
             with self._database.session() as session:
-                gone = repository.prune(session, before=before, keep=self._keep or None)
+                gone = repository.prune(
+                    session, before=before, keep=self._keep or None, keep_bytes=self._keep_bytes or None
+                )
 
 
 class DecisionLog:

@@ -101,14 +101,21 @@ def find(session: Session, identity: UUID) -> sa.RowMapping | None:
     return session.execute(sa.select(decisions).where(decisions.c.id == identity)).mappings().one_or_none()
 
 
-def prune(session: Session, *, before: datetime | None, keep: int | None) -> int:
-    """Delete up to 1000 of the oldest entries past the age ``before`` or beyond the newest ``keep``; how many went."""
+def prune(session: Session, *, before: datetime | None, keep: int | None, keep_bytes: int | None) -> int:
+    """Delete up to 1000 of the oldest entries: past the age ``before``, beyond the newest ``keep``, or beyond the
+    newest that take ``keep_bytes`` compressed. How many went."""
     too_old: list[sa.ColumnElement[bool]] = []
     if before is not None:
         too_old.append(decisions.c.id < earliest(before))
     if keep is not None:
         first_out = sa.select(decisions.c.id).order_by(decisions.c.id.desc()).offset(keep).limit(1)
         too_old.append(decisions.c.id <= first_out.scalar_subquery())
+    if keep_bytes is not None:
+        size = sa.func.octet_length(decisions.c.request) + sa.func.octet_length(decisions.c.answer)
+        total = sa.func.sum(size).over(order_by=decisions.c.id.desc()).label("total")
+        running = sa.select(decisions.c.id, total).subquery()
+        too_much = sa.select(running.c.id).where(running.c.total > keep_bytes)
+        too_old.append(decisions.c.id.in_(too_much))
     if not too_old:
         return 0
     doomed = sa.select(decisions.c.id).where(sa.or_(*too_old)).order_by(decisions.c.id).limit(_PRUNED_AT_ONCE)

@@ -3,7 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from starlette.testclient import TestClient
@@ -223,6 +223,19 @@ def test_retention_by_count(service: TestClient, settings: Settings) -> None:
     assert listed(service) == made[:3:-1]
 
 
+def test_retention_by_size(service: TestClient, settings: Settings) -> None:
+    made = [decide(service)["id"] for _ in range(5)]
+    listed(service)
+    database = Database(settings.database_url, settings)
+    with database.session() as session:
+        row = repository.find(session, UUID(made[-1]))
+    assert row is not None
+    room = 3 * (len(row["request"]) + len(row["answer"])) + 100
+    DatabaseStore(database, settings.model_copy(update={"decision_log_retention_bytes": room})).prune()
+    database.close()
+    assert listed(service) == made[:1:-1]
+
+
 def test_retention_by_age(service: TestClient, settings: Settings) -> None:
     decide(service)
     listed(service)
@@ -232,7 +245,7 @@ def test_retention_by_age(service: TestClient, settings: Settings) -> None:
     assert rows(settings) == 1
     with database.session() as session:
         tomorrow = datetime.now(UTC) + timedelta(days=1)
-        assert repository.prune(session, before=tomorrow, keep=None) == 1
+        assert repository.prune(session, before=tomorrow, keep=None, keep_bytes=None) == 1
     database.close()
     assert rows(settings) == 0
 
@@ -241,7 +254,13 @@ def test_retention_can_be_switched_off(service: TestClient, settings: Settings) 
     decide(service)
     listed(service)
     database = Database(settings.database_url, settings)
-    off = settings.model_copy(update={"decision_log_retention_entries": 0, "decision_log_retention_days": 0})
+    off = settings.model_copy(
+        update={
+            "decision_log_retention_entries": 0,
+            "decision_log_retention_days": 0,
+            "decision_log_retention_bytes": 0,
+        }
+    )
     DatabaseStore(database, off).prune()
     database.close()
     assert rows(settings) == 1
