@@ -50,7 +50,7 @@ _ASKED = (404, 409, 429, 503, 504)
 router = APIRouter(prefix="/v1")
 
 
-def _decider(request: Request) -> Decider:
+async def _decider(request: Request) -> Decider:  # async: a plain function would cost a thread each time
     return request.app.state.decider
 
 

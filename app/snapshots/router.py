@@ -18,7 +18,7 @@ _BUSY = (404, 409, 429, 503, 504)
 router = APIRouter(prefix="/v1/snapshots", tags=["snapshots"])
 
 
-def _service(request: Request) -> Snapshots:
+async def _service(request: Request) -> Snapshots:
     return request.app.state.snapshots
 
 
