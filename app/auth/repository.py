@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Column, DateTime, Identity, LargeBinary, Table, Text, func, insert, select, update
+from sqlalchemy import BigInteger, Column, DateTime, Identity, Index, LargeBinary, Table, Text, func, insert, select, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Session
@@ -33,6 +33,8 @@ audit = Table(
     Column("action", Text, nullable=False),
     Column("target", Text, nullable=False),
     Column("detail", JSONB),
+    Index("ix_audit_actor", "actor", "id"),
+    Index("ix_audit_action", "action", "id"),
 )
 
 _TOKEN = (

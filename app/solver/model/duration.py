@@ -18,7 +18,7 @@ class DurationError(ValueError):
     """A duration that is malformed or out of range; the text says which."""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096, typed=True)
 def parse(value: Duration) -> int:
     """``value`` in microseconds, possibly negative. Raises DurationError."""
     if isinstance(value, bool):

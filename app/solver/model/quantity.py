@@ -37,7 +37,7 @@ def scale_of(resource: str) -> int:
     return 1000 if resource in MILLI_RESOURCES or resource.endswith("/gpu") else 1
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 16, typed=True)
 def parse(value: Quantity, scale: int) -> int:
     """``value`` in steps of 1/``scale`` unit. Raises QuantityError.
 

@@ -130,7 +130,7 @@ def test_solving_stops_at_the_deadline_and_the_worker_goes_on(pool: Pool) -> Non
         }
     )
     with pytest.raises(DeadlinePassed):
-        pool.call("decisions", big, NOW, seconds=0.02, worker=0)
+        pool.call("decisions", big, NOW, seconds=0.003, worker=0)
     assert pool.call("decisions", body(), NOW, worker=0).facts is not None
 
 
