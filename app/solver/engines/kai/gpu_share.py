@@ -5,7 +5,7 @@ documents don't say which device a running pod uses, so running shares are packe
 each on the first device that has room (docs/engines/kai.md, Shares of a GPU).
 """
 
-from app.solver.engines.kai.compile import ALLOCATED, PIPELINED, RELEASING, RUNNING
+from app.solver.engines.kai.compile import ALLOCATED, RELEASING, RUNNING
 from app.solver.overlay import Overlay
 
 WHOLE = 1000
@@ -41,35 +41,47 @@ class GpuShares:
         """Whether some device of node n could take the pod once releases are done."""
         need = self.share[t]
         return free[n] >= WHOLE or any(
-            self._running[d] + self._promised[d] + need <= WHOLE for d in self._in_use(n, releasing=False)
+            self._running[d] + self._promised[d] + need <= WHOLE for d in self._in_use(n, now=False)
         )
 
-    def fits_idle(self, t: int, n: int, idle: list[int]) -> bool:
-        """Whether some device of node n can take the pod now."""
-        return idle[n] >= WHOLE or self.fits_shared(t, n)
+    def fits_idle(self, t: int, n: int, idle: list[int], free: list[int]) -> bool:
+        """Whether some device of node n can take the pod now, and is promised to nobody."""
+        return (idle[n] >= WHOLE and free[n] >= WHOLE) or self.fits_shared(t, n, free)
 
-    def fits_shared(self, t: int, n: int) -> bool:
+    def fits_shared(self, t: int, n: int, free: list[int]) -> bool:
         """Whether a device that is shared already has room now."""
+        return bool(self._with_room_now(t, n, free))
+
+    def _with_room_now(self, t: int, n: int, free: list[int]) -> list[int]:
+        """Shared devices that can take the pod now. One whose pods all leave must be free to be kept."""
         need = self.share[t]
-        return any(self._load(d) + need <= WHOLE for d in self._in_use(n, releasing=True))
+        return [
+            d
+            for d in self._in_use(n, now=True)
+            if self._load(d) + need <= WHOLE and (self._running[d] or self._promised[d] or free[n] >= WHOLE)
+        ]
 
     def has_room(self, n: int) -> bool:
         """Whether a shared device has a part that is not taken for good."""
-        return self.any and any(self._running[d] < WHOLE for d in self._in_use(n, releasing=True))
+        return self.any and any(self._running[d] < WHOLE for d in self._in_use(n, now=True))
 
     def unused(self, n: int) -> int:
         """What shared devices of node n have left once releases are done, in thousandths of a GPU."""
-        return sum(WHOLE - self._running[d] - self._promised[d] for d in self._in_use(n, releasing=False))
+        return sum(WHOLE - self._running[d] - self._promised[d] for d in self._in_use(n, now=False))
 
     def enter(self, t: int, n: int, status: int, free: list[int], idle: list[int]) -> None:
         """Choose a device for a pod placed on node n: the fullest shared one that has room, else a whole one."""
         need = self.share[t]
-        now = [d for d in self._in_use(n, releasing=True) if self._load(d) + need <= WHOLE]
-        later = [d for d in self._in_use(n, releasing=False) if self._running[d] + self._promised[d] + need <= WHOLE]
-        if status == PIPELINED and idle[n] < WHOLE:
-            now = now or later
-        d = max(now, key=lambda d: (self._load(d), -d)) if now else self._new(n)
+        later = [d for d in self._in_use(n, now=False) if self._running[d] + self._promised[d] + need <= WHOLE]
+        now = self._with_room_now(t, n, free)
+        choice = now or ([] if status == ALLOCATED or (idle[n] >= WHOLE and free[n] >= WHOLE) else later)
+        d = max(choice, key=lambda d: (self._load(d), -d)) if choice else self._new(n)
         self._write(t, n, d, status, 1, free, idle)
+
+    def may_return(self, t: int) -> bool:
+        """Whether the device that the pod is leaving still has room for it."""
+        d = self._device[t]
+        return self._running[d] + self._promised[d] + self.share[t] <= WHOLE
 
     def change(self, t: int, n: int, before: int, after: int, free: list[int], idle: list[int]) -> None:
         """A pod's status changed where it is."""
@@ -85,11 +97,11 @@ class GpuShares:
     def _load(self, d: int) -> int:
         return self._running[d] + self._releasing[d] + self._promised[d]
 
-    def _in_use(self, n: int, *, releasing: bool) -> list[int]:
-        """Shared devices of a node; with ``releasing`` also those whose pods are all on their way out."""
-        return [
-            d for d in self._of_node[n] if self._running[d] or self._promised[d] or (releasing and self._releasing[d])
-        ]
+    def _in_use(self, n: int, *, now: bool) -> list[int]:
+        """Shared devices of a node: those that some pod is on ``now``, being released or not; otherwise those that
+        some pod is on, or is promised to be, once releases are done."""
+        other = self._releasing if now else self._promised
+        return [d for d in self._of_node[n] if self._running[d] or other[d]]
 
     def _new(self, n: int) -> int:
         for d in self._of_node[n]:

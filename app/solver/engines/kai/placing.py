@@ -169,7 +169,7 @@ class Placer:
                 score += 9.0 if least == most else 9.0 * (1 - (free[n] - least) / (most - least))
             if not gpu and not self._has_gpu[n]:
                 score += 10.0
-            if shared and session.gpus.fits_shared(t, n):
+            if shared and session.gpus.fits_shared(t, n, session.free[GPU]):
                 score += 1000.0
             if best is None or score > best[0]:
                 best = (score, n)

@@ -1,8 +1,8 @@
 """The mutable side of a cycle: where every pod is, what nodes have free, what queues hold; evict, place, undo, commit.
 
 A *statement* is what one attempt does. It is committed or rolled back as a whole, and may be rolled back to any
-checkpoint. KAI's bookkeeping has habits that decide later attempts, so they are kept (docs/engines/kai.md,
-Bookkeeping): a pod evicted twice in a statement is taken from its queue twice, and put back once.
+checkpoint. Released KAI's bookkeeping has habits that decide later attempts, and ``rules: shipped`` keeps them
+(docs/engines/kai.md, Bookkeeping): a pod evicted twice in a statement is taken from its queue twice, and put back once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -69,7 +69,8 @@ class Session:
         self.resources = resources
         self.running_tasks = len(state.jobs.task_name)
         self.now = now
-        self.strict = strict
+        self.exact = state.configuration.policy.rules == "documented"
+        self.strict = strict or self.exact
         self.width = width
         tree = state.configuration.tree
         self.paths = [tree.path(q) for q in range(len(tree))]
@@ -259,11 +260,13 @@ class Session:
                     self.drift[self.jobs.task_job[op.task]] += 1
 
     def evict(self, t: int) -> None:
-        """Release a pod. A pod that the statement evicted already counts against its queue once more."""
+        """Release a pod. One that the statement evicted already is taken from its queue once more, unless exact."""
         add = self.overlay.add
         before, n, j = self.status[t], self.node[t], self.jobs.task_job[t]
         earlier = self._evicted_by.setdefault(t, [])
         if before == RELEASING:
+            if self.exact:
+                return
             recorded, again = self.ops[earlier[0]].status, True
             counted = any(self.status[other] == recorded for other in self.jobs.tasks[j])
             if counted:
@@ -314,9 +317,9 @@ class Session:
         """Give a pod a place that may still have to be released; on a node that lists it already, restore it."""
         before = self.status[t]
         if before == RELEASING:
-            if self.node[t] == n:
+            if self.node[t] == n and (not self.gpus.share[t] or self.gpus.may_return(t)):
                 return self.restore(t)
-            if self.ghost[t] >> n & 1:
+            if self.node[t] != n and self.ghost[t] >> n & 1:
                 # It left this node earlier in the cycle: KAI takes it for already there and puts it back where it
                 # moved to. Released code forgets to ask whether that place is still free.
                 return (not self.strict or self.fits(t, self.node[t])) and self.restore(t)
@@ -397,7 +400,7 @@ class Session:
         """Whether node n can take the pod now."""
         request = self.request[t]
         if self.gpus.share[t]:
-            return _fits(request, self.idle, n, skip=GPU) and self.gpus.fits_idle(t, n, self.idle[GPU])
+            return _fits(request, self.idle, n, skip=GPU) and self.gpus.fits_idle(t, n, self.idle[GPU], self.free[GPU])
         cpu, memory, gpu = self._idle
         if request[2] <= gpu[n] and request[0] <= cpu[n] and request[1] <= memory[n]:
             return self.width == 3 or _fits(request, self.idle, n)
