@@ -25,30 +25,31 @@ def ascending(snapshot: Snapshot, candidates: Indices, level: Mapping[int, int])
 
     A decision usually stops after a few victims, while ties of priority run into the thousands. Equal UIDs: the
     ``level`` of the queue, which is the order in which Kueue collects them, then the id."""
-    loaded = snapshot.loaded
-    if loaded.places is not None and snapshot.rank is loaded.places.rank:
-        yield from _by_place(loaded.places, candidates)
+    loaded, places = snapshot.loaded, snapshot.loaded.places
+    if places is not None and snapshot.rank is places.rank:
+        ordered = _by_place(places, candidates)
+        place = places.rank[ordered] if places.ties else None
+    else:
+        place = loaded.priority[candidates] if snapshot.rank is None else snapshot.rank[candidates]
+        sorting = np.argsort(place, kind="stable")
+        ordered, place = candidates[sorting], place[sorting]
+    if place is None:
+        for begin in range(0, len(ordered), _BLOCK):
+            yield from ordered[begin : begin + _BLOCK].tolist()
         return
-    priority = loaded.priority[candidates] if snapshot.rank is None else snapshot.rank[candidates]
-    by_priority = np.argsort(priority, kind="stable")
-    ordered, priority = candidates[by_priority], priority[by_priority]
-    ends = np.append(np.flatnonzero(np.diff(priority)) + 1, len(ordered)).tolist() if len(ordered) else []
     begin = 0
-    for end in ends:
+    for end in [*(np.flatnonzero(np.diff(place)) + 1).tolist(), len(ordered)]:
         yield from _sorted_alike(snapshot, ordered[begin:end].tolist(), level)
         begin = end
 
 
-def _by_place(places: Places, candidates: Indices) -> Iterator[int]:
-    """``candidates`` in an order known beforehand, handed out in blocks: few of many are ever read."""
+def _by_place(places: Places, candidates: Indices) -> Indices:
+    """``candidates`` in an order known beforehand."""
     if len(candidates) * _FEW_OF < len(places.order):
-        ordered = candidates[np.argsort(places.rank[candidates])]
-    else:
-        chosen = np.zeros(len(places.order), dtype=bool)
-        chosen[candidates] = True
-        ordered = places.order[chosen[places.order]]
-    for begin in range(0, len(ordered), _BLOCK):
-        yield from ordered[begin : begin + _BLOCK].tolist()
+        return candidates[np.argsort(places.rank[candidates], kind="stable")]
+    chosen = np.zeros(len(places.order), dtype=bool)
+    chosen[candidates] = True
+    return places.order[chosen[places.order]]
 
 
 def _sorted_alike(snapshot: Snapshot, alike: list[int], level: Mapping[int, int]) -> list[int]:

@@ -1,12 +1,11 @@
 """Where workloads stand in the order of candidates, for states that answer more than once.
 
-The order among candidates of one class (lower priority, later start, lower UID, lower id) does not depend on who
-asks. A state that stays is sorted once and then kept sorted under deltas, so that a decision only filters.
+The order among candidates of one class (lower priority, later start, lower UID) does not depend on who asks. A
+state that stays is sorted once and then kept sorted under deltas, so that a decision only filters.
 """
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from datetime import datetime
 from itertools import pairwise
 from typing import ClassVar
 
@@ -17,40 +16,44 @@ from app.solver.model.instant import micros
 from app.solver.model.state import Workload
 
 Key = tuple[int, int, str, str]
+_UNKNOWN = -(2**62)
 
 
 class Places:
-    """``order``: indices of all workloads, first to go first; ``rank``: the place of each, its inverse."""
+    """``order``: indices of all workloads, first to go first; ``rank``: the place of each, equal for those that only
+    their ids tell apart. ``latest``: no known start is later, in microseconds, where some start is unknown."""
 
     WORTHWHILE: ClassVar[int] = 512
 
-    __slots__ = ("order", "rank")
+    __slots__ = ("latest", "order", "rank", "ties")
 
-    def __init__(self, order: NDArray[np.int64]) -> None:
+    def __init__(self, order: NDArray[np.int64], alike: NDArray[np.bool_], latest: int | None) -> None:
+        """``alike``: by place, whether only the id tells it from the one before."""
         self.order = order
         self.rank = np.empty_like(order)
-        self.rank[order] = np.arange(len(order))
+        self.rank[order] = np.cumsum(~alike)
+        self.ties = bool(alike.any())
+        self.latest = latest
 
     @staticmethod
-    def of(workloads: Sequence[Workload], priority: NDArray[np.int64]) -> "Places | None":
-        """None where the order is not a matter of the workloads alone: an unknown start counts as ``now``, and among
-        equal UIDs it matters who asks."""
-        if any(w.started_at is None for w in workloads):
-            return None
+    def of(workloads: Sequence[Workload], priority: NDArray[np.int64]) -> "Places":
+        """Sort them all."""
         keys = [_key(w, p) for w, p in zip(workloads, priority.tolist(), strict=True)]
         order = sorted(range(len(keys)), key=keys.__getitem__)
-        if any(keys[a][:3] == keys[b][:3] for a, b in pairwise(order)):
-            return None
-        return Places(np.array(order, dtype=np.int64))
+        alike = [keys[a][:3] == keys[b][:3] for a, b in pairwise(order)]
+        unknown = any(w.started_at is None for w in workloads)
+        latest = max((micros(w.started_at) for w in workloads if w.started_at), default=_UNKNOWN) if unknown else None
+        return Places(np.array(order, dtype=np.int64), np.array([False, *alike][: len(order)], dtype=bool), latest)
+
+    def hold(self, now: int) -> bool:
+        """Whether the places are right at ``now``: an unknown start counts as ``now``, which must be the latest."""
+        return self.latest is None or self.latest < now
 
     def moved(
         self, gone: NDArray[np.int64], workloads: Sequence[Workload], priority: NDArray[np.int64], new: Sequence[int]
-    ) -> "Places | None":
+    ) -> "Places":
         """The places once the workloads at old indices ``gone`` are removed and those at new indices ``new`` are put
         in; what is at neither keeps its order. ``workloads``, ``priority``: after the change."""
-        changed = [_key(workloads[i], int(priority[i])) for i in new if workloads[i].started_at is not None]
-        if len(changed) < len(new):
-            return None
         # Old index -> new index of all that stay; the changed ones are taken out here and put in below.
         stays = np.ones(len(self.order), dtype=bool)
         stays[gone] = False
@@ -58,27 +61,33 @@ class Places:
         fresh[list(new)] = False
         index = np.full(len(self.order), -1, dtype=np.int64)
         index[stays] = np.flatnonzero(fresh)
-        order = index[self.order]
-        order = order[order >= 0]
+        kept = self.order[stays[self.order]]
+        order, rank = index[kept], self.rank[kept]
+        alike = np.concatenate((np.zeros(min(1, len(rank)), dtype=bool), np.diff(rank) == 0))
 
-        def key_at(at: int) -> Key:
-            i = int(order[at])
+        def key(i: int) -> Key:
             return _key(workloads[i], int(priority[i]))
 
-        where: list[int] = []
-        values: list[int] = []
-        for key, i in sorted(zip(changed, new, strict=True)):
-            at = bisect_left(range(len(order)), key, key=key_at)
-            neighbours = [key_at(n)[:3] for n in (at - 1, at) if 0 <= n < len(order)]
-            if key[:3] in neighbours or (
-                values and key[:3] == _key(workloads[values[-1]], int(priority[values[-1]]))[:3]
-            ):
-                return None
-            where.append(at)
-            values.append(i)
-        return Places(np.insert(order, where, values))
+        arriving = sorted((key(i), i) for i in new)
+        where = [bisect_left(range(len(order)), k, key=lambda at: key(int(order[at]))) for k, _ in arriving]
+        order = np.insert(order, where, [i for _, i in arriving])
+        alike = np.insert(alike, where, False)
+        for shift, at in enumerate(where):
+            for place in (at + shift, at + shift + 1):
+                if 0 < place < len(order):
+                    alike[place] = key(int(order[place - 1]))[:3] == key(int(order[place]))[:3]
+        return Places(order, alike, self._latest(workloads, new))
+
+    def _latest(self, workloads: Sequence[Workload], new: Sequence[int]) -> int | None:
+        """Never too early: one that has left may still count."""
+        starts = [workloads[i].started_at for i in new]
+        if self.latest is None and None not in starts:
+            return None
+        if self.latest is None:
+            return max((micros(w.started_at) for w in workloads if w.started_at), default=_UNKNOWN)
+        return max([self.latest, *(micros(at) for at in starts if at is not None)])
 
 
 def _key(workload: Workload, priority: int) -> Key:
-    started: datetime | None = workload.started_at
-    return (priority, 0 if started is None else -micros(started), workload.uid or "", workload.id)
+    started = workload.started_at
+    return (priority, _UNKNOWN if started is None else -micros(started), workload.uid or "", workload.id)

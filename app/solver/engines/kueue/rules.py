@@ -119,7 +119,7 @@ class Rules:
         """Tell the snapshot whom the ask spares, and in which order candidates of one class go for it."""
         snapshot.barred = self.loaded.protected
         snapshot.spare_own(ask.workload)
-        snapshot.rank = self.loaded.places.rank if self.loaded.places is not None else None
+        snapshot.rank = snapshot.usual_rank()
         sorting = self.block(ask).workload_sorting if "workload_sorting" in self.enabled else None
         costs = "disruption_cost_milestones" in self.enabled
         # Sorting all workloads once pays off when many asks would each sort those within their reach.

@@ -50,7 +50,12 @@ class Snapshot:
         self.usage = loaded.usage()
         self.gone: set[int] = set()
         self.barred: frozenset[int] = loaded.protected
-        self.rank: NDArray[np.int64] | None = None if loaded.places is None else loaded.places.rank
+        self.rank: NDArray[np.int64] | None = self.usual_rank()
+
+    def usual_rank(self) -> NDArray[np.int64] | None:
+        """The places that the state knows of, where they hold now."""
+        places = self.loaded.places
+        return places.rank if places is not None and places.hold(self.now) else None
 
     def imagine(self, usage: Usage) -> "Snapshot":
         """A copy in which quotas and usage are others."""
