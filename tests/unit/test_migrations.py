@@ -1,24 +1,30 @@
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, inspect, text
+from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
 
 from app.db import MIGRATIONS, Database, head_revision, metadata, migrate
 from app.main import create_app
 from app.settings import Settings
 
 
+@contextmanager
+def connected(url: str) -> Iterator[Connection]:
+    with create_engine(url, poolclass=NullPool).begin() as connection:
+        yield connection
+
+
 def tables(url: str) -> set[str]:
-    engine = create_engine(url)
-    found = set(inspect(engine).get_table_names()) - {"alembic_version"}
-    engine.dispose()
-    return found
+    with connected(url) as connection:
+        return set(inspect(connection).get_table_names()) - {"alembic_version"}
 
 
 def test_up_down_and_up_again(new_database: Callable[[], str]) -> None:
@@ -51,35 +57,29 @@ def test_nothing_of_a_migration_stays_below(new_database: Callable[[], str]) -> 
     url = new_database()
     migrate(url)
     migrate(url, "base")
-    engine = create_engine(url)
-    with engine.connect() as connection:
+    with connected(url) as connection:
         left = connection.execute(
             text("select proname from pg_proc join pg_namespace n on n.oid = pronamespace where nspname = 'public'")
         )
         assert left.fetchall() == []
-    engine.dispose()
 
 
 def test_migrations_make_the_tables_that_the_code_uses(migrated_url: str) -> None:
     create_app(Settings(workers=0))
-    engine = create_engine(migrated_url)
-    with engine.connect() as connection:
+    with connected(migrated_url) as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
         assert compare_metadata(context, metadata) == []
-    engine.dispose()
 
 
 def test_a_revision_once_stored_stays_as_it_is(database_url: str) -> None:
-    engine = create_engine(database_url)
-    with engine.begin() as connection:
+    with connected(database_url) as connection:
         connection.execute(text("insert into configurations (name, revision) values ('c', 1)"))
         connection.execute(
             text("insert into configuration_revisions (name, revision, digest, document) values ('c', 1, 'd', '{}')")
         )
     for statement in ("update configuration_revisions set document = '[]'", "delete from configuration_revisions"):
-        with pytest.raises(DBAPIError, match="immutable"), engine.begin() as connection:
+        with pytest.raises(DBAPIError, match="immutable"), connected(database_url) as connection:
             connection.execute(text(statement))
-    engine.dispose()
 
 
 def test_replicas_that_start_together_take_turns(new_database: Callable[[], str]) -> None:
