@@ -4,7 +4,7 @@ Usage, workloads taken out, capacity booked for earlier heads of the cycle. ``Lo
 a snapshot is one decision's own and cheap to copy.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Literal
@@ -72,16 +72,25 @@ class Snapshot:
         """Index of a flavor-resource, with a cell for ``queue``; one that nobody has quota for gets one too."""
         quotas = self.usage.quotas
         at = quotas.fr_index.get((flavor, resource))
-        if at is None:
-            at = len(quotas.frs)
-        if at == len(quotas.frs) or at not in quotas.cells[queue]:
-            frs: list[FlavorResource] = quotas.frs if at < len(quotas.frs) else [*quotas.frs, (flavor, resource)]
-            self.usage.grow(quotas.extended(frs, [(queue, at)]))
+        if at is None or at not in quotas.cells[queue]:
+            self._provide(queue, [(flavor, resource)])
+            at = self.usage.quotas.fr_index[(flavor, resource)]
         return at
 
     def request(self, queue: int, amounts: Mapping[FlavorResource, int]) -> tuple[tuple[int, int], ...]:
         """``amounts`` by index, ascending, ready for a Preemptor."""
-        return tuple(sorted((self.fr(queue, *fr), amount) for fr, amount in amounts.items()))
+        self._provide(queue, sorted(amounts))
+        index = self.usage.quotas.fr_index
+        return tuple(sorted((index[fr], amount) for fr, amount in amounts.items()))
+
+    def _provide(self, queue: int, frs: Sequence[FlavorResource]) -> None:
+        """Cells for all of ``frs``, made at once: each extension copies the quota tables."""
+        quotas = self.usage.quotas
+        known = [*quotas.frs, *(fr for fr in frs if fr not in quotas.fr_index)]
+        index = {fr: at for at, fr in enumerate(known)}
+        pairs = [(queue, index[fr]) for fr in frs]
+        if quotas.missing(pairs):
+            self.usage.grow(quotas.extended(known, pairs))
 
     def remove(self, workload: int) -> None:
         """Take the workload's usage off. It stays a candidate of searches already under way."""
