@@ -56,7 +56,8 @@ class Jobs:
     """PodGroups and their pods. Jobs and tasks are numbered in the order of the request: workloads, then asks.
 
     ``tasks[j]`` lists the task numbers of job j. ``started`` and ``created`` in microseconds; a start that is
-    not known is None, a creation that is not known is OLDEST. ``source[j]`` is the id that ``plan`` shows.
+    not known is None, a creation that is not known is OLDEST. ``ask[j]`` is the first ask of a job, -1 without one;
+    ``of_ask[a]`` the job of an ask.
     """
 
     id: list[str] = field(default_factory=list[str])
@@ -69,6 +70,7 @@ class Jobs:
     min_available: list[int] = field(default_factory=list[int])
     tasks: list[list[int]] = field(default_factory=list[list[int]])
     ask: list[int] = field(default_factory=list[int])
+    of_ask: list[int] = field(default_factory=list[int])
     by_id: dict[str, int] = field(default_factory=dict[str, int])
     task_name: list[str] = field(default_factory=list[str])
     task_job: list[int] = field(default_factory=list[int])
@@ -83,7 +85,8 @@ class Jobs:
             id=self.id.copy(), uid=self.uid.copy(), queue=self.queue.copy(), priority=self.priority.copy(),
             created=self.created.copy(), started=self.started.copy(), preemptible=self.preemptible.copy(),
             min_available=self.min_available.copy(), tasks=[t.copy() for t in self.tasks], ask=self.ask.copy(),
-            by_id=self.by_id.copy(), task_name=self.task_name.copy(), task_job=self.task_job.copy(),
+            of_ask=self.of_ask.copy(), by_id=self.by_id.copy(), task_name=self.task_name.copy(),
+            task_job=self.task_job.copy(),
             task_node=self.task_node.copy(), task_state=self.task_state.copy(),
             task_request=self.task_request.copy(), task_wire=self.task_wire.copy(),
         )  # fmt: skip
@@ -260,7 +263,9 @@ def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, Resource
         j = jobs.by_id.get(ask.workload) if ask.workload is not None else None
         if j is None:
             j = _add_ask(jobs, ask, queues[ask.queue])
-        jobs.ask[j] = a
+        if jobs.ask[j] < 0:
+            jobs.ask[j] = a
+        jobs.of_ask.append(j)
         for task in ask.tasks:
             jobs.tasks[j].append(len(jobs.task_name))
             jobs.task_name.append(task.name)

@@ -70,7 +70,7 @@ class Cycle:
         while (job := order.pop()) is not None:
             self.taken.setdefault(job)
             trail.begin(job, action)
-            if gate is not None and not gate(job):
+            if not session.ready(job) or (gate is not None and not gate(job)):
                 continue
             of_like = failed.setdefault(session.jobs.queue[job] if by_queue else -1, Failed(session, self.signatures))
             if use_signatures and not of_like.easier(job):

@@ -12,7 +12,6 @@ from app.solver.engines.kai.session import Eviction
 from app.solver.model.decision import Condition, Decision, Outcome, Placement, PlannedEviction, Victim
 from app.solver.model.instant import at
 from app.solver.model.quantity import parse, scale_of, units
-from app.solver.model.state import Ask
 
 _MESSAGES = {
     "reclaim": "{pod} is reclaimed: its queue {queue} holds more than its share, and {ask} of {for_queue} needs room",
@@ -21,12 +20,12 @@ _MESSAGES = {
 }
 
 
-def decision_of(cycle: Cycle, ask: Ask, question: Question) -> Decision:
-    """The answer for one ask of the cycle."""
+def decision_of(cycle: Cycle, a: int, question: Question) -> Decision:
+    """The answer for ask number ``a`` of the cycle."""
     session = cycle.session
-    job = session.job_of(ask)
+    ask, job = session.asks[a], session.jobs.of_ask[a]
     now = at(question.now)
-    pods = [t for t in session.jobs.tasks[job] if t >= session.running_tasks]
+    pods = [t for t in session.jobs.tasks[job] if session.ask_of_task(t) is ask]
     placed = [t for t in pods if session.status[t] in (ALLOCATED, PIPELINED)]
     victims = [victim_of(cycle, e, now) for e in evictions(cycle) if e.job == job]
     why = None if placed else never(cycle, job)

@@ -78,10 +78,15 @@ class GpuShares:
         d = max(choice, key=lambda d: (self._load(d), -d)) if choice else self._new(n)
         self._write(t, n, d, status, 1, free, idle)
 
-    def may_return(self, t: int) -> bool:
-        """Whether the device that the pod is leaving still has room for it."""
+    def may_return(self, t: int, n: int, free: list[int]) -> bool:
+        """Whether the device that the pod is leaving still has room for it, and is still a device to be had."""
         d = self._device[t]
-        return self._running[d] + self._promised[d] + self.share[t] <= WHOLE
+        taken = self._running[d] + self._promised[d]
+        return taken + self.share[t] <= WHOLE and (taken > 0 or free[n] >= WHOLE)
+
+    def overfilled(self) -> bool:
+        """Whether some device is promised more than it has."""
+        return any(a + b > WHOLE for a, b in zip(self._running, self._promised, strict=True))
 
     def change(self, t: int, n: int, before: int, after: int, free: list[int], idle: list[int]) -> None:
         """A pod's status changed where it is."""

@@ -34,7 +34,7 @@ def _cycle(state: CompiledState, question: Question) -> Result:
     asks = question.asks
     jobs = cycle.session.jobs
     return Result(
-        decisions=[decision_of(cycle, ask, question) for ask in asks],
+        decisions=[decision_of(cycle, a, question) for a in range(len(asks))],
         order=[asks[jobs.ask[job]].id for job in cycle.taken],
         plan=Plan(evictions=planned(cycle), placements=placements(cycle)),
     )
@@ -47,7 +47,7 @@ def _each_alone(state: CompiledState, question: Question) -> Result:
     budget = Budget()
     for ask in question.asks:
         cycle = run(state, [ask], question, budget)
-        decisions.append(decision_of(cycle, ask, question))
+        decisions.append(decision_of(cycle, 0, question))
         for eviction in planned(cycle):
             evictions.setdefault((eviction.workload, eviction.task), eviction)
         places += [place for place in placements(cycle) if place.ask is not None]

@@ -92,7 +92,7 @@ class Session:
         self._waiting = [j for j, count in enumerate(self.pending) if count]
         self.node_names = state.node_name
         self._overfull = [[n for n, free in enumerate(column) if free < 0] for column in self.free]
-        self._job_of_ask = {asks[a].id: j for j, a in enumerate(jobs.ask) if a >= 0}
+        self._ask_of_task = [ask for ask in asks for _ in ask.tasks]
         self.leaf = [tree.is_leaf(q) for q in jobs.queue]
         self.ordered: list[list[int] | None] = [None] * len(jobs.id)
         self.version = [0] * len(jobs.id)  # by job, counts commits that touched it
@@ -166,7 +166,7 @@ class Session:
 
     def ask_of_task(self, t: int) -> Ask | None:
         """The ask that a pod came with; None for a pod of the state."""
-        return self.asks[self.jobs.ask[self.jobs.task_job[t]]] if t >= self.running_tasks else None
+        return self._ask_of_task[t - self.running_tasks] if t >= self.running_tasks else None
 
     def in_order(self, job: int) -> list[int]:
         """The pods of a job in task order: priority, age, name."""
@@ -200,7 +200,7 @@ class Session:
         return missing if missing > 0 else 1
 
     def ready(self, job: int) -> bool:
-        """Enough pods alive for the gang."""
+        """Enough pods alive for the gang. An earlier attempt of the same action may have evicted some."""
         return self.active[job] + self.pending[job] >= self.jobs.min_available[job]
 
     def seems_active(self, job: int) -> bool:
@@ -214,15 +214,11 @@ class Session:
 
     def overfilled(self) -> bool:
         """Whether some node is promised more than it has, which was not so at the start."""
-        return any(
+        return self.gpus.overfilled() or any(
             free < 0 and n not in before
             for column, before in zip(self.free, self._overfull, strict=True)
             for n, free in enumerate(column)
         )
-
-    def job_of(self, ask: Ask) -> int:
-        """The job that an ask is, or is a part of."""
-        return self._job_of_ask[ask.id]
 
     def status_before(self, t: int) -> int:
         """The pod's status before the statement in hand took it, if it did."""
@@ -317,14 +313,17 @@ class Session:
         """Give a pod a place that may still have to be released; on a node that lists it already, restore it."""
         before = self.status[t]
         if before == RELEASING:
-            if self.node[t] == n and (not self.gpus.share[t] or self.gpus.may_return(t)):
+            if self.node[t] == n and self._may_return(t):
                 return self.restore(t)
             if self.node[t] != n and self.ghost[t] >> n & 1:
                 # It left this node earlier in the cycle: KAI takes it for already there and puts it back where it
                 # moved to. Released code forgets to ask whether that place is still free.
-                return (not self.strict or self.fits(t, self.node[t])) and self.restore(t)
+                return (not self.strict or (self.fits(t, self.node[t]) and self._may_return(t))) and self.restore(t)
         self._place(t, n, PIPELINED)
         return True
+
+    def _may_return(self, t: int) -> bool:
+        return not self.gpus.share[t] or self.gpus.may_return(t, self.node[t], self.free[GPU])
 
     def allocate(self, t: int, n: int) -> None:
         """Give a pending pod a place that is idle."""

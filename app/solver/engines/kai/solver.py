@@ -63,6 +63,8 @@ class Solver:
         """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind."""
         session, job = self._session, self._job
         tasks = list(session.wanted(job)[0])
+        if not tasks:
+            return False
         start = session.checkpoint()
         found = Found([], set())
         for size in range(1, len(tasks) + 1):
@@ -73,7 +75,7 @@ class Solver:
                 session.rollback(start)
                 return False
             found = solution
-        return bool(tasks) and session.active[job] >= session.jobs.min_available[job]
+        return True
 
     def _open_nodes(self) -> Iterable[int]:
         """Nodes with a GPU idle or being released; all of them where some pod of the job needs none."""
