@@ -23,7 +23,7 @@ from app.decisions.log import DatabaseStore, DecisionLog
 from app.decisions.service import Decider
 from app.decisions.stored import StoredSources
 from app.formats import router as formats
-from app.http import health, problems
+from app.http import docs, health, problems
 from app.http.compression import CompressionMiddleware
 from app.http.offload import Offload
 from app.http.openapi import VERSION, describe
@@ -64,7 +64,7 @@ def create_app(settings: Settings) -> FastAPI:
     """The service on ``settings``. Nothing connects or starts before its lifespan begins."""
     app = FastAPI(
         title="Arbiter", summary=SUMMARY, description=DESCRIPTION, version=VERSION, openapi_tags=TAGS,
-        lifespan=_lifespan, redirect_slashes=False,
+        lifespan=_lifespan, redirect_slashes=False, docs_url=None, redoc_url=None,
     )  # fmt: skip
     database = Database(settings.database_url, settings)
     kept = Metrics()
@@ -94,7 +94,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(RequestMiddleware)
     problems.install(app)
-    for found in (decisions, batch, comparisons, snapshots, formats, configurations, access, metrics, health):
+    for found in (decisions, batch, comparisons, snapshots, formats, configurations, access, metrics, health, docs):
         app.include_router(found.router)
     app.openapi = cache(lambda: describe_api(app))  # pyright: ignore[reportAttributeAccessIssue]
     return app
