@@ -63,6 +63,8 @@ class Shapes:
 
     def _resolve(self, i: int, tasks: Sequence[Task], queue: int) -> tuple[int, bool]:
         """The shape of workload ``i``, and whether it would be the same in any queue: every flavor is named."""
+        if len(tasks) == 1 and (amounts := self._simple(tasks[0])) is not None:
+            return self._shape(amounts), True
         totals: dict[int, int] = {}
         everywhere = True
         index, known = self._index, self._steps
@@ -87,12 +89,28 @@ class Shapes:
                         steps = known[(resource, asked)] = parse(asked, scale_of(resource))
                     amount = steps * task.count
                 totals[fr] = totals.get(fr, 0) + amount
-        amounts: Amounts = tuple(totals.items()) if len(totals) == 1 else tuple(sorted(totals.items()))
+        return self._shape(tuple(sorted(totals.items()))), everywhere
+
+    def _simple(self, task: Task) -> Amounts | None:
+        """The commonest kind: one resource, with its flavor. None where it takes a closer look."""
+        named, requests = task.flavors, task.requests
+        if named is None or len(named) != 1 or len(requests) != 1 or self._pods:
+            return None
+        ((resource, flavor),) = named.items()
+        fr, asked = self._index.get((flavor, resource)), requests.get(resource)
+        if fr is None or asked is None:
+            return None
+        steps = self._steps.get((resource, asked))
+        if steps is None:
+            steps = self._steps[(resource, asked)] = parse(asked, scale_of(resource))
+        return ((fr, steps * task.count),)
+
+    def _shape(self, amounts: Amounts) -> int:
         shape = self._by_amounts.get(amounts)
         if shape is None:
             shape = self._by_amounts[amounts] = len(self.found)
             self.found.append(amounts)
-        return shape, everywhere
+        return shape
 
     def _fr(self, flavor: str, resource: str, i: int, t: int) -> int:
         fr = self._index.get((flavor, resource))

@@ -5,11 +5,13 @@ counts in every share from the start of the search to its end; it is left out on
 """
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from app.solver.engines.kueue import explain, minimise, order
+from app.solver.engines.kueue.amounts import Amounts
 from app.solver.engines.kueue.pool import Leftover, Pool
 from app.solver.engines.kueue.share import Share, share_without
 from app.solver.engines.kueue.snapshot import Preemptor, Reason, Snapshot, Target
@@ -105,10 +107,15 @@ class _Search:
         """Take the queue's first candidate that passes; those that fail wait for the second round.
 
         A queue whose share is below the preemptor's already has none that passes: taking can only lower it further.
-        That covers Kueue's own shortcut for a preemptor of infinite share."""
+        That covers Kueue's own shortcut for a preemptor of infinite share. By final share it has none either when
+        taking the least of what any of them uses would lower it too far."""
         rivals = self._rivals(tournament, queue)
         strategy = "LessThanOrEqualToFinalShare" if final else "LessThanInitialShare"
-        if rivals.ours > rivals.theirs:
+        hopeless = rivals.ours > rivals.theirs
+        if final and not hopeless:
+            least = self._least(tournament.remaining(queue))
+            hopeless = rivals.ours > self._share_without(rivals.their_side, queue, least)
+        if hopeless:
             left = tournament.surrender(queue)
             self._retry.add(queue, left)
             if self._why.on:
@@ -118,7 +125,10 @@ class _Search:
         waiting = tournament.waiting(queue)
         while waiting:
             workload = waiting.popleft()
-            limit = self._share_without(rivals.their_side, queue, workload) if final else rivals.theirs
+            limit = rivals.theirs
+            if final:
+                uses = self._snapshot.loaded.amounts(workload)
+                limit = self._share_without(rivals.their_side, queue, uses)
             if rivals.ours <= limit if final else rivals.ours < limit:
                 return self._take(tournament, queue, workload, "InCohortFairSharing", rivals)
             self._retry.add(queue, (workload,))
@@ -126,9 +136,13 @@ class _Search:
                 self._say_failed(workload, rivals, strategy)
         return False
 
-    def _share_without(self, node: int, queue: int, workload: int) -> Share:
-        loaded = self._snapshot.loaded
-        return share_without(loaded.configured, self._snapshot.usage, node, queue, loaded.amounts(workload))
+    def _least(self, workloads: Iterable[int]) -> Amounts:
+        """The least that any of them uses of each flavor-resource that all use."""
+        used = [dict(self._snapshot.loaded.amounts(workload)) for workload in workloads]
+        return tuple((fr, min(of[fr] for of in used)) for fr in used[0] if all(fr in of for of in used))
+
+    def _share_without(self, node: int, queue: int, amounts: Amounts) -> Share:
+        return share_without(self._snapshot.loaded.configured, self._snapshot.usage, node, queue, amounts)
 
     def _take(
         self, tournament: Tournament, queue: int, workload: int, reason: Reason, rivals: "_Rivals | None" = None
@@ -182,7 +196,9 @@ class _Search:
             "common_ancestor": names[rivals.ancestor], "ask_side": names[rivals.our_side],
             "queue_side": names[rivals.their_side], "ask_share": _shown(rivals.ours),
             "share_before": _shown(rivals.theirs),
-            "share_after": _shown(self._share_without(rivals.their_side, queue, workload)),
+            "share_after": _shown(
+                self._share_without(rivals.their_side, queue, self._snapshot.loaded.amounts(workload))
+            ),
         }  # fmt: skip
 
 

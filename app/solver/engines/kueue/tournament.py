@@ -35,6 +35,7 @@ class Tournament:
         self._candidates = candidates
         self._entered = frozenset(candidates.queues)
         self._waiting: dict[int, deque[int]] = {}
+        self._unsorted: dict[int, list[int]] = {}
         self._standings: dict[int, Standing] = {}
         self._queues: dict[int, list[_QueueEntry]] = {}
         self._cohorts: dict[int, list[_CohortEntry]] = {}
@@ -67,16 +68,26 @@ class Tournament:
         """The queue's remaining candidates, first to go first."""
         found = self._waiting.get(queue)
         if found is None:
-            mine = self._candidates.of(queue) if queue in self._entered else []
+            mine = list(self.remaining(queue))
             order.sort_queue(self._snapshot, mine)
             found = self._waiting[queue] = deque(mine)
         return found
 
+    def remaining(self, queue: int) -> Sequence[int]:
+        """The same in no particular order."""
+        found = self._waiting.get(queue)
+        if found is not None:
+            return found
+        mine = self._unsorted.get(queue)
+        if mine is None:
+            mine = self._unsorted[queue] = self._candidates.of(queue) if queue in self._entered else []
+        return mine
+
     def surrender(self, queue: int) -> Sequence[int]:
-        """Take nothing more from this queue; what was left, sorted only if it had been looked at."""
-        known = self._waiting.get(queue)
+        """Take nothing more from this queue; what was left of it."""
+        left = self.remaining(queue)
         self._waiting[queue] = deque()
-        return self._candidates.of(queue) if known is None else known
+        return left
 
     def changed(self, queue: int) -> None:
         """The queue's usage has changed: its share and those of its cohorts are out of date."""
