@@ -58,9 +58,12 @@ class EmbeddedPostgres:
 
     def start(self) -> str:
         """Start the server, or join the one that runs; the URL of the database ``arbiter``. Raises EmbeddedError."""
-        self._dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if self._account is not None:
-            self._open_the_way()
+        try:
+            self._dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if self._account is not None:
+                self._open_the_way()
+        except OSError as error:
+            raise EmbeddedError(f"can't use {self._dir}: {error.strerror}; set DATA_DIR or DATABASE_URL") from error
         with self._turn():
             using = _open(self._dir / "postgres.users")
             fcntl.flock(using, fcntl.LOCK_SH)

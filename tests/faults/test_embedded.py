@@ -160,6 +160,12 @@ def test_a_folder_with_something_else_in_it_is_left_alone(folder: Path) -> None:
     assert (folder / "postgres" / "thesis.txt").read_text() == "years of work"
 
 
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EmbeddedError, match="DATA_DIR"):
+        EmbeddedPostgres(tmp_path / "file" / "data").start()
+
+
 def test_a_server_that_cannot_start_says_why(folder: Path) -> None:
     with pytest.raises(EmbeddedError, match="max_connections"):
         EmbeddedPostgres(folder, settings=("max_connections=none",)).start()
