@@ -74,11 +74,10 @@ class _Search:
         reclaims = self._within_nominal()
         self._say_round("LessThanOrEqualToFinalShare" if final else "LessThanInitialShare", reclaims)
         while (queue := tournament.next()) is not None:
-            waiting = tournament.waiting(queue)
             if queue == self._preemptor.queue:
-                fits = self._take(tournament, queue, waiting.popleft(), "InClusterQueue")
+                fits = self._take(tournament, queue, tournament.waiting(queue).popleft(), "InClusterQueue")
             elif reclaims:
-                fits = self._take(tournament, queue, waiting.popleft(), "InCohortReclamation")
+                fits = self._take(tournament, queue, tournament.waiting(queue).popleft(), "InCohortReclamation")
             else:
                 fits = self._take_fairly(tournament, queue, final=final)
             if fits:
