@@ -25,8 +25,9 @@ from app.decisions.stored import StoredSources
 from app.formats import router as formats
 from app.http import docs, health, problems
 from app.http.compression import CompressionMiddleware
+from app.http.description import describe
 from app.http.offload import Offload
-from app.http.openapi import VERSION, describe
+from app.http.openapi import VERSION
 from app.http.requests import RequestMiddleware
 from app.http.timeout import TimeoutMiddleware
 from app.metrics import Metrics
@@ -102,7 +103,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 def describe_api(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document, as ``/openapi.json`` and openapi/openapi.json have it."""
-    documented = (decisions, comparisons, snapshots, formats, configurations, access, health)
+    documented = (decisions, batch, comparisons, snapshots, formats, configurations, access, health)
     return describe(app, tuple(shape for router in documented for shape in router.DOCUMENTED))
 
 

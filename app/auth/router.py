@@ -3,7 +3,7 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from app.auth.schemas import AuditLine, AuditPage, TokenCreated, TokenInfo, TokenList, TokenRequest
 from app.auth.service import Tokens
@@ -24,6 +24,7 @@ def _tokens(request: Request) -> Tokens:
 
 
 Service = Annotated[Tokens, Depends(_tokens)]
+Id = Annotated[UUID, Path(description="`id` of a token")]
 
 
 @router.post(
@@ -53,7 +54,7 @@ def list_tokens(service: Service) -> Response:
     summary="Revoke a token",
     **operation(responses={200: TokenInfo}, errors=(404, 422, 503)),
 )
-def revoke_token(id: UUID, service: Service) -> Response:  # noqa: A002
+def revoke_token(id: Id, service: Service) -> Response:  # noqa: A002
     """At once here, within seconds on other replicas."""
     return json_response(TokenInfo(**service.revoke(id)._asdict()))
 
@@ -66,8 +67,8 @@ def revoke_token(id: UUID, service: Service) -> Response:  # noqa: A002
 )
 def list_audit(
     service: Service,
-    actor: Annotated[str | None, Query(max_length=256)] = None,
-    action: Annotated[str | None, Query(max_length=64)] = None,
+    actor: Annotated[str | None, Query(max_length=256, description="Whose doings, as `actor` of a line")] = None,
+    action: Annotated[str | None, Query(max_length=64, description="What was done, as `action` of a line")] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Response:

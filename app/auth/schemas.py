@@ -1,6 +1,5 @@
 """Bodies of the token and audit endpoints."""
 
-from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -23,11 +22,11 @@ class TokenInfo(Wire, frozen=True, kw_only=True):
 
     id: UUID
     name: str
-    scopes: list[str]
-    created_at: datetime
+    scopes: list[Scope]
+    created_at: Time
     created_by: str
-    expires_at: datetime | None = None
-    revoked_at: datetime | None = None
+    expires_at: Time | None = None
+    revoked_at: Time | None = None
 
 
 class TokenCreated(TokenInfo, frozen=True, kw_only=True):
@@ -37,12 +36,16 @@ class TokenCreated(TokenInfo, frozen=True, kw_only=True):
 
 
 class TokenList(Wire, frozen=True, kw_only=True):
+    """Every token, revoked ones too."""
+
     items: list[TokenInfo]
 
 
 class AuditLine(Wire, frozen=True, kw_only=True):
+    """Who did what, or was refused; ``actor`` is ``token:NAME``, ``oidc:SUBJECT``, ``cli:USER`` or ``anonymous``."""
+
     id: int
-    at: datetime
+    at: Time
     actor: str
     action: str
     target: str
@@ -50,5 +53,7 @@ class AuditLine(Wire, frozen=True, kw_only=True):
 
 
 class AuditPage(Wire, frozen=True, kw_only=True):
+    """Newest first; ``next_cursor`` is absent on the last page."""
+
     items: list[AuditLine]
     next_cursor: str | None = None

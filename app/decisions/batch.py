@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
+from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Request
@@ -10,13 +11,17 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from app.decisions.examples import DECISION, SITUATION
+from app.decisions.schemas import DecisionAnswer
 from app.decisions.service import Decider
 from app.errors import TooLarge
 from app.http import problems
+from app.http.body import require_lines
 from app.http.offload import Offload
-from app.http.openapi import operation
+from app.http.openapi import NDJSON, lines, operation, shown_as
+from app.http.problems import ProblemDocument
+from app.solver.model.request import DecisionRequest
 
-MEDIA_TYPE = "application/x-ndjson"
 _AHEAD = 4
 """Lines that may be in the works at once; more are not even read, so memory stays bounded."""
 
@@ -28,28 +33,36 @@ class BatchAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
 
     line: int
     status: int
-    answer: msgspec.Raw | None = None
-    problem: msgspec.Raw | None = None
+    answer: Annotated[msgspec.Raw | None, shown_as(DecisionAnswer)] = None
+    problem: Annotated[msgspec.Raw | None, shown_as(ProblemDocument)] = None
+
+
+DOCUMENTED = (BatchAnswer,)
 
 
 @router.post(
     "/decisions:batch",
     operation_id="decide_batch",
     summary="Many questions, one a line",
-    **operation(responses={200: None}, errors=(429, 503)),
+    **operation(
+        request=lines(DecisionRequest, DECISION, {**SITUATION, "asks": []}),
+        responses={200: lines(BatchAnswer)},
+        errors=(415,),
+    ),
 )
 async def decide_batch(request: Request) -> Response:
     """NDJSON both ways: each line in is the body of a decision, each line out is `{line, status, answer | problem}`.
 
     Answers come in the order of the questions and as soon as they are there; a line that is wrong spoils no other.
     """
+    require_lines(request)
     return _Duplex(_answers(request))
 
 
 class _Duplex(Response):
     """Sends while the request is still being read; Starlette's own stream would read the body to see it end."""
 
-    media_type = MEDIA_TYPE
+    media_type = NDJSON
 
     def __init__(self, pieces: AsyncGenerator[bytes]) -> None:
         self.status_code = 200

@@ -3,7 +3,7 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import AwareDatetime
 
 from app.decisions.answer import encode
@@ -55,6 +55,7 @@ async def _decider(request: Request) -> Decider:  # async: a plain function woul
 
 
 Deciding = Annotated[Decider, Depends(_decider)]
+Id = Annotated[UUID, Path(description="`id` of an answer")]
 
 
 @router.post(
@@ -113,7 +114,7 @@ async def effective_settings(request: Request, body: Body, decider: Deciding) ->
 
 
 def _filters(
-    engine: EngineName | None = None,
+    engine: Annotated[EngineName | None, Query(description="That decided.")] = None,
     outcome: Annotated[Outcome | None, Query(description="Of any ask in the request.")] = None,
     configuration: Annotated[
         str | None, Query(pattern="^[^@]+(@[0-9]{1,9})?$", description="`name` or `name@revision`.")
@@ -160,7 +161,7 @@ def list_decisions(
     summary="One recorded decision",
     **operation(responses={200: DecisionRecord}, errors=(404, 422, 503)),
 )
-def get_decision(id: UUID, decider: Deciding) -> Response:  # noqa: A002
+def get_decision(id: Id, decider: Deciding) -> Response:  # noqa: A002
     """The recorded answer, and what it was given for."""
     return json_response(encode(decider.record(id)))
 
@@ -172,7 +173,7 @@ def get_decision(id: UUID, decider: Deciding) -> Response:  # noqa: A002
     summary="The request of a recorded decision",
     **operation(responses={200: DecisionRequest}, errors=(404, 422, 503)),
 )
-def get_decision_request(id: UUID, decider: Deciding) -> Response:  # noqa: A002
+def get_decision_request(id: Id, decider: Deciding) -> Response:  # noqa: A002
     """The body of the request, byte for byte as it was received."""
     return json_response(decider.request(id))
 
@@ -184,6 +185,6 @@ def get_decision_request(id: UUID, decider: Deciding) -> Response:  # noqa: A002
     summary="Decide it again",
     **operation(responses={200: Replay}, errors=(404, 409, 422, 429, 503, 504)),
 )
-async def replay_decision(id: UUID, request: Request, decider: Deciding) -> Response:  # noqa: A002
+async def replay_decision(id: Id, request: Request, decider: Deciding) -> Response:  # noqa: A002
     """The same bytes, revision and `now` through today's service: `identical` says whether the answer is the same."""
     return json_response(encode(await request.app.state.offload.run(decider.replay, id)))

@@ -1,11 +1,12 @@
 """What answers and the decision log look like on the wire."""
 
-from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
 
+from app.http.openapi import shown_as
+from app.solver.model.base import Time
 from app.solver.model.decision import Answer, ConfigurationUsed, Outcome
 
 
@@ -47,8 +48,8 @@ class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the log. ``asks`` and ``outcomes`` run in parallel; ``evictions`` counts those of the plan."""
 
     id: UUID
-    created_at: datetime
-    now: datetime
+    created_at: Time
+    now: Time
     engine: str
     configuration: ConfigurationUsed
     state_digest: str
@@ -69,7 +70,7 @@ class DecisionPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class DecisionRecord(DecisionSummary, frozen=True, kw_only=True):
     """``GET /v1/decisions/{id}``: ``answer`` as it was given, without ``id`` and ``stats``."""
 
-    answer: msgspec.Raw
+    answer: Annotated[msgspec.Raw, shown_as(Answer)]
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,4 +81,4 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     recorded_digest: str
     replayed_digest: str
     differences: list[str]
-    answer: msgspec.Raw
+    answer: Annotated[msgspec.Raw, shown_as(Answer)]

@@ -34,20 +34,12 @@ spec:
   preemption: {withinClusterQueue: LowerPriority}
 """
 _YAML = "application/yaml"
+_MANIFEST: dict[str, dict[str, Any]] = {
+    MANIFESTS[0]: {"schema": {"type": "string"}, "example": EXAMPLE},
+    MANIFESTS[1]: {"schema": {"type": "object"}, "example": {"apiVersion": "v1", "kind": "List", "items": []}},
+}
 
 router = APIRouter(prefix="/v1/configurations", tags=["configurations"])
-
-
-def _import_operation() -> dict[str, Any]:
-    arguments = operation(responses={200: ImportedManifest}, errors=(400, 413, 415, 422, 429))
-    text: dict[str, Any] = {"schema": {"type": "string"}, "example": EXAMPLE}
-    anything: dict[str, Any] = {
-        "schema": {"type": "object"},
-        "example": {"apiVersion": "v1", "kind": "List", "items": []},
-    }
-    content = {MANIFESTS[0]: text, MANIFESTS[1]: anything}
-    arguments["openapi_extra"] = {"requestBody": {"required": True, "content": content}}
-    return arguments
 
 
 def _export_operation() -> dict[str, Any]:
@@ -62,7 +54,10 @@ As = Annotated[
 
 
 @router.post(
-    ":import", operation_id="import_configuration", summary="Read a manifest of a real system", **_import_operation()
+    ":import",
+    operation_id="import_configuration",
+    summary="Read a manifest of a real system",
+    **operation(request=_MANIFEST, responses={200: ImportedManifest}, errors=(413, 415, 422, 429)),
 )
 async def import_manifest(
     request: Request,

@@ -22,6 +22,7 @@ _MOST_FRAMES = 10_000
 _ZSTD_WINDOW = 8 << 20  # RFC 9659: a zstd content coding needs no more
 _GZIP = 16 + zlib.MAX_WBITS
 ENCODINGS = ("gzip", "zstd")
+LINES = ("application/x-ndjson", "application/jsonl", "application/json")
 MANIFESTS = ("application/yaml", "application/json", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain")
 
 
@@ -39,6 +40,15 @@ async def read_manifest(request: Request) -> bytes:
             f"send {' or '.join(MANIFESTS[:2])}, not {media[:64]!r}", headers={"Accept": ", ".join(MANIFESTS)}
         )
     return await _read(request)
+
+
+def require_lines(request: Request) -> None:
+    """Lines of JSON are read as they come, never decompressed. Raises UnsupportedMediaType."""
+    media = _media(request.headers.get("content-type"))
+    if media not in LINES:
+        raise UnsupportedMediaType(f"send {LINES[0]}, not {media[:64]!r}", headers={"Accept": ", ".join(LINES)})
+    if _encoding(request.headers.get("content-encoding")) is not None:
+        raise UnsupportedMediaType("lines are sent plain", headers={"Accept-Encoding": "identity"})
 
 
 async def _read(request: Request) -> bytes:

@@ -1,8 +1,4 @@
-"""OpenAPI 3.1: paths and parameters from the routes, schemas from the msgspec structs that really decode the bytes.
-
-``operation`` documents one endpoint; ``describe`` builds the whole document, which ``make openapi`` writes to
-openapi/openapi.json.
-"""
+"""OpenAPI 3.1, one operation at a time: what routers say about their endpoints; ``description`` builds the document."""
 
 import re
 from collections.abc import Mapping
@@ -10,106 +6,101 @@ from http import HTTPStatus
 from typing import Any
 
 import msgspec
-from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 
-from app.http.problems import MEDIA_TYPE, Fault, ProblemDocument
-from app.solver.model.problems import Finding
+from app.http.problems import MEDIA_TYPE, ProblemDocument
 
 VERSION = "1.0.0"
-_TEMPLATE = "#/components/schemas/{name}"
+"""Of the interface, by semantic versioning; openapi/README.md says when it must change."""
+
+Content = dict[str, dict[str, Any]]
+NDJSON = "application/x-ndjson"
+SHARED_ERRORS = (400, 401, 403, 500)
+_BODY_ERRORS = (413, 415, 422)
+SCHEMA = "#/components/schemas/{name}"
 _ENGINES = {"kueue": "Kueue", "yunikorn": "YuniKorn", "kai": "Kai", "ytsaurus": "Ytsaurus"}
-_BEARER = {
-    "type": "http",
-    "scheme": "bearer",
-    "description": "A token of this service, or of its OpenID Connect provider; an open service asks for none.",
+_ETAG = {"ETag": {"$ref": "#/components/headers/ETag"}}
+_SUCCESSES = {
+    200: "Done",
+    201: "Created",
+    204: "Done; there is nothing to say",
+    304: "Not modified: If-None-Match names it",
 }
-_SHARED_ERRORS = (401, 403, 500)
-_BODY_ERRORS = (400, 413, 415, 422)
-_ETAG = {"ETag": {"description": "The version of what was read or written", "schema": {"type": "string"}}}
 
 
 def reference(shape: type) -> dict[str, str]:
     """A reference to the schema of ``shape``, which a router lists in its ``DOCUMENTED``."""
-    return {"$ref": _TEMPLATE.format(name=_name(shape.__module__, shape.__name__))}
+    return {"$ref": SCHEMA.format(name=name_of(shape.__module__, shape.__name__))}
+
+
+def lines(shape: type, *examples: Any) -> Content:
+    """Newline-delimited JSON, each line a ``shape``."""
+    schema = {"type": "string", "contentMediaType": NDJSON, "contentSchema": reference(shape)}
+    shown = b"".join(msgspec.json.encode(example) + b"\n" for example in examples).decode()
+    return {NDJSON: {"schema": schema, "example": shown} if examples else {"schema": schema}}
+
+
+def shown_as(shape: type) -> msgspec.Meta:
+    """Marks a field of bytes that are a ``shape`` already."""
+    return msgspec.Meta(extra_json_schema=reference(shape))
 
 
 def operation(
     *,
-    request: type | None = None,
-    responses: Mapping[int, type | None],
+    request: type | Content | None = None,
+    responses: Mapping[int, type | Content | None],
     errors: tuple[int, ...] = (),
     example: Any = None,
     answer_example: Any = None,
     etag: bool = False,
 ) -> dict[str, Any]:
-    """Keyword arguments for a FastAPI route: request body, responses and every problem it can answer."""
+    """Keyword arguments for a FastAPI route: request body, responses and every problem it can answer.
+
+    A struct stands for JSON, and for the refusals of a body of JSON; other content is given by media type, and its
+    refusals with ``errors``.
+    """
     documented: dict[int | str, dict[str, Any]] = {}
     for status, shape in responses.items():
-        entry: dict[str, Any] = {"description": HTTPStatus(status).phrase}
-        if shape is not None:
+        entry: dict[str, Any] = {"description": _SUCCESSES.get(status) or HTTPStatus(status).phrase}
+        if isinstance(shape, dict):
+            entry["content"] = shape
+        elif shape is not None:
             entry["content"] = {"application/json": {"schema": reference(shape)}}
             if answer_example is not None and status < 300:
                 entry["content"]["application/json"]["example"] = answer_example
         if etag:
             entry["headers"] = _ETAG
         documented[status] = entry
-    for status in sorted({*errors, *_SHARED_ERRORS, *(_BODY_ERRORS if request is not None else ())}):
-        documented[status] = {
-            "description": HTTPStatus(status).phrase,
-            "content": {MEDIA_TYPE: {"schema": reference(ProblemDocument)}},
-        }
+    for status in sorted({*errors, *SHARED_ERRORS, *(_BODY_ERRORS if isinstance(request, type) else ())}):
+        documented[status] = {"description": "", "content": {MEDIA_TYPE: {"schema": reference(ProblemDocument)}}}
     arguments: dict[str, Any] = {
         "status_code": min(responses),
         "responses": documented,
         "response_model": None,
     }
     if request is not None:
-        content: dict[str, Any] = {"schema": reference(request)}
+        content = request if isinstance(request, dict) else {"application/json": {"schema": reference(request)}}
         if example is not None:
-            content["example"] = example
-        arguments["openapi_extra"] = {"requestBody": {"required": True, "content": {"application/json": content}}}
+            content["application/json"]["example"] = example
+        arguments["openapi_extra"] = {"requestBody": {"required": True, "content": content}}
     return arguments
-
-
-def describe(app: FastAPI, shapes: tuple[type, ...]) -> dict[str, Any]:
-    """The OpenAPI document of ``app``; ``shapes`` are all structs that operations refer to."""
-    document = get_openapi(
-        title=app.title, version=VERSION, summary=app.summary, description=app.description, routes=app.routes,
-        tags=app.openapi_tags, servers=[{"url": "/", "description": "This service"}],
-        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
-    )  # fmt: skip
-    for path in document["paths"].values():
-        for found in path.values():
-            _drop_default_error(found)
-    _, components = msgspec.json.schema_components(
-        (*shapes, ProblemDocument, Fault, Finding), ref_template="#/components/schemas/{name}"
-    )
-    renamed = msgspec.json.decode(_SCHEMA_NAME.sub(_rename, msgspec.json.encode(components).decode()))
-    document["components"] = {"schemas": dict(sorted(renamed.items())), "securitySchemes": {"bearer": _BEARER}}
-    document["security"] = [{"bearer": []}, {}]
-    return document
 
 
 # msgspec tells structs of the same name apart by their module.
 _SCHEMA_NAME = re.compile(r"\bapp[._](?:[a-z0-9_]+[._])+([A-Z][A-Za-z]+)\b")
 
 
+def renamed(text: str) -> str:
+    """``text`` of a document with the names that ``reference`` uses."""
+    return _SCHEMA_NAME.sub(_rename, text)
+
+
 def _rename(match: re.Match[str]) -> str:
     module, _, name = re.sub(r"[._]", ".", match[0]).rpartition(".")
-    return _name(module, name)
+    return name_of(module, name)
 
 
-def _name(module: str, name: str) -> str:
+def name_of(module: str, name: str) -> str:
     """``Queue`` of the Kueue model is ``KueueQueue``; every other struct keeps its name."""
     last = module.rpartition(".")[2]
     prefix = _ENGINES.get(last, "") if module.startswith("app.solver.model.") else ""
     return prefix + name
-
-
-def _drop_default_error(found: dict[str, Any]) -> None:
-    """FastAPI documents its own 422, which never leaves this service: ours is a problem document."""
-    answer = found.get("responses", {}).get("422")
-    if answer is not None and "HTTPValidationError" in str(answer):
-        answer["content"] = {MEDIA_TYPE: {"schema": reference(ProblemDocument)}}
-        answer["description"] = HTTPStatus.UNPROCESSABLE_ENTITY.phrase

@@ -13,7 +13,7 @@ from app.decoding import Malformed
 from app.errors import ArbiterError, counted
 from app.http.responses import json_response
 from app.solver.model.base import Wire
-from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.problems import Finding, InvalidInput, Problem
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -27,7 +27,11 @@ class Fault(Wire, frozen=True, kw_only=True):
 
 
 class ProblemDocument(Wire, frozen=True, kw_only=True):
-    """RFC 9457. ``type`` is about:blank: the status says what kind it is, ``errors`` what to mend."""
+    """RFC 9457. ``type`` is about:blank: the status says what kind it is, ``errors`` what to mend.
+
+    ``code`` tells cases of one status apart that a program treats differently (``snapshot_lost``, ``stale_generation``
+    with the ``generation`` that is kept); ``findings`` come with a configuration that is refused for some of them.
+    """
 
     type: str = "about:blank"
     title: str
@@ -35,6 +39,9 @@ class ProblemDocument(Wire, frozen=True, kw_only=True):
     detail: str
     instance: str | None = None
     errors: list[Fault] = []
+    code: str | None = None
+    generation: int | None = None
+    findings: list[Finding] | None = None
 
 
 def problem(

@@ -1,14 +1,22 @@
 """``GET /metrics``."""
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from app.http.openapi import operation
 from app.metrics import Metrics
 
 router = APIRouter(tags=["operations"])
 
 
-@router.get("/metrics", operation_id="get_metrics", summary="Prometheus metrics")
+@router.get(
+    "/metrics",
+    operation_id="get_metrics",
+    summary="Prometheus metrics",
+    response_class=PlainTextResponse,
+    **operation(responses={200: {"text/plain": {"schema": {"type": "string"}}}}),
+)
 def metrics(request: Request) -> Response:
     """Counters and latency histograms in Prometheus' text format."""
     kept: Metrics = request.app.state.metrics

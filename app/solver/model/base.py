@@ -9,10 +9,15 @@ from typing import Annotated
 
 import msgspec
 
-Quantity = int | float | str
+Quantity = Annotated[
+    int | float | str,
+    msgspec.Meta(title="Quantity", description="A Kubernetes quantity: `1500m`, `4Gi`, or a number of units"),
+]
 Resources = dict[str, Quantity]
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
-Duration = int | float | str
+Duration = Annotated[
+    int | float | str, msgspec.Meta(title="Duration", description="Seconds, or a Go duration: `30s`, `1h30m`")
+]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=512)]
 
 

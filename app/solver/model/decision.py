@@ -1,9 +1,8 @@
 """The answer: decisions with victims and conditions, and the plan to carry out."""
 
-from datetime import datetime
 from typing import Any, Literal
 
-from app.solver.model.base import Wire
+from app.solver.model.base import Time, Wire
 from app.solver.model.trace import Explanation
 
 Units = int | float
@@ -17,7 +16,7 @@ class Condition(Wire, frozen=True, kw_only=True):
     status: Literal["True", "False", "Unknown"]
     reason: str
     message: str
-    last_transition_time: datetime
+    last_transition_time: Time
 
 
 class Victim(Wire, frozen=True, kw_only=True):
