@@ -15,6 +15,8 @@ from app.auth.oidc import OpenId, Provider
 from app.auth.service import Tokens
 from app.comparisons import router as comparisons
 from app.configurations import router as configurations
+from app.configurations.administration import Administration
+from app.configurations.heads.follower import Follower
 from app.configurations.service import Configurations
 from app.db import Database
 from app.decisions import batch
@@ -73,8 +75,9 @@ def create_app(settings: Settings) -> FastAPI:
         DatabaseStore(database, settings), kept,
         most_entries=settings.decision_log_queue_entries, most_bytes=settings.decision_log_queue_bytes,
     )  # fmt: skip
-    stored = Configurations(database)
-    sources = StoredSources(stored)
+    stored = Configurations(database, settings.configuration_cache_bytes)
+    kept.follow(stored.heads, settings.heads_stale_seconds)
+    sources = StoredSources(stored, settings.configuration_cache_bytes)
     front = _front(settings, sources)
     decider = Decider(front, log=log, metrics=kept, database=database)
 
@@ -83,6 +86,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.metrics = kept
     app.state.decision_log = log
     app.state.configurations = stored
+    app.state.administration = Administration(database, stored, settings.idempotency_seconds)
+    app.state.follower = Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds)
     app.state.offload = Offload(settings.waiting_requests + settings.workers)
     app.state.front = front
     app.state.decider = decider
@@ -140,6 +145,7 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     log: DecisionLog = app.state.decision_log
     database: Database = app.state.database
     log.start()
+    app.state.follower.start()
     app.state.front.start()
     gc.collect()
     gc.freeze()
@@ -148,5 +154,6 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     finally:
         app.state.offload.close()
         app.state.front.close()
+        app.state.follower.close()
         log.stop()
         database.close()

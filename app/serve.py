@@ -13,14 +13,18 @@ import structlog
 import uvicorn
 
 from app import logs
+from app.auth import actor
 from app.configurations.service import Configurations
+from app.configurations.writing import Editor, Intent, drafted
 from app.db import Database, migrate
+from app.decoding import convert
 from app.embedded import EmbeddedError, EmbeddedPostgres
 from app.errors import PreconditionFailed, Unavailable
 from app.http.preconditions import Preconditions
 from app.http.protocol import BulkProtocol
 from app.main import create_app
 from app.settings import Settings
+from app.solver.model.configuration import Configuration
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "kueue-classic.json"
 EXAMPLE_NAME = "example"
@@ -111,18 +115,24 @@ def _migrate(settings: Settings) -> None:
     try:
         database.migration_state()
         migrate(settings.database_url)
-        _store_example(Configurations(database))
+        _store_example(database)
     finally:
         database.close()
 
 
-def _store_example(stored: Configurations) -> None:
+def _store_example(database: Database) -> None:
+    stored = Configurations(database)
     if stored.page(None, 1):
         return
     request = msgspec.json.decode(EXAMPLE.read_bytes())
-    body = msgspec.json.encode({"engine": request["engine"], **request["configuration"]})
-    with suppress(PreconditionFailed):  # another service on this database was faster
-        stored.put(EXAMPLE_NAME, body, Preconditions(None, ("*",)), None, dry_run=False)
+    draft = drafted(convert({"engine": request["engine"], **request["configuration"]}, Configuration), None)
+    intent = Intent(Preconditions(None, ("*",)), "what an empty service starts with")
+    acting = actor.become("service")
+    try:
+        with suppress(PreconditionFailed), database.session() as session:  # another service on it may be faster
+            Editor(stored).put(session, EXAMPLE_NAME, draft, intent)
+    finally:
+        actor.leave(acting)
 
 
 def _welcome(settings: Settings, port: int, say: Callable[[str], None]) -> None:

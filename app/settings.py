@@ -63,6 +63,10 @@ class Settings(BaseSettings):
     decision_log_retention_entries: Annotated[int, Field(ge=0)] = 100_000
     decision_log_retention_bytes: Annotated[int, Field(ge=0)] = 10_240 * MIB
 
+    configuration_cache_bytes: Annotated[int, Field(ge=1)] = 64 * MIB
+    configuration_poll_seconds: Annotated[float, Field(gt=0, le=60)] = 0.5
+    idempotency_seconds: Annotated[float, Field(gt=0)] = 86_400.0
+
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "console", "json"] = "auto"
 
@@ -88,6 +92,11 @@ class Settings(BaseSettings):
             return not ip_address(self.host).is_loopback
         except ValueError:
             return True
+
+    @property
+    def heads_stale_seconds(self) -> float:
+        """After how long without a look at the database what names mean counts as stale."""
+        return max(5.0, 4 * self.configuration_poll_seconds)
 
     @field_validator("data_dir", mode="after")
     @classmethod

@@ -1,13 +1,19 @@
-"""All SQL about configurations."""
+"""All SQL about configurations and their revisions.
+
+A trigger counts every change of ``configurations`` and of ``configuration_labels`` in ``change``, in the order in which
+they were committed, and tells the channel ``CHANNEL``.
+"""
 
 from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import (
+    BigInteger,
     CheckConstraint,
     Column,
     DateTime,
     ForeignKey,
+    Index,
     Integer,
     LargeBinary,
     Table,
@@ -22,13 +28,17 @@ from sqlalchemy.orm import Session
 
 from app.db import metadata
 
+CHANNEL = "arbiter_configurations"
+
 configurations = Table(
     "configurations",
     metadata,
     Column("name", Text(collation="C"), primary_key=True),
     Column("revision", Integer, nullable=False),
     Column("deleted_at", DateTime(timezone=True)),
+    Column("change", BigInteger, nullable=False, server_default="0"),
     CheckConstraint("revision > 0", name="revision_positive"),
+    Index("ix_configurations_change", "change"),
 )
 
 revisions = Table(
@@ -39,6 +49,9 @@ revisions = Table(
     Column("digest", Text, nullable=False),
     Column("document", LargeBinary, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("author", Text, nullable=False, server_default="anonymous"),
+    Column("comment", Text),
+    Column("restored_from", Integer),
 )
 
 _IS_CURRENT = (
@@ -46,7 +59,10 @@ _IS_CURRENT = (
     & (configurations.c.revision == revisions.c.revision)
     & configurations.c.deleted_at.is_(None)
 )
-_SUMMARY = (revisions.c.name, revisions.c.revision, revisions.c.digest, revisions.c.created_at)
+_SUMMARY = (
+    revisions.c.name, revisions.c.revision, revisions.c.digest, revisions.c.created_at, revisions.c.author,
+    revisions.c.comment, revisions.c.restored_from,
+)  # fmt: skip
 
 
 class Summary(NamedTuple):
@@ -56,6 +72,9 @@ class Summary(NamedTuple):
     revision: int
     digest: str
     created_at: datetime
+    author: str
+    comment: str | None
+    restored_from: int | None
 
 
 class Revision(NamedTuple):
@@ -65,7 +84,20 @@ class Revision(NamedTuple):
     revision: int
     digest: str
     created_at: datetime
+    author: str
+    comment: str | None
+    restored_from: int | None
     document: bytes
+
+
+class New(NamedTuple):
+    """What a new revision says."""
+
+    digest: str
+    document: bytes
+    author: str
+    comment: str | None
+    restored_from: int | None = None
 
 
 def current(session: Session, name: str) -> Revision | None:
@@ -110,17 +142,23 @@ def claim(session: Session, name: str) -> bool:
     return session.execute(row.returning(configurations.c.name)).first() is not None
 
 
-def add(session: Session, name: str, revision: int, digest: str, document: bytes) -> None:
-    """Store a revision and make it the current one. The name is locked or claimed by this transaction."""
-    session.execute(
-        update(configurations).where(configurations.c.name == name).values(revision=revision, deleted_at=None)
-    )
-    session.execute(insert(revisions).values(name=name, revision=revision, digest=digest, document=document))
+def add(session: Session, name: str, revision: int, new: New) -> tuple[Revision, int]:
+    """Store a revision and make it the current one; with the number of this change.
+
+    The name is locked or claimed by this transaction.
+    """
+    row = insert(revisions).values(name=name, revision=revision, **new._asdict())
+    created_at = session.execute(row.returning(revisions.c.created_at)).scalar_one()
+    moved = update(configurations).where(configurations.c.name == name).values(revision=revision, deleted_at=None)
+    change = session.execute(moved.returning(configurations.c.change)).scalar_one()
+    stored = Revision(name, revision, new.digest, created_at, new.author, new.comment, new.restored_from, new.document)
+    return stored, change
 
 
-def delete(session: Session, name: str) -> None:
-    """Hide a configuration. Its revisions stay for the decisions that used them."""
-    session.execute(update(configurations).where(configurations.c.name == name).values(deleted_at=func.now()))
+def delete(session: Session, name: str) -> int:
+    """Hide a configuration; the number of this change. Its revisions stay for the decisions that used them."""
+    hidden = update(configurations).where(configurations.c.name == name).values(deleted_at=func.now())
+    return session.execute(hidden.returning(configurations.c.change)).scalar_one()
 
 
 def page(session: Session, after: str | None, limit: int) -> list[Summary]:

@@ -8,12 +8,18 @@ from app.solver.model.problems import Finding
 
 
 class ConfigurationSummary(Wire, frozen=True, kw_only=True):
-    """One revision without its document. ``digest`` is the SHA-256 of the document as decoded."""
+    """One revision without its document. ``digest`` is the SHA-256 of the document as decoded.
+
+    ``author``: who wrote it, ``comment``: why, ``restored_from``: the earlier revision that it repeats.
+    """
 
     name: str
     revision: int
     digest: str
     created_at: datetime
+    author: str
+    comment: str | None = None
+    restored_from: int | None = None
 
 
 class StoredConfiguration(ConfigurationSummary, frozen=True, kw_only=True):
@@ -25,8 +31,8 @@ class StoredConfiguration(ConfigurationSummary, frozen=True, kw_only=True):
 class ConfigurationWritten(Wire, frozen=True, kw_only=True, omit_defaults=False):
     """What a write did, or with ``dry_run`` would do.
 
-    ``created``: there was none of that name. ``changed`` is false when the document equals the current revision: then
-    there is no new one.
+    ``created``: there was none of that name (of that queue's, where one queue was written). ``changed`` is false when
+    the document equals the current revision: then there is no new one. ``findings`` point into the whole document.
     """
 
     name: str
@@ -40,13 +46,6 @@ class ConfigurationWritten(Wire, frozen=True, kw_only=True, omit_defaults=False)
 
 class ConfigurationPage(Wire, frozen=True, kw_only=True, omit_defaults=False):
     """Configurations by name, current revisions."""
-
-    items: list[ConfigurationSummary]
-    next_cursor: str | None = None
-
-
-class RevisionPage(Wire, frozen=True, kw_only=True, omit_defaults=False):
-    """Revisions of one configuration, newest first."""
 
     items: list[ConfigurationSummary]
     next_cursor: str | None = None

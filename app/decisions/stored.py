@@ -1,11 +1,9 @@
 """The configurations of the service as sources of decisions."""
 
-from collections import OrderedDict
-from threading import Lock
-
-from app.configurations.service import Configurations
+from app.configurations.service import Configurations, Pin
 from app.decisions.sources import unknown
 from app.decoding import decode
+from app.lru import Lru
 from app.solver import solve
 from app.solver.model.configuration import Configuration
 from app.solver.solve import Configured, Loaded
@@ -14,37 +12,31 @@ _KEPT = 64
 
 
 class StoredSources:
-    """The service's configurations; compiled ones are kept, the least used goes first."""
+    """The service's configurations; compiled ones are kept, up to ``budget`` bytes of the documents they came from."""
 
-    def __init__(self, configurations: Configurations) -> None:
+    def __init__(self, configurations: Configurations, budget: int = 64 << 20) -> None:
         self._configurations = configurations
-        self._kept: OrderedDict[tuple[str, int, str | None], Configured] = OrderedDict()
-        self._lock = Lock()
+        self._kept: Lru[tuple[Pin, str | None], Configured] = Lru(_KEPT, budget)
 
     def configured(self, reference: str, engine: str | None) -> Configured:
         """Raises NotFound, BadInput for what is no reference, Unavailable."""
-        revision = self._configurations.resolve(reference)
-        key = (revision.name, revision.revision, engine)
-        with self._lock:
-            if (kept := self._kept.get(key)) is not None:
-                self._kept.move_to_end(key)
-                return kept
-        document = decode(revision.document, Configuration)
-        configured = solve.configure(document, engine, name=revision.name, revision=revision.revision)
-        with self._lock:
-            self._kept[key] = configured
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+        pin = self._configurations.pin(reference)
+        if (kept := self._kept.get((pin, engine))) is not None:
+            return kept
+        document = self._configurations.revision(pin).document
+        configured = solve.configure(
+            decode(document, Configuration), engine, name=pin.name, revision=pin.revision
+        )  # fmt: skip
+        self._kept.put((pin, engine), configured, len(document))
         return configured
 
     def head(self, reference: str) -> tuple[str, int]:
         """Name and revision that a worker's reference means now. Raises NotFound, BadInput, Unavailable."""
-        revision = self._configurations.resolve(reference)
-        return revision.name, revision.revision
+        return self._configurations.pin(reference)
 
     def document(self, name: str, revision: int) -> bytes:
         """The JSON of a revision, for a worker. Raises NotFound, Unavailable."""
-        return self._configurations.resolve(f"{name}@{revision}").document
+        return self._configurations.revision(Pin(name, revision)).document
 
     def loaded(self, configured: Configured, snapshot: str) -> Loaded:
         raise unknown("state/snapshot", f"no snapshot {snapshot!r}")

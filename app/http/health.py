@@ -1,10 +1,13 @@
 """``/healthz``: the process lives. ``/readyz``: it can do all of its work, and if not, what is missing."""
 
-from typing import Literal
+from datetime import datetime
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request
+import msgspec
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from app.configurations.heads.table import Heads
 from app.db import Database
 from app.errors import Unavailable
 from app.http.openapi import operation
@@ -19,12 +22,18 @@ class Health(Wire, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class Readiness(Wire, frozen=True, kw_only=True, omit_defaults=False):
-    """``migration`` is where the database is, ``needed`` where this version of the code wants it."""
+    """``migration`` is where the database is, ``needed`` where this version of the code wants it.
+
+    ``configurations``: whether names mean what the database says; ``stale`` are those last known, as of
+    ``configurations_as_of``, ``unknown`` before the first look.
+    """
 
     status: Literal["ready", "unready"]
     database: Literal["ok", "unreachable"]
     migration: str | None
     needed: str | None
+    configurations: Literal["current", "stale", "unknown"]
+    configurations_as_of: datetime | None
     detail: str = ""
 
 
@@ -37,19 +46,44 @@ async def health() -> Response:
     return json_response(Health())
 
 
-@router.get("/readyz", operation_id="get_readiness", **operation(responses={200: Readiness, 503: Readiness}))
-def readiness(request: Request) -> Response:
-    """Whether the database answers and is migrated to what this version needs."""
-    database: Database = request.app.state.database
+Purpose = Annotated[
+    Literal["everything", "decisions"],
+    Query(alias="for", description="`decisions`: also ready without the database, once names are known"),
+]
+
+
+@router.get(
+    "/readyz", operation_id="get_readiness", **operation(responses={200: Readiness, 503: Readiness}, errors=(422,))
+)
+def readiness(request: Request, purpose: Purpose = "everything") -> Response:
+    """Whether the database answers and is migrated to what this version needs.
+
+    Decisions by name go on without the database, on what names last meant; `for=decisions` asks only for that.
+    """
+    found = _found(request.app.state.database, *_heads(request))
+    if purpose == "decisions" and found.configurations != "unknown":
+        found = msgspec.structs.replace(found, status="ready")
+    ready = found.status == "ready"
+    return json_response(found, 200 if ready else 503, {} if ready else {"Retry-After": "5"})
+
+
+def _heads(request: Request) -> tuple[Literal["current", "stale", "unknown"], datetime | None]:
+    heads: Heads = request.app.state.configurations.heads
+    if not heads.is_known:
+        return "unknown", None
+    stale = heads.is_stale(request.app.state.settings.heads_stale_seconds)
+    return ("stale" if stale else "current"), heads.as_of
+
+
+def _found(database: Database, heads: Literal["current", "stale", "unknown"], as_of: datetime | None) -> Readiness:
     try:
         migration, needed = database.migration_state()
     except Unavailable as away:
-        found = Readiness(status="unready", database="unreachable", migration=None, needed=None, detail=away.detail)
-    else:
-        found = Readiness(
-            status="ready" if migration == needed else "unready",
-            database="ok", migration=migration, needed=needed,
-            detail="" if migration == needed else "run `make migrate`",
+        return Readiness(
+            status="unready", database="unreachable", migration=None, needed=None, configurations=heads,
+            configurations_as_of=as_of, detail=away.detail,
         )  # fmt: skip
-    ready = found.status == "ready"
-    return json_response(found, 200 if ready else 503, {} if ready else {"Retry-After": "5"})
+    return Readiness(
+        status="ready" if migration == needed else "unready", database="ok", migration=migration, needed=needed,
+        configurations=heads, configurations_as_of=as_of, detail="" if migration == needed else "run `make migrate`",
+    )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from app.configurations.heads.table import Heads
+
 _LATENCY = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -31,6 +33,21 @@ class Metrics:
         self.log_waiting = Gauge(
             "arbiter_decision_log_waiting", "Log entries that wait to be stored.", registry=self.registry
         )
+
+    def follow(self, heads: Heads, stale_seconds: float) -> None:
+        """Show how well the database's configurations are followed."""
+        stale = Gauge(
+            "arbiter_configurations_stale", "1 while names mean what they last meant: the database can't be followed.",
+            registry=self.registry,
+        )  # fmt: skip
+        stale.set_function(lambda: float(heads.is_stale(stale_seconds)))
+        age = Gauge(
+            "arbiter_configurations_age_seconds", "Since names were last known to mean what the database says.",
+            registry=self.registry,
+        )  # fmt: skip
+        age.set_function(lambda: heads.age)
+        known = Gauge("arbiter_configurations_known", "Configurations known by name.", registry=self.registry)
+        known.set_function(lambda: float(len(heads)))
 
     def _latency(self, stage: str, what: str) -> Histogram:
         return Histogram(

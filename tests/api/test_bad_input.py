@@ -108,7 +108,7 @@ SHAPES = {
     "unknown queue of a workload": (422, changed(f"{W1}/queue", "zz"), [f"{W1}/queue"]),
     "unknown queue of an ask": (422, changed("/asks/0/queue", "zz"), ["/asks/0/queue"]),
     "unknown node": (422, changed(f"{W1}/tasks/0/node", "n1"), [f"{W1}/tasks/0/node"]),
-    "a malformed reference": (422, changed("/configuration", "a@b"), ["/configuration"]),
+    "a malformed reference": (422, changed("/configuration", "a@b@c"), ["/configuration"]),
     "a reference with a path": (422, changed("/configuration", "../x"), ["/configuration"]),
 }
 

@@ -55,7 +55,10 @@ def test_inline_decisions_go_on_and_the_rest_says_when_to_try_again(fragile: Fra
         assert client.get("/healthz").status_code == 200
         assert client.get("/readyz").status_code == 503
         assert client.get("/metrics").status_code == 200
-        unavailable(client.post("/v1/decisions", json=changed("/configuration", "prod")))
+        by_name = client.post("/v1/decisions", json=changed("/configuration", "prod"))
+        assert by_name.status_code == 200
+        assert by_name.json()["configuration"]["revision"] == 1
+        unavailable(client.post("/v1/decisions", json=changed("/configuration", "never-seen")))
         unavailable(client.get("/v1/configurations"))
         unavailable(client.get("/v1/configurations/prod"))
         unavailable(client.put("/v1/configurations/other", json=STORED))

@@ -109,7 +109,7 @@ def test_what_no_longer_fits_is_dropped_and_counted(url: str, outage: Outage, tm
         assert [item["id"] for item in listed] == made[4::-1]
 
 
-def test_stored_configurations_are_unavailable_but_revisions_in_use_are_not(
+def test_stored_configurations_that_are_known_go_on_and_others_are_unavailable(
     url: str, outage: Outage, tmp_path: Path
 ) -> None:
     with serve(url, tmp_path) as service:
@@ -118,7 +118,9 @@ def test_stored_configurations_are_unavailable_but_revisions_in_use_are_not(
         pinned = decision() | {"configuration": "main@1"}
         assert service.post("/v1/decisions", json=pinned).status_code == 200
         outage.begin()
-        answer = service.post("/v1/decisions", json=decision() | {"configuration": "main"})
+        by_name = decision() | {"configuration": "main"}
+        assert service.post("/v1/decisions", json=by_name).json()["configuration"]["revision"] == 1
+        answer = service.post("/v1/decisions", json=by_name | {"configuration": "other"})
         assert answer.status_code == 503
         assert "Retry-After" in answer.headers
         assert service.post("/v1/decisions", json=pinned).status_code == 200

@@ -1,0 +1,1 @@
+"""Heads: which revision every name and label means now, in memory, following the database."""

@@ -1,0 +1,1 @@
+"""Labels: names for revisions (``production``) that decisions follow when they are moved."""

@@ -1,0 +1,111 @@
+"""Changing one queue: lock the configuration, change its document, check and store the whole."""
+
+from dataclasses import replace
+
+import msgspec
+from sqlalchemy.orm import Session
+
+from app.configurations.queues.edit import children, position, with_queue, without_queue
+from app.configurations.queues.schemas import QueueDocument
+from app.configurations.repository import Revision
+from app.configurations.schemas import ConfigurationWritten
+from app.configurations.service import Configurations, etag
+from app.configurations.writing import Editor, Intent, drafted
+from app.decoding import decode
+from app.errors import BadInput, Conflict, NotFound
+from app.http.preconditions import Preconditions
+from app.solver.model.configuration import Configuration, Queue
+from app.solver.model.problems import Finding, Problem, pointer
+
+_MOST_NAMED = 10
+
+
+def read_queue(body: bytes, name: str) -> Queue:
+    """The queue in a body. Raises InvalidInput, and BadInput where it has another name than the path."""
+    document = decode(body, QueueDocument)
+    if document.name not in ("", name):
+        detail = f"the body's name {document.name[:64]!r} is not the path's {name[:64]!r}"
+        raise BadInput([Problem(pointer="/name", detail=detail)])
+    return document.named(name)
+
+
+class Queues:
+    """Queues of the stored configurations."""
+
+    def __init__(self, stored: Configurations, editor: Editor) -> None:
+        self._stored = stored
+        self._editor = editor
+
+    def get(self, name: str, queue: str) -> tuple[Revision, Queue]:
+        """A queue of the current revision. Raises NotFound, Unavailable."""
+        found = self._stored.get(name)
+        configuration = decode(found.document, Configuration)
+        at = position(configuration, queue)
+        if at is None:
+            raise _unknown(name, queue)
+        return found, configuration.queues[at]
+
+    def put(
+        self, session: Session, name: str, queue: Queue, intent: Intent, engine: str | None
+    ) -> ConfigurationWritten:
+        """``created`` says whether there was no queue of that name.
+
+        Raises BadInput (pointers into the queue), NotFound, PreconditionFailed, PreconditionRequired.
+        """
+        now = self._editor.current(session, name, Preconditions(intent.conditions.if_match, None))
+        before = decode(now.document, Configuration)
+        at = position(before, queue.name)
+        intent = replace(intent, conditions=_conditions(intent.conditions, etag(now), exists=at is not None))
+        intent.conditions.check_stated(etag(now))
+        where = pointer("queues", len(before.queues) if at is None else at)
+        draft = drafted(with_queue(before, queue), engine, lambda finding: _located(finding, where))
+        written = self._editor.replace(
+            session, name, draft, intent, "configuration.queue.put", {"queue": _printable(queue.name)}
+        )
+        return msgspec.structs.replace(written, created=at is None)
+
+    def delete(
+        self, session: Session, name: str, queue: str, intent: Intent, engine: str | None
+    ) -> ConfigurationWritten:
+        """Raises Conflict for a queue with children, BadInput, NotFound, PreconditionFailed, PreconditionRequired."""
+        now = self._editor.current(session, name, intent.conditions)
+        before = decode(now.document, Configuration)
+        if position(before, queue) is None:
+            raise _unknown(name, queue)
+        intent.conditions.check_stated(etag(now))
+        if below := children(before, queue):
+            raise _has_children(queue, below)
+        draft = drafted(without_queue(before, queue), engine)
+        return self._editor.replace(
+            session, name, draft, intent, "configuration.queue.delete", {"queue": _printable(queue)}
+        )
+
+
+def _conditions(given: Preconditions, tag: str | None, *, exists: bool) -> Preconditions:
+    """If-Match is about the configuration, If-None-Match about the queue: ``*`` alone may add one, never replace."""
+    if given.if_none_match is None:
+        return given
+    Preconditions(None, given.if_none_match).check_stated(tag if exists else None)
+    return Preconditions(given.if_match if exists else given.if_match or ("*",), None)
+
+
+def _located(finding: Finding, where: str) -> Problem:
+    """Inside of the queue by its own pointer; elsewhere in the document the detail says where."""
+    if finding.pointer == where or finding.pointer.startswith(where + "/"):
+        return Problem(pointer=finding.pointer[len(where) :], detail=finding.detail)
+    return Problem(pointer="", detail=f"the configuration's {finding.pointer or 'document'}: {finding.detail}")
+
+
+def _has_children(queue: str, below: list[str]) -> Conflict:
+    named = ", ".join(repr(child[:64]) for child in below[:_MOST_NAMED])
+    more = f" and {len(below) - _MOST_NAMED} more" if len(below) > _MOST_NAMED else ""
+    return Conflict(f"queue {queue!r} has children: {named}{more}; delete or move them first")
+
+
+def _unknown(name: str, queue: str) -> NotFound:
+    return NotFound(f"configuration {name!r} has no queue {queue!r}")
+
+
+def _printable(name: str) -> str:
+    """As the audit log can store it: PostgreSQL's text holds no NUL."""
+    return name.replace("\x00", "\N{SYMBOL FOR NULL}")
