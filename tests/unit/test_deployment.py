@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from app.settings import Settings
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -40,6 +42,14 @@ def test_compose_publishes_on_this_machine_only(services: dict[str, Any]) -> Non
 def test_compose_keeps_the_data(services: dict[str, Any]) -> None:
     # From version 18 on the image keeps its data below /var/lib/postgresql, not in .../data.
     assert services["postgres"]["volumes"] == ["postgres:/var/lib/postgresql"]
+
+
+def test_what_others_can_reach_asks_for_tokens() -> None:
+    (line,) = [line for line in (ROOT / "Dockerfile").read_text().splitlines() if "HOST=" in line]
+    given = dict(re.findall(r"([A-Z_]+)=(\S+)", line))
+    settings = Settings(host=given["HOST"], authentication=given["ARBITER_AUTHENTICATION"])
+    assert settings.is_exposed
+    assert settings.authentication == "required"
 
 
 def test_dockerfile_copies_what_exists_and_is_not_root() -> None:
