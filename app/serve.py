@@ -51,8 +51,8 @@ def run(settings: Settings, say: Callable[[str], None] = print) -> int:
         _welcome(settings, listening.getsockname()[1], say)
         server = uvicorn.Server(
             uvicorn.Config(
-                create_app(settings), http=BulkProtocol, loop="asyncio", lifespan="on", log_config=None, access_log=False,
-                server_header=False, date_header=True, timeout_graceful_shutdown=10,
+                create_app(settings), http=BulkProtocol, loop="asyncio", lifespan="on", log_config=None,
+                access_log=False, server_header=False, date_header=True, timeout_graceful_shutdown=10,
             )
         )  # fmt: skip
         server.run(sockets=[listening])
