@@ -1,0 +1,267 @@
+"""Laws of YTsaurus' fair share, groups and heartbeats on random pool trees."""
+
+import copy
+import random
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from app.solver import solve
+from app.solver.engines.ytsaurus.carry import after_shares
+from app.solver.engines.ytsaurus.fair_share import FairShares, fair_shares
+from app.solver.engines.ytsaurus.satisfaction import blocked
+from app.solver.engines.ytsaurus.situation import Situation, situate
+from app.solver.engines.ytsaurus.split import Bounds, bounds, groups
+from app.solver.model.configuration import Configuration
+from app.solver.model.request import SharesRequest
+from tests.properties.ytsaurus_trees import Element, divided, tree
+from tests.unit.solver.engines.ytsaurus.cluster import (
+    alloc,
+    ask,
+    decide,
+    node,
+    operation,
+    pool,
+    preemptibility,
+    request,
+    shares,
+)
+
+Json = dict[str, Any]
+LAWS = settings(derandomize=True, max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(LAWS, max_examples=30)
+SEEDS = st.integers(0, 2**32)
+CLOSE = 1e-7
+
+
+def situation(body: Json) -> tuple[Situation, FairShares]:
+    asked = msgspec.convert(body, SharesRequest)
+    assert isinstance(asked.configuration, Configuration)
+    loaded = solve.load(solve.configure(asked.configuration, asked.engine), asked.state)
+    found = situate(loaded.compiled, asked.asks)
+    return found, fair_shares(found)
+
+
+def elements(of: Situation, with_: FairShares) -> Element:
+    """The same tree for the slow way."""
+    config = of.config
+    zero = [0.0] * len(of.resources)
+
+    def operation(i: int) -> Element:
+        gap = (with_.demand[i] - with_.usage[i]).tolist()
+        own = of.operations
+        return Element(own.ids[i], own.weight[i], with_.limits[i].tolist(), zero, with_.usage[i].tolist(), gap, [])
+
+    def pool(p: int) -> Element:
+        fifo = p != of.root and config.pools[p].mode == "fifo"
+        below = [i for i in range(of.root) if of.parent[i] == p]
+        own = [i for i in range(len(of.operations)) if of.operations.pool[i] == p]
+        if fifo:
+            own.sort(key=lambda i: (-of.operations.weight[i], of.operations.created[i], i))
+        children = [*(pool(i) for i in below), *(operation(i) for i in own)]
+        name = "<root>" if p == of.root else config.tree.names[p]
+        limits, strong = with_.pool_limits[p].tolist(), with_.pool_strong[p].tolist()
+        return Element(name, with_.pool_weight[p], limits, strong, [], [], children, fifo)
+
+    return pool(of.root)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_curves_agree_with_the_slow_way(depth: int) -> None:
+    for seed in range(60 if depth == 1 else 5):
+        found, quick = situation(tree(random.Random(seed), depth=depth))
+        slow = divided(elements(found, quick))
+        for i, name in enumerate(found.operations.ids):
+            assert quick.fair[i] == pytest.approx(slow[name], abs=CLOSE), (seed, name)
+        for i, name in enumerate(found.config.tree.names):
+            assert quick.pool_fair[i] == pytest.approx(slow[name], abs=CLOSE), (seed, name)
+
+
+@LAWS
+@given(SEEDS, st.integers(1, 3))
+def test_fair_shares_exceed_neither_demand_nor_limits_nor_the_cluster(seed: int, depth: int) -> None:
+    found, given_ = situation(tree(random.Random(seed), depth=depth))
+    assert (given_.fair <= given_.demand + 1e-9).all()
+    assert (given_.fair <= given_.limits + 1e-9).all()
+    assert (given_.pool_fair <= given_.pool_demand + 1e-9).all()
+    assert (given_.pool_fair <= given_.pool_limits + 1e-9).all()
+    assert (given_.pool_fair[found.root] <= 1 + 1e-9).all()
+
+
+@LAWS
+@given(SEEDS, st.integers(1, 3))
+def test_a_pool_has_what_its_children_have(seed: int, depth: int) -> None:
+    found, given_ = situation(tree(random.Random(seed), depth=depth))
+    total = np.zeros_like(given_.pool_fair)
+    np.add.at(total, found.operation_parent, given_.fair)
+    np.add.at(total, found.parent[: found.root], given_.pool_fair[: found.root])
+    assert total == pytest.approx(given_.pool_fair, abs=1e-9)
+
+
+@LAWS
+@given(SEEDS, st.sampled_from([1.1, 2.0, 7.0]))
+def test_a_share_does_not_fall_when_its_weight_rises(seed: int, factor: float) -> None:
+    rng = random.Random(seed)
+    body = tree(rng, depth=2)
+    heavier = copy.deepcopy(body)
+    i = rng.randrange(len(heavier["state"]["workloads"]))
+    heavier["state"]["workloads"][i]["weight"] *= factor
+    _, before = situation(body)
+    _, after = situation(heavier)
+    assert (after.fair[i] >= before.fair[i] - 1e-9).all()
+
+
+@LAWS
+@given(SEEDS, st.floats(0, 1), st.floats(0, 1))
+def test_an_allocation_is_not_less_protected_when_the_fair_share_grows(seed: int, low: float, high: float) -> None:
+    low, high = sorted((low, high))
+    body = tree(random.Random(seed), allocations=True)
+    found, given_ = situation(body)
+    assume(len(found.cluster.allocations))
+    rows = np.arange(len(found.cluster.allocations))
+
+    def grouped(part: float) -> Any:
+        fair = given_.demand * part
+        own = bounds(found, FairShares(**_replaced(given_, fair=fair)))
+        return groups(found, Bounds(own.lower, own.upper, blocked(fair, given_.demand)), rows)
+
+    assert (grouped(high) <= grouped(low)).all()
+
+
+def test_why_that_law_speaks_of_growth_in_every_resource() -> None:
+    """Exactly on the bound in all resources an allocation stays; growth in one of them alone takes that away."""
+    tasks = [alloc("t0", 0), alloc("t1", 1)]
+    body = request([pool("a")], [node(cpu=10)], [operation("x", "a", tasks)], [ask("x", "a", 8)])
+    body["configuration"]["settings"]["ytsaurus"] = {"rules": "documented"}
+    found, given_ = situation(body)
+    rows = np.arange(2)
+
+    def last(slots: float, cpu: float) -> int:
+        bound = np.array([[slots, cpu]])
+        return int(groups(found, Bounds(bound * 0, bound, blocked(bound, given_.demand)), rows)[1])
+
+    on_bound, more_cpu, more_of_both = last(0.02, 0.2), last(0.02, 0.3), last(0.03, 0.3)
+    assert (on_bound, more_cpu, more_of_both) == (1, 2, 1)
+
+
+def _replaced(of: FairShares, **changes: Any) -> dict[str, Any]:
+    return {name: getattr(of, name) for name in of.__slots__} | changes
+
+
+def heartbeat(seed: int) -> Json:
+    """A body for one heartbeat: starving operations, a crowded node, sometimes pools that starve."""
+    rng = random.Random(seed)
+    body = tree(rng, depth=2, allocations=True)
+    for operation in body["state"]["workloads"]:
+        level = rng.choice(("non_starving", "non_starving", "starving", "aggressively_starving"))
+        operation["ytsaurus"] = {"starvation": level}
+        if rng.random() < 0.1:
+            operation["ytsaurus"]["preemption_mode"] = "graceful"
+    if rng.random() < 0.3:
+        name = rng.choice(body["configuration"]["queues"])["name"]
+        body["state"]["queues"] = {name: {"ytsaurus": {"starvation": "starving"}}}
+    for one in body["state"]["nodes"]:
+        used = [a for w in body["state"]["workloads"] for a in w["tasks"] if a["node"] == one["name"]]
+        one["capacity"] = {
+            r: int(sum(a["requests"][r] for a in used)) + rng.randint(0, 3) for r in ("user_slots", "cpu", "memory")
+        }
+    body["configuration"]["settings"]["ytsaurus"]["preemptive_scheduling_backoff"] = 0
+    return body
+
+
+@LAWS
+@given(SEEDS)
+def test_a_heartbeat_starts_what_is_free_first_and_preempts_for_one_allocation_at_most(seed: int) -> None:
+    body = heartbeat(seed)
+    for one in body["state"]["nodes"]:
+        stages = [p["stage"] for p in decide(body, one["name"])["plan"]["placements"]]
+        preemptive = [stage for stage in stages if stage != "regular"]
+        assert len(preemptive) <= 1
+        assert stages == ["regular"] * (len(stages) - len(preemptive)) + preemptive
+
+
+def test_the_first_preemptive_stage_that_can_start_something_does() -> None:
+    """Where the second stage started something the first could not, so it can't without those of the second either."""
+    seen = {"documented": 0, "shipped": 0}
+    for seed in range(400):
+        body = heartbeat(seed)
+        ours = body["configuration"]["settings"]["ytsaurus"]
+        ours["scheduling_preemption_priority_scope"] = "operation_only"
+        name = body["state"]["nodes"][0]["name"]
+        rules, second = ours["rules"], "preemptive_aggressive" if ours["rules"] == "documented" else "preemptive_normal"
+        if not any(p["stage"] == second for p in decide(body, name)["plan"]["placements"]):
+            continue
+        seen[rules] += 1
+        alone = copy.deepcopy(body)
+        for operation in alone["state"]["workloads"]:
+            if rules == "documented" and operation["ytsaurus"]["starvation"] == "aggressively_starving":
+                operation["ytsaurus"]["starvation"] = "starving"  # the first stage serves it all the same
+            elif rules == "shipped" and operation["ytsaurus"]["starvation"] == "starving":
+                operation["ytsaurus"]["preemption_mode"] = "normal"
+                for one in alone["asks"]:
+                    if one["workload"] == operation["id"]:
+                        one["feasible_nodes"] = []
+        again = [p["stage"] for p in decide(alone, name)["plan"]["placements"]]
+        assert not any(stage != "regular" for stage in again), seed
+    assert min(seen.values()) >= 3, seen
+
+
+@LAWS
+@given(SEEDS)
+def test_non_preemptible_allocations_stay_except_for_long_overcommit(seed: int) -> None:
+    body = heartbeat(seed)
+    name = body["state"]["nodes"][0]["name"]
+    told = preemptibility(body)["workloads"]
+    for eviction in decide(body, name)["plan"]["evictions"]:
+        level = told[eviction["workload"]]["tasks"][eviction["task"]]["level"]
+        assert level != "non_preemptible" or eviction["reason"] == "resource_overcommit"
+
+
+@FEW
+@given(SEEDS)
+def test_victims_are_the_shortest_prefix(seed: int) -> None:
+    body = heartbeat(seed)
+    for one in body["state"]["nodes"]:
+        answer = decide(body, one["name"])
+        free = dict(one["capacity"])
+        for w in body["state"]["workloads"]:
+            for a in w["tasks"]:
+                if a["node"] == one["name"]:
+                    for r, value in a["requests"].items():
+                        free[r] -= value
+        needs = {a["id"]: a["tasks"][0]["requests"] for a in body["asks"]}
+        for p in answer["plan"]["placements"]:
+            for r, value in needs[p["ask"]].items():
+                free[r] -= value
+        for decision in answer["decisions"]:
+            victims = decision["victims"]
+            for i, victim in enumerate(victims):
+                assert any(value < 0 for value in free.values()), (one["name"], i)
+                for r, value in victim["freed"].items():
+                    free[r] += value
+        assert answer == decide(body, one["name"])
+
+
+@FEW
+@given(SEEDS)
+def test_an_independent_ask_is_answered_as_if_it_were_alone(seed: int) -> None:
+    body = heartbeat(seed)
+    together = decide(body, None, mode="independent")["decisions"]
+    for ask, decision in zip(body["asks"], together, strict=True):
+        assert decide(body | {"asks": [ask]}, None, mode="independent")["decisions"] == [decision]
+
+
+@FEW
+@given(SEEDS)
+def test_starvation_settles_when_nothing_changes(seed: int) -> None:
+    body = tree(random.Random(seed), depth=2)
+    for hour in (12, 13, 14, 15):
+        body |= {"now": f"2026-01-01T{hour}:00:00Z"}
+        answer = shares(body)
+        settled = body["state"]
+        body = body | {"state": after_shares(body["state"], answer)}
+    assert body["state"] == settled

@@ -1,0 +1,195 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.solver.engines.ytsaurus.arrays import running_sums
+from tests.unit.solver.engines.ytsaurus.cluster import ask, node, operation, pool, request, shares
+
+
+def cpu(body: dict[str, Any]) -> dict[str, float]:
+    answer = shares(body)
+    both = {**answer["queues"], **answer["workloads"]}
+    return {name: pytest.approx(element["fair_share"]["cpu"]) for name, element in both.items()}
+
+
+def wants(*of: tuple[str, str, int], **by: dict[str, Any]) -> dict[str, Any]:
+    """Operations and asks: name, pool, how many allocations of one cpu; ``by``: more of an operation."""
+    return {
+        "operations": [operation(name, queue, **by.get(name, {})) for name, queue, _ in of],
+        "asks": [ask(name, queue, count) for name, queue, count in of if count],
+    }
+
+
+def tree(pools: list[dict[str, Any]], of: dict[str, Any], total: int = 100, **settings: Any) -> dict[str, Any]:
+    return request(pools, [node(cpu=total)], of["operations"], of["asks"], settings)
+
+
+def test_weights_divide_what_nobody_is_guaranteed() -> None:
+    body = tree([pool("a", weight=3), pool("b", weight=1)], wants(("x", "a", 100), ("y", "b", 100)))
+    assert cpu(body) == {"a": 75, "x": 75, "b": 25, "y": 25}
+
+
+def test_what_one_does_not_want_goes_to_the_others() -> None:
+    body = tree([pool("a", weight=3), pool("b", weight=1)], wants(("x", "a", 10), ("y", "b", 100)))
+    assert cpu(body) == {"a": 10, "x": 10, "b": 90, "y": 90}
+
+
+def test_guarantees_come_first_and_the_rest_is_added_by_weight() -> None:
+    """Not max(guarantee, weight * x): 30 + 20 and 10 + 20 and 20."""
+    pools = [pool("a", quota={"cpu": {"guaranteed": 30}}), pool("b", quota={"cpu": {"guaranteed": 10}}), pool("c")]
+    body = tree(pools, wants(("x", "a", 100), ("y", "b", 100), ("z", "c", 100)))
+    assert cpu(body) == {"a": 50, "x": 50, "b": 30, "y": 30, "c": 20, "z": 20}
+
+
+def test_a_limit_stops_its_pool_in_all_resources() -> None:
+    pools = [pool("a", quota={"user_slots": {"limit": 10}}), pool("b")]
+    body = tree(pools, wants(("x", "a", 100), ("y", "b", 100)))
+    assert cpu(body) == {"a": 10, "x": 10, "b": 90, "y": 90}
+
+
+def test_a_limit_of_an_operation() -> None:
+    body = tree([pool("a")], wants(("x", "a", 100), ("y", "a", 100), x={"limit": {"cpu": 7}}))
+    assert cpu(body) == {"a": 100, "x": 7, "y": 93}
+
+
+def test_limits_in_the_block_and_in_the_quota_both_hold() -> None:
+    pools = [pool("a", quota={"cpu": {"limit": 40}}, ytsaurus={"resource_limits": {"cpu": 20}}), pool("b")]
+    assert cpu(tree(pools, wants(("x", "a", 100), ("y", "b", 100))))["a"] == 20
+
+
+def test_fifo_heavier_first_then_older() -> None:
+    pools = [pool("a", ytsaurus={"mode": "fifo"})]
+    old, young = {"created_at": "2026-01-01T00:00:00Z"}, {"created_at": "2026-01-01T00:00:09Z"}
+    of = wants(("x", "a", 60), ("y", "a", 60), ("z", "a", 30), x=young, y=old, z=young | {"weight": 2})
+    assert cpu(tree(pools, of)) == {"a": 100, "z": 30, "y": 60, "x": 10}
+
+
+def test_guarantees_over_the_cluster_shrink_together() -> None:
+    pools = [pool("a", quota={"cpu": {"guaranteed": 30}}), pool("b", quota={"cpu": {"guaranteed": 120}})]
+    assert cpu(tree(pools, wants(("x", "a", 100), ("y", "b", 100)))) == {"a": 20, "x": 20, "b": 80, "y": 80}
+
+
+def test_children_share_their_parents_guarantee() -> None:
+    def both(amount: int, **more: int) -> dict[str, Any]:
+        return {name: {"guaranteed": amount} | more for name in ("cpu", "user_slots")}
+
+    pools = [
+        pool("a", quota=both(50, limit=50)),
+        pool("b", parent="a", quota=both(80)),
+        pool("c", parent="a", quota=both(20)),
+        pool("d", quota=both(50)),
+    ]
+    body = tree(pools, wants(("x", "b", 100), ("y", "c", 100), ("z", "d", 100)))
+    assert cpu(body) == {"a": 50, "b": 40, "x": 40, "c": 10, "y": 10, "d": 50, "z": 50}
+
+
+def test_guarantees_left_out_follow_the_main_resource() -> None:
+    """Half the cluster's cpu is half its memory too; without it, cpu alone would not keep b's memory from a."""
+    big = {"capacity": {"user_slots": 100, "cpu": 100, "memory": 100}}
+    pools = [pool("a", quota={"cpu": {"guaranteed": 50}}), pool("b", weight=99)]
+    operations = [operation("x", "a"), operation("y", "b")]
+    task = {"name": "next", "count": 100, "requests": {"user_slots": 1, "memory": 1}}
+    asks = [{"id": f"{o['id']}-next", "workload": o["id"], "queue": o["queue"], "tasks": [task]} for o in operations]
+    answer = shares(request(pools, [{"name": "n"} | big], operations, asks))
+    assert answer["queues"]["a"]["fair_share"]["memory"] == pytest.approx(50.5)
+
+
+def test_weights_inferred_from_guarantees() -> None:
+    pools = [
+        pool("a", quota={"cpu": {"guaranteed": 20}}),
+        pool("b", quota={"cpu": {"guaranteed": 10}}),
+        pool("c", weight=1),
+    ]
+    body = tree(
+        pools, wants(("x", "a", 0), ("y", "b", 100), ("z", "c", 100)), infer_weight_from_guarantees_share_multiplier=9
+    )
+    # b: 10 guaranteed, weight 9 * 0.1 / 0.3 = 3; the 90 that are left are divided 3 : 1.
+    assert cpu(body)["b"] == 10 + 67.5
+    assert cpu(body)["c"] == 22.5
+
+
+def test_a_given_weight_of_one_is_not_inferred() -> None:
+    pools = [pool("a", weight=1, quota={"cpu": {"guaranteed": 20}}), pool("b", weight=1)]
+    body = tree(pools, wants(("x", "a", 100), ("y", "b", 100)), infer_weight_from_guarantees_share_multiplier=9)
+    assert cpu(body) == {"a": 60, "x": 60, "b": 40, "y": 40}
+
+
+def test_weight_zero_gets_its_guarantee_only() -> None:
+    pools = [pool("a", weight=0, quota={"cpu": {"guaranteed": 20}}), pool("b", weight=0), pool("c")]
+    body = tree(pools, wants(("x", "a", 100), ("y", "b", 100), ("z", "c", 100)))
+    assert cpu(body) == {"a": 20, "x": 20, "b": 0, "y": 0, "c": 80, "z": 80}
+
+
+def test_everybody_of_weight_zero() -> None:
+    body = tree([pool("a", weight=0)], wants(("x", "a", 100)))
+    assert cpu(body) == {"a": 0, "x": 0}
+
+
+def test_no_nodes_and_a_warning() -> None:
+    body = request([pool("a", quota={"cpu": {"guaranteed": 5}})], [], [operation("x", "a")], [ask("x", "a", 3)])
+    answer = shares(body)
+    assert answer["queues"]["a"]["fair_share"]["cpu"] == 0
+    assert [w["pointer"] for w in answer["warnings"]] == ["/configuration/queues/0/quota/cpu/guaranteed"]
+
+
+def test_a_suspended_operation_wants_nothing_more() -> None:
+    body = tree([pool("a")], wants(("x", "a", 100), ("y", "a", 100), x={"ytsaurus": {"suspended": True}}))
+    assert cpu(body) == {"a": 100, "x": 0, "y": 100}
+
+
+def test_asks_without_a_workload_are_operations_of_their_own() -> None:
+    own = {"id": "new", "queue": "a", "weight": 3, "tasks": [{"name": "t", "count": 100, "requests": {"cpu": 1}}]}
+    body = request([pool("a")], [node(cpu=100)], [operation("x", "a")], [ask("x", "a", 100), own])
+    assert cpu(body) == {"a": 100, "x": 25, "new": 75}
+
+
+def test_two_asks_of_one_operation_and_a_wrong_pool() -> None:
+    second = ask("x", "a", 5) | {"id": "x-more"}
+    body = request([pool("a"), pool("b")], [node(cpu=100)], [operation("x", "a")], [ask("x", "a", 3), second])
+    assert cpu(body)["x"] == 8
+    from tests.unit.solver.engines.ytsaurus.cluster import refused
+
+    assert list(refused(body | {"asks": [ask("x", "b")]})) == ["/asks/0/queue"]
+
+
+def test_resources_that_only_an_ask_names() -> None:
+    strange = ask("x", "a") | {"tasks": [{"name": "t", "requests": {"disk": 4, "cpu": 1}}]}
+    answer = shares(request([pool("a")], [node(cpu=100)], [operation("x", "a", [])], [strange]))
+    assert answer["workloads"]["x"]["demand"]["disk"] == 0  # a share of nothing
+    assert answer["workloads"]["x"]["fair_share"] == {"user_slots": 0, "cpu": 1, "disk": 0}
+
+
+def test_best_allocation_share_where_asked_for() -> None:
+    """Nodes of 10 hold two allocations of 4: 16 of 20, and none of 16."""
+    nodes = [{"name": f"n{i}", "capacity": {"user_slots": 9, "memory": 10}} for i in range(2)]
+
+    def fair(memory: int, **settings: Any) -> float:
+        task = {"name": "t", "count": 9, "requests": {"user_slots": 1, "memory": memory}}
+        asked = {"id": "x-next", "workload": "x", "queue": "a", "tasks": [task]}
+        body = request([pool("a")], nodes, [operation("x", "a")], [asked], settings)
+        return shares(body)["workloads"]["x"]["fair_share"]["memory"]
+
+    assert fair(4) == pytest.approx(20)
+    assert fair(4, enable_best_allocation_share=True) == pytest.approx(16)
+    assert fair(16, enable_best_allocation_share=True) == 0
+
+
+def test_satisfaction() -> None:
+    tasks = [{"name": "t", "requests": {"user_slots": 25, "cpu": 25}}]
+    body = request(
+        [pool("a"), pool("b"), pool("c")], [node(cpu=100)],
+        [operation("x", "a", tasks), operation("y", "b"), operation("z", "b")], [ask("x", "a", 75), ask("y", "b", 100)],
+    )  # fmt: skip
+    answer = shares(body)
+    assert answer["workloads"]["x"]["satisfaction"] == pytest.approx(0.5)
+    assert answer["workloads"]["y"]["satisfaction"] == 0
+    assert answer["workloads"]["z"]["satisfaction"] == 1e9  # nothing is due to it
+    assert answer["queues"]["b"]["satisfaction"] == 0  # its least satisfied operation
+    assert answer["queues"]["c"]["satisfaction"] == 1e9
+
+
+def test_running_sums_start_anew_in_each_block() -> None:
+    steps = np.array([[1.0], [2.0], [4.0], [8.0], [16.0], [32.0]])
+    sums = running_sums(steps, np.array([0, 3, 3, 4, 6]))
+    assert sums[:, 0].tolist() == [0, 1, 3, 0, 0, 16]
