@@ -5,7 +5,7 @@ import datetime
 import os
 from pathlib import Path
 
-from benchmarks import chart, inputs, measure
+from benchmarks import chart, inputs, measure, ytsaurus_tree
 from benchmarks.budgets import BUDGETS, MEMORY_MB, Budget
 from benchmarks.inputs import Input
 from benchmarks.measure import Figure
@@ -33,9 +33,7 @@ def main() -> None:
 
 def _input(name: str) -> Input | None:
     if name.startswith("ytsaurus"):
-        from benchmarks import ytsaurus_tree
-
-        return inputs.of(name, ytsaurus_tree.request())
+        return inputs.of(name, ytsaurus_tree.tree())
     return inputs.recorded(name)
 
 
