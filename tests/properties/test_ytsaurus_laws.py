@@ -156,11 +156,11 @@ def heartbeat(seed: int) -> Json:
     """A body for one heartbeat: starving operations, a crowded node, sometimes pools that starve."""
     rng = random.Random(seed)
     body = tree(rng, depth=2, allocations=True)
-    for operation in body["state"]["workloads"]:
+    for one in body["state"]["workloads"]:
         level = rng.choice(("non_starving", "non_starving", "starving", "aggressively_starving"))
-        operation["ytsaurus"] = {"starvation": level}
+        one["ytsaurus"] = {"starvation": level}
         if rng.random() < 0.1:
-            operation["ytsaurus"]["preemption_mode"] = "graceful"
+            one["ytsaurus"]["preemption_mode"] = "graceful"
     if rng.random() < 0.3:
         name = rng.choice(body["configuration"]["queues"])["name"]
         body["state"]["queues"] = {name: {"ytsaurus": {"starvation": "starving"}}}
@@ -197,13 +197,12 @@ def test_the_first_preemptive_stage_that_can_start_something_does() -> None:
             continue
         seen[rules] += 1
         alone = copy.deepcopy(body)
-        for operation in alone["state"]["workloads"]:
-            if rules == "documented" and operation["ytsaurus"]["starvation"] == "aggressively_starving":
-                operation["ytsaurus"]["starvation"] = "starving"  # the first stage serves it all the same
-            elif rules == "shipped" and operation["ytsaurus"]["starvation"] == "starving":
-                operation["ytsaurus"]["preemption_mode"] = "normal"
+        for running in alone["state"]["workloads"]:
+            if rules == "documented" and running["ytsaurus"]["starvation"] == "aggressively_starving":
+                running["ytsaurus"]["starvation"] = "starving"  # the first stage serves it all the same
+            elif rules == "shipped" and running["ytsaurus"]["starvation"] == "starving":
                 for one in alone["asks"]:
-                    if one["workload"] == operation["id"]:
+                    if one["workload"] == running["id"]:
                         one["feasible_nodes"] = []
         again = [p["stage"] for p in decide(alone, name)["plan"]["placements"]]
         assert not any(stage != "regular" for stage in again), seed
@@ -251,8 +250,8 @@ def test_victims_are_the_shortest_prefix(seed: int) -> None:
 def test_an_independent_ask_is_answered_as_if_it_were_alone(seed: int) -> None:
     body = heartbeat(seed)
     together = decide(body, None, mode="independent")["decisions"]
-    for ask, decision in zip(body["asks"], together, strict=True):
-        assert decide(body | {"asks": [ask]}, None, mode="independent")["decisions"] == [decision]
+    for one, decision in zip(body["asks"], together, strict=True):
+        assert decide(body | {"asks": [one]}, None, mode="independent")["decisions"] == [decision]
 
 
 @FEW
