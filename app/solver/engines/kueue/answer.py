@@ -18,6 +18,7 @@ _WAY: dict[Reason, str] = {
 }
 _UNKNOWN = "UNKNOWN"
 _MOST_NAMED = 3
+_MOST_SAID = 20
 
 
 def path(tree: Tree, node: int) -> str:
@@ -125,14 +126,16 @@ def shortages(snapshot: Snapshot, queue: int, request: Sequence[tuple[int, int]]
 
 def shortage_text(snapshot: Snapshot, queue: int, request: Sequence[tuple[int, int]]) -> str:
     """The shortages as a person reads them; what is past every quota and limit on the way up says so."""
-    quotas = snapshot.usage.quotas
+    quotas, wanted = snapshot.usage.quotas, dict(request)
+    found = shortages(snapshot, queue, request)
     parts: list[str] = []
-    for short in shortages(snapshot, queue, request):
+    for short in found[:_MOST_SAID]:
         fr = quotas.fr_index[(short.flavor or "", short.resource)]
         most = quotas.potential_available(queue, fr)
         part = f"insufficient unused quota for {short.resource} in flavor {short.flavor}, {short.short} more needed"
-        if dict(request)[fr] > most:
+        if wanted[fr] > most:
             part += f" (requested {short.requested}, while this queue can never have more than"
             part += f" {units(most, short.resource)})"
         parts.append(part)
-    return "; ".join(parts)
+    more = [f"and {len(found) - _MOST_SAID} more"] if len(found) > _MOST_SAID else []
+    return "; ".join(parts + more)

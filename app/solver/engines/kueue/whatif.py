@@ -21,7 +21,8 @@ _ON_THE_WIRE: dict[Field, str] = {
     "nominal": "guaranteed", "borrowing": "borrowing_limit", "lending": "lending_limit",
 }  # fmt: skip
 _MOST_SHOWN = 5
-_EFFORT = 400_000
+_MOST_TOGETHER = 16
+_EFFORT = 150_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def smallest_changes(snapshot: Snapshot, nomination: Nomination) -> list[Change]
             found = filter(None, map(trial.least, _edits(snapshot, nomination, fr, need)))
             # Against what is wanted: steps of different resources do not compare.
             single += [((edit.value - edit.current) / demand[fr], edit) for edit in found]
-        elif short and not together:
+        elif short and not together and len(short) <= _MOST_TOGETHER:
             joint = [next(_nominal(snapshot, nomination, fr, need)) for fr, need in short.items()]
             together = joint if trial.lets_in(joint) else []
     if single:
@@ -106,7 +107,8 @@ class _Trial:
     def __init__(self, snapshot: Snapshot, nomination: Nomination) -> None:
         self._snapshot = snapshot
         self._nomination = nomination
-        self._left = max(16, _EFFORT // (1000 + len(snapshot.loaded.workloads)))
+        size = 1000 + len(snapshot.loaded.workloads) + len(snapshot.usage.quotas.node)
+        self._left = max(8, _EFFORT // size)
 
     def least(self, edit: _Edit) -> _Edit | None:
         """The smallest value found that lets the ask in, by bisection below ``edit.value``; None when even that does
