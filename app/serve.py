@@ -35,10 +35,10 @@ log = structlog.stdlib.get_logger("arbiter.serve")
 
 def run(settings: Settings, say: Callable[[str], None] = print) -> int:
     """Serve until interrupted; the exit status."""
-    logs.configure(settings)
     if settings.is_exposed and settings.authentication == "open":
         say(f"{settings.host} can be reached from elsewhere: set ARBITER_AUTHENTICATION=required, or HOST=127.0.0.1")
         return 1
+    logs.configure(settings)
     _end_in_order()
     listening = _listen(settings, say)
     if listening is None:
