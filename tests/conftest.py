@@ -1,6 +1,9 @@
 """What tests share: one real PostgreSQL for the whole run, a database for each worker, a service on it."""
 
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import psycopg
@@ -28,9 +31,21 @@ def quiet() -> None:
 def server_url(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[str]:
     """The URL of a PostgreSQL that all workers of this run share; the first starts it, the last stops it."""
     base = tmp_path_factory.getbasetemp()
-    server = EmbeddedPostgres((base if worker_id == "master" else base.parent) / "pg", settings=FAST)
+    run = sha256(str(base if worker_id == "master" else base.parent).encode()).hexdigest()[:12]
+    folder = Path(tempfile.gettempdir()) / f"arbiter-tests-{run}"
+    server = EmbeddedPostgres(folder, settings=FAST)
     yield server.start()
     server.stop()
+    if not (folder / "postgres" / "postmaster.pid").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that PostgreSQL's account can reach: pytest shuts its own to others whenever some run starts."""
+    folder = Path(tempfile.mkdtemp(prefix="arbiter-test-"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

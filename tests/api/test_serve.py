@@ -55,12 +55,12 @@ class Serving:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def start(open_folder: Path) -> Iterator[Start]:
     """Starts services in one data folder; those still running at the end are stopped."""
     running: list[Serving] = []
 
     def starting(**environment: str) -> Serving:
-        running.append(Serving(tmp_path / "data", **environment))
+        running.append(Serving(open_folder / "data", **environment))
         return running[-1]
 
     yield starting
@@ -75,14 +75,14 @@ def database_runs(folder: Path) -> bool:
     return (folder / "data" / "postgres" / "postmaster.pid").exists()
 
 
-def test_it_sets_itself_up_and_leaves_nothing_running(start: Start, tmp_path: Path) -> None:
+def test_it_sets_itself_up_and_leaves_nothing_running(start: Start, open_folder: Path) -> None:
     serving = start()
     assert f"{serving.address}/docs" in serving.said
     assert serving.get("/readyz")["status"] == "ready"
     assert [item["name"] for item in serving.get("/v1/configurations")["items"]] == ["example"]
-    assert database_runs(tmp_path)
+    assert database_runs(open_folder)
     assert serving.stop() == 0
-    assert not database_runs(tmp_path)
+    assert not database_runs(open_folder)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
@@ -95,32 +95,32 @@ def test_the_printed_line_returns_a_decision_with_victims(start: Start) -> None:
     assert decision["victims"]
 
 
-def test_two_services_share_one_data_folder(start: Start, tmp_path: Path) -> None:
+def test_two_services_share_one_data_folder(start: Start, open_folder: Path) -> None:
     first, second = start(), start()
     assert first.address != second.address
     assert first.stop() == 0
     assert second.get("/readyz")["status"] == "ready"
     assert second.get("/v1/configurations/example")["revision"] == 1
     assert second.stop() == 0
-    assert not database_runs(tmp_path)
+    assert not database_runs(open_folder)
 
 
-def test_it_starts_again_after_being_killed(start: Start, tmp_path: Path) -> None:
+def test_it_starts_again_after_being_killed(start: Start, open_folder: Path) -> None:
     killed = start()
     killed.stop(signal.SIGKILL)
-    assert database_runs(tmp_path)
+    assert database_runs(open_folder)
     again = start()
     assert again.get("/readyz")["status"] == "ready"
     assert again.stop(signal.SIGINT) == 0
-    assert not database_runs(tmp_path)
+    assert not database_runs(open_folder)
 
 
-def test_a_taken_port_is_said_and_nothing_is_set_up(start: Start, tmp_path: Path) -> None:
+def test_a_taken_port_is_said_and_nothing_is_set_up(start: Start, open_folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         serving = start(PORT=str(taken.getsockname()[1]))
         assert serving.process.wait(20) != 0
     assert "PORT" in serving.said
-    assert not (tmp_path / "data").exists()
+    assert not (open_folder / "data").exists()
 
 
 def test_a_wrong_setting_is_said(start: Start) -> None:
@@ -128,22 +128,22 @@ def test_a_wrong_setting_is_said(start: Start) -> None:
     assert serving.process.wait(20) != 0
 
 
-def test_a_database_that_is_away_at_the_start_costs_only_what_needs_it(start: Start, tmp_path: Path) -> None:
-    serving = start(DATABASE_URL=f"postgresql://nobody@/none?host={tmp_path}")
+def test_a_database_that_is_away_at_the_start_costs_only_what_needs_it(start: Start, open_folder: Path) -> None:
+    serving = start(DATABASE_URL=f"postgresql://nobody@/none?host={open_folder}")
     assert serving.get("/healthz") == {"status": "ok"}
     body = (ROOT / "examples" / "kueue-classic.json").read_bytes()
     request = urllib.request.Request(serving.address + "/v1/decisions", body, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=10) as response:
         assert response.status == 200
-    assert not database_runs(tmp_path)
+    assert not database_runs(open_folder)
 
 
 def test_a_database_of_somebody_else_is_used_as_given(
-    start: Start, new_database: Callable[[], str], tmp_path: Path
+    start: Start, new_database: Callable[[], str], open_folder: Path
 ) -> None:
     url = new_database().replace("+psycopg", "", 1)
     serving = start(DATABASE_URL=url)
     assert serving.get("/readyz")["status"] == "ready"
     assert serving.get("/v1/configurations/example")["revision"] == 1
-    assert not database_runs(tmp_path)
+    assert not database_runs(open_folder)
     assert serving.stop() == 0

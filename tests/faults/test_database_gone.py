@@ -28,8 +28,8 @@ class Fragile:
 
 
 @pytest.fixture
-def fragile(tmp_path: Path) -> Iterator[Fragile]:
-    made = Fragile(tmp_path / "d")
+def fragile(open_folder: Path) -> Iterator[Fragile]:
+    made = Fragile(open_folder / "d")
     yield made
     made.server.stop()
 

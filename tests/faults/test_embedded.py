@@ -16,9 +16,9 @@ FAST = ("fsync=off",)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
+def folder(open_folder: Path) -> Iterator[Path]:
     """A data folder; whatever still runs in it afterwards is stopped."""
-    data = tmp_path / "data"
+    data = open_folder / "data"
     yield data
     if (data / "postgres" / "postmaster.pid").exists():
         last = EmbeddedPostgres(data)
@@ -136,18 +136,18 @@ def test_an_interrupted_setup_is_begun_again(folder: Path) -> None:
     server.stop()
 
 
-def test_a_path_too_long_for_a_socket_works(tmp_path: Path) -> None:
-    server = EmbeddedPostgres(tmp_path / ("long" * 25), settings=FAST)
+def test_a_path_too_long_for_a_socket_works(open_folder: Path) -> None:
+    server = EmbeddedPostgres(open_folder / ("long" * 25), settings=FAST)
     url = server.start()
     assert answers(url)
-    again = EmbeddedPostgres(tmp_path / ("long" * 25))
+    again = EmbeddedPostgres(open_folder / ("long" * 25))
     assert again.start() == url
     again.stop()
     server.stop()
 
 
-def test_a_path_with_spaces_and_umlauts_works(tmp_path: Path) -> None:
-    server = EmbeddedPostgres(tmp_path / "my dätä 'here'", settings=FAST)
+def test_a_path_with_spaces_and_umlauts_works(open_folder: Path) -> None:
+    server = EmbeddedPostgres(open_folder / "my dätä 'here'", settings=FAST)
     assert answers(server.start())
     server.stop()
 
@@ -160,10 +160,10 @@ def test_a_folder_with_something_else_in_it_is_left_alone(folder: Path) -> None:
     assert (folder / "postgres" / "thesis.txt").read_text() == "years of work"
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
+def test_a_folder_that_cannot_be_made_is_said(open_folder: Path) -> None:
+    (open_folder / "file").write_text("")
     with pytest.raises(EmbeddedError, match="DATA_DIR"):
-        EmbeddedPostgres(tmp_path / "file" / "data").start()
+        EmbeddedPostgres(open_folder / "file" / "data").start()
 
 
 def test_a_server_that_cannot_start_says_why(folder: Path) -> None:
