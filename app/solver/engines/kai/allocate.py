@@ -8,9 +8,12 @@ def allocate(cycle: Cycle) -> None:
     """Place every job that fits; a job with pods left comes back for one more."""
     session, trail = cycle.session, cycle.tools.trail
     order = cycle.pending()
-    while (job := order.pop()) is not None and cycle.tools.budget.spend():
+    while (job := order.pop()) is not None:
         cycle.taken.setdefault(job)
         trail.begin(job, "allocate")
+        if not cycle.tools.budget.spend():
+            trail.cut_short()
+            continue
         tasks = session.jobs.tasks[job]
         ran_before = any(session.status[t] in (RUNNING, ALLOCATED) for t in tasks)
         if not _place(cycle, job):

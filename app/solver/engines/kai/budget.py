@@ -1,6 +1,6 @@
 """Steps that one request may spend on simulations; what runs out of them says so instead of running on."""
 
-MOST_STEPS = 2_000_000
+MOST_STEPS = 1_000_000
 
 
 class Budget:

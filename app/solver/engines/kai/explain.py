@@ -3,11 +3,8 @@
 from app.solver.engine import Question
 from app.solver.engines.kai.cycle import Cycle
 from app.solver.engines.kai.feasibility import Never
-from app.solver.engines.kai.trail import Tried
 from app.solver.model.decision import Outcome
 from app.solver.model.trace import Explanation
-
-_SUCCEEDED = ("placed", "solved")
 
 
 def explain(cycle: Cycle, job: int, question: Question, outcome: Outcome, why: Never | None) -> Explanation | None:
@@ -55,18 +52,13 @@ def session_name(cycle: Cycle, job: int) -> str:
 
 
 def blocker(cycle: Cycle, job: int) -> tuple[str, str]:
-    """The reason and the sentence of a job that waits: what its last attempt ended with."""
+    """The reason and the sentence of a job that waits: the failure of its attempts that tells most."""
     session = cycle.session
-    if cycle.tools.budget.spent:
-        return "SearchCutShort", "the search for a place ran out of steps before it had seen every scenario"
     if not session.ready(job):
         need, alive = session.jobs.min_available[job], session.active[job] + session.pending[job]
         return "GangIncomplete", f"its gang needs {need} pods and {alive} are there"
-    failed = [tried for tried in cycle.tools.trail.of(job) if tried.rule not in _SUCCEEDED]
-    if not failed:
+    main = cycle.tools.trail.main(job)
+    if main is None:
         return "NoAction", "no action of this cycle tried to place it"
-    return _reason(failed[-1]), f"{failed[-1].action}: {failed[-1].detail}"
-
-
-def _reason(tried: Tried) -> str:
-    return "".join(word.capitalize() for word in tried.rule.split("-"))
+    action, rule, detail = main
+    return "".join(word.capitalize() for word in rule.split("-")), f"{action}: {detail}"

@@ -1,6 +1,6 @@
 """Bounds on GPUs that tell at a glance which victims are too few."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from app.solver.engines.kai.compile import GPU, NOWHERE
 from app.solver.engines.kai.session import Session
@@ -56,21 +56,29 @@ class GpuRoom:
 
 class Headroom:
     """What a try could place at best: for every size of pod, how many of that size or larger there are, and how many
-    nodes could hold in what is free now. Never wrong where it says no."""
+    nodes could hold in what is free now; once for all pods, and once for those of each constraint on nodes. Never
+    wrong where it says no."""
 
-    def __init__(self, session: Session, part: Sequence[int]) -> None:
+    def __init__(
+        self, session: Session, part: Sequence[int], allowed: Callable[[int], list[bool] | None]
+    ) -> None:  # fmt: skip
         self._session = session
-        request, free = session.request, session.gpu_free()
-        self._free = free
-        needs = [need for t in part if (need := request[t][GPU])]
-        self._sizes = [
-            (size, sum(need >= size for need in needs) - sum(have // size for have in free if have >= size))
-            for size in sorted(set(needs))
-        ]
+        self._free = session.gpu_free()
+        pods = [(need, allowed(t)) for t in part if (need := session.request[t][GPU])]
+        masks = {id(mask): mask for _, mask in pods if mask is not None}
+        self._bounds: list[tuple[list[bool] | None, int, int]] = []
+        for mask in (None, *masks.values()):
+            self._add(mask, [need for need, own in pods if mask is None or own is mask])
+
+    def _add(self, mask: list[bool] | None, needs: list[int]) -> None:
+        free = self._free
+        for size in sorted(set(needs)):
+            slots = sum(have // size for n, have in enumerate(free) if have >= size and (mask is None or mask[n]))
+            self._bounds.append((mask, size, sum(need >= size for need in needs) - slots))
 
     def enough(self, victims: Iterable[int]) -> bool:
         """Whether the part could fit with these pods, which hold their places now, gone."""
-        if not self._sizes:
+        if not self._bounds:
             return True
         session = self._session
         given: dict[int, int] = {}
@@ -78,11 +86,11 @@ class Headroom:
             if amount := session.request[t][GPU]:
                 given[session.node[t]] = given.get(session.node[t], 0) + amount
         free = self._free
-        for size, lacking in self._sizes:
+        for mask, size, lacking in self._bounds:
             short = lacking
             for n, amount in given.items():
                 have = free[n]
-                if have + amount >= size:
+                if have + amount >= size and (mask is None or mask[n]):
                     short -= (have + amount) // size - (have // size if have > 0 else 0)
             if short > 0:
                 return False

@@ -63,7 +63,8 @@ class Solver:
         """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind."""
         session, job = self._session, self._job
         tasks = list(session.wanted(job)[0])
-        if not tasks:
+        if not tasks or not self._victims:
+            self._tools.trail.note("no-victims", "there is nobody that it may take from")
             return False
         start = session.checkpoint()
         found = Found([], set())
@@ -72,6 +73,8 @@ class Solver:
             self._take_up(tasks[:size], found.groups, start)
             solution = self._solve_part(self._open | found.left)
             if solution is None:
+                if self._tools.budget.spent:
+                    self._tools.trail.cut_short()
                 session.rollback(start)
                 return False
             found = solution
@@ -123,12 +126,10 @@ class Solver:
     def _solve_part(self, nodes: set[int]) -> Found | None:
         """What must go for the part, its statement open; None when no prefix will do."""
         scenario, trail, budget = self._scenario, self._tools.trail, self._tools.budget
-        headroom = Headroom(self._session, scenario.part)
+        headroom = Headroom(self._session, scenario.part, self._tools.placer.allowed)
         grew: bool | None = True
-        while grew is not None:
+        while grew is not None and budget.spend():
             if grew and scenario.room.enough():
-                if not budget.spend():
-                    break
                 found = self._try(nodes, headroom)
                 if found is not None:
                     return found
@@ -184,7 +185,7 @@ class Solver:
         turns = Turns(session, self._tools.order, self._contenders, extra_jobs)
         turns.start(self._job, total(session.request, part))
         self._undisturbed, placed = True, False
-        while (job := turns.pop()) is not None:
+        while (job := turns.pop()) is not None and budget.spend():
             if job == self._job:
                 if not placer.place_job(job, part, nodes, bind=False):
                     self._tools.trail.no_room(scenario, placer.refused)
@@ -192,12 +193,9 @@ class Solver:
                 placed = True
                 if not self._room_left(extra_jobs, nodes):
                     return True
-            elif job in taking:
-                if not budget.spend():
-                    return False
-                if placer.place_job(job, session.wanted(job)[0], nodes, bind=False):
-                    self._undisturbed = False
-        return placed
+            elif job in taking and placer.place_job(job, session.wanted(job)[0], nodes, bind=False):
+                self._undisturbed = False
+        return placed and not budget.spent
 
     def _room_left(self, extra_jobs: Iterable[int], nodes: set[int]) -> bool:
         """Whether any victim could still find a place, by the first pod that it would place."""

@@ -7,6 +7,11 @@ from app.solver.engines.kai.queue_order import OverBound
 from app.solver.engines.kai.scenario import Scenario
 from app.solver.engines.kai.validators import Refusal
 
+_SUCCEEDED = ("placed", "solved")
+
+_TELLS = {"no-victims": 0, "no-easier": 0, "too-few-gpus": 1, "no-room": 2, "search-cut-short": 4}
+"""How much a failure tells about what stands in the way; bounds and refusals, which are not listed, tell 3."""
+
 
 @dataclass(slots=True)
 class Tried:
@@ -22,11 +27,12 @@ class Tried:
 
 
 class Trail:
-    """Records of one job at a time; silent unless on."""
+    """Records of one job at a time. Unless on, only what every job's main failure was."""
 
     def __init__(self, *, on: bool) -> None:
         self.on = on
         self._found: dict[int, dict[tuple[str, int, str, str], Tried]] = {}
+        self._main: dict[int, tuple[int, str, str, str]] = {}
         self._spared: dict[int, dict[int, Refusal]] = {}
         self._job = -1
         self._action = ""
@@ -42,6 +48,10 @@ class Trail:
 
     def note(self, rule: str, detail: str, **numbers: Any) -> None:
         """Count one way to fail, or to succeed."""
+        if rule not in _SUCCEEDED:
+            tells = _TELLS.get(rule, 3)
+            if tells >= self._main.get(self._job, (0,))[0]:
+                self._main[self._job] = tells, self._action, rule, detail
         if self.on:
             key = (self._action, self._part[0], rule, detail)
             of_job = self._found.setdefault(self._job, {})
@@ -50,6 +60,10 @@ class Trail:
                 found = of_job[key] = Tried(self._action, *self._part, rule, detail, {})
             found.count += 1
             found.numbers = numbers
+
+    def cut_short(self) -> None:
+        """The budget ran out."""
+        self.note("search-cut-short", "the search for a place ran out of steps before it had seen every scenario")
 
     def spare(self, victim: int, refusal: Refusal) -> None:
         """A filter keeps a job from being a victim."""
@@ -62,24 +76,29 @@ class Trail:
 
     def too_short(self, scenario: Scenario) -> None:
         """The listed victims' GPUs can't hold the part."""
-        if self.on:
-            self.note("too-few-gpus", "nodes could not hold the GPUs, were all these victims gone", **_size(scenario))
+        size = _size(scenario) if self.on else {}
+        self.note("too-few-gpus", "nodes could not hold the GPUs, were all these victims gone", **size)
 
     def no_room(self, scenario: Scenario, bound: OverBound | None) -> None:
         """The part found no place."""
-        if self.on:
-            rule, detail = ("no-room", "no place for the pods with the victims of that node gone")
-            if bound is not None:
-                rule, detail = bound.rule, "a queue would pass its bound"
-            self.note(rule, detail, **_size(scenario))
+        size = _size(scenario) if self.on else {}
+        if bound is not None:
+            self.note(bound.rule, "a queue would pass its bound", **size)
+        else:
+            self.note("no-room", "no place for the pods with the victims of that node gone", **size)
 
     def judged(self, scenario: Scenario, refusal: Refusal | None) -> None:
         """The part found its place, and the validators spoke."""
-        if self.on:
-            if refusal is None:
-                self.note("solved", "the pods fit with these victims", **_size(scenario))
-            else:
-                self.note(refusal.rule, refusal.detail, **_size(scenario), **refusal.numbers)
+        size = _size(scenario) if self.on else {}
+        if refusal is None:
+            self.note("solved", "the pods fit with these victims", **size)
+        else:
+            self.note(refusal.rule, refusal.detail, **size, **refusal.numbers)
+
+    def main(self, job: int) -> tuple[str, str, str] | None:
+        """Action, rule and sentence of the job's failure that tells most, the latest of those; None without any."""
+        found = self._main.get(job)
+        return None if found is None else found[1:]
 
     def of(self, job: int) -> list[Tried]:
         """What was recorded of a job, in order."""
