@@ -1,10 +1,13 @@
 """Alembic's entry point: one transaction under a lock, so that replicas which start together take turns."""
 
-from alembic import context
-from sqlalchemy import create_engine, pool, text
+from importlib import import_module
+from pathlib import Path
 
-from app.configurations import repository as configurations
-from app.db import with_driver
+from alembic import context
+from sqlalchemy import MetaData, create_engine, pool, text
+
+import app
+from app.db import metadata, with_driver
 from app.settings import Settings
 
 _TURN = 0x41524249  # any number that only migrations of Arbiter use
@@ -17,12 +20,21 @@ def _url() -> str:
     return with_driver(str(given))
 
 
+def _tables() -> MetaData:
+    """What the code needs: every ``repository.py`` puts its tables on the metadata."""
+    root = Path(app.__file__).parent
+    for found in sorted(root.rglob("repository.py")):
+        import_module(".".join((app.__name__, *found.relative_to(root).with_suffix("").parts)))
+    return metadata
+
+
 def run() -> None:
     engine = create_engine(_url(), poolclass=pool.NullPool)
     with engine.connect() as connection:
         context.configure(
             connection=connection,
-            target_metadata=configurations.configurations.metadata,
+            target_metadata=_tables(),
+            compare_server_default=True,
             transaction_per_migration=False,
         )
         with context.begin_transaction():
