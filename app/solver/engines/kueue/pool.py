@@ -17,7 +17,7 @@ class Pool:
         self._loaded = loaded
         self._chosen = np.zeros(len(loaded.workloads), dtype=bool)
         self._chosen[candidates] = True
-        self.queues: list[int] = np.unique(loaded.queue[candidates]).tolist()
+        self.queues: list[int] = np.flatnonzero(np.bincount(loaded.queue[candidates])).tolist()
 
     def of(self, queue: int) -> list[int]:
         """The queue's candidates, in the order of the state."""
