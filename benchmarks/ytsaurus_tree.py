@@ -47,7 +47,7 @@ def tree(seed: int = 1, scale: float = 1.0) -> dict[str, Any]:
     queues, leaves = _pools(chance, max(_TOP + _TOP * _MIDDLE + 1, int(_POOLS * scale)), nodes)
     operations = max(2, int(_OPERATIONS * scale))
     workloads = [_operation(chance, i, chance.choice(leaves)) for i in range(operations)]
-    room = [[96_000, 512 * GIB, 8 if n % 10 == 0 else 0] for n in range(nodes)]
+    room = [[96_000, 512 * GIB, 8 if n % 2 == 0 else 0] for n in range(nodes)]
     asks: list[dict[str, Any]] = []
     for i in range(max(2, int(_ALLOCATIONS * scale))):
         _allocate(chance, i, workloads, room)
@@ -75,7 +75,7 @@ def tree(seed: int = 1, scale: float = 1.0) -> dict[str, Any]:
             "nodes": [
                 {
                     "name": f"n{n}",
-                    "capacity": {"user_slots": 100, "cpu": 96, "memory": 512 * GIB, "gpu": 8 if n % 10 == 0 else 0},
+                    "capacity": {"user_slots": 100, "cpu": 96, "memory": 512 * GIB, "gpu": 8 if n % 2 == 0 else 0},
                 }
                 for n in range(nodes)
             ],

@@ -59,7 +59,7 @@ def _run(cluster: Cluster, asks: Sequence[Ask], nodes: Sequence[int], question: 
     board = Board(prepare(cluster, asks))
     if question.explain != "none":
         board.log = []
-    tried = tried_preemption(board, question.now)
+    tried = tried_preemption(board, nodes, question.now)
     heard = _heartbeats(board, nodes, question.now)
     differences: list[list[Difference]] = [[] for _ in asks]
     if board.log is not None:
@@ -137,13 +137,17 @@ def _decisions(
             ask = int(situation.wants.ask[one.want])
             victims[ask].append(_victim(board, one, asks[ask].id, question.now))
     out: list[Decision] = []
+    conditions: dict[tuple[str, str], Condition] = {}
     for i, ask in enumerate(asks):
         reason = None if started[i] else waiting.reason(i)
         why = explanation(board, Told(i, ask, reason, differences[i]), question) if question.explain != "none" else None
         if reason is None:
             out.append(_placed(ask, started[i], victims[i], why))
         else:
-            condition = _condition("Scheduled", "False", reason.code, reason.message, question.now)
+            condition = conditions.get((reason.code, reason.message))
+            if condition is None:
+                condition = _condition("Scheduled", "False", reason.code, reason.message, question.now)
+                conditions[(reason.code, reason.message)] = condition
             out.append(
                 Decision(
                     ask=ask.id, outcome=reason.outcome, victims=[], conditions=[condition],

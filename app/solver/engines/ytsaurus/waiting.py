@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.arrays import Flags, Ints, all_of
+from app.solver.engines.ytsaurus.arrays import Flags, Ints, all_of, any_of
 from app.solver.engines.ytsaurus.board import Board
 from app.solver.engines.ytsaurus.heartbeat import backoff_is_over
 from app.solver.engines.ytsaurus.operations import UNLIMITED
@@ -28,7 +28,9 @@ _MESSAGES = {
     "AnotherTookThePreemption": "{nodes} no free resources for it, and a heartbeat preempts for one allocation at most",
     "NotEnoughPreemptible": "{nodes} no room for it even without all allocations that it may preempt",
 }
+_CODES = tuple(_MESSAGES)
 _NEVER = frozenset({"NothingAsked", "NoFeasibleNode", "NeverWithinLimits"})
+_SHORT = frozenset({"NotStarving", "PreemptiveSchedulingBackoff", "AnotherTookThePreemption", "NotEnoughPreemptible"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,68 +45,87 @@ class Reason:
 
 
 class Waiting:
-    """Reasons by ask. ``heard``: the nodes whose heartbeats were processed."""
+    """Reasons by ask. ``heard``: the nodes whose heartbeats were processed; ``tried``: where preemption was open."""
 
     def __init__(self, board: Board, asks: Sequence[Ask], heard: Sequence[int], tried: Flags) -> None:
-        situation = board.prepared.situation
-        self._board, self._asks, self._heard = board, asks, heard
-        self._nowhere = ~_fits_some_node(board)
-        self._never_allowed = ~_within(board, np.zeros_like(board.usage), np.zeros_like(board.pool_usage))
-        self._not_allowed = ~_within(board, board.usage, board.pool_usage)
-        self._first = np.searchsorted(situation.wants.ask, np.arange(len(asks) + 1))
-        self._tried = bool(tried[list(heard)].any()) if len(heard) else False
-        self._preempted = any(one.stage != "regular" for one in board.started)
+        self._board, self._heard = board, heard
+        self._first = np.searchsorted(board.prepared.situation.wants.ask, np.arange(len(asks) + 1))
+        self._only = heard[0] if len(heard) == 1 else None
+        self._codes = self._all_codes(len(asks), bool(tried[list(heard)].any()) if len(heard) else False)
+        self._known: dict[tuple[str, int], Reason] = {}
 
     def reason(self, ask: int) -> Reason:
-        """Why ``ask`` (its position) started nothing."""
-        situation = self._board.prepared.situation
-        rows = slice(int(self._first[ask]), int(self._first[ask + 1]))
-        if rows.start == rows.stop or not situation.wants.count[rows].any():
-            return self._named("NothingAsked")
-        operation = int(situation.wants.operation[rows.start])
-        if self._nowhere[rows].all():
-            return self._named("NoFeasibleNode")
-        if (self._nowhere | self._never_allowed)[rows].all():
-            return self._at_limit("NeverWithinLimits", rows.start, operation)
-        if situation.operations.suspended[operation]:
-            return self._named("Suspended")
-        if not self._board.prepared.active[operation]:
-            return self._named("GracefulAndSatisfied")
-        if (self._nowhere | self._not_allowed)[rows].all():
-            return self._at_limit("ResourceLimitsReached", rows.start, operation)
-        return self._named(self._code(operation, rows), self._shortages(rows.start))
+        """Why ``ask`` (its position) started nothing. Asks of one shape that wait alike share one object."""
+        code, want = _CODES[int(self._codes[ask])], int(self._first[ask])
+        if code in ("NeverWithinLimits", "ResourceLimitsReached"):
+            return self._at_limit(code, want)
+        wants = self._board.prepared.shape_of
+        key = (code, int(wants[want]) if want < len(wants) else -1)
+        if key not in self._known:
+            self._known[key] = self._named(code, want)
+        return self._known[key]
 
-    def _code(self, operation: int, rows: slice) -> str:
-        if len(self._heard) == 1:
-            if not self._may_use(self._heard[0], rows):
-                return "NodeNotAllowed"
-            if self._shortages(rows.start) is None and not self._board.prepared.priority[operation]:
-                return "TooLittleSpare"
-        if not self._board.prepared.priority[operation]:
-            return "NotStarving"
-        if not self._tried:
-            return "PreemptiveSchedulingBackoff"
-        return "AnotherTookThePreemption" if self._preempted else "NotEnoughPreemptible"
+    def _all_codes(self, asks: int, tried: bool) -> Ints:
+        """By ask the index of its code: the first that applies, from never to not now."""
+        prepared = self._board.prepared
+        situation, wants = prepared.situation, prepared.situation.wants
+        board = self._board
+        nowhere = ~_fits_some_node(board)
+        never = nowhere | ~_within(board, np.zeros_like(board.usage), np.zeros_like(board.pool_usage))
+        not_now = nowhere | ~_within(board, board.usage, board.pool_usage)
+        asked = np.zeros(asks, bool)
+        asked[wants.ask[wants.count > 0]] = True
+        operation = np.zeros(asks, np.int64)
+        operation[wants.ask] = wants.operation
+        priority = prepared.priority[operation] > 0
+        preempted = any(one.stage != "regular" for one in board.started)
+        applies = {
+            "NothingAsked": ~asked,
+            "NoFeasibleNode": _every(nowhere, wants.ask, asks),
+            "NeverWithinLimits": _every(never, wants.ask, asks),
+            "Suspended": situation.operations.suspended[operation],
+            "GracefulAndSatisfied": ~prepared.active[operation],
+            "ResourceLimitsReached": _every(not_now, wants.ask, asks),
+            "NodeNotAllowed": _every(~self._may_use(), wants.ask, asks),
+            "TooLittleSpare": ~priority & ~_every(self._lacks(), wants.ask, asks),
+            "NotStarving": ~priority,
+            "PreemptiveSchedulingBackoff": np.full(asks, not tried),
+            "AnotherTookThePreemption": np.full(asks, preempted),
+            "NotEnoughPreemptible": np.ones(asks, bool),
+        }
+        return np.argmax(np.stack([applies[code] for code in _CODES]), axis=0)
 
-    def _may_use(self, node: int, rows: slice) -> bool:
-        feasible = self._board.prepared.feasible
-        allowed = feasible.on.get(node)
-        some = bool(feasible.anywhere[rows].any())
+    def _may_use(self) -> Flags:
+        """By want: whether it may use the node of the only heartbeat (of several: always)."""
+        prepared = self._board.prepared
+        if self._only is None:
+            return np.ones(len(prepared.shape_of), bool)
+        out = prepared.feasible.anywhere.copy()
+        allowed = prepared.feasible.on.get(self._only)
         if allowed is not None:
-            some = some or not set(allowed.tolist()).isdisjoint(range(rows.start, rows.stop))
-        return some and bool(self._board.prepared.situation.cluster.schedulable[node])
+            out[allowed] = True
+        return out & prepared.situation.cluster.schedulable[self._only]
 
-    def _named(self, code: str, shortages: list[Shortage] | None = None) -> Reason:
-        nodes = "the nodes have" if len(self._heard) != 1 else f"{self._node_name()} has"
+    def _lacks(self) -> Flags:
+        """By want: whether the node of the only heartbeat has too little free for it (of several: always)."""
+        prepared = self._board.prepared
+        if self._only is None:
+            return np.ones(len(prepared.shape_of), bool)
+        return any_of(prepared.shapes > np.maximum(self._board.free(self._only), 0))[prepared.shape_of]
+
+    def _named(self, code: str, want: int) -> Reason:
+        nodes = "the nodes have" if self._only is None else f"{self._node_name(self._only)} has"
         outcome = "infeasible" if code in _NEVER else "wait"
-        return Reason(outcome, code, _MESSAGES[code].format(nodes=nodes), shortages)
+        message = _MESSAGES[code].format(nodes=nodes)
+        return Reason(outcome, code, message, self._shortages(want) if code in _SHORT else None)
 
-    def _node_name(self) -> str:
-        return self._board.prepared.situation.cluster.state.nodes[self._heard[0]].name
+    def _node_name(self, node: int) -> str:
+        return self._board.prepared.situation.cluster.state.nodes[node].name
 
-    def _at_limit(self, code: str, want: int, operation: int) -> Reason:
+    def _at_limit(self, code: str, want: int) -> Reason:
         """Names whose limit it is, by how much it is short, and which limit would let the ask in."""
         situation = self._board.prepared.situation
+        operation = int(situation.wants.operation[want])
         need = situation.wants.need[want]
         names = situation.config.tree.names
         pool = int(situation.operation_parent[operation])
@@ -136,15 +157,22 @@ class Waiting:
 
     def _shortages(self, want: int) -> list[Shortage] | None:
         """What the node of the only heartbeat lacks."""
-        if len(self._heard) != 1:
+        if self._only is None:
             return None
         situation = self._board.prepared.situation
         need = situation.wants.need[want]
-        free = np.maximum(self._board.free(self._heard[0]), 0)
+        free = np.maximum(self._board.free(self._only), 0)
         return [
-            _shortage(situation.resources[r], int(need[r]), int(free[r]), node=self._node_name())
+            _shortage(situation.resources[r], int(need[r]), int(free[r]), node=self._node_name(self._only))
             for r in np.flatnonzero(need > free).tolist()
         ] or None
+
+
+def _every(flags: Flags, ask: Ints, asks: int) -> Flags:
+    """By ask: whether all its wants are flagged; an ask without any is."""
+    out = np.ones(asks, bool)
+    out[ask[~flags]] = False
+    return out
 
 
 def _shortage(name: str, need: int, free: int, *, queue: str | None = None, node: str | None = None) -> Shortage:
@@ -154,9 +182,12 @@ def _shortage(name: str, need: int, free: int, *, queue: str | None = None, node
     )  # fmt: skip
 
 
-def tried_preemption(board: Board, now: int) -> Flags:
+def tried_preemption(board: Board, nodes: Sequence[int], now: int) -> Flags:
     """By node: whether preemption may be tried there now. To be asked before the heartbeats."""
-    return np.array([backoff_is_over(board, node, now) for node in range(len(board.node_usage))], bool)
+    out = np.zeros(len(board.node_usage), bool)
+    for node in nodes:
+        out[node] = backoff_is_over(board, node, now)
+    return out
 
 
 def _fits_some_node(board: Board) -> Flags:
