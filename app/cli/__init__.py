@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from cyclopts import App, CycloptsError
 
-from app.cli import configuration, database, manifests, offline, serve, starvation, token
+from app.cli import configuration, database, manifests, offline, revisions, serve, starvation, token
 from app.cli.output import BAD_INPUT
 
 application = App(
@@ -29,6 +29,8 @@ application.command(starvation.starvation)
 application.command(manifests.import_manifest, name="import")
 application.command(manifests.export)
 application.command(configuration.commands)
+for command in (revisions.history, revisions.restore, revisions.label, revisions.labels):
+    configuration.commands.command(command)
 application.command(database.commands)
 application.command(token.commands)
 

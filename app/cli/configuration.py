@@ -1,7 +1,6 @@
 """``arbiter configuration``: the stored configurations of a running service."""
 
 import json
-from collections.abc import Callable
 from difflib import unified_diff
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,17 +8,20 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import App, Parameter
 
-from app.cli.output import BAD_INPUT, DIFFERENT, UNREACHABLE, complain, problems, read, say, table
-from app.cli.remote import Reply, Service, Unreachable, segment
+from app.cli.differences import between
+from app.cli.output import DIFFERENT, read, say, table
+from app.cli.remote import Reply, Service, commented, findings, guarded, refused, segment
 from app.decoding import decode
 from app.solver.model.configuration import Configuration
-from app.solver.model.problems import InvalidInput
 
 commands = App(name="configuration", help="Stored configurations of a running service.")
 
 Url = Annotated[str, Parameter(env_var="ARBITER_URL", help="Address of the service.")]
 Token = Annotated[str | None, Parameter(env_var="ARBITER_TOKEN", help="Bearer token, where the service wants one.")]
-Name = Annotated[str, Parameter(help="Name of the configuration; 'name@revision' reads an older one.")]
+Name = Annotated[
+    str, Parameter(help="Name of the configuration; 'name@revision' or 'name@label' reads another revision.")
+]
+Comment = Annotated[str | None, Parameter(help="Why, for the history.")]
 DEFAULT_URL = "http://127.0.0.1:8080"
 
 
@@ -30,6 +32,7 @@ def apply(
     /,
     *,
     dry_run: Annotated[bool, Parameter(negative=(), help="Check only, and list what an operator should know.")] = False,
+    comment: Comment = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
 ) -> int:
@@ -42,17 +45,17 @@ def apply(
         path = f"/v1/configurations/{segment(stored_as)}"
         known = service.get(path)
         guard = {"If-Match": known.etag} if known.ok and known.etag else {"If-None-Match": "*"}
-        reply = service.put(path + ("?dry_run=true" if dry_run else ""), document, guard)
+        reply = service.put(path + ("?dry_run=true" if dry_run else ""), document, guard | commented(comment))
         if not reply.ok:
-            return _refused(file, reply)
+            return refused(file, reply)
         body = reply.json()
-        _findings(body)
+        findings(body)
         said = "would be " if dry_run else ""
         said += f"revision {body['revision']}" if body["changed"] else f"unchanged at revision {body['revision']}"
         say(f"{stored_as}: {said}")
         return 0
 
-    return _guarded(act, file)
+    return guarded(act, file)
 
 
 @commands.command
@@ -62,11 +65,11 @@ def get(name: Name, /, *, url: Url = DEFAULT_URL, token: Token = None) -> int:
     def act() -> int:
         reply = _read(Service(url, token), name)
         if not reply.ok:
-            return _refused(name, reply)
+            return refused(name, reply)
         say(_pretty(_document(reply)))
         return 0
 
-    return _guarded(act, name)
+    return guarded(act, name)
 
 
 @commands.command(name="list")
@@ -78,7 +81,7 @@ def list_all(*, url: Url = DEFAULT_URL, token: Token = None) -> int:
         while True:
             reply = service.get(f"/v1/configurations?limit=100{cursor}")
             if not reply.ok:
-                return _refused("configurations", reply)
+                return refused("configurations", reply)
             page = reply.json()
             rows += [(str(c["name"]), str(c["revision"]), str(c.get("created_at", ""))) for c in page["items"]]
             if not page.get("next_cursor"):
@@ -87,42 +90,49 @@ def list_all(*, url: Url = DEFAULT_URL, token: Token = None) -> int:
         table(("NAME", "REVISION", "SINCE"), rows, indent="")
         return 0
 
-    return _guarded(act, "configurations")
+    return guarded(act, "configurations")
 
 
 @commands.command
-def diff(name: Name, file: str, /, *, url: Url = DEFAULT_URL, token: Token = None) -> int:
-    """Show what applying FILE would change in the stored configuration NAME; exit code 1 when they differ."""
+def diff(
+    name: Name,
+    file: str | None = None,
+    /,
+    *,
+    against: Annotated[int | None, Parameter(help="The older revision; by default the one before.")] = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+) -> int:
+    """Show what applying FILE would change in the stored configuration NAME.
+
+    Without FILE: what revision NAME@N changed. Exit code 1 when they differ.
+    """
 
     def act() -> int:
-        reply = _read(Service(url, token), name)
+        service = Service(url, token)
+        if file is None:
+            return between(service, name, against)
+        reply = _read(service, name)
         if not reply.ok:
-            return _refused(name, reply)
+            return refused(name, reply)
         stored, local = _pretty(_document(reply)), _pretty(_normal(read(file)))
         lines = list(unified_diff(stored.splitlines(), local.splitlines(), name, file, lineterm=""))
         for line in lines:
             say(line)
         return DIFFERENT if lines else 0
 
-    return _guarded(act, file)
+    return guarded(act, file or name)
 
 
 def _read(service: Service, reference: str) -> Reply:
-    name, _, revision = reference.partition("@")
-    return service.get(f"/v1/configurations/{segment(name)}" + (f"/revisions/{segment(revision)}" if revision else ""))
-
-
-def _guarded(act: Callable[[], int], what: str) -> int:
-    try:
-        return act()
-    except Unreachable as error:
-        complain(str(error))
-        return UNREACHABLE
-    except OSError as error:
-        complain(f"{what}: {error.strerror or error}")
-    except InvalidInput as invalid:
-        problems(what, invalid.problems)
-    return BAD_INPUT
+    name, _, which = reference.partition("@")
+    path = f"/v1/configurations/{segment(name)}"
+    if which and not which.isdigit():
+        label = service.get(f"{path}/labels/{segment(which)}")
+        if not label.ok:
+            return label
+        which = str(label.json()["revision"])
+    return service.get(path + (f"/revisions/{segment(which)}" if which else ""))
 
 
 def _document(reply: Reply) -> Any:
@@ -137,19 +147,3 @@ def _normal(document: bytes) -> Any:
 
 def _pretty(document: Any) -> str:
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
-
-
-def _findings(body: Any) -> None:
-    for finding in body.get("findings", ()):
-        complain(
-            f"  {finding['severity']} {finding['pointer'] or '(document)'}: {finding['detail']} [{finding['rule']}]"
-        )
-
-
-def _refused(what: str, reply: Reply) -> int:
-    body = reply.json()
-    complain(f"{what}: {reply.status} {body.get('detail') or body.get('title') or 'refused'}")
-    for problem in body.get("errors", ()):
-        complain(f"  {problem.get('pointer') or '(document)'}: {problem.get('detail')}")
-    _findings(body)
-    return BAD_INPUT if reply.status < 500 else UNREACHABLE

@@ -3,10 +3,13 @@
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
+
+from app.cli.output import BAD_INPUT, UNREACHABLE, complain, problems
+from app.solver.model.problems import InvalidInput
 
 _SECONDS = 30
 
@@ -51,6 +54,14 @@ class Service:
         """PUT a JSON ``body``. Raises Unreachable."""
         return self._send("PUT", path, body, {"Content-Type": "application/json", **headers})
 
+    def post(self, path: str, headers: Mapping[str, str]) -> Reply:
+        """POST without a body. Raises Unreachable."""
+        return self._send("POST", path, b"", headers)
+
+    def delete(self, path: str, headers: Mapping[str, str]) -> Reply:
+        """DELETE ``path``. Raises Unreachable."""
+        return self._send("DELETE", path, None, headers)
+
     def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
         if not self.url.startswith(("http://", "https://")):
             raise Unreachable(f"{self.url}: not an http address")
@@ -72,3 +83,40 @@ class Service:
 def segment(name: str) -> str:
     """``name`` as one segment of a path."""
     return quote(name, safe="")
+
+
+def commented(comment: str | None) -> dict[str, str]:
+    """The header that takes a comment along; headers travel as one byte a character."""
+    return {} if not comment else {"X-Comment": comment.encode().decode("latin-1")}
+
+
+def guarded(act: Callable[[], int], what: str) -> int:
+    """What ``act`` returns, or the exit code of what went wrong with ``what``."""
+    try:
+        return act()
+    except Unreachable as error:
+        complain(str(error))
+        return UNREACHABLE
+    except OSError as error:
+        complain(f"{what}: {error.strerror or error}")
+    except InvalidInput as invalid:
+        problems(what, invalid.problems)
+    return BAD_INPUT
+
+
+def findings(body: Any) -> None:
+    """Say what an operator should know."""
+    for finding in body.get("findings", ()):
+        complain(
+            f"  {finding['severity']} {finding['pointer'] or '(document)'}: {finding['detail']} [{finding['rule']}]"
+        )
+
+
+def refused(what: str, reply: Reply) -> int:
+    """Say why the service did not do it; the exit code."""
+    body = reply.json()
+    complain(f"{what}: {reply.status} {body.get('detail') or body.get('title') or 'refused'}")
+    for problem in body.get("errors", ()):
+        complain(f"  {problem.get('pointer') or '(document)'}: {problem.get('detail')}")
+    findings(body)
+    return BAD_INPUT if reply.status < 500 else UNREACHABLE

@@ -73,6 +73,64 @@ def test_a_dry_run_stores_nothing(arbiter: Any, tmp_path: Path) -> None:
     assert arbiter("get", "dry")[0] == 3
 
 
+def test_history_differences_and_restoring(arbiter: Any, tmp_path: Path) -> None:
+    file = write(tmp_path, DOCUMENT, "past.json")
+    assert arbiter("apply", file, "--comment", "größer")[0] == 0
+    other = json.loads(json.dumps(DOCUMENT))
+    other["queues"][1]["quota"]["cpu"]["guaranteed"] = 5
+    other["queues"].append({"name": "b"})
+    other["settings"] = {"kueue": {"fair_sharing": True}}
+    assert arbiter("apply", write(tmp_path, other, "other.json"), "past")[0] == 0
+    code, said, _ = arbiter("diff", "past@2")
+    assert code == 1
+    assert said.splitlines() == [
+        "past: revision 1 -> 2",
+        '~ /settings: (default) -> {"kueue": {"fair_sharing": true}}',
+        "+ queue b",
+        "~ queue a",
+        "    /queues/1/quota/cpu/guaranteed: 4 -> 5",
+    ]
+    assert arbiter("diff", "past", "--against", "1")[1] == said
+    assert "- queue b" in arbiter("diff", "past@1", "--against", "2")[1]
+    assert arbiter("diff", "past@2", "--against", "2") == (0, "", "")
+    assert arbiter("restore", "past@1", "--comment", "no")[:2] == (0, "past: revision 3\n")
+    assert arbiter("restore", "past@1")[:2] == (0, "past: unchanged at revision 3\n")
+    assert arbiter("diff", "past", file) == (0, "", "")
+    code, said, _ = arbiter("history", "past")
+    assert code == 0
+    rows = [line.split() for line in said.splitlines()]
+    assert rows[0] == ["REVISION", "SINCE", "AUTHOR", "COMMENT"]
+    assert [row[0] for row in rows[1:]] == ["3", "2", "1"]
+    assert (rows[1][3:], rows[3][3:]) == (["restores", "1:", "no"], ["größer"])
+
+
+def test_labels(arbiter: Any, tmp_path: Path) -> None:
+    arbiter("apply", write(tmp_path, DOCUMENT, "tagged.json"))
+    assert arbiter("label", "tagged", "stable", "1", "--comment", "go") == (0, "tagged@stable: revision 1\n", "")
+    assert arbiter("label", "tagged", "stable") == (0, "tagged@stable: revision 1\n", "")
+    assert json.loads(arbiter("get", "tagged@stable")[1])["queues"] == DOCUMENT["queues"]
+    assert arbiter("labels", "tagged")[1].splitlines()[1].split()[:2] == ["stable", "1"]
+    assert arbiter("history", "tagged")[1].splitlines()[1].split()[3] == "stable"
+    assert arbiter("label", "tagged", "stable", "9")[0] == 3
+    assert arbiter("label", "tagged", "stable", "--delete") == (0, "tagged@stable: taken off\n", "")
+    assert arbiter("label", "tagged", "stable")[0] == 3
+    assert arbiter("label", "tagged", "stable", "--delete")[0] == 3
+    assert arbiter("get", "tagged@stable")[0] == 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(("history", "none"), ("labels", "none"), ("restore", "none@1"), ("restore", "none"), ("diff", "none")),
+        *(("diff", "none@x"), ("restore", "none@x"), ("label", "none", "stable", "1")),
+    ],
+)
+def test_history_of_what_is_not_there(arbiter: Any, arguments: tuple[str, ...]) -> None:
+    code, said, complaints = arbiter(*arguments)
+    assert (code, said) == (3, "")
+    assert "none" in complaints
+
+
 def test_what_the_service_refuses_is_said_by_field(arbiter: Any, tmp_path: Path) -> None:
     cyclic = {"engine": "kueue", "queues": [{"name": "a", "parent": "b"}, {"name": "b", "parent": "a"}]}
     code, said, complaints = arbiter("apply", write(tmp_path, cyclic))
