@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.compiled.tree import Tree, compile_tree
 from app.solver.engines.kai.min_runtime import MinRuntimes
+from app.solver.engines.kai.resident import Resident, Share
 from app.solver.engines.kai.settings import Policy, compile_min_runtimes, compile_policy
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota
@@ -31,7 +32,6 @@ NOWHERE = -1
 PENDING, RUNNING, ALLOCATED, PIPELINED, RELEASING, GONE = range(6)
 
 Vector = tuple[int, ...]
-Share = tuple[int, int, int]
 
 _STATES = {"running": RUNNING, "releasing": RELEASING, "preempted": RELEASING, "released": GONE}
 
@@ -80,11 +80,11 @@ class Jobs:
     task_wire: list[Task] = field(default_factory=list[Task])
 
     def copy(self) -> "Jobs":
-        """A copy whose lists can grow; what they hold is shared."""
+        """A copy whose lists can grow; what they hold is shared, so ``tasks`` of a job must not grow in place."""
         return Jobs(
             id=self.id.copy(), uid=self.uid.copy(), queue=self.queue.copy(), priority=self.priority.copy(),
             created=self.created.copy(), started=self.started.copy(), preemptible=self.preemptible.copy(),
-            min_available=self.min_available.copy(), tasks=[t.copy() for t in self.tasks], ask=self.ask.copy(),
+            min_available=self.min_available.copy(), tasks=self.tasks.copy(), ask=self.ask.copy(),
             of_ask=self.of_ask.copy(), by_id=self.by_id.copy(), task_name=self.task_name.copy(),
             task_job=self.task_job.copy(),
             task_node=self.task_node.copy(), task_state=self.task_state.copy(),
@@ -103,6 +103,7 @@ class CompiledState:
     node_index: dict[str, int]
     capacity: list[Vector]
     jobs: Jobs
+    resident: Resident = field(default_factory=Resident)
 
 
 def compile_configuration(configuration: Configuration) -> CompiledConfiguration:
@@ -266,8 +267,9 @@ def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, Resource
         if jobs.ask[j] < 0:
             jobs.ask[j] = a
         jobs.of_ask.append(j)
+        first = len(jobs.task_name)
+        jobs.tasks[j] = [*jobs.tasks[j], *range(first, first + len(ask.tasks))]
         for task in ask.tasks:
-            jobs.tasks[j].append(len(jobs.task_name))
             jobs.task_name.append(task.name)
             jobs.task_job.append(j)
             jobs.task_node.append(NOWHERE)

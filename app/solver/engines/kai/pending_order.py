@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from app.solver.engines.kai.compile import Share
 from app.solver.engines.kai.queue_order import NOTHING, QueueOrder
 from app.solver.engines.kai.queue_tree import Heap, Node, QueueTree
+from app.solver.engines.kai.resident import Key
 from app.solver.engines.kai.session import Session
 
-Key = tuple[int, int, int, str, int]
 Entry = tuple[Key, int]
 _BELOW_GANG = 0
 

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 
 from app.solver.engine import Question
 from app.solver.engines.kai.allocate import allocate
+from app.solver.engines.kai.baseline import baseline
 from app.solver.engines.kai.budget import Budget
-from app.solver.engines.kai.compile import NOWHERE, RELEASING, RUNNING, CompiledState, task_problems
+from app.solver.engines.kai.compile import CompiledState, task_problems
 from app.solver.engines.kai.consolidation import consolidation
 from app.solver.engines.kai.cycle import Cycle, begin
 from app.solver.engines.kai.decisions import decision_of, placements, planned
@@ -71,11 +72,8 @@ def _run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: 
 
 def _check(state: CompiledState, asks: Sequence[Ask]) -> None:
     problems = [problem for a, ask in enumerate(asks) for problem in task_problems(ask.tasks, ("asks", a))]
-    jobs = state.jobs
-    for j, tasks in enumerate(jobs.tasks):
-        for i, t in enumerate(tasks):
-            if jobs.task_node[t] == NOWHERE and jobs.task_state[t] in (RUNNING, RELEASING):
-                at = pointer("state", "workloads", j, "tasks", i, "node")
-                problems.append(Problem(pointer=at, detail="a running pod is on a node: say which"))
+    for j, i in baseline(state).homeless:
+        at = pointer("state", "workloads", j, "tasks", i, "node")
+        problems.append(Problem(pointer=at, detail="a running pod is on a node: say which"))
     if problems:
         raise InvalidInput(problems)

@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterable, Sequence
 from app.solver.engines.kai.compile import NOWHERE
 from app.solver.engines.kai.gpu_room import GpuRoom
 from app.solver.engines.kai.min_runtime import is_elastic
+from app.solver.engines.kai.resident import Victim
 from app.solver.engines.kai.session import Session
-from app.solver.engines.kai.victim_order import Victim, VictimOrder, what_is_left
+from app.solver.engines.kai.victim_order import VictimOrder, what_is_left
 
 
 class Group:

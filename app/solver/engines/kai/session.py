@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.solver.engines.kai import shares
+from app.solver.engines.kai.baseline import baseline, columns
 from app.solver.engines.kai.compile import (
     ALLOCATED,
     GPU,
@@ -22,6 +23,7 @@ from app.solver.engines.kai.compile import (
     with_asks,
 )
 from app.solver.engines.kai.gpu_share import GpuShares
+from app.solver.engines.kai.resident import Baseline
 from app.solver.model.instant import micros
 from app.solver.model.state import Ask
 from app.solver.overlay import Overlay
@@ -84,17 +86,18 @@ class Session:
         self.ghost = [0] * len(self.status)  # bit n: also listed on node n, which it left in this cycle
         self.request = jobs.task_request
         self.gpus = GpuShares(self.overlay, [v[GPU] for v in self.request], len(state.nodes))
-        self.columns = _columns(self.request, self.gpus.share)
+        base = baseline(state)
+        self.columns = [*base.columns, *columns(self.request[self.running_tasks :], {})]
         self.started = list(jobs.started)
         self._set_queues(len(tree))
-        self._set_jobs()
-        self._set_nodes()
+        self._set_jobs(base)
+        self._set_nodes(base)
         self._waiting = [j for j, count in enumerate(self.pending) if count]
         self.node_names = state.node_name
         self._overfull = [[n for n, free in enumerate(column) if free < 0] for column in self.free]
         self._ask_of_task = [ask for ask in asks for _ in ask.tasks]
         self.leaf = [tree.is_leaf(q) for q in jobs.queue]
-        self.ordered: list[list[int] | None] = [None] * len(jobs.id)
+        self._ordered: dict[int, list[int]] = {}
         self.version = [0] * len(jobs.id)  # by job, counts commits that touched it
         self.ops: list[Operation] = []
         self.undone: list[int] = []
@@ -108,41 +111,27 @@ class Session:
         self.allocated = [[division.allocated[q][r] for q in range(queues)] for r in range(3)]
         self.fixed = [[division.non_preemptible[q][r] for q in range(queues)] for r in range(3)]
 
-    def _set_jobs(self) -> None:
+    def _set_jobs(self, base: Baseline) -> None:
         """Pods by job: active (allocated or pipelined), used (also releasing), pending; ``held``: job resources."""
         jobs = len(self.jobs.id)
-        self.active, self.used, self.pending = [0] * jobs, [0] * jobs, [0] * jobs
+        more = [0] * (jobs - len(base.active))
+        self.active, self.used, self.pending = base.active + more, base.used + more, [0] * jobs
         self.miscounted, self.drift = [0] * jobs, [0] * jobs
-        self.held = [[0] * jobs for _ in range(3)]
-        cpu, memory, gpu = self.held
-        for t, (j, s) in enumerate(zip(self.jobs.task_job, self.status, strict=True)):
-            if s in _RUNS:
-                self.active[j] += 1
-                self.used[j] += 1
-                request = self.request[t]
-                cpu[j] += request[0]
-                memory[j] += request[1]
-                gpu[j] += request[2]
-            elif s == RELEASING:
-                self.used[j] += 1
-            elif s == PENDING:
-                self.pending[j] += 1
+        self.held = [amounts + more for amounts in base.held]
+        for j in self.jobs.task_job[self.running_tasks :]:
+            self.pending[j] += 1
 
-    def _set_nodes(self) -> None:
-        capacity = self.state.capacity
-        self.free = [[v[r] if r < len(v) else 0 for v in capacity] for r in range(self.width)]
-        self.idle = [column.copy() for column in self.free]
+    def _set_nodes(self, base: Baseline) -> None:
+        nothing = [0] * len(self.state.nodes)
+        wider = self.width - len(base.free)
+        self.free = [column.copy() for column in (*base.free, *[nothing] * wider)]
+        self.idle = [column.copy() for column in (*base.idle, *[nothing] * wider)]
         self._free = self.free[0], self.free[1], self.free[2]
         self._idle = self.idle[0], self.idle[1], self.idle[2]
-        for t, (n, s) in enumerate(zip(self.node, self.status, strict=True)):
-            if n == NOWHERE or s not in (RUNNING, ALLOCATED, RELEASING):
-                continue
-            for r, amount in self.columns[t]:
-                self.idle[r][n] -= amount
-                if s != RELEASING:
-                    self.free[r][n] -= amount
-            if self.gpus.share[t]:
-                self.gpus.seed(t, n, s, self.free[GPU], self.idle[GPU])
+        if self.gpus.any:
+            for t, (n, s) in enumerate(zip(self.node, self.status, strict=True)):
+                if self.gpus.share[t] and n != NOWHERE and s in (RUNNING, RELEASING):
+                    self.gpus.seed(t, n, s, self.free[GPU], self.idle[GPU])
 
     # Jobs.
 
@@ -170,7 +159,8 @@ class Session:
 
     def in_order(self, job: int) -> list[int]:
         """The pods of a job in task order: priority, age, name."""
-        found = self.ordered[job]
+        resident = self.state.resident.order if self.jobs.ask[job] < 0 else self._ordered
+        found = resident.get(job)
         if found is None:
             wires, names = self.jobs.task_wire, self.jobs.task_name
 
@@ -178,7 +168,7 @@ class Session:
                 wire = wires[t]
                 return -(wire.priority or 0), micros(wire.created_at) if wire.created_at else 0, names[t]
 
-            found = self.ordered[job] = sorted(self.jobs.tasks[job], key=key)
+            found = resident[job] = sorted(self.jobs.tasks[job], key=key)
         return found
 
     def wanted(self, job: int) -> tuple[list[int], Share]:
@@ -441,17 +431,3 @@ def total(requests: list[tuple[int, ...]], tasks: Iterable[int]) -> Share:
         memory += request[1]
         gpu += request[2]
     return cpu, memory, gpu
-
-
-def _columns(requests: list[tuple[int, ...]], share: list[int]) -> list[tuple[tuple[int, int], ...]]:
-    """The columns that each pod takes from a node, without a share of a GPU, which GpuShares counts."""
-    seen: dict[tuple[int, ...], tuple[tuple[int, int], ...]] = {}
-    out: list[tuple[tuple[int, int], ...]] = []
-    for t, request in enumerate(requests):
-        found = seen.get(request)
-        if found is None:
-            found = seen[request] = tuple(
-                (r, amount) for r, amount in enumerate(request) if amount and not (r == GPU and share[t])
-            )
-        out.append(found)
-    return out

@@ -3,15 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from app.solver.compiled.tree import ROOTLESS, Tree
+from app.solver.engines.kai.baseline import baseline, upwards
 from app.solver.engines.kai.compile import (
-    ALLOCATED,
     CPU,
     GPU,
     MEMORY,
-    PENDING,
     QUEUE_RESOURCES,
-    RUNNING,
     UNLIMITED,
     CompiledConfiguration,
     CompiledState,
@@ -48,7 +45,7 @@ def divide(state: CompiledState, jobs: Jobs) -> Division:
     """Divide the cluster between the queues of ``state`` for ``jobs`` (its own, or those with asks added)."""
     configuration = state.configuration
     tree = configuration.tree
-    allocated, non_preemptible, request = _use(tree, jobs)
+    allocated, non_preemptible, request = _use(state, jobs)
     total = _total(state)
     ranks = Ranks(configuration.priority, configuration.created, tree.names)
     by_resource = [
@@ -88,36 +85,24 @@ def _allocatable(configuration: CompiledConfiguration, queue: int, fair: Amounts
     return of(CPU), of(MEMORY), of(GPU)
 
 
-def _use(tree: Tree, jobs: Jobs) -> tuple[list[Share], list[Share], list[Share]]:
+def _use(state: CompiledState, jobs: Jobs) -> tuple[list[Share], list[Share], list[Share]]:
     """Allocated, allocated non-preemptible and requested by queue. Pods being released, nominated or gone are in
-    none of them; pending pods only in the last."""
-    allocated, fixed, wanted = ([[0, 0, 0] for _ in tree.names] for _ in range(3))
-    states, requests = jobs.task_state, jobs.task_request
-    for j, tasks in enumerate(jobs.tasks):
-        queue = jobs.queue[j]
-        for t in tasks:
-            held = states[t] in (RUNNING, ALLOCATED)
-            if held or states[t] == PENDING:
-                request = requests[t]
-                _add(wanted[queue], request)
-                if held:
-                    _add(allocated[queue], request)
-                    if not jobs.preemptible[j]:
-                        _add(fixed[queue], request)
-    return _upwards(tree, allocated), _upwards(tree, fixed), _upwards(tree, wanted)
+    none of them; pending pods, which come with asks, only in the last."""
+    base, tree = baseline(state), state.configuration.tree
+    pending = [[0, 0, 0] for _ in tree.names]
+    for t in range(len(state.jobs.task_name), len(jobs.task_name)):
+        _add(pending[jobs.queue[jobs.task_job[t]]], jobs.task_request[t])
+    requested = [
+        (a[CPU] + b[CPU], a[MEMORY] + b[MEMORY], a[GPU] + b[GPU])
+        for a, b in zip(base.allocated, upwards(tree, pending), strict=True)
+    ]
+    return base.allocated, base.fixed, requested
 
 
-def _add(to: list[int], request: tuple[int, ...] | list[int]) -> None:
+def _add(to: list[int], request: tuple[int, ...]) -> None:
     to[CPU] += request[CPU]
     to[MEMORY] += request[MEMORY]
     to[GPU] += request[GPU]
-
-
-def _upwards(tree: Tree, own: list[list[int]]) -> list[Share]:
-    for queue in reversed(tree.top_down):
-        if tree.parent[queue] != ROOTLESS:
-            _add(own[tree.parent[queue]], own[queue])
-    return [(v[CPU], v[MEMORY], v[GPU]) for v in own]
 
 
 def dominant_share(division: Division, queue: int) -> float:

@@ -3,30 +3,14 @@
 from bisect import insort
 from collections.abc import Iterable
 
-from app.solver.engines.kai.compile import ALLOCATED, PIPELINED, RUNNING, Share
-from app.solver.engines.kai.pending_order import Key, job_key
+from app.solver.engines.kai.compile import ALLOCATED, PIPELINED, RUNNING
+from app.solver.engines.kai.pending_order import job_key
 from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, plus
 from app.solver.engines.kai.queue_tree import Node, QueueTree
+from app.solver.engines.kai.resident import Key, Share, Victim
 from app.solver.engines.kai.session import Session, total
 
 ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
-
-
-class Victim:
-    """A job, or what is left of one, that may be taken from.
-
-    ``tasks``: its active pods, in the order in which they are taken. ``holds``: what those hold that run.
-    ``others``: whether it has pods besides, which keep it in the order although nothing can be taken.
-    """
-
-    __slots__ = ("holds", "job", "key", "others", "tasks")
-
-    def __init__(self, job: int, key: Key, tasks: list[int], holds: Share, *, others: bool) -> None:
-        self.job = job
-        self.key = key
-        self.tasks = tasks
-        self.holds = holds
-        self.others = others
 
 
 class VictimTable:
@@ -38,7 +22,14 @@ class VictimTable:
 
     def of(self, job: int) -> Victim:
         """A job as it stands as a victim."""
-        version = self._session.version[job]
+        session = self._session
+        version = session.version[job]
+        if version == 0 and session.jobs.ask[job] < 0:
+            resident = session.state.resident.victims
+            untouched = resident.get(job)
+            if untouched is None:
+                untouched = resident[job] = self._look(job)
+            return untouched
         found = self._known.get(job)
         if found is None or found[0] != version:
             found = self._known[job] = version, self._look(job)
