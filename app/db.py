@@ -8,6 +8,7 @@ import selectors
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import psycopg
@@ -174,8 +175,24 @@ def head_revision() -> str:
     return head
 
 
+@cache
+def _own_revisions() -> frozenset[str]:
+    return frozenset(script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions())
+
+
+def is_newer(migration: str | None) -> bool:
+    """Whether only newer code than this knows the migration that a database is at.
+
+    Migrations only add, so that instances of two versions can share a database: this code works on it all the same.
+    """
+    return migration is not None and migration not in _own_revisions()
+
+
 def migrate(url: str, target: str = "head") -> None:
-    """Bring the database to ``target``. Several processes at once take turns. Raises Unavailable."""
+    """Bring the database to ``target``; one that newer code has migrated stays as it is.
+
+    Several processes at once take turns. Raises Unavailable.
+    """
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["url"] = with_driver(url)

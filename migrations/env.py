@@ -7,7 +7,7 @@ from alembic import context
 from sqlalchemy import MetaData, create_engine, pool, text
 
 import app
-from app.db import metadata, with_driver
+from app.db import is_newer, metadata, with_driver
 from app.settings import Settings
 
 _TURN = 0x41524249  # any number that only migrations of Arbiter use
@@ -39,7 +39,8 @@ def run() -> None:
         )
         with context.begin_transaction():
             connection.execute(text("select pg_advisory_xact_lock(:turn)"), {"turn": _TURN})
-            context.run_migrations()
+            if not is_newer(context.get_context().get_current_revision()):
+                context.run_migrations()
     engine.dispose()
 
 

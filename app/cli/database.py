@@ -10,7 +10,12 @@ commands = App(name="database", help="The service's own database.")
 @commands.command
 def upgrade() -> int:
     """Bring the database to this version's tables: the one of DATABASE_URL, else the service's own."""
-    from app.db import Database, head_revision, migrate  # the database's packages, which `decide` can do without
+    from app.db import (
+        Database,
+        head_revision,
+        is_newer,
+        migrate,
+    )  # the database's packages, which `decide` can do without
     from app.embedded import EmbeddedError, EmbeddedPostgres
     from app.errors import Unavailable
     from app.settings import Settings
@@ -34,5 +39,8 @@ def upgrade() -> int:
         if own is not None:
             own.stop()
     after = head_revision()
-    say(f"already at {after}" if before == after else f"from {before or 'an empty database'} to {after}")
+    if is_newer(before):
+        say(f"at {before}, which is newer than {after}: nothing to do")
+    else:
+        say(f"already at {after}" if before == after else f"from {before or 'an empty database'} to {after}")
     return 0

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from app.configurations.heads.table import Heads
-from app.db import Database
+from app.db import Database, is_newer
 from app.errors import Unavailable
 from app.http.openapi import operation
 from app.http.responses import json_response
@@ -56,7 +56,7 @@ Purpose = Annotated[
     "/readyz", operation_id="get_readiness", **operation(responses={200: Readiness, 503: Readiness}, errors=(422,))
 )
 def readiness(request: Request, purpose: Purpose = "everything") -> Response:
-    """Whether the database answers and is migrated to what this version needs.
+    """Whether the database answers and is migrated to what this version needs, or further.
 
     Decisions by name go on without the database, on what names last meant; `for=decisions` asks only for that.
     """
@@ -83,7 +83,8 @@ def _found(database: Database, heads: Literal["current", "stale", "unknown"], as
             status="unready", database="unreachable", migration=None, needed=None, configurations=heads,
             configurations_as_of=as_of, detail=away.detail,
         )  # fmt: skip
+    ready = migration == needed or is_newer(migration)
     return Readiness(
-        status="ready" if migration == needed else "unready", database="ok", migration=migration, needed=needed,
-        configurations=heads, configurations_as_of=as_of, detail="" if migration == needed else "run `make migrate`",
+        status="ready" if ready else "unready", database="ok", migration=migration, needed=needed,
+        configurations=heads, configurations_as_of=as_of, detail="" if ready else "run `make migrate`",
     )  # fmt: skip

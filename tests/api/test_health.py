@@ -1,4 +1,13 @@
+from collections.abc import Callable
+
+import psycopg
+import pytest
 from starlette.testclient import TestClient
+
+from app.cli import run
+from app.db import migrate
+from app.main import create_app
+from app.settings import Settings
 
 
 def test_lives_and_is_ready(service: TestClient) -> None:
@@ -6,6 +15,33 @@ def test_lives_and_is_ready(service: TestClient) -> None:
     ready = service.get("/readyz")
     assert ready.status_code == 200
     assert ready.json()["migration"] == ready.json()["needed"]
+
+
+def test_a_database_of_newer_code_is_served_and_left_alone(
+    settings: Settings, new_database: Callable[[], str], capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    url = new_database()
+    migrate(url)
+    with psycopg.connect(url.replace("+psycopg", "", 1), autocommit=True) as connection:
+        connection.execute("update alembic_version set version_num = '9999'")
+    migrate(url)
+    monkeypatch.setenv("DATABASE_URL", url)
+    assert run(["database", "upgrade"]) == 0
+    assert "newer" in capsys.readouterr().out
+    with TestClient(create_app(settings.model_copy(update={"database_url": url}))) as client:
+        ready = client.get("/readyz")
+        assert (ready.status_code, ready.json()["migration"]) == (200, "9999")
+
+
+def test_a_database_of_older_code_is_not(settings: Settings, new_database: Callable[[], str]) -> None:
+    url = new_database()
+    migrate(url)
+    migrate(url, "-1")
+    with TestClient(create_app(settings.model_copy(update={"database_url": url}))) as client:
+        ready = client.get("/readyz")
+        assert (ready.status_code, ready.json()["status"]) == (503, "unready")
+        assert "migrate" in ready.json()["detail"]
 
 
 def test_without_database_lives_but_is_not_ready(homeless: TestClient) -> None:
