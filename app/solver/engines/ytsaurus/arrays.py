@@ -61,8 +61,15 @@ def running_sums(steps: Floats, bounds: Ints) -> Floats:
             continue
         at = first[blocks][:, None] + np.arange(width - 1)
         inside = np.arange(1, width) < sizes[blocks][:, None]
-        at = np.where(inside, at, 0)
-        for r in range(steps.shape[1]):
-            sums = np.cumsum(steps[at, r], axis=1)
-            out[at[inside] + 1, r] = sums[inside]
+        sums = np.cumsum(steps[np.where(inside, at, 0)], axis=1)
+        out[at[inside] + 1] = sums[inside]
+    return out
+
+
+def scattered(rows: Ints, values: Floats, count: int) -> Floats:
+    """Sums of ``values`` by row: a matrix of ``count`` rows."""
+    out = np.zeros((count, values.shape[1]))
+    if len(rows):
+        for r in range(values.shape[1]):
+            out[:, r] = np.bincount(rows, values[:, r], minlength=count)
     return out

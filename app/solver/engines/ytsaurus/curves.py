@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.arrays import Flags, Floats, Ints, any_of, least, most, running_sums
+from app.solver.engines.ytsaurus.arrays import Flags, Floats, Ints, any_of, least, most, running_sums, scattered
 
 TOLERANCE = 1e-12
 _STEEP = 1e4
@@ -140,28 +140,26 @@ def _increments(begin: Ints, end: Ints, rise: Floats, fit: Floats, bounds: Ints)
     A segment within one interval is added exactly. A longer one is spread by its slope, through a prefix sum; where
     that would cost precision (steep ones) interval by interval.
     """
-    groups, resources = len(fit), rise.shape[1]
+    count = len(fit)
     spans = end - begin
     width = fit[end] - fit[begin]
-    slope = rise / np.where(spans > 0, width, 1.0)[:, None]
-    steep = (spans > 1) & (most(slope) > _STEEP)
-    if int(spans[steep].sum()) > _MOST_PAIRS:
+    long = np.flatnonzero(spans > 1)
+    slope = rise[long] / width[long][:, None]
+    steep = most(slope) > _STEEP
+    if int(spans[long[steep]].sum()) > _MOST_PAIRS:
         steep[:] = False
-    at, one, long = spans == 0, spans == 1, (spans > 1) & ~steep
-    length = np.zeros(groups)
+    gentle, sharp = long[~steep], long[steep]
+    length = np.zeros(count)
     length[:-1] = np.maximum(np.diff(fit), 0.0)  # below 0 from the last group of a pool to the next pool
-    jump = np.zeros((groups, resources))
-    increment = np.zeros((groups, resources))
-    slopes = np.zeros((groups, resources))
-    index, part = _spread(begin[steep], spans[steep], length, width[steep])
-    which = np.repeat(np.flatnonzero(steep), spans[steep])
-    for r in range(resources):
-        jump[:, r] += np.bincount(begin[at], rise[at, r], minlength=groups)
-        increment[:, r] += np.bincount(begin[one], rise[one, r], minlength=groups)
-        increment[:, r] += np.bincount(index, part * rise[which, r], minlength=groups)
-        slopes[:, r] += np.bincount(begin[long], slope[long, r], minlength=groups)
-        slopes[:, r] -= np.bincount(end[long], slope[long, r], minlength=groups)
-    if long.any():
+    at, one = np.flatnonzero(spans == 0), np.flatnonzero(spans == 1)
+    jump = scattered(begin[at], rise[at], count)
+    increment = scattered(begin[one], rise[one], count)
+    if len(sharp):
+        index, part = _spread(begin[sharp], spans[sharp], length, width[sharp])
+        increment += scattered(index, part[:, None] * np.repeat(rise[sharp], spans[sharp], axis=0), count)
+    if len(gentle):
+        slope = slope[~steep]
+        slopes = scattered(begin[gentle], slope, count) - scattered(end[gentle], slope, count)
         increment += np.maximum(running_sums(slopes, bounds) + slopes, 0.0) * length[:, None]
     return jump, increment
 

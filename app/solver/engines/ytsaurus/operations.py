@@ -172,11 +172,13 @@ def operation_names(option: OperationOptions) -> set[str]:
 
 def instants(values: list[datetime | None]) -> Ints:
     """Microseconds since 1970. ``timestamp`` is exact to the microsecond until 2255; later ones take the slow way."""
-    known = np.array([0.0 if value is None else value.timestamp() for value in values], float)
-    out = np.rint(known * 1e6).astype(np.int64)
+    given = [value for value in values if value is not None]
+    known = np.fromiter(map(datetime.timestamp, given), float, len(given))
+    exact = np.rint(known * 1e6).astype(np.int64)
     for i in np.flatnonzero(np.abs(known) > 9e9):
-        late = values[i]
-        out[i] = NEVER if late is None else micros(late)
-    if None in values:
-        out[np.array([value is None for value in values], bool)] = NEVER
+        exact[i] = micros(given[i])
+    if len(given) == len(values):
+        return exact
+    out = np.full(len(values), NEVER, np.int64)
+    out[np.array([value is not None for value in values], bool)] = exact
     return out

@@ -99,7 +99,8 @@ def load(config: PoolTree, state: State) -> Cluster:
         raise InvalidInput(problems)
     refuse_overflow(node_limits, ("state", "nodes"))
     refuse_overflow(allocations.usage, ("state", "workloads"))
-    by_node = np.argsort(allocations.node, kind="stable")
+    small = np.int16 if len(state.nodes) < 2**15 else np.int64  # NumPy sorts short integers by radix
+    by_node = np.argsort(allocations.node.astype(small), kind="stable")
     starvation, since = _pool_states(config, state)
     return Cluster(
         config=config,
@@ -132,9 +133,10 @@ def refuse_overflow(amounts: Ints, at: Where) -> None:
 
 def distinct(maps: list[Resources]) -> tuple[list[Resources], list[int]]:
     """Distinct resource maps, and which of them each one is: a cluster repeats a few hundred."""
-    seen: dict[tuple[tuple[str, Quantity], ...], int] = {}
-    which = [seen.setdefault(tuple(one.items()), len(seen)) for one in maps]
-    return [dict(one) for one in seen], which
+    seen: dict[tuple[Quantity, ...], int] = {}
+    which = [seen.setdefault((*one, *one.values()), len(seen)) for one in maps]
+    halves = ((key, len(key) // 2) for key in seen)
+    return [dict(zip(map(str, key[:half]), key[half:], strict=True)) for key, half in halves], which
 
 
 def _names(config: PoolTree, state: State, shapes: list[Resources], options: list[OperationOptions]) -> set[str]:
@@ -179,7 +181,8 @@ def _allocations(
         usage[i] = _times(usage[i], tasks[i].count)
     node = np.array([-1 if t.node is None else node_index[t.node] for t in tasks], np.int64)
     started = instants([t.started_at for t in tasks])
-    rows = np.lexsort((started, operation))
+    rows = np.argsort(started, kind="stable")
+    rows = rows[np.argsort(operation[rows], kind="stable")]
     running = np.array([t.state == "running" for t in tasks], bool)
     if not running.all():
         rows = rows[running[rows]]
