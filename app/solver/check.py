@@ -5,6 +5,8 @@ when one says no, or an engine's compile step stumbles, do the ``*_problems`` wa
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
+from operator import attrgetter
 
 from app.solver.delta import Changes
 from app.solver.model import duration
@@ -15,23 +17,23 @@ from app.solver.model.quantity import UNLIMITED, QuantityError, parse, scale_of
 from app.solver.model.state import Ask, State, Task
 
 _DEEPEST_TREE = 256
+_id, _name, _queue, _tasks, _node = map(attrgetter, ("id", "name", "queue", "tasks", "node"))
 
 
 def quick_state(names: set[str], state: State) -> bool:
     """Whether ids are unique and queue and node references resolve. ``names``: queues of the configuration."""
     workloads = state.workloads
-    nodes = {node.name for node in state.nodes}
-    if len(nodes) != len(state.nodes) or len({w.id for w in workloads}) != len(workloads):
+    nodes: set[str | None] = set(map(_name, state.nodes))
+    if len(nodes) != len(state.nodes) or len(set(map(_id, workloads))) != len(workloads):
         return False
-    if not {w.queue for w in workloads} <= names:
+    if not names.issuperset(map(_queue, workloads)):
         return False
-    for workload in workloads:
-        tasks = workload.tasks
-        if len(tasks) > 1 and len({t.name for t in tasks}) != len(tasks):
-            return False
-    placed = {t.node for w in workloads for t in w.tasks}
-    placed.discard(None)
-    return placed <= nodes and state.queues.keys() <= names and not state.reservations
+    tasks = list(map(_tasks, workloads))
+    if any(len(set(map(_name, of))) != len(of) for of in tasks if len(of) > 1):
+        return False
+    nodes.add(None)
+    placed = nodes.issuperset(map(_node, chain.from_iterable(tasks)))
+    return placed and state.queues.keys() <= names and not state.reservations
 
 
 def quick_changes(names: set[str], old: State, new: State, changes: Changes) -> bool:

@@ -47,15 +47,22 @@ class Shapes:
     def column(self, workloads: Iterable[tuple[int, Workload, int]]) -> list[int]:
         """The shape of each (index, workload, queue). Raises InvalidInput with every unknown flavor, QuantityError."""
         encode = msgspec.msgpack.Encoder().encode
-        seen = self._seen
+        seen, by_amounts, simple = self._seen, self._by_amounts, self._simple
         out: list[int] = []
         for i, workload, queue in workloads:
-            key = encode(workload.tasks)
+            tasks = workload.tasks
+            key = encode(tasks)
             shape = seen.get(key)
             if shape is None:
-                shape, everywhere = self._resolve(i, workload.tasks, queue)
-                if everywhere:
+                if len(tasks) == 1 and (amounts := simple(tasks[0])) is not None:
+                    shape = by_amounts.get(amounts)
+                    if shape is None:
+                        shape = self._shape(amounts)
                     seen[key] = shape
+                else:
+                    shape, everywhere = self._resolve(i, tasks, queue)
+                    if everywhere:
+                        seen[key] = shape
             out.append(shape)
         if self.problems:
             raise InvalidInput(self.problems)
@@ -63,8 +70,6 @@ class Shapes:
 
     def _resolve(self, i: int, tasks: Sequence[Task], queue: int) -> tuple[int, bool]:
         """The shape of workload ``i``, and whether it would be the same in any queue: every flavor is named."""
-        if len(tasks) == 1 and (amounts := self._simple(tasks[0])) is not None:
-            return self._shape(amounts), True
         totals: dict[int, int] = {}
         everywhere = True
         index, known = self._index, self._steps
