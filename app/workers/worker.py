@@ -13,6 +13,7 @@ from app.leftovers import kept
 from app.snapshots.store import SnapshotStore
 from app.solver import solve
 from app.solver.model.configuration import Configuration
+from app.solver.registry import ENGINES, engine_of
 from app.solver.solve import Configured, Loaded
 from app.workers.deadline import deadline
 from app.workers.desk import Desk
@@ -61,6 +62,8 @@ class Remote:
 def serve(connection: socket.socket, budget: int, idle: float) -> None:
     """Answer calls until the service closes the connection."""
     desk = Desk(Remote(connection), SnapshotStore(budget=budget, idle=idle, clock=time.monotonic))
+    for name in ENGINES:
+        engine_of(name)  # imported now, not within the first request
     gc.freeze()
     gc.disable()
     calls = 0
