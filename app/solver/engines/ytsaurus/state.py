@@ -171,21 +171,24 @@ def _allocations(
     usage = requests[np.array(shape_of, np.int64)] if tasks else np.zeros((0, len(index)), np.int64)
     has_gap = np.zeros(len(tasks), bool)
     cpu = index.index.get("cpu")
-    using = [i for i, t in enumerate(tasks) if t.usage is not None]
-    if using:
-        reals, real_of = distinct([tasks[i].usage or {} for i in using])
+    usages = [t.usage for t in tasks]
+    if usages.count(None) < len(usages):
+        using = [i for i, usage_of in enumerate(usages) if usage_of is not None]
+        reals, real_of = distinct([usages[i] or {} for i in using])
         real = np.array([index.vector(one) for one in reals], np.int64)[np.array(real_of, np.int64)]
         has_gap[using] = False if cpu is None else real[:, cpu] < usage[using, cpu]
         usage[using] = real
-    for i in [i for i, t in enumerate(tasks) if t.count != 1]:
-        usage[i] = _times(usage[i], tasks[i].count)
+    counts = [t.count for t in tasks]
+    if counts.count(1) < len(counts):
+        for i in [i for i, count in enumerate(counts) if count != 1]:
+            usage[i] = _times(usage[i], counts[i])
     node = np.array([-1 if t.node is None else node_index[t.node] for t in tasks], np.int64)
     started = instants([t.started_at for t in tasks])
     rows = np.argsort(started, kind="stable")
     rows = rows[np.argsort(operation[rows], kind="stable")]
-    running = np.array([t.state == "running" for t in tasks], bool)
-    if not running.all():
-        rows = rows[running[rows]]
+    states = [t.state for t in tasks]
+    if states.count("running") < len(states):
+        rows = rows[np.array([one == "running" for one in states], bool)[rows]]
     operation = operation[rows]
     return Allocations(
         operation=operation,
