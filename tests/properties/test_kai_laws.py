@@ -1,0 +1,193 @@
+"""Laws of KAI's actions on random clusters: protection, priority, fairness, gangs, nodes, determinism."""
+
+import json
+from random import Random
+from typing import Any, cast
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.solver import solve
+from app.solver.model.configuration import Configuration
+from app.solver.model.request import SharesRequest
+from app.solver.model.state import State
+from tests.kai_world import ALL_ACTIONS, Json, Outcome, Shape, cluster, decide
+
+FAST = settings(derandomize=True, max_examples=120, deadline=None, database=None)
+ACTIONS = st.sampled_from([ALL_ACTIONS, ["reclaim"], ["preempt"], ["allocate", "reclaim", "preempt"]])
+SEEDS = st.integers(0, 2**32)
+
+
+@st.composite
+def shapes(draw: st.DrawFn, rules: tuple[str, ...] = ("documented", "shipped"), **fixed: Any) -> Shape:
+    drawn: dict[str, Any] = {
+        "queues": draw(st.integers(2, 12)), "nodes": draw(st.integers(1, 6)), "workloads": draw(st.integers(1, 14)),
+        "asks": draw(st.integers(1, 8)), "shares_of_gpus": draw(st.booleans()), "constraints": draw(st.booleans()),
+        "actions": draw(ACTIONS), "rules": draw(st.sampled_from(rules)),
+    }  # fmt: skip
+    return Shape(**(drawn | fixed))
+
+
+@FAST
+@given(SEEDS, shapes(rules=("documented",)))
+def test_nobody_protected_is_evicted(seed: int, shape: Shape) -> None:
+    outcome = Outcome(cluster(seed, shape))
+    for (workload, _), eviction in outcome.evicted.items():
+        victim, ask = outcome.workloads[workload], outcome.asks[eviction["for_ask"]]
+        if eviction["reason"] != "consolidation" and not outcome.elastic(victim):
+            assert not outcome.protected(victim, eviction["reason"], ask["queue"])
+
+
+@FAST
+@given(SEEDS, shapes(rules=("documented",), actions=["reclaim", "preempt"]))
+def test_elastic_workloads_keep_their_gang_while_protected(seed: int, shape: Shape) -> None:
+    outcome = Outcome(cluster(seed, shape))
+    for workload in outcome.workloads.values():
+        taken = [e for (owner, _), e in outcome.evicted.items() if owner == workload["id"]]
+        guarded = [outcome.protected(workload, e["reason"], outcome.asks[e["for_ask"]]["queue"]) for e in taken]
+        if taken and all(guarded):
+            assert len(outcome.running(workload)) >= workload["min_available"]
+
+
+@FAST
+@given(SEEDS, shapes())
+def test_only_preemptible_pods_of_the_right_queues_and_priorities_are_taken(seed: int, shape: Shape) -> None:
+    outcome = Outcome(cluster(seed, shape))
+    for (workload, _), eviction in outcome.evicted.items():
+        victim, ask = outcome.workloads[workload], outcome.asks[eviction["for_ask"]]
+        assert victim["preemptible"]
+        if eviction["reason"] == "preempt":
+            assert victim["queue"] == ask["queue"]
+            assert victim["priority"] < ask["priority"]
+        if eviction["reason"] == "reclaim":
+            assert victim["queue"] != ask["queue"]
+        if eviction["reason"] == "consolidation":
+            assert ask["preemptible"]
+
+
+@FAST
+@given(SEEDS, shapes(rules=("documented",), actions=["consolidation"]))
+def test_whom_consolidation_moves_has_another_place(seed: int, shape: Shape) -> None:
+    outcome = Outcome(cluster(seed, shape))
+    assert outcome.evicted.keys() == outcome.moved.keys()
+
+
+@settings(FAST, max_examples=300)
+@given(SEEDS, shapes(asks=1, actions=["reclaim"], constraints=False))
+def test_reclaim_keeps_to_fair_shares(seed: int, shape: Shape) -> None:
+    """With one ask, what queues hold before it is what the state says."""
+    body = cluster(seed, shape)
+    body["asks"] = body["asks"][:1]
+    outcome = Outcome(body)
+    gone = [e for key, e in outcome.evicted.items() if key not in outcome.moved]
+    if not gone:
+        return
+    shares, (ask,) = shares_of(body), body["asks"]
+    own = shares[ask["queue"]]
+    for resource, amount in outcome.asked(ask).items():
+        assert own["usage"][resource] + amount <= own["fair_share"][resource]
+    for eviction in gone:
+        ours, theirs = outcome.path(ask["queue"])[::-1], outcome.path(eviction["queue"])[::-1]
+        common = sum(a == b for a, b in zip(ours, theirs, strict=False))
+        queue = shares[theirs[min(common, len(theirs) - 1)]]
+        assert any(
+            more_than(used, queue["allocatable_share"][resource]) or more_than(used, queue["deserved"][resource])
+            for resource, used in queue["usage"].items()
+        )
+
+
+def more_than(used: float, bound: float | str) -> bool:
+    return bound != "unlimited" and used > float(bound)
+
+
+def shares_of(body: Json) -> Json:
+    asked = {"configuration": body["configuration"], "state": body["state"], "asks": body["asks"]}
+    request = msgspec.convert(asked, SharesRequest)
+    assert isinstance(request.configuration, Configuration)
+    assert isinstance(request.state, State)
+    return solve.shares(solve.load(solve.configure(request.configuration, "kai"), request.state), request.asks, 0)[
+        "queues"
+    ]
+
+
+@FAST
+@given(SEEDS, shapes())
+def test_gangs_are_placed_whole_or_not_at_all(seed: int, shape: Shape) -> None:
+    outcome = Outcome(cluster(seed, shape))
+    for ask in outcome.asks.values():
+        placed = sum(key[0] == ask["id"] for key in outcome.placed)
+        if placed:
+            before = len(outcome.running(outcome.workloads[ask["id"]])) if ask["id"] in outcome.workloads else 0
+            moved = sum(key[0] == ask["id"] for key in outcome.moved)
+            assert placed + before + moved >= ask["min_available"]
+
+
+@settings(FAST, max_examples=250)
+@given(SEEDS, shapes())
+def test_nothing_placed_exceeds_a_node(seed: int, shape: Shape) -> None:
+    outcome = Outcome(cluster(seed, shape))
+    capacity = {node["name"]: node["capacity"] for node in outcome.body["state"]["nodes"]}
+    for later in (False, True):
+        for node, use in outcome.node_use(later=later).items():
+            for resource, amount in use.items():
+                assert amount <= capacity[node][resource] + 1e-9, (node, resource, "later" if later else "now")
+
+
+@FAST
+@given(SEEDS, shapes())
+def test_the_plan_and_the_decisions_say_the_same(seed: int, shape: Shape) -> None:
+    outcome = Outcome(cluster(seed, shape))
+    running = {(w["id"], t["name"]) for w in outcome.workloads.values() for t in w["tasks"] if t["state"] == "running"}
+    assert outcome.evicted.keys() <= running
+    assert outcome.moved.keys() <= outcome.evicted.keys()
+    assert len(outcome.plan["evictions"]) == len(outcome.evicted)
+    for decision in outcome.answer["decisions"]:
+        ask = decision["ask"]
+        placed = {task: p["node"] for (owner, task), p in outcome.placed.items() if owner == ask}
+        assert decision.get("placements", {}) == placed
+        victims = {(v["workload"], v["task"]) for v in decision["victims"]}
+        assert victims == {key for key, e in outcome.evicted.items() if e["for_ask"] == ask}
+        starting = [p for (owner, _), p in outcome.placed.items() if owner == ask and not p["pipelined"]]
+        assert decision["outcome"] == (
+            "preempt" if placed and victims else "admit" if starting else decision["outcome"]
+        )
+        assert not decision.get("starts") or starting
+
+
+@FAST
+@given(SEEDS, shapes())
+def test_the_order_of_keys_changes_nothing(seed: int, shape: Shape) -> None:
+    body = cluster(seed, shape) | {"explain": "full"}
+    assert decide(shuffled(body, Random(seed))) == decide(body)
+
+
+def shuffled(value: Any, random: Random) -> Any:
+    if isinstance(value, list):
+        return [shuffled(item, random) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        pairs = list(cast("Json", value).items())
+        random.shuffle(pairs)
+        return {key: shuffled(item, random) for key, item in pairs}
+    return value
+
+
+@FAST
+@given(SEEDS, shapes(asks=1, mode="independent"))
+def test_an_ask_alone_is_decided_as_a_cycle_of_its_own(seed: int, shape: Shape) -> None:
+    body = cluster(seed, shape)
+    body["asks"] = body["asks"][:1]
+    alone, cycle = decide(body), decide(body | {"mode": "cycle"})
+    assert alone["decisions"] == cycle["decisions"]
+    assert alone["plan"]["evictions"] == cycle["plan"]["evictions"]
+
+
+@FAST
+@given(SEEDS, shapes())
+def test_an_explanation_changes_no_decision(seed: int, shape: Shape) -> None:
+    body = cluster(seed, shape)
+    plain, explained = decide(body), decide(body | {"explain": "full"})
+    for decision in explained["decisions"]:
+        assert decision.pop("explanation")
+    assert json.dumps(plain["decisions"]) == json.dumps(explained["decisions"])
+    assert plain["plan"] == explained["plan"]
