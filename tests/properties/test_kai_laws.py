@@ -78,7 +78,11 @@ def test_whom_consolidation_moves_has_another_place(seed: int, shape: Shape) -> 
 def test_reclaim_keeps_to_fair_shares(seed: int) -> None:
     """With one ask, what queues hold before it is what the state says."""
     random = Random(seed)
-    sizes: dict[str, Any] = {"queues": random.randint(2, 12), "nodes": random.randint(1, 6), "workloads": random.randint(1, 14)}
+    sizes: dict[str, Any] = {
+        "queues": random.randint(2, 12),
+        "nodes": random.randint(1, 6),
+        "workloads": random.randint(1, 14),
+    }
     body = cluster(seed, Shape(asks=1, actions=["reclaim"], rules=random.choice(["documented", "shipped"]), **sizes))
     body["asks"] = body["asks"][:1]
     outcome = Outcome(body)
