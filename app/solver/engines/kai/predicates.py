@@ -35,7 +35,7 @@ class Predicates:
             and (ask is None or ask.feasible_nodes is None or node.name in ask.feasible_nodes)
             and all(_tolerated(taint, task.tolerations or []) for taint in node.taints if taint.effect in _REPELS)
             and all(node.labels.get(k) == v for k, v in (task.node_selector or {}).items())
-            and (task.node_affinity is None or any(_matches(term, node) for term in task.node_affinity))
+            and (not task.node_affinity or any(_matches(term, node) for term in task.node_affinity))
         )
 
 
@@ -46,9 +46,7 @@ def constraints(task: Task, ask: Ask | None) -> str:
         sorted(ask.feasible_nodes) if ask and ask.feasible_nodes is not None else None,
         sorted((task.node_selector or {}).items()),
         [(t.key, t.operator, t.value, t.effect) for t in task.tolerations or []],
-        None
-        if task.node_affinity is None
-        else [[(e.key, e.operator, e.values) for e in t] for t in task.node_affinity],
+        [[(e.key, e.operator, e.values) for e in t] for t in task.node_affinity or []],
     )
     return repr(parts) if any(part is not None and part != [] for part in parts) else ""
 

@@ -9,8 +9,11 @@ from app.solver.engines.kai.validators import Refusal
 
 _SUCCEEDED = ("placed", "solved")
 
-_TELLS = {"no-victims": 0, "no-easier": 0, "too-few-gpus": 1, "no-room": 2, "search-cut-short": 4}
-"""How much a failure tells about what stands in the way; bounds and refusals, which are not listed, tell 3."""
+_TELLS = {
+    "no-victims": 0, "no-easier": 0, "too-few-gpus": 1, "no-room": 2,
+    "over-limit": 4, "non-preemptible-over-quota": 4, "search-cut-short": 5,
+}  # fmt: skip
+"""How much a failure tells about what stands in the way; what validators and reclaim's gate refuse tells 3."""
 
 
 @dataclass(slots=True)

@@ -1,0 +1,223 @@
+"""The allocate action: who goes first, where pods go, gangs and growth."""
+
+from typing import Any
+
+import pytest
+
+from app.solver.model.problems import InvalidInput
+from tests.unit.solver.engines.kai.case import Case, ask, node, queue, workload
+
+ROOT = queue("root", gpu="unlimited")
+ONE = [ROOT, queue("a", "root", gpu=8)]
+TWO = [ROOT, queue("a", "root", gpu=4), queue("b", "root", gpu=4)]
+
+
+def test_what_fits_starts_now() -> None:
+    case = Case(ONE, [node("n")], [], ask("p", "a", 2))
+    decision = case.decisions["p"]
+    assert decision["outcome"] == "admit"
+    assert decision["node"] == "n"
+    assert decision["placements"] == {"p-0": "n", "p-1": "n"}
+    assert decision["starts"] == ["p"]
+    assert decision["conditions"][0]["reason"] == "Allocated"
+
+
+def test_pods_pack_onto_the_fullest_node_by_gpus_then_by_name() -> None:
+    nodes = [node("n3"), node("n2"), node("n1")]
+    case = Case(ONE, nodes, [workload("w", "a", "n2")], ask("p", "a", gpu=1), ask("q", "a", gpu=4))
+    assert case.placed == {"p-0": "n2", "q-0": "n1"}
+
+
+def test_pods_without_gpu_stay_off_gpu_nodes() -> None:
+    case = Case(ONE, [node("a", gpu=1), node("b", gpu=0)], [], ask("p", "a", gpu=0))
+    assert case.placed == {"p-0": "b"}
+
+
+def test_pods_without_gpu_pack_by_cpu() -> None:
+    nodes = [node("a", gpu=0), node("b", gpu=0), node("c", gpu=0)]
+    case = Case(ONE, nodes, [workload("w", "a", "b", gpu=0, cpu=4)], ask("p", "a", gpu=0))
+    assert case.placed == {"p-0": "b"}
+
+
+def test_a_gang_with_one_pod_too_many_stays_out_whole() -> None:
+    case = Case(ONE, [node("n")], [], ask("p", "a", 5))
+    assert case.outcome("p") == "wait"
+    assert not case.placed
+    assert case.reason("p") == "NoRoom"
+
+
+def test_a_job_grows_pod_by_pod_above_its_gang() -> None:
+    case = Case(ONE, [node("n")], [], ask("p", "a", 6, min_available=2))
+    assert set(case.placed) == {"p-0", "p-1", "p-2", "p-3"}
+    assert case.decisions["p"]["starts"] == ["p"]
+
+
+def test_growth_comes_after_other_gangs() -> None:
+    case = Case(ONE, [node("n")], [], ask("p", "a", 4, min_available=1), ask("q", "a", 2))
+    assert set(case.placed) == {"p-0", "p-1", "q-0", "q-1"}
+
+
+def test_higher_priority_then_older_goes_first() -> None:
+    asks = [
+        ask("late", "a", 2, created_at="2027-01-14T02:00:00Z"),
+        ask("early", "a", 2, created_at="2027-01-14T01:00:00Z"),
+        ask("high", "a", 2, created_at="2027-01-14T03:00:00Z", priority=60),
+    ]
+    case = Case(ONE, [node("n")], [], *asks)
+    assert [case.outcome(name) for name in ("high", "early", "late")] == ["admit", "admit", "wait"]
+    assert case.answer["order"] == ["high", "early", "late"]
+
+
+def test_the_queue_with_the_smaller_share_goes_first() -> None:
+    case = Case(TWO, [node("n")], [workload("w", "a", "n", "n")], ask("p", "a", 2), ask("q", "b", 2))
+    assert case.answer["order"] == ["q", "p"]
+    assert [case.outcome("p"), case.outcome("q")] == ["wait", "admit"]
+
+
+def test_what_is_being_released_is_promised_but_not_started() -> None:
+    leaving = workload("w", "a", "n", "n", "n")
+    for task in leaving["tasks"]:
+        task["state"] = "releasing"
+    case = Case(ONE, [node("n")], [leaving], ask("p", "a", 3))
+    decision = case.decisions["p"]
+    assert decision["outcome"] == "wait"
+    assert case.waiting == {"p-0", "p-1", "p-2"}
+    assert "starts" not in decision
+    assert decision["conditions"][0]["reason"] == "Pipelined"
+
+
+def test_a_gang_that_must_wait_for_one_pod_waits_whole() -> None:
+    leaving = workload("w", "a", "n")
+    leaving["tasks"][0]["state"] = "releasing"
+    case = Case(ONE, [node("n")], [leaving], ask("p", "a", 4))
+    assert case.waiting == set(case.placed) == {"p-0", "p-1", "p-2", "p-3"}
+
+
+def test_a_growing_workload_keeps_its_start() -> None:
+    more = ask("w", "a", 1, workload="w", min_available=1) | {"tasks": [{"name": "w-more", "requests": {"gpu": 1}}]}
+    case = Case(ONE, [node("n")], [workload("w", "a", "n")], more)
+    assert case.placed == {"w-more": "n"}
+    assert case.outcome("w") == "admit"
+    assert "starts" not in case.decisions["w"]
+
+
+def test_two_asks_for_one_workload_grow_it_together() -> None:
+    first = ask("x", "a", workload="w")
+    second = ask("y", "a", workload="w")
+    case = Case(ONE, [node("n")], [workload("w", "a", "n", min_available=1)], first, second)
+    assert case.placed == {"x-0": "n", "y-0": "n"}
+    assert case.decisions["x"]["placements"] == {"x-0": "n"}
+    assert case.decisions["y"]["placements"] == {"y-0": "n"}
+
+
+def test_limits_bind() -> None:
+    queues = [ROOT, queue("a", "root", gpu=8, gpus={"limit": 3})]
+    case = Case(queues, [node("n")], [], ask("p", "a", 3), ask("q", "a", 1), ask("r", "a", 4))
+    assert [case.outcome(name) for name in "pqr"] == ["admit", "wait", "infeasible"]
+    assert case.reason("q") == "OverLimit"
+    assert case.reason("r") == "OverLimit"
+
+
+def test_jobs_that_are_not_preemptible_stay_within_the_deserved_quota() -> None:
+    fixed = ask("p", "a", 2, preemptible=False)
+    case = Case([ROOT, queue("a", "root", gpu=1)], [node("n")], [], fixed)
+    assert case.outcome("p") == "infeasible"
+    assert case.reason("p") == "NonPreemptibleOverQuota"
+    held = workload("w", "a", "n", preemptible=False)
+    case = Case([ROOT, queue("a", "root", gpu=2)], [node("n")], [held], fixed)
+    assert case.outcome("p") == "wait"
+    assert case.reason("p") == "NonPreemptibleOverQuota"
+
+
+def test_labels_taints_and_names_of_nodes_bind() -> None:
+    nodes = [
+        node("n0", labels={"zone": "a", "size": "3"}),
+        node("n1", labels={"zone": "b", "size": "20"}, taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}]),
+        node("n2", schedulable=False),
+    ]
+
+    def lands(**task: Any) -> Any:
+        return Case(ONE, nodes, [], ask("p", "a", task=task)).placed.get("p-0")
+
+    tolerates = [{"key": "k", "operator": "Equal", "value": "v"}]
+    assert lands() == "n0"
+    assert lands(node_selector={"zone": "b"}) is None
+    assert lands(node_selector={"zone": "b"}, tolerations=tolerates) == "n1"
+    assert lands(node_selector={"zone": "b"}, tolerations=[{"operator": "Exists"}]) == "n1"
+    assert lands(node_selector={"zone": "b"}, tolerations=[{"key": "k", "operator": "Equal", "value": "x"}]) is None
+    assert lands(required_node="n2") is None
+    assert lands(required_node="n0") == "n0"
+
+    def matching(key: str, operator: str, *values: str) -> Any:
+        expression = {"key": key, "operator": operator, "values": list(values)}
+        return lands(node_affinity=[[expression]], tolerations=tolerates)
+
+    assert matching("zone", "In", "b", "c") == "n1"
+    assert matching("zone", "NotIn", "b") == "n0"
+    assert matching("zone", "DoesNotExist") is None
+    assert matching("other", "Exists") is None
+    assert matching("size", "Gt", "3") == "n1"
+    assert matching("size", "Lt", "4") == "n0"
+    assert matching("zone", "Gt", "3") is None
+    assert lands(node_affinity=[[]]) is None
+    assert lands(node_affinity=[]) == "n0"
+
+
+def test_only_feasible_nodes_of_an_ask_are_open() -> None:
+    case = Case(ONE, [node("n0"), node("n1")], [], ask("p", "a", feasible_nodes=["n1"]))
+    assert case.placed == {"p-0": "n1"}
+
+
+def test_other_resources_and_occupied_parts_bind_on_nodes() -> None:
+    nodes = [node("n0", capacity={"x/fpga": 1}), node("n1", occupied={"cpu": 16})]
+    case = Case(ONE, nodes, [], ask("p", "a", 2, task={"requests": {"x/fpga": 1, "cpu": 1}}))
+    assert case.outcome("p") == "wait"
+    case = Case(ONE, nodes, [], ask("p", "a", 1, task={"requests": {"x/fpga": 1, "cpu": 1}}))
+    assert case.placed == {"p-0": "n0"}
+
+
+def test_pods_are_counted_where_nodes_name_them() -> None:
+    case = Case(ONE, [node("n", capacity={"pods": 2})], [workload("w", "a", "n")], ask("p", "a"), ask("q", "a"))
+    assert sorted([case.outcome("p"), case.outcome("q")]) == ["admit", "wait"]
+
+
+def test_shares_of_a_gpu_join_a_shared_device_first() -> None:
+    nodes = [node("n0", gpu=2), node("n1", gpu=2)]
+    held = workload("w", "a", "n1", gpu="500m")
+    case = Case(ONE, nodes, [held], ask("p", "a", gpu="500m"), ask("q", "a", gpu=2), ask("r", "a", gpu=1))
+    assert case.placed == {"p-0": "n1", "q-0": "n0", "r-0": "n1"}
+
+
+def test_two_shares_that_exceed_one_device_take_two() -> None:
+    case = Case(ONE, [node("n", gpu=1)], [], ask("p", "a", gpu="600m"), ask("q", "a", gpu="600m"))
+    assert sorted([case.outcome("p"), case.outcome("q")]) == ["admit", "wait"]
+    case = Case(ONE, [node("n", gpu=2)], [], ask("p", "a", gpu="600m"), ask("q", "a", gpu="600m"))
+    assert [case.outcome("p"), case.outcome("q")] == ["admit", "admit"]
+
+
+@pytest.mark.parametrize(
+    ("requests", "words"),
+    [
+        ({"nvidia.com/mig-1g.5gb": 1}, "MIG"),
+        ({"gpu-memory": "2Gi"}, "GPU memory"),
+        ({"gpu": "1500m"}, "whole GPUs, or a share of one"),
+    ],
+)
+def test_what_kai_cannot_place_here_is_refused(requests: dict[str, Any], words: str) -> None:
+    for workloads, asks in (
+        ([], [ask("p", "a", task={"requests": requests})]),
+        ([workload("w", "a", "n") | {"tasks": [{"name": "t", "node": "n", "requests": requests}]}], [ask("p", "a")]),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            Case(ONE, [node("n")], workloads, *asks)
+        (problem,) = refused.value.problems
+        assert words in problem.detail
+        assert problem.pointer.endswith(f"/tasks/0/requests/{next(iter(requests)).replace('/', '~1')}")
+
+
+def test_running_pods_have_a_node_and_a_task_is_one_pod() -> None:
+    lost = workload("w", "a", "n")
+    del lost["tasks"][0]["node"]
+    with pytest.raises(InvalidInput) as refused:
+        Case(ONE, [node("n")], [lost], ask("p", "a", task={"count": 2}))
+    assert [p.pointer for p in refused.value.problems] == ["/asks/0/tasks/0/count", "/state/workloads/0/tasks/0/node"]
