@@ -20,7 +20,7 @@ from app.errors import BadInput, PreconditionFailed
 from app.http.preconditions import Preconditions
 from app.solver import solve
 from app.solver.model.configuration import Configuration
-from app.solver.model.problems import Finding, Problem
+from app.solver.model.problems import Finding, InvalidInput, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,14 @@ def drafted(
     ``located`` says where in the body an error is. Raises InvalidInput, and BadInput with every finding.
     """
     findings = solve.findings(configuration, engine)
+    digest = ""
+    try:
+        digest = solve.digest(configuration)
+    except InvalidInput as invalid:
+        findings += [solve.as_finding(problem) for problem in invalid.problems]
     if errors := [located(finding) for finding in findings if finding.severity == "error"]:
         raise BadInput(errors, extra={"findings": findings})
-    return Draft(configuration, solve.digest(configuration), findings)
+    return Draft(configuration, digest, findings)
 
 
 class Editor:

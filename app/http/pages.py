@@ -24,6 +24,11 @@ def decode_cursor(cursor: str, *kinds: type[str] | type[int]) -> list[str | int]
         keys = msgspec.json.decode(packed, type=list[str | int])
     except (binascii.Error, msgspec.DecodeError, UnicodeError, ValueError):
         keys = list[str | int]()
-    if [type(key) for key in keys] != list(kinds):
+    if [type(key) for key in keys] != list(kinds) or not all(_sortable(key) for key in keys):
         raise BadRequest("the cursor is not one of this list")
     return keys
+
+
+def _sortable(key: str | int) -> bool:
+    """What the database can compare with: text without NUL, integers of four bytes or eight."""
+    return "\x00" not in key if isinstance(key, str) else 0 <= key < 2**63

@@ -5,10 +5,10 @@ per snapshot. Everything here is pure; ``now`` is an input.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -17,7 +17,7 @@ from app.solver.delta import Changes
 from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer, ConfigurationUsed, StateUsed
-from app.solver.model.problems import Finding, InvalidInput, Problem
+from app.solver.model.problems import Finding, InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, State
 from app.solver.oversubscription import oversubscribed
 from app.solver.registry import ENGINES, engine_of
@@ -50,12 +50,21 @@ class Loaded:
     @cached_property
     def used(self) -> StateUsed:
         """What an answer says of its state. The digest is worked out once, when first asked for."""
-        return StateUsed(digest=digest(self.state), snapshot=self.snapshot, generation=self.generation)
+        return StateUsed(digest=digest(self.state, "state"), snapshot=self.snapshot, generation=self.generation)
 
 
-def digest(document: Any) -> str:
-    """SHA-256 of the decoded document: JSON key order and white space don't matter, list order does."""
-    return hashlib.sha256(msgspec.msgpack.encode(document, order="deterministic")).hexdigest()
+def digest(document: Any, *at: str) -> str:
+    """SHA-256 of the decoded document: JSON key order and white space don't matter, list order does.
+
+    ``at``: where the document stands in the body. Raises InvalidInput for integers past 64 bits, which only the blocks
+    of other engines can still hold.
+    """
+    try:
+        encoded = msgspec.msgpack.encode(document, order="deterministic")
+    except OverflowError:
+        found = _past_64_bits(msgspec.to_builtins(document), at)
+        raise InvalidInput(Problem(pointer=where, detail="an integer past 64 bits") for where in found) from None
+    return hashlib.sha256(encoded).hexdigest()
 
 
 def engine_name(requested: str | None, configuration: Configuration) -> str:
@@ -85,7 +94,7 @@ def configure(
         configuration=configuration,
         compiled=engine_of(chosen).configure(configuration),
         names=names,
-        used=ConfigurationUsed(name=name, revision=revision, digest=digest(configuration)),
+        used=ConfigurationUsed(name=name, revision=revision, digest=digest(configuration, "configuration")),
     )
 
 
@@ -163,18 +172,19 @@ def findings(configuration: Configuration, engine: str | None = None) -> list[Fi
     """What an administrator should know before storing ``configuration``; pointers are relative to the document."""
     chosen = engine_name(engine, configuration)
     problems = check.configuration_problems(configuration, chosen)
-    found = [_as_finding(problem) for problem in problems]
+    found = [as_finding(problem) for problem in problems]
     if not problems:
         try:
             engine_of(chosen).configure(configuration)
         except InvalidInput as invalid:
-            found += [_as_finding(problem) for problem in invalid.problems]
+            found += [as_finding(problem) for problem in invalid.problems]
         found += engine_of(chosen).findings(configuration)
         found += oversubscribed(configuration)
     return list({(f.rule, f.pointer): f for f in found}.values())
 
 
-def _as_finding(problem: Problem) -> Finding:
+def as_finding(problem: Problem) -> Finding:
+    """What makes a document unusable, as a finding about it."""
     return Finding(
         rule="invalid-document", severity="error",
         pointer=problem.pointer.removeprefix("/configuration"), detail=problem.detail,
@@ -188,6 +198,17 @@ def _check_asks(loaded: Loaded, asks: list[Ask]) -> None:
 def _refuse(problems: list[Problem]) -> None:
     if problems:
         raise InvalidInput(problems)
+
+
+def _past_64_bits(value: Any, at: tuple[str | int, ...]) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, child in cast(dict[str, Any], value).items():
+            yield from _past_64_bits(child, (*at, key))
+    elif isinstance(value, list):
+        for i, child in enumerate(cast(list[Any], value)):
+            yield from _past_64_bits(child, (*at, i))
+    elif isinstance(value, int) and not -(2**63) <= value < 2**64:
+        yield pointer(*at)
 
 
 def _diagnosed(build: Callable[[], T], problems: Callable[[], list[Problem]]) -> T:

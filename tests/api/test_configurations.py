@@ -7,6 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.configurations.router import EXAMPLE
+from app.http.pages import encode_cursor
 
 URL = "/v1/configurations/prod"
 
@@ -225,9 +226,34 @@ def test_revisions_are_paged_by_cursor(service: TestClient, tag: str) -> None:
     assert rest["next_cursor"] is None
 
 
-@pytest.mark.parametrize("cursor", ["nonsense", "W10", "WzFd", "WyJhIiwxXQ", "\N{SNOWMAN}"])
+@pytest.mark.parametrize("cursor", ["nonsense", "W10", "WzFd", "WyJhIiwxXQ", "\N{SNOWMAN}", "WyJcdTAwMDAiXQ"])
 def test_a_foreign_cursor_is_refused(service: TestClient, cursor: str) -> None:
     assert service.get("/v1/configurations", params={"cursor": cursor}).status_code == 400
+
+
+@pytest.mark.parametrize("last", [0, 1, 2**31, 2**40, 2**63 - 1])
+def test_a_cursor_may_point_past_every_revision(service: TestClient, tag: str, last: int) -> None:
+    page = service.get(f"{URL}/revisions", params={"cursor": encode_cursor(last)})
+    assert (page.status_code, len(page.json()["items"])) == (200, int(last > 1))
+    assert service.get(f"{URL}/revisions", params={"cursor": encode_cursor(2**63)}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("pointer", "change"),
+    [
+        ("/queues/0/priority", {"priority": 10**30}),
+        ("/queues/0/kai/reclaim_min_runtime", {"kai": {"reclaim_min_runtime": 10**30}}),
+        (
+            "/queues/0/ytsaurus/fair_share_starvation_timeout",
+            {"ytsaurus": {"fair_share_starvation_timeout": -(10**30)}},
+        ),
+    ],
+)
+def test_numbers_that_no_machine_holds_are_pointed_at(
+    service: TestClient, pointer: str, change: dict[str, Any]
+) -> None:
+    refused = service.put(URL, json={"engine": "kueue", "queues": [{"name": "a", **change}]})
+    assert (refused.status_code, [error["pointer"] for error in refused.json()["errors"]]) == (422, [pointer])
 
 
 @pytest.mark.parametrize("name", ["a@1", "-a", "a b", "\N{SNOWMAN}", "x" * 129])

@@ -124,6 +124,7 @@ def test_the_body_and_the_path_name_the_same_queue(service: TestClient, tag: str
         ({"parent": "all", "quota": {"cpu": {"guaranteed": "1.5.2"}}}, "/quota/cpu/guaranteed"),
         ({"parent": "all", "quota": {"cpu": {"guaranteed": 1, "lending_limit": 2}}}, "/quota/cpu/lending_limit"),
         ({"parent": "a"}, "/parent"),
+        ({"parent": "all", "kai": {"reclaim_min_runtime": 10**30}}, "/kai/reclaim_min_runtime"),
     ],
 )
 @pytest.mark.parametrize("query", ["", "?dry_run=true"])

@@ -18,7 +18,7 @@ from app.http.preconditions import Conditions
 from app.idempotency.service import Keyed
 
 DOCUMENTED = (QueueDocument, StoredQueue)
-_EXAMPLE = {"name": "team-b", "parent": "all", "quota": {"cpu": {"guaranteed": "12"}}}
+_EXAMPLE = {"parent": "all", "quota": {"cpu": {"guaranteed": "12"}}}
 
 router = APIRouter(tags=["configurations"])
 

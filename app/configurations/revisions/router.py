@@ -27,6 +27,8 @@ from app.idempotency.service import Keyed
 
 DOCUMENTED = (RevisionPage, ConfigurationDiff)
 
+_NO_REVISION = 2**31 - 1
+
 router = APIRouter(tags=["configurations"])
 
 Against = Annotated[
@@ -43,7 +45,7 @@ def list_revisions(
     name: Name, service: Service, conditions: Conditions, limit: Limit = 100, cursor: Cursor = None
 ) -> Response:
     """Revisions of a configuration, newest first, with author, time and comment."""
-    before = int(decode_cursor(cursor, int)[0]) if cursor else None
+    before = min(int(decode_cursor(cursor, int)[0]), _NO_REVISION) if cursor else None
     found = service.history(name, before, limit + 1)
     more = encode_cursor(found[limit - 1].revision) if len(found) > limit else None
     return tagged(RevisionPage(items=summaries(found[:limit]), next_cursor=more), conditions)

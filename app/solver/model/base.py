@@ -18,6 +18,8 @@ Time = Annotated[datetime, msgspec.Meta(tz=True)]
 Duration = Annotated[
     int | float | str, msgspec.Meta(title="Duration", description="Seconds, or a Go duration: `30s`, `1h30m`")
 ]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+Priority = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=512)]
 
 

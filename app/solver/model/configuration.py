@@ -6,7 +6,7 @@ from app.solver.model import kai as kai_model
 from app.solver.model import kueue as kueue_model
 from app.solver.model import ytsaurus as ytsaurus_model
 from app.solver.model import yunikorn as yunikorn_model
-from app.solver.model.base import Name, Quantity, Time, Wire
+from app.solver.model.base import Name, Priority, Quantity, Time, Wire
 
 EngineName = Literal["kueue", "yunikorn", "kai", "ytsaurus"]
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
@@ -60,7 +60,7 @@ class Queue(Wire, frozen=True, kw_only=True):
     quota: dict[str, Quota] | None = None
     resource_groups: list[ResourceGroup] | None = None
     weight: float = UNWEIGHTED
-    priority: int = 0
+    priority: Priority = 0
     created_at: Time | None = None
     kueue: kueue_model.Queue | None = None
     yunikorn: yunikorn_model.Queue | None = None

@@ -1,10 +1,8 @@
 """KAI Scheduler's blocks."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
-import msgspec
-
-from app.solver.model.base import Duration, Wire
+from app.solver.model.base import Count, Duration, Wire
 
 Action = Literal["allocate", "consolidation", "reclaim", "preempt"]
 
@@ -18,7 +16,7 @@ class Settings(Wire, frozen=True, kw_only=True):
     reclaim_resolve_method: str = "lca"
     actions: list[Action] | None = None
     use_scheduling_signatures: bool = True
-    max_consolidation_preemptees: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    max_consolidation_preemptees: Count | None = None
     allow_consolidating_reclaim: bool = True
 
 

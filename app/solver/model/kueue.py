@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from app.solver.model.base import Duration, Time, Wire
+from app.solver.model.base import Duration, Priority, Time, Wire
 
 Strategy = Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 Sorting = Literal["ByLowestPriority", "ByLowestRuntime", "ByLongestRuntime"]
@@ -20,7 +20,7 @@ class BorrowWithinCohort(Wire, frozen=True, kw_only=True):
     """Preempting in the cohort while borrowing: only at or below the threshold, and below the ask's priority."""
 
     policy: Literal["Never", "LowerPriority"] = "Never"
-    max_priority_threshold: int | None = None
+    max_priority_threshold: Priority | None = None
 
 
 class Milestone(Wire, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class LongRunnerPenalty(Wire, frozen=True, kw_only=True):
 
     grace: Duration
     rate_per_hour: float
-    floor: int
+    floor: Priority
 
 
 class WaitingBoost(Wire, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class WaitingBoost(Wire, frozen=True, kw_only=True):
 
     grace: Duration
     rate_per_hour: float
-    ceiling: int
+    ceiling: Priority
 
 
 class Preemption(Wire, frozen=True, kw_only=True):

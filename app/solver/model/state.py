@@ -1,18 +1,14 @@
 """State: nodes and running workloads, and the asks that wait."""
 
-from typing import Annotated, Literal
-
-import msgspec
+from typing import Literal
 
 from app.solver.model import kueue as kueue_model
 from app.solver.model import ytsaurus as ytsaurus_model
 from app.solver.model import yunikorn as yunikorn_model
-from app.solver.model.base import Name, Resources, Time, Wire
+from app.solver.model.base import Count, Name, Priority, Resources, Time, Wire
 from app.solver.model.configuration import Taint, TaintEffect
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 TaskState = Literal["running", "releasing", "preempted", "released"]
-Priority = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31)]
 
 
 class Toleration(Wire, frozen=True, kw_only=True):
