@@ -254,6 +254,29 @@ def test_an_independent_ask_is_answered_as_if_it_were_alone(seed: int) -> None:
         assert decide(body | {"asks": [one]}, None, mode="independent")["decisions"] == [decision]
 
 
+@LAWS
+@given(SEEDS)
+def test_nodes_that_are_passed_over_would_have_done_nothing(seed: int) -> None:
+    """An explanation has every heartbeat processed; without one the quiet nodes are passed over."""
+    rng = random.Random(seed)
+    body = heartbeat(seed)
+    ours = body["configuration"]["settings"]["ytsaurus"]
+    ours["preemptive_scheduling_backoff"] = rng.choice((0, 5))
+    for one in body["configuration"]["queues"]:
+        if rng.random() < 0.3:
+            one.setdefault("ytsaurus", {})["resource_limits_overcommit_tolerance"] = {"cpu": rng.randint(1, 9)}
+    for i in range(rng.randint(1, 4)):
+        empty = {"capacity": {"user_slots": 9, "cpu": rng.randint(0, 2), "memory": rng.randint(0, 9)}}
+        body["state"]["nodes"].insert(rng.randint(0, 2), {"name": f"e{i}"} | empty)
+    for one in body["state"]["nodes"]:
+        if rng.random() < 0.4:
+            one["ytsaurus"] = {"last_preemptive_scheduling_at": "2026-01-01T11:59:58Z"}
+    told = decide(body, None, explain="full")
+    for decision in told["decisions"]:
+        del decision["explanation"]
+    assert decide(body, None) == told
+
+
 @FEW
 @given(SEEDS)
 def test_starvation_settles_when_nothing_changes(seed: int) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from app.solver.engine import Question
 from app.solver.engines.ytsaurus import heartbeat
 from app.solver.engines.ytsaurus.board import NOBODY, Board, Stopped
@@ -15,6 +17,7 @@ from app.solver.engines.ytsaurus.explain import Told, explanation, under
 from app.solver.engines.ytsaurus.findings import warnings
 from app.solver.engines.ytsaurus.operations import NEVER
 from app.solver.engines.ytsaurus.prepare import prepare
+from app.solver.engines.ytsaurus.quiet import quiet_nodes
 from app.solver.engines.ytsaurus.rules import DIFFERENCES, RULE_SETS, Difference, RuleSet
 from app.solver.engines.ytsaurus.state import Cluster
 from app.solver.engines.ytsaurus.waiting import Waiting, tried_preemption
@@ -26,11 +29,16 @@ from app.solver.model.quantity import units
 from app.solver.model.state import Ask
 from app.solver.model.trace import Explanation
 
+_MOST_WORK = 100_000_000
+"""Asks times elements of a state that mode independent takes on: some two minutes."""
+
 
 def decide(cluster: Cluster, question: Question) -> Result:
     """Answer a decision question. Raises InvalidInput."""
     nodes = _nodes(cluster, question)
     alone = question.mode == "independent" and question.asks
+    if alone:
+        _refuse_endless_work(cluster, len(question.asks))
     groups = [[ask] for ask in question.asks] if alone else [question.asks]
     runs = [_run(cluster, asks, nodes, question) for asks in groups]
     cycle = question.mode == "cycle"
@@ -43,6 +51,14 @@ def decide(cluster: Cluster, question: Question) -> Result:
         ),
         notes=runs[0].notes if cycle else None,
     )
+
+
+def _refuse_endless_work(cluster: Cluster, asks: int) -> None:
+    """Fair shares anew for every ask: on a large tree that is for a few hundred of them, not for all that wait."""
+    size = len(cluster.operations) + len(cluster.config.tree) + len(cluster.allocations) + len(cluster.node_index)
+    if asks > 1 and asks * size > _MOST_WORK:
+        detail = f"{asks} asks are too many to decide one by one on {size} elements: use mode cycle, or fewer at once"
+        raise InvalidInput([Problem(pointer="/asks", detail=detail)])
 
 
 class _Run(NamedTuple):
@@ -113,11 +129,20 @@ def _heartbeats(board: Board, nodes: Sequence[int], now: int) -> list[int]:
     """Process heartbeats in order until nothing is pending any more; the nodes that were heard."""
     waits = bool(len(board.left))
     heard: list[int] = []
+    skips = len(nodes) > 1 and board.log is None
+    quiet = quiet_nodes(board, now) if skips else np.zeros(len(board.node_usage), bool)
+    exceeds = bool(board.prepared.situation.pool_limits_tolerance.any())
     for node in nodes:
-        heartbeat.process(board, node, now)
         heard.append(node)
+        if quiet[node]:
+            heartbeat.pass_over(board, node, now)
+            continue
+        before = len(board.started)
+        heartbeat.process(board, node, now)
         if waits and len(nodes) > 1 and not board.left.any():
             break
+        if skips and exceeds and len(board.started) > before and board.started[-1].stage != "regular":
+            quiet &= quiet_nodes(board, now)
     return heard
 
 

@@ -36,6 +36,13 @@ def process(board: Board, node: int, now: int) -> None:
     overcommit.resolve(board, node, begun, now)
 
 
+def pass_over(board: Board, node: int, now: int) -> None:
+    """What a heartbeat leaves behind on a node where it can't start or stop anything."""
+    if backoff_is_over(board, node, now):
+        board.last_preemptive[node] = now
+    board.overcommit_since[node] = NEVER
+
+
 def backoff_is_over(board: Board, node: int, now: int) -> bool:
     """Whether preemptive scheduling may be tried on ``node``: never tried, or longer ago than the backoff."""
     last = int(board.last_preemptive[node])

@@ -310,6 +310,15 @@ def test_independent_asks_do_not_see_one_another() -> None:
     assert "order" not in answer
 
 
+def test_independent_asks_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    from app.solver.engines.ytsaurus import decide as module
+
+    monkeypatch.setattr(module, "_MOST_WORK", 20)
+    found = refused(crowded(), lambda body: decide(body, mode="independent"))
+    assert "use mode cycle" in found["/asks"]
+    assert started(decide(crowded()))
+
+
 def test_the_order_of_a_cycle() -> None:
     body = crowded("non_starving", on={"capacity": {"user_slots": 100, "cpu": 11}})
     assert decide(body)["order"] == ["x-next", "y-next"]
