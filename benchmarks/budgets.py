@@ -30,7 +30,7 @@ BUDGETS: dict[str, Budget] = {
     "kai-reclaim-large-100": Budget(130, 20, 10),
     "kai-reclaim-large-500": Budget(2100, 40, 20),
     "kai-reclaim-large-1000": Budget(8000, 50, 25),
-    "kai-reclaim-n500-p3": Budget(None, 25, 12.5),
+    "kai-reclaim-n500-p3": Budget(None, 50, 25),
     "kai-reclaim-n1000-p10": Budget(93, 30, 15),
     "kai-reclaim-n2000-p3": Budget(56, 25, 12.5),
     "kai-preempt-n1000-p10": Budget(38, 15, 7.5),

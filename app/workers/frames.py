@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 _LENGTHS = struct.Struct("!IQ")
+_PIECE = 1 << 20
 
 
 class Closed(Exception):
@@ -32,19 +33,18 @@ def receive(connection: socket.socket, shape: Any) -> tuple[Any, bytes]:
 
 
 def _exactly(connection: socket.socket, length: int) -> bytes:
-    """Filled in place: a body of megabytes is not joined from pieces."""
-    if length == 0:
-        return b""
-    buffer = bytearray(length)
-    view, filled = memoryview(buffer), 0
-    while filled < length:
+    """On a blocking socket one call fills one buffer: a body of megabytes is neither joined nor copied."""
+    pieces: list[bytes] = []
+    while length > 0:
+        wait = socket.MSG_WAITALL if connection.gettimeout() is None else 0
         try:
-            count = connection.recv_into(view[filled:])
+            piece = connection.recv(length if wait else min(length, _PIECE), wait)
         except InterruptedError:
             continue
         except OSError as error:
             raise Closed from error
-        if count == 0:
+        if not piece:
             raise Closed
-        filled += count
-    return bytes(buffer)
+        pieces.append(piece)
+        length -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -71,7 +71,7 @@ class Front:
 
 def snapshot_of(body: bytes) -> str | None:
     """The snapshot that a body names, if any. What can't be read names none: whoever decodes it will say so."""
-    if _NAMED not in body:
+    if body.rfind(_NAMED) < 0:
         return None
     try:
         return _PEEK.decode(body).state.snapshot
