@@ -20,7 +20,7 @@ def _attempt(cycle: Cycle, job: int) -> bool:
     needed = session.wanted(job)[1][GPU]
     available = sum(free for free, node in zip(session.free[GPU], session.state.nodes, strict=True) if node.schedulable)
     if available < needed:
-        cycle.tools.trail.note("too-few-gpus", "the cluster has too few GPUs idle or being released")
+        cycle.tools.trail.note("too-few-gpus-free", "the cluster has too few GPUs idle or being released")
         return False
 
     def all_placed_again(scenario: Scenario) -> Refusal | None:

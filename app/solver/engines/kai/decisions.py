@@ -30,6 +30,7 @@ def decision_of(cycle: Cycle, a: int, question: Question) -> Decision:
     victims = [victim_of(cycle, e, now) for e in evictions(cycle) if e.job == job]
     why = None if placed else never(cycle, job)
     outcome = _outcome(cycle, placed, why, evicts=bool(victims))
+    condition = _condition(cycle, job, pods, placed, why, now)
     names = session.node_names
     return Decision(
         ask=ask.id,
@@ -37,10 +38,10 @@ def decision_of(cycle: Cycle, a: int, question: Question) -> Decision:
         node=names[session.node[placed[0]]] if len({session.node[t] for t in placed}) == 1 else None,
         placements={session.jobs.task_name[t]: names[session.node[t]] for t in placed} or None,
         victims=victims,
-        conditions=[_condition(cycle, job, pods, placed, why, now)],
+        conditions=[condition],
         shortages=why.shortages or None if why else None,
         starts=[ask.workload or ask.id] if job in cycle.starts and placed else None,
-        explanation=explain(cycle, job, question, outcome, why),
+        explanation=explain(cycle, job, question, outcome, why, condition.message),
     )
 
 

@@ -7,8 +7,10 @@ from app.solver.model.decision import Outcome
 from app.solver.model.trace import Explanation
 
 
-def explain(cycle: Cycle, job: int, question: Question, outcome: Outcome, why: Never | None) -> Explanation | None:
-    """Every scenario considered, equal ones counted once, and why each failed."""
+def explain(
+    cycle: Cycle, job: int, question: Question, outcome: Outcome, why: Never | None, message: str
+) -> Explanation | None:  # fmt: skip
+    """Every scenario considered, equal ones counted once, and why each failed. ``message``: that of the condition."""
     record = question.why()
     if not record.on:
         return None
@@ -34,13 +36,12 @@ def explain(cycle: Cycle, job: int, question: Question, outcome: Outcome, why: N
                 node=session.node_names[session.jobs.task_node[t]],
             )  # fmt: skip
     name = session_name(cycle, job)
-    if outcome in ("wait", "infeasible") and why is not None:
+    if why is not None:
         record.headline(f"{name} can never run: {why.message}")
-        record.blocked(why.reason)
+        record.blocked(why.message)
     elif outcome == "wait":
-        reason, message = blocker(cycle, job)
         record.headline(f"{name} waits: {message}")
-        record.blocked(reason)
+        record.blocked(message)
     else:
         record.headline(f"{name}: {outcome}")
     return record.explanation()

@@ -27,6 +27,8 @@ def never(cycle: Cycle, job: int) -> Never | None:
         queue = session.queue_name(jobs.queue[job])
         return Never("QueueNotALeaf", f"{queue} has queues below it, and KAI schedules only jobs of leaves")
     have, need = len(jobs.tasks[job]), jobs.min_available[job]
+    if not have:
+        return Never("NoPods", "it has no pods")
     if have < need:
         return Never("GangIncomplete", f"its gang needs {need} pods and it has {have}")
     pods = session.in_order(job)[: max(need, 1)]

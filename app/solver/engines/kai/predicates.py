@@ -43,7 +43,7 @@ def constraints(task: Task, ask: Ask | None) -> str:
     """The pod's constraints as one string; empty without any. Equal constraints give equal strings."""
     parts = (
         task.required_node or (ask.required_node if ask else None),
-        sorted(ask.feasible_nodes) if ask and ask.feasible_nodes is not None else None,
+        tuple(sorted(ask.feasible_nodes)) if ask and ask.feasible_nodes is not None else None,
         sorted((task.node_selector or {}).items()),
         [(t.key, t.operator, t.value, t.effect) for t in task.tolerations or []],
         [[(e.key, e.operator, e.values) for e in t] for t in task.node_affinity or []],

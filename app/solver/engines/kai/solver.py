@@ -64,7 +64,7 @@ class Solver:
         session, job = self._session, self._job
         tasks = list(session.wanted(job)[0])
         if not tasks or not self._victims:
-            self._tools.trail.note("no-victims", "there is nobody that it may take from")
+            self._tools.trail.note("no-victims", "no room, and nobody that it may take from")
             return False
         start = session.checkpoint()
         found = Found([], set())

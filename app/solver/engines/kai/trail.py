@@ -10,7 +10,7 @@ from app.solver.engines.kai.validators import Refusal
 _SUCCEEDED = ("placed", "solved")
 
 _TELLS = {
-    "no-victims": 0, "no-easier": 0, "too-few-gpus": 1, "no-room": 2,
+    "no-easier": 0, "no-room": 1, "too-few-gpus-free": 1, "no-victims": 1, "too-few-gpus": 2, "too-few-victims": 2,
     "over-limit": 4, "non-preemptible-over-quota": 4, "search-cut-short": 5,
 }  # fmt: skip
 """How much a failure tells about what stands in the way; what validators and reclaim's gate refuse tells 3."""
@@ -88,7 +88,7 @@ class Trail:
         if bound is not None:
             self.note(bound.rule, "a queue would pass its bound", **size)
         else:
-            self.note("no-room", "no place for the pods with the victims of that node gone", **size)
+            self.note("too-few-victims", "no place for the pods with the victims of that node gone", **size)
 
     def judged(self, scenario: Scenario, refusal: Refusal | None) -> None:
         """The part found its place, and the validators spoke."""

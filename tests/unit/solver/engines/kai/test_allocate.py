@@ -43,7 +43,9 @@ def test_a_gang_with_one_pod_too_many_stays_out_whole() -> None:
     case = Case(ONE, [node("n")], [], ask("p", "a", 5))
     assert case.outcome("p") == "wait"
     assert not case.placed
-    assert case.reason("p") == "NoRoom"
+    assert case.reason("p") == "NoVictims"
+    only = Case(ONE, [node("n")], [], ask("p", "a", 5), actions=["allocate"])
+    assert only.reason("p") == "NoRoom"
 
 
 def test_a_job_grows_pod_by_pod_above_its_gang() -> None:
@@ -78,12 +80,13 @@ def test_what_is_being_released_is_promised_but_not_started() -> None:
     leaving = workload("w", "a", "n", "n", "n")
     for task in leaving["tasks"]:
         task["state"] = "releasing"
-    case = Case(ONE, [node("n")], [leaving], ask("p", "a", 3))
+    case = Case(ONE, [node("n")], [leaving], ask("p", "a", 3), explain="summary")
     decision = case.decisions["p"]
     assert decision["outcome"] == "wait"
     assert case.waiting == {"p-0", "p-1", "p-2"}
     assert "starts" not in decision
     assert decision["conditions"][0]["reason"] == "Pipelined"
+    assert decision["explanation"]["blocker"] == "3 of 3 pods have a place that is still being released"
 
 
 def test_a_gang_that_must_wait_for_one_pod_waits_whole() -> None:
