@@ -156,7 +156,7 @@ def test_two_asks_of_one_operation_and_a_wrong_pool() -> None:
 def test_resources_that_only_an_ask_names() -> None:
     strange = ask("x", "a") | {"tasks": [{"name": "t", "requests": {"disk": 4, "cpu": 1}}]}
     answer = shares(request([pool("a")], [node(cpu=100)], [operation("x", "a", [])], [strange]))
-    assert answer["workloads"]["x"]["demand"]["disk"] == 0  # a share of nothing
+    assert answer["workloads"]["x"]["demand"]["disk"] == 4
     assert answer["workloads"]["x"]["fair_share"] == {"user_slots": 0, "cpu": 1, "disk": 0}
 
 
@@ -173,6 +173,15 @@ def test_best_allocation_share_where_asked_for() -> None:
     assert fair(4) == pytest.approx(20)
     assert fair(4, enable_best_allocation_share=True) == pytest.approx(16)
     assert fair(16, enable_best_allocation_share=True) == 0
+
+
+def test_how_much_of_a_pools_share_its_guarantee_covers() -> None:
+    pools = [pool("a", quota={"cpu": {"guaranteed": 30}}), pool("b", quota={"cpu": {"guaranteed": 30}}, weight=2)]
+    answer = shares(tree(pools, wants(("x", "a", 5), ("y", "b", 100))))["queues"]
+    found = {
+        name: (q["fair_share_from_guarantee"]["cpu"], q["fair_share"]["cpu"], q["weight"]) for name, q in answer.items()
+    }
+    assert found == {"a": pytest.approx((5, 5, 1)), "b": pytest.approx((30, 95, 2))}
 
 
 def test_satisfaction() -> None:
