@@ -12,8 +12,8 @@ import numpy as np
 
 from app.solver.engine import Question
 from app.solver.engines.ytsaurus import heartbeat
-from app.solver.engines.ytsaurus.board import NOBODY, Board, Stopped
-from app.solver.engines.ytsaurus.explain import Told, explanation, under
+from app.solver.engines.ytsaurus.board import NOBODY, Board, Started, Stopped
+from app.solver.engines.ytsaurus.explain import Explainer, under
 from app.solver.engines.ytsaurus.findings import warnings
 from app.solver.engines.ytsaurus.operations import NEVER
 from app.solver.engines.ytsaurus.prepare import prepare
@@ -31,6 +31,8 @@ from app.solver.model.trace import Explanation
 
 _MOST_WORK = 100_000_000
 """Asks times elements of a state that mode independent takes on: some two minutes."""
+_MOST_NODES_COMPARED = 500
+"""With more heartbeats than this an explanation doesn't say which rule difference decided: it takes deciding again."""
 
 
 def decide(cluster: Cluster, question: Question) -> Result:
@@ -77,8 +79,8 @@ def _run(cluster: Cluster, asks: Sequence[Ask], nodes: Sequence[int], question: 
         board.log = []
     tried = tried_preemption(board, nodes, question.now)
     heard = _heartbeats(board, nodes, question.now)
-    differences: list[list[Difference]] = [[] for _ in asks]
-    if board.log is not None:
+    differences: list[list[Difference]] | None = None
+    if board.log is not None and len(nodes) <= _MOST_NODES_COMPARED:
         differences = _differences(cluster, asks, nodes, question, board)
     waiting = Waiting(board, asks, heard, tried)
     return _Run(
@@ -95,12 +97,12 @@ def _differences(
 ) -> list[list[Difference]]:
     """For each ask the differences between the rule sets that change what becomes of it, found by deciding again."""
     settings = cluster.config.settings
-    mine = [_outcome(board, i) for i in range(len(asks))]
+    mine = _outcomes(board, len(asks))
 
-    def others(rules: RuleSet) -> list[object]:
+    def others(rules: RuleSet) -> list[tuple[list[Started], list[Stopped]]]:
         twin = Board(prepare(under(cluster, rules), asks))
         _heartbeats(twin, nodes, question.now)
-        return [_outcome(twin, i) for i in range(len(asks))]
+        return _outcomes(twin, len(asks))
 
     if others(RULE_SETS["shipped" if settings.rules.name == "documented" else "documented"]) == mine:
         return [[] for _ in asks]
@@ -108,11 +110,16 @@ def _differences(
     return [[difference for difference, other in alone if other[i] != mine[i]] for i in range(len(asks))]
 
 
-def _outcome(board: Board, ask: int) -> object:
-    """What becomes of an ask, to compare."""
+def _outcomes(board: Board, asks: int) -> list[tuple[list[Started], list[Stopped]]]:
+    """What becomes of each ask, to compare."""
     wants = board.prepared.situation.wants.ask
-    started = [one for one in board.started if wants[one.want] == ask]
-    return started, [one for one in board.stopped if one.want != NOBODY and wants[one.want] == ask]
+    out: list[tuple[list[Started], list[Stopped]]] = [([], []) for _ in range(asks)]
+    for one in board.started:
+        out[int(wants[one.want])][0].append(one)
+    for one in board.stopped:
+        if one.want != NOBODY:
+            out[int(wants[one.want])][1].append(one)
+    return out
 
 
 def _nodes(cluster: Cluster, question: Question) -> list[int]:
@@ -147,7 +154,11 @@ def _heartbeats(board: Board, nodes: Sequence[int], now: int) -> list[int]:
 
 
 def _decisions(
-    board: Board, asks: Sequence[Ask], waiting: Waiting, differences: Sequence[Sequence[Difference]], question: Question
+    board: Board,
+    asks: Sequence[Ask],
+    waiting: Waiting,
+    differences: Sequence[Sequence[Difference]] | None,
+    question: Question,
 ) -> list[Decision]:
     """One decision an ask, in the order of the asks."""
     situation = board.prepared.situation
@@ -163,9 +174,14 @@ def _decisions(
             victims[ask].append(_victim(board, one, asks[ask].id, question.now))
     out: list[Decision] = []
     conditions: dict[tuple[str, str], Condition] = {}
+    explainer = None if board.log is None else Explainer(board, asks, question)
     for i, ask in enumerate(asks):
         reason = None if started[i] else waiting.reason(i)
-        why = explanation(board, Told(i, ask, reason, differences[i]), question) if question.explain != "none" else None
+        why = (
+            None
+            if explainer is None
+            else explainer.explanation(i, reason, None if differences is None else differences[i])
+        )
         if reason is None:
             out.append(_placed(ask, started[i], victims[i], why))
         else:

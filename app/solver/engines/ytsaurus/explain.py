@@ -1,11 +1,13 @@
 """Why: what each stage looked at, what protected the rest, and which difference between the rule sets decided."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from app.solver.engine import Question
+from app.solver.engines.ytsaurus.arrays import Ints
 from app.solver.engines.ytsaurus.board import Board, StageRecord
 from app.solver.engines.ytsaurus.guarantees import to_shares
 from app.solver.engines.ytsaurus.rules import DIFFERENCES, Difference, RuleSet
@@ -18,114 +20,137 @@ from app.solver.model.trace import Explanation
 from app.solver.trace import Why
 
 _PRIORITIES = ("none", "normal", "aggressive")
-_MOST_CANDIDATE_NODES = 8
-"""Nodes whose allocations are listed one by one for an ask that waits."""
+_MOST_RECORDS = 48
+"""Stages that one ask's explanation shows; of more the last ones, and how many came before."""
+_MOST_CANDIDATE_STAGES = 8
+"""Stages whose allocations are listed one by one for one ask."""
+_MOST_LISTED_WAITING = 200
+"""With more asks than this those that wait get no list of allocations: it would be the same for each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What an ask's explanation is told besides the board: who it is and what became of it."""
+class Explainer:
+    """Explanations of the asks of one board, whose log holds what every stage looked at."""
 
-    position: int
-    ask: Ask
-    reason: Reason | None
-    differences: Sequence[Difference]
+    def __init__(self, board: Board, asks: Sequence[Ask], question: Question) -> None:
+        wants = board.prepared.situation.wants
+        self._board, self._asks, self._question = board, asks, question
+        self._log = board.log or []
+        self._first = np.searchsorted(wants.ask, np.arange(len(asks) + 1))
+        self._steps: dict[int, tuple[str, dict[str, Any]]] = {}
+        self._candidates: dict[int, list[dict[str, Any]]] = {}
+        self._of_want: dict[int, list[int]] = {}
+        for number, record in enumerate(self._log):
+            for want in dict.fromkeys(record.started):
+                self._of_want.setdefault(want, []).append(number)
 
+    def explanation(
+        self, ask: int, reason: Reason | None, differences: Sequence[Difference] | None
+    ) -> Explanation | None:
+        """The record of ``ask`` (its position). ``reason``: why it waits; None: something of it started.
+        ``differences``: between the rule sets, those that decided; None: not looked for."""
+        why = self._question.why()
+        own = range(int(self._first[ask]), int(self._first[ask + 1]))
+        if own:
+            self._standing(why, int(self._board.prepared.situation.wants.operation[own[0]]))
+        numbers = list(range(len(self._log))) if reason else sorted({n for w in own for n in self._of_want.get(w, ())})
+        if len(numbers) > _MOST_RECORDS:
+            why.step("earlier-stages", f"{len(numbers) - _MOST_RECORDS} stages before these are left out")
+            numbers = numbers[-_MOST_RECORDS:]
+        for number in numbers:
+            rule, (detail, values) = self._log[number].stage, self._step(number)
+            mine = sum(want in own for want in self._log[number].started)
+            why.step(rule, detail + (f", {mine} of this ask" if mine else ""), **values)
+        if reason is None or len(self._asks) <= _MOST_LISTED_WAITING:
+            for number in numbers[-_MOST_CANDIDATE_STAGES:]:
+                for candidate in self._listed(number):
+                    why.candidate(**candidate)
+        self._rules(why, differences)
+        identity = self._asks[ask].id
+        if reason is None:
+            why.headline(self._headline(identity, own))
+        else:
+            why.headline(f"{identity} {'waits' if reason.outcome == 'wait' else 'can never run'}: {reason.message}")
+            why.blocked(reason.code, *reason.changes)
+        return why.explanation()
 
-def explanation(board: Board, told: Told, question: Question) -> Explanation | None:
-    """The record of one ask; None when nobody asked for it."""
-    why = question.why()
-    if not why.on:
-        return None
-    situation = board.prepared.situation
-    rows = np.flatnonzero(situation.wants.ask == told.position)
-    own = {int(row) for row in rows}
-    _standing(board, why, int(situation.wants.operation[rows[0]]) if len(rows) else None)
-    records = [r for r in board.log or () if own & set(r.started)]
-    if told.reason is not None:
-        records = list(board.log or ())
-    for record in records:
-        _stage(board, why, record, own)
-    for record in records[:_MOST_CANDIDATE_NODES]:
-        _candidates(board, why, record)
-    rules = situation.config.settings.rules
-    why.step("rules", f"{rules.name} rules", **{d.rule: getattr(d, rules.name) for d in DIFFERENCES})
-    for difference in told.differences:
+    def _rules(self, why: Why, differences: Sequence[Difference] | None) -> None:
+        rules = self._board.prepared.situation.config.settings.rules
+        why.step("rules", f"{rules.name} rules", **{d.rule: getattr(d, rules.name) for d in DIFFERENCES})
         other = "shipped" if rules.name == "documented" else "documented"
-        why.step(difference.rule, f"under {other} rules, {getattr(difference, other)}, and the outcome is another")
-    if told.reason is not None:
-        why.headline(f"{told.ask.id} waits: {told.reason.message}" if told.reason.outcome == "wait" else
-                     f"{told.ask.id} can never run: {told.reason.message}")  # fmt: skip
-        why.blocked(told.reason.code, *told.reason.changes)
-    else:
-        why.headline(_headline(board, told.ask, own))
-    return why.explanation()
+        if differences is None:
+            why.step("differences-not-tried", f"{other} rules were not tried on so many nodes")
+        for difference in differences or ():
+            why.step(difference.rule, f"under {other} rules, {getattr(difference, other)}, and the outcome is another")
 
+    def _headline(self, identity: str, own: range) -> str:
+        nodes = self._board.prepared.situation.cluster.state.nodes
+        started = [one for one in self._board.started if one.want in own]
+        victims = sum(one.want in own for one in self._board.stopped)
+        names = list(dict.fromkeys(nodes[one.node].name for one in started))
+        where = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        stage = started[-1].stage.replace("_", " ")
+        cost = f"{_counted(victims)} must stop" if victims else "nobody has to stop"
+        return f"{identity}: {_counted(len(started))} on {where} ({stage}); {cost}"
 
-def _headline(board: Board, ask: Ask, own: set[int]) -> str:
-    nodes = board.prepared.situation.cluster.state.nodes
-    started = [one for one in board.started if one.want in own]
-    victims = sum(one.want in own for one in board.stopped)
-    where = ", ".join(dict.fromkeys(nodes[one.node].name for one in started[:5]))
-    stage = started[-1].stage.replace("_", " ")
-    cost = f"{victims} allocation{'s' * (victims != 1)} must stop" if victims else "nobody has to stop"
-    return f"{ask.id}: {len(started)} allocation{'s' * (len(started) != 1)} on {where} ({stage}); {cost}"
+    def _standing(self, why: Why, operation: int) -> None:
+        """Where the ask's operation stands: share, satisfaction, priority."""
+        prepared = self._board.prepared
+        situation, shares = prepared.situation, prepared.shares
+        names = situation.resources
+        pool = situation.config.tree.names[int(situation.operation_parent[operation])]
+        why.step(
+            "fair-share",
+            f"operation {situation.operations.ids[operation]} of pool {pool}",
+            fair_share=dict(zip(names, shares.fair[operation].tolist(), strict=True)),
+            usage_share=dict(zip(names, shares.usage[operation].tolist(), strict=True)),
+            demand_share=dict(zip(names, shares.demand[operation].tolist(), strict=True)),
+            satisfaction=float(prepared.satisfaction[operation]),
+            preemption_priority=_PRIORITIES[int(prepared.priority[operation])],
+        )
 
+    def _step(self, number: int) -> tuple[str, dict[str, Any]]:
+        """Text and numbers of one stage, the same for every ask."""
+        if number not in self._steps:
+            record, situation = self._log[number], self._board.prepared.situation
+            node, names = situation.cluster.state.nodes[record.node].name, situation.resources
+            values: dict[str, Any] = {"node": node, "free": _amounts(names, record.free)}
+            values["started"] = len(record.started)
+            if record.stage != "regular":
+                taken: Ints = np.add.reduce(situation.cluster.allocations.usage[record.order], axis=0)
+                values |= {
+                    "operations": record.participants,
+                    "preemptible_allocations": len(record.order),
+                    "preemptible": _amounts(names, taken),
+                    "stopped": len(record.stopped),
+                }
+            self._steps[number] = f"{node}: {len(record.started)} started", values
+        return self._steps[number]
 
-def _standing(board: Board, why: Why, operation: int | None) -> None:
-    """Where the ask's operation stands: share, satisfaction, priority."""
-    if operation is None:
-        return
-    prepared = board.prepared
-    situation, shares = prepared.situation, prepared.shares
-    names = situation.resources
-    why.step(
-        "fair-share",
-        f"operation {situation.operations.ids[operation]} of pool "
-        f"{situation.config.tree.names[int(situation.operation_parent[operation])]}",
-        fair_share=dict(zip(names, shares.fair[operation].tolist(), strict=True)),
-        usage_share=dict(zip(names, shares.usage[operation].tolist(), strict=True)),
-        demand_share=dict(zip(names, shares.demand[operation].tolist(), strict=True)),
-        satisfaction=float(prepared.satisfaction[operation]),
-        preemption_priority=_PRIORITIES[int(prepared.priority[operation])],
-    )
+    def _listed(self, number: int) -> list[dict[str, Any]]:
+        """What became of every allocation on the node in one preemptive stage."""
+        record = self._log[number]
+        if number not in self._candidates:
+            rows = (
+                [] if record.stage == "regular" else list(zip(record.rows.tolist(), record.group.tolist(), strict=True))
+            )
+            place = {row: i for i, row in enumerate(record.order)}
+            self._candidates[number] = [self._candidate(record, row, group, place.get(row)) for row, group in rows]
+        return self._candidates[number]
 
-
-def _stage(board: Board, why: Why, record: StageRecord, own: set[int]) -> None:
-    situation = board.prepared.situation
-    node = situation.cluster.state.nodes[record.node].name
-    names = situation.resources
-    usage = situation.cluster.allocations.usage
-    discount = np.sum(usage[record.order], axis=0) if record.order else np.zeros(len(names), np.int64)
-    started = len(record.started)
-    mine = sum(want in own for want in record.started)
-    detail = f"{node}: {started} started" + (f", {mine} of this ask" if mine else "")
-    numbers: dict[str, object] = {"node": node, "free": _amounts(names, record.free), "started": started}
-    if record.stage != "regular":
-        numbers |= {
-            "operations": record.participants,
-            "preemptible_allocations": len(record.order),
-            "preemptible": _amounts(names, discount),
-            "stopped": len(record.stopped),
-        }
-    why.step(record.stage, detail, **numbers)
-
-
-def _candidates(board: Board, why: Why, record: StageRecord) -> None:
-    """What became of every allocation on the node in one preemptive stage."""
-    if record.stage == "regular":
-        return
-    cluster = board.prepared.situation.cluster
-    place = {row: i for i, row in enumerate(record.order)}
-    for row, group in zip(record.rows.tolist(), record.group.tolist(), strict=True):
+    def _candidate(self, record: StageRecord, row: int, group: int, place: int | None) -> dict[str, Any]:
+        cluster = self._board.prepared.situation.cluster
         workload = cluster.state.workloads[int(cluster.allocations.operation[row])]
         task = cluster.task_of(row)
-        verdict, rule, detail = _verdict(board, record, row, group)
-        why.candidate(
-            verdict, rule, workload.id, task=task.name, queue=workload.queue, node=task.node, detail=detail,
-            group=GROUPS[group], place=place.get(row),
-            share=float(to_shares(cluster.allocations.usage[row].astype(float), cluster.total).max(initial=0.0)),
-        )  # fmt: skip
+        verdict, rule, detail = _verdict(self._board, record, row, group)
+        share = to_shares(cluster.allocations.usage[row].astype(float), cluster.total).max(initial=0.0)
+        return {
+            "verdict": verdict, "rule": rule, "workload": workload.id, "task": task.name, "queue": workload.queue,
+            "node": task.node, "detail": detail, "group": GROUPS[group], "place": place, "share": float(share),
+        }  # fmt: skip
+
+
+def _counted(allocations: int) -> str:
+    return f"{allocations} allocation{'s' * (allocations != 1)}"
 
 
 def _verdict(board: Board, record: StageRecord, row: int, group: int) -> tuple[str, str, str]:
@@ -136,7 +161,7 @@ def _verdict(board: Board, record: StageRecord, row: int, group: int) -> tuple[s
     prepared = board.prepared
     operation = int(prepared.situation.cluster.allocations.operation[row])
     operations = prepared.situation.operations
-    if any(one.allocation == row for one in board.stopped) and not operations.graceful[operation]:
+    if not board.running[row]:
         return "gone", "stopped-before", "stopped by another stage or heartbeat"
     if operations.graceful[operation]:
         return "protected", "graceful", "graceful operations are only asked to stop"
