@@ -8,7 +8,7 @@ from app.configurations.repository import Revision
 from app.configurations.router import Name, Number, Service
 from app.configurations.service import etag
 from app.decoding import decode
-from app.errors import BadInput
+from app.errors import BadInput, BadRequest
 from app.formats import export, import_configuration
 from app.formats.names import ExportFormat, Format
 from app.formats.schemas import ExportedManifest, ImportedManifest
@@ -71,6 +71,8 @@ async def import_manifest(
     YAML or JSON, one document or several, as administrators write them or `kubectl get -o json` prints them. What can't
     be carried over is a finding.
     """
+    if not body.strip():
+        raise BadRequest("there is no manifest")
     return json_response(await request.app.state.offload.run(_imported, body, format))
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from typing import Annotated
 
 import msgspec
@@ -9,8 +10,16 @@ from fastapi import Query
 
 from app.errors import BadRequest
 
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
 Limit = Annotated[int, Query(ge=1, le=500, description="How many items at most")]
 Cursor = Annotated[str | None, Query(max_length=1024, description="`next_cursor` of the page before")]
+
+
+def rfc3339(text: str) -> str:
+    """``text``, unless it is a number or a date alone, which pydantic would take for a moment. Raises ValueError."""
+    if _MOMENT.match(text) is None:
+        raise ValueError("not a moment of RFC 3339, such as 2026-03-02T09:30:00Z")
+    return text
 
 
 def encode_cursor(*keys: str | int) -> str:

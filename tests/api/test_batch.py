@@ -48,3 +48,14 @@ def test_a_line_past_the_limit_is_refused_alone(settings: Settings) -> None:
     with TestClient(app, raise_server_exceptions=False) as service:
         found = ask(service, lines(REQUEST, b'"' + b"x" * 9000 + b'"', REQUEST, b"y" * 9000))
     assert [f["status"] for f in found] == [200, 413, 200, 413]
+
+
+def test_lines_are_of_json_and_not_compressed(service: TestClient) -> None:
+    def status(**headers: str) -> int:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return service.post("/v1/decisions:batch", content=lines(REQUEST), headers=named).status_code
+
+    assert status(Content_Type="application/jsonl") == 200
+    assert status(Content_Type="text/csv") == 415
+    assert status(Content_Type="application/x-ndjson", Content_Encoding="gzip") == 415
+    assert status(Content_Type="application/x-ndjson", Content_Encoding="identity") == 200

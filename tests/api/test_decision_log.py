@@ -102,6 +102,7 @@ def test_filters_by_time(service: TestClient) -> None:
 @pytest.mark.parametrize(
     "query",
     [{"engine": "slurm"}, {"outcome": "maybe"}, {"since": "2026-01-01T00:00:00"}, {"until": "noon"},
+     {"since": "0.5"}, {"until": "2026-01-01"},
      {"configuration": "a@b"}, {"configuration": "a@99999999999"}],
 )  # fmt: skip
 def test_filters_that_make_no_sense_are_refused(service: TestClient, query: dict[str, str]) -> None:

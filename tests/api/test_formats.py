@@ -138,3 +138,9 @@ def test_a_configuration_without_an_engine_needs_a_format(service: TestClient) -
     refused = service.get("/v1/configurations/any:export")
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/engine")
     assert service.get("/v1/configurations/any:export?format=kai").status_code == 200
+
+
+@pytest.mark.parametrize("nothing", [b"", b" \n"])
+def test_no_manifest_is_not_an_empty_one(homeless: TestClient, nothing: bytes) -> None:
+    answer = homeless.post(f"{IMPORT}?format=kueue", content=nothing, headers=YAML)
+    assert (answer.status_code, answer.json()["detail"]) == (400, "there is no manifest")

@@ -3,13 +3,17 @@
 from typing import Any
 
 from app.solver.engines.kueue.compile import Configured, Policy
+from app.solver.engines.kueue.rules import knob_problems
 from app.solver.model.duration import parse, seconds
 from app.solver.model.kueue import LongRunnerPenalty, WaitingBoost
+from app.solver.model.problems import InvalidInput
 
 
 def report(configured: Configured) -> dict[str, Any]:
     """Queues and cohorts by name, those that are only referenced among them; durations in seconds. The knobs that
-    KEP-83 deferred show only where they are set."""
+    KEP-83 deferred show only where they are set. Raises InvalidInput where one has no meaning."""
+    if problems := knob_problems(configured):
+        raise InvalidInput(problems)
     return {"queues": {name: _queue(configured, node) for node, name in enumerate(configured.tree.names)}}
 
 

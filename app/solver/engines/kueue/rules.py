@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from app.solver.engines.kueue import knobs
 from app.solver.engines.kueue.assign import Search
+from app.solver.engines.kueue.compile import Configured
 from app.solver.engines.kueue.findings import knob_findings, milestone_findings
 from app.solver.engines.kueue.load import Loaded, instant
 from app.solver.engines.kueue.snapshot import Preemptor, Snapshot
@@ -55,17 +56,23 @@ def knobs_set(loaded: Loaded, asks: Sequence[Ask]) -> frozenset[Knob]:
 
 def check_knobs(loaded: Loaded) -> None:
     """Raises InvalidInput where a knob has no meaning that could be computed: milestones out of order and the like."""
-    found: list[Problem] = []
-    for i, queue in enumerate(loaded.configured.configuration.queues):
-        if queue.kueue is not None and queue.kueue.preemption is not None:
-            at = ("configuration", "queues", i, "kueue", "preemption")
-            found += _problems(knob_findings(queue.kueue.preemption, at))
+    found = knob_problems(loaded.configured)
     for i, workload in enumerate(loaded.workloads):
         if workload.disruption_cost_milestones is not None:
             at = ("state", "workloads", i, "disruption_cost_milestones")
             found += _problems(milestone_findings(workload.disruption_cost_milestones, at))
     if found:
         raise InvalidInput(found)
+
+
+def knob_problems(configured: Configured) -> list[Problem]:
+    """What is wrong with the knobs of every queue."""
+    found: list[Problem] = []
+    for i, queue in enumerate(configured.configuration.queues):
+        if queue.kueue is not None and queue.kueue.preemption is not None:
+            at = ("configuration", "queues", i, "kueue", "preemption")
+            found += _problems(knob_findings(queue.kueue.preemption, at))
+    return found
 
 
 def _problems(findings: Iterator[Finding]) -> list[Problem]:

@@ -182,3 +182,13 @@ def test_effective_settings_fill_in_the_defaults() -> None:
         solve.configure(msgspec.convert(of | {"settings": {"kueue": {"fair_sharing": True}}}, Configuration)), None
     )
     assert fair["queues"]["q"]["preemption_strategies"] == ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
+
+
+def test_effective_settings_of_a_knob_without_meaning_are_refused() -> None:
+    boost = {"waiting_boost": {"grace": "soon", "rate_per_hour": 1, "ceiling": 5}}
+    of = configuration(queue("a", 4, preemption=boost))
+    with pytest.raises(InvalidInput) as refused:
+        solve.effective_settings(solve.configure(msgspec.convert(of, Configuration)), None)
+    assert [problem.pointer for problem in refused.value.problems] == [
+        "/configuration/queues/0/kueue/preemption/waiting_boost/grace"
+    ]
