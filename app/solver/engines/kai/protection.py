@@ -46,9 +46,10 @@ class Protection:
 
     def filter(self, action: Literal["reclaim", "preempt"], job: int, victim: int) -> Refusal | None:
         """Protected whole, unless the victim is elastic."""
+        if not self.is_protected(action, job, victim):
+            return None
         jobs = self._session.jobs
-        elastic = is_elastic(len(jobs.tasks[victim]), jobs.min_available[victim])
-        if may_evict(protected=not elastic and self.is_protected(action, job, victim), elastic=elastic):
+        if may_evict(protected=True, elastic=is_elastic(len(jobs.tasks[victim]), jobs.min_available[victim])):
             return None
         minimum = self.minimum(action, job, victim)
         return Refusal(

@@ -136,13 +136,13 @@ class Scenario:
         listed = self.listed.get(job)
         if listed is None:
             self.groups[job] = [group]
-            self.listed[job] = group.tasks.copy()
+            self.listed[job] = group.tasks
             jobs = self.session.jobs
             if is_elastic(len(jobs.tasks[job]), jobs.min_available[job]):
                 self.elastic.append(job)
         else:
             self.groups[job].append(group)
-            listed.extend(group.tasks)
+            self.listed[job] = listed + group.tasks
         self.pods += len(group.tasks)
         self.room.give(group.tasks)
 

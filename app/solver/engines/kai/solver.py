@@ -128,14 +128,18 @@ class Solver:
         scenario, trail, budget = self._scenario, self._tools.trail, self._tools.budget
         headroom = Headroom(self._session, scenario.part, self._tools.placer.allowed)
         grew: bool | None = True
+        tried = False
         while grew is not None and budget.spend():
             if grew and scenario.room.enough():
+                tried = True
                 found = self._try(nodes, headroom)
                 if found is not None:
                     return found
-            elif grew:
+            elif grew and trail.on:
                 trail.too_short(scenario)
             grew = scenario.grow(self._order)
+        if not tried and not trail.on:
+            trail.too_short(scenario)
         return None
 
     def _try(self, nodes: set[int], headroom: Headroom) -> Found | None:

@@ -10,10 +10,12 @@ from app.solver.engines.kai.validators import Refusal
 _SUCCEEDED = ("placed", "solved")
 
 _TELLS = {
-    "no-easier": 0, "no-room": 1, "too-few-gpus-free": 1, "no-victims": 1, "too-few-gpus": 2, "too-few-victims": 2,
-    "over-limit": 4, "non-preemptible-over-quota": 4, "search-cut-short": 5,
+    "no-easier": 0, "no-room": 1, "too-few-gpus-free": 1, "no-victims": 1, "too-few-gpus": 2, "too-few-victims": 3,
+    "over-limit": 5, "non-preemptible-over-quota": 5, "search-cut-short": 6,
 }  # fmt: skip
-"""How much a failure tells about what stands in the way; what validators and reclaim's gate refuse tells 3."""
+_REFUSED = 4
+"""How much a failure tells about what stands in the way, most last; what is not listed was refused by a validator or
+by reclaim's gate."""
 
 
 @dataclass(slots=True)
@@ -52,7 +54,7 @@ class Trail:
     def note(self, rule: str, detail: str, **numbers: Any) -> None:
         """Count one way to fail, or to succeed."""
         if rule not in _SUCCEEDED:
-            tells = _TELLS.get(rule, 3)
+            tells = _TELLS.get(rule, _REFUSED)
             if tells >= self._main.get(self._job, (0,))[0]:
                 self._main[self._job] = tells, self._action, rule, detail
         if self.on:

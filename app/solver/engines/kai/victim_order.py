@@ -2,6 +2,7 @@
 
 from bisect import insort
 from collections.abc import Iterable
+from operator import itemgetter
 
 from app.solver.engines.kai.compile import ALLOCATED, PIPELINED, RUNNING
 from app.solver.engines.kai.pending_order import job_key
@@ -118,5 +119,5 @@ def sort_victims(session: Session, victims: Iterable[Victim]) -> dict[int, list[
     for victim in victims:
         by_queue.setdefault(session.jobs.queue[victim.job], []).append((victim.key, victim))
     for items in by_queue.values():
-        items.sort(key=lambda item: item[0])
+        items.sort(key=itemgetter(0))
     return by_queue
