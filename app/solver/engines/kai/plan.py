@@ -49,9 +49,11 @@ def _each_alone(state: CompiledState, question: Question) -> Result:
     for ask in question.asks:
         cycle = run(state, [ask], question, budget)
         decisions.append(decision_of(cycle, 0, question))
-        for eviction in planned(cycle):
-            evictions.setdefault((eviction.workload, eviction.task), eviction)
-        places += [place for place in placements(cycle) if place.ask is not None]
+        own = {(e.workload, e.task): e for e in planned(cycle) if (e.workload, e.task) not in evictions}
+        evictions |= own
+        places += [
+            place for place in placements(cycle) if place.workload is None or (place.workload, place.task) in own
+        ]
     return Result(decisions=decisions, plan=Plan(evictions=list(evictions.values()), placements=places))
 
 
