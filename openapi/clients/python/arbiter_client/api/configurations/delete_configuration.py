@@ -1,0 +1,260 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.problem_document import ProblemDocument
+from ...types import UNSET, Response, Unset
+
+
+def _get_kwargs(
+    name: str,
+    *,
+    if_match: str | Unset = UNSET,
+    if_none_match: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+    if not isinstance(if_match, Unset):
+        headers["if-match"] = if_match
+
+    if not isinstance(if_none_match, Unset):
+        headers["if-none-match"] = if_none_match
+
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
+
+    _kwargs: dict[str, Any] = {
+        "method": "delete",
+        "url": "/v1/configurations/{name}".format(
+            name=quote(str(name), safe=""),
+        ),
+    }
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Any | ProblemDocument | None:
+    if response.status_code == 204:
+        response_204 = cast(Any, None)
+        return response_204
+
+    if response.status_code == 400:
+        response_400 = ProblemDocument.from_dict(response.json())
+
+        return response_400
+
+    if response.status_code == 401:
+        response_401 = ProblemDocument.from_dict(response.json())
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = ProblemDocument.from_dict(response.json())
+
+        return response_403
+
+    if response.status_code == 404:
+        response_404 = ProblemDocument.from_dict(response.json())
+
+        return response_404
+
+    if response.status_code == 409:
+        response_409 = ProblemDocument.from_dict(response.json())
+
+        return response_409
+
+    if response.status_code == 412:
+        response_412 = ProblemDocument.from_dict(response.json())
+
+        return response_412
+
+    if response.status_code == 422:
+        response_422 = ProblemDocument.from_dict(response.json())
+
+        return response_422
+
+    if response.status_code == 428:
+        response_428 = ProblemDocument.from_dict(response.json())
+
+        return response_428
+
+    if response.status_code == 500:
+        response_500 = ProblemDocument.from_dict(response.json())
+
+        return response_500
+
+    if response.status_code == 503:
+        response_503 = ProblemDocument.from_dict(response.json())
+
+        return response_503
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[Any | ProblemDocument]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    name: str,
+    *,
+    client: AuthenticatedClient,
+    if_match: str | Unset = UNSET,
+    if_none_match: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
+) -> Response[Any | ProblemDocument]:
+    """Delete Configuration
+
+     Remove a configuration and its labels. Decisions in the log keep the revisions that they used.
+
+    Args:
+        name (str):
+        if_match (str | Unset):
+        if_none_match (str | Unset):
+        idempotency_key (str | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Any | ProblemDocument]
+    """
+
+    kwargs = _get_kwargs(
+        name=name,
+        if_match=if_match,
+        if_none_match=if_none_match,
+        idempotency_key=idempotency_key,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    name: str,
+    *,
+    client: AuthenticatedClient,
+    if_match: str | Unset = UNSET,
+    if_none_match: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
+) -> Any | ProblemDocument | None:
+    """Delete Configuration
+
+     Remove a configuration and its labels. Decisions in the log keep the revisions that they used.
+
+    Args:
+        name (str):
+        if_match (str | Unset):
+        if_none_match (str | Unset):
+        idempotency_key (str | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Any | ProblemDocument
+    """
+
+    return sync_detailed(
+        name=name,
+        client=client,
+        if_match=if_match,
+        if_none_match=if_none_match,
+        idempotency_key=idempotency_key,
+    ).parsed
+
+
+async def asyncio_detailed(
+    name: str,
+    *,
+    client: AuthenticatedClient,
+    if_match: str | Unset = UNSET,
+    if_none_match: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
+) -> Response[Any | ProblemDocument]:
+    """Delete Configuration
+
+     Remove a configuration and its labels. Decisions in the log keep the revisions that they used.
+
+    Args:
+        name (str):
+        if_match (str | Unset):
+        if_none_match (str | Unset):
+        idempotency_key (str | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Any | ProblemDocument]
+    """
+
+    kwargs = _get_kwargs(
+        name=name,
+        if_match=if_match,
+        if_none_match=if_none_match,
+        idempotency_key=idempotency_key,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    name: str,
+    *,
+    client: AuthenticatedClient,
+    if_match: str | Unset = UNSET,
+    if_none_match: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
+) -> Any | ProblemDocument | None:
+    """Delete Configuration
+
+     Remove a configuration and its labels. Decisions in the log keep the revisions that they used.
+
+    Args:
+        name (str):
+        if_match (str | Unset):
+        if_none_match (str | Unset):
+        idempotency_key (str | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Any | ProblemDocument
+    """
+
+    return (
+        await asyncio_detailed(
+            name=name,
+            client=client,
+            if_match=if_match,
+            if_none_match=if_none_match,
+            idempotency_key=idempotency_key,
+        )
+    ).parsed

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.kai_options import KaiOptions
+    from ..models.kueue_options import KueueOptions
+    from ..models.ytsaurus_options import YtsaurusOptions
+    from ..models.yuni_korn_options import YuniKornOptions
+
+
+T = TypeVar("T", bound="Options")
+
+
+@_attrs_define
+class Options:
+    """
+    Attributes:
+        kueue (KueueOptions | None | Unset):
+        yunikorn (None | Unset | YuniKornOptions):
+        kai (KaiOptions | None | Unset):
+        ytsaurus (None | Unset | YtsaurusOptions):
+    """
+
+    kueue: KueueOptions | None | Unset = UNSET
+    yunikorn: None | Unset | YuniKornOptions = UNSET
+    kai: KaiOptions | None | Unset = UNSET
+    ytsaurus: None | Unset | YtsaurusOptions = UNSET
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.kai_options import KaiOptions  # noqa: PLC0415
+        from ..models.kueue_options import KueueOptions  # noqa: PLC0415
+        from ..models.ytsaurus_options import YtsaurusOptions  # noqa: PLC0415
+        from ..models.yuni_korn_options import YuniKornOptions  # noqa: PLC0415
+
+        kueue: dict[str, Any] | None | Unset
+        if isinstance(self.kueue, Unset):
+            kueue = UNSET
+        elif isinstance(self.kueue, KueueOptions):
+            kueue = self.kueue.to_dict()
+        else:
+            kueue = self.kueue
+
+        yunikorn: dict[str, Any] | None | Unset
+        if isinstance(self.yunikorn, Unset):
+            yunikorn = UNSET
+        elif isinstance(self.yunikorn, YuniKornOptions):
+            yunikorn = self.yunikorn.to_dict()
+        else:
+            yunikorn = self.yunikorn
+
+        kai: dict[str, Any] | None | Unset
+        if isinstance(self.kai, Unset):
+            kai = UNSET
+        elif isinstance(self.kai, KaiOptions):
+            kai = self.kai.to_dict()
+        else:
+            kai = self.kai
+
+        ytsaurus: dict[str, Any] | None | Unset
+        if isinstance(self.ytsaurus, Unset):
+            ytsaurus = UNSET
+        elif isinstance(self.ytsaurus, YtsaurusOptions):
+            ytsaurus = self.ytsaurus.to_dict()
+        else:
+            ytsaurus = self.ytsaurus
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update({})
+        if kueue is not UNSET:
+            field_dict["kueue"] = kueue
+        if yunikorn is not UNSET:
+            field_dict["yunikorn"] = yunikorn
+        if kai is not UNSET:
+            field_dict["kai"] = kai
+        if ytsaurus is not UNSET:
+            field_dict["ytsaurus"] = ytsaurus
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.kai_options import KaiOptions  # noqa: PLC0415
+        from ..models.kueue_options import KueueOptions  # noqa: PLC0415
+        from ..models.ytsaurus_options import YtsaurusOptions  # noqa: PLC0415
+        from ..models.yuni_korn_options import YuniKornOptions  # noqa: PLC0415
+
+        d = dict(src_dict)
+
+        def _parse_kueue(data: object) -> KueueOptions | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                kueue_type_0 = KueueOptions.from_dict(data)
+
+                return kueue_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(KueueOptions | None | Unset, data)
+
+        kueue = _parse_kueue(d.pop("kueue", UNSET))
+
+        def _parse_yunikorn(data: object) -> None | Unset | YuniKornOptions:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                yunikorn_type_0 = YuniKornOptions.from_dict(data)
+
+                return yunikorn_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | Unset | YuniKornOptions, data)
+
+        yunikorn = _parse_yunikorn(d.pop("yunikorn", UNSET))
+
+        def _parse_kai(data: object) -> KaiOptions | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                kai_type_0 = KaiOptions.from_dict(data)
+
+                return kai_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(KaiOptions | None | Unset, data)
+
+        kai = _parse_kai(d.pop("kai", UNSET))
+
+        def _parse_ytsaurus(data: object) -> None | Unset | YtsaurusOptions:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                ytsaurus_type_0 = YtsaurusOptions.from_dict(data)
+
+                return ytsaurus_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | Unset | YtsaurusOptions, data)
+
+        ytsaurus = _parse_ytsaurus(d.pop("ytsaurus", UNSET))
+
+        options = cls(
+            kueue=kueue,
+            yunikorn=yunikorn,
+            kai=kai,
+            ytsaurus=ytsaurus,
+        )
+
+        return options

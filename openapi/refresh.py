@@ -1,0 +1,144 @@
+"""``python -m openapi.refresh [--check]``: the document, the Python client made from it, and the lock.
+
+The lock says which version of the interface has which document and which clients. Once CHANGELOG.md has a heading for
+that version it is released, and neither may change any more without another version.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from app.document import text
+from app.http.openapi import VERSION
+
+HERE = Path(__file__).parent
+DOCUMENT = HERE / "openapi.json"
+LOCK = HERE / "VERSION.lock"
+CLIENTS = HERE / "clients"
+PYTHON = CLIENTS / "python"
+CHANGELOG = HERE.parent / "CHANGELOG.md"
+RECIPES = (
+    "typescript/package.json",
+    "typescript/package-lock.json",
+    "go/go.mod",
+    "go/oapi-codegen.yaml",
+    "java/pom.xml",
+)
+"""What decides how the clients that are not committed come out."""
+
+_HEADER = "# The interface and its clients by version; written by `make openapi`, explained in README.md.\n"
+_PACKAGE_VERSION = re.compile(rb'^version = ".*"$', re.MULTILINE)
+
+
+def generate(document: Path, target: Path) -> None:
+    """Make the Python client of ``document`` in ``target``, which must not exist. Raises CalledProcessError."""
+    programs = Path(sys.executable).parent
+    command = [
+        str(programs / "openapi-python-client"), "generate", "--path", str(document), "--output-path", str(target),
+        "--meta", "uv", "--config", str(HERE / "python" / "config.yaml"),
+        "--custom-template-path", str(HERE / "python" / "templates"), "--fail-on-warning",
+    ]  # fmt: skip
+    path = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"  # ruff formats what is generated
+    said = subprocess.run(
+        command, check=False, capture_output=True, text=True, env={**os.environ, "PATH": path, "RUFF_NO_CACHE": "true"}
+    )
+    if said.returncode:
+        sys.stderr.write(said.stdout + said.stderr)
+        said.check_returncode()
+
+
+def files(client: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and content of everything in a generated client, in order; what running it leaves behind is not of it."""
+    for path in sorted(client.rglob("*")):
+        name = path.relative_to(client).as_posix()
+        if path.is_file() and "__pycache__" not in name:
+            yield name, path.read_bytes()
+
+
+def fingerprint(document: str, python: Path, clients: Path) -> dict[str, str]:
+    """Digests of the document and of the clients, whatever version they say they have."""
+    parsed = json.loads(document)
+    del parsed["info"]["version"]
+    recipes = ((name, (clients / name).read_bytes()) for name in RECIPES)
+    return {
+        "document": _digest([("", json.dumps(parsed, sort_keys=True).encode())]),
+        "python": _digest((name, _PACKAGE_VERSION.sub(b"", content)) for name, content in files(python)),
+        "generated_in_ci": _digest(recipes),
+    }
+
+
+def released(version: str, changelog: str) -> bool:
+    """Whether ``changelog`` has a heading for ``version``."""
+    return re.search(rf"^## \[?v?{re.escape(version)}\b", changelog, re.MULTILINE) is not None
+
+
+def objections(lock: str, version: str, found: dict[str, str], changelog: str) -> list[str]:
+    """Why ``found`` may not be what ``version`` means, given what the lock says that it means."""
+    kept = tomllib.loads(lock)
+    if not kept or not released(version, changelog):
+        return []
+    if kept["version"] != version:
+        return [f"{version} was released before {kept['version']}: raise VERSION in app/http/openapi.py"]
+    changed = [name for name, digest in found.items() if kept.get(name) != digest]
+    if not changed:
+        return []
+    return [
+        f"{', '.join(changed)} changed, and {version} is released: raise VERSION in app/http/openapi.py, "
+        "say in CHANGELOG.md what is new, and run `make openapi`"
+    ]
+
+
+def written(version: str, found: dict[str, str]) -> str:
+    """The lock's text."""
+    return _HEADER + "".join(f'{name} = "{value}"\n' for name, value in {"version": version, **found}.items())
+
+
+def check() -> list[str]:
+    """What is not as it should be; the client is compared with a fresh one by the tests."""
+    document = text()
+    if not DOCUMENT.exists() or DOCUMENT.read_text() != document:
+        return [f"{DOCUMENT.name} is not what the service serves: run `make openapi`"]
+    found = fingerprint(document, PYTHON, CLIENTS)
+    lock = LOCK.read_text() if LOCK.exists() else ""
+    if found_wrong := objections(lock, VERSION, found, CHANGELOG.read_text()):
+        return found_wrong
+    return [] if lock == written(VERSION, found) else [f"{LOCK.name} says otherwise: run `make openapi`"]
+
+
+def refresh() -> list[str]:
+    """Write all three, unless a released version would change; then nothing is written."""
+    document = text()
+    with tempfile.TemporaryDirectory() as folder:
+        source, fresh = Path(folder) / DOCUMENT.name, Path(folder) / "python"
+        source.write_text(document)
+        generate(source, fresh)
+        found = fingerprint(document, fresh, CLIENTS)
+        lock = LOCK.read_text() if LOCK.exists() else ""
+        if wrong := objections(lock, VERSION, found, CHANGELOG.read_text()):
+            return wrong
+        DOCUMENT.write_text(document)
+        shutil.rmtree(PYTHON, ignore_errors=True)
+        shutil.copytree(fresh, PYTHON)
+    LOCK.write_text(written(VERSION, found))
+    return []
+
+
+def _digest(parts: Iterator[tuple[str, bytes]] | list[tuple[str, bytes]]) -> str:
+    hashed = hashlib.sha256()
+    for name, content in parts:
+        hashed.update(f"{name}\0{len(content)}\0".encode() + content)
+    return f"sha256:{hashed.hexdigest()}"
+
+
+if __name__ == "__main__":
+    complaints = check() if "--check" in sys.argv[1:] else refresh()
+    sys.stderr.writelines(f"{complaint}\n" for complaint in complaints)
+    sys.exit(bool(complaints))
