@@ -21,7 +21,10 @@ def _attempt(cycle: Cycle, job: int) -> bool:
     def keeps_protected_gangs(scenario: Scenario) -> Refusal | None:
         return cycle.protection.validate("preempt", scenario)
 
-    return Solver(cycle.tools, job, _victims(cycle, job), (keeps_protected_gangs,)).solve()
+    def breaks_protected_gang(scenario: Scenario, victim: int) -> Refusal | None:
+        return cycle.protection.foregone("preempt", scenario, victim)
+
+    return Solver(cycle.tools, job, _victims(cycle, job), (keeps_protected_gangs,), breaks_protected_gang).solve()
 
 
 def _victims(cycle: Cycle, job: int) -> list[int]:

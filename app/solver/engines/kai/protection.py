@@ -57,6 +57,24 @@ class Protection:
             {"min_runtime": seconds(minimum.micros)},
         )  # fmt: skip
 
+    def foregone(self, action: Literal["reclaim", "preempt"], scenario: Scenario, victim: int) -> Refusal | None:
+        """What ``validate`` will say of every scenario that lists of the victim what this one does, or more; None where
+        that is open. Shipped only: a pod counts as lost once it is listed, and pending pods could yet be placed."""
+        if self._rules != "shipped" or victim not in scenario.listed:
+            return None
+        jobs, session = self._session.jobs, self._session
+        if not is_elastic(len(jobs.tasks[victim]), jobs.min_available[victim]):
+            return None
+        lost = len(scenario.listed[victim])
+        keeps = keeps_gang(
+            running=session.used[victim] + session.pending[victim],
+            evicted=lost,
+            min_available=jobs.min_available[victim],
+        )
+        if keeps or not self.is_protected(action, scenario.job, victim):
+            return None
+        return self._undercut(action, victim, session.used[victim] - lost)
+
     def validate(self, action: Literal["reclaim", "preempt"], scenario: Scenario) -> Refusal | None:
         """A protected elastic victim keeps its gang.
 
@@ -74,10 +92,14 @@ class Protection:
                 lost = sum(session.evictions_of(t) > 0 for t in listed)
                 running = lost + sum(session.status[t] in (RUNNING, ALLOCATED) for t in jobs.tasks[victim])
             if lost and not keeps_gang(running=running, evicted=lost, min_available=jobs.min_available[victim]):
-                return Refusal(
-                    f"{action}-min-runtime-gang",
-                    f"{jobs.id[victim]} is protected and would keep {running - lost} of the "
-                    f"{jobs.min_available[victim]} pods that it needs",
-                    {"workload": jobs.id[victim], "keeps": running - lost, "needs": jobs.min_available[victim]},
-                )  # fmt: skip
+                return self._undercut(action, victim, running - lost)
         return None
+
+    def _undercut(self, action: str, victim: int, keeps: int) -> Refusal:
+        jobs = self._session.jobs
+        needs = jobs.min_available[victim]
+        return Refusal(
+            f"{action}-min-runtime-gang",
+            f"{jobs.id[victim]} is protected and would keep {max(keeps, 0)} of the {needs} pods that it needs",
+            {"workload": jobs.id[victim], "keeps": max(keeps, 0), "needs": needs},
+        )

@@ -26,7 +26,12 @@ def _attempt(cycle: Cycle, job: int) -> bool:
     def keeps_protected_gangs(scenario: Scenario) -> Refusal | None:
         return cycle.protection.validate("reclaim", scenario)
 
-    return Solver(cycle.tools, job, _victims(cycle, job), (keeps_protected_gangs, fairness)).solve()
+    def breaks_protected_gang(scenario: Scenario, victim: int) -> Refusal | None:
+        return cycle.protection.foregone("reclaim", scenario, victim)
+
+    return Solver(
+        cycle.tools, job, _victims(cycle, job), (keeps_protected_gangs, fairness), breaks_protected_gang
+    ).solve()
 
 
 def _victims(cycle: Cycle, job: int) -> list[int]:

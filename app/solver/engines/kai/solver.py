@@ -17,7 +17,7 @@ from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.scenario import Group, Scenario
 from app.solver.engines.kai.session import Mark, Session, total
 from app.solver.engines.kai.trail import Trail
-from app.solver.engines.kai.validators import ScenarioValidator, refused_scenario
+from app.solver.engines.kai.validators import Foregone, Refusal, ScenarioValidator, refused_scenario
 from app.solver.engines.kai.victim_order import VictimOrder, VictimTable, sort_victims
 
 
@@ -42,13 +42,18 @@ class Found:
 
 
 class Solver:
-    """One attempt to make room for one job. ``victims``: jobs that may be taken from, in order of the request."""
+    """One attempt to make room for one job. ``victims``: jobs that may be taken from, in order of the request.
+    ``foregone``: see ``validators.Foregone``."""
 
-    def __init__(self, tools: Tools, job: int, victims: Sequence[int], validators: Sequence[ScenarioValidator]) -> None:
+    def __init__(
+        self, tools: Tools, job: int, victims: Sequence[int], validators: Sequence[ScenarioValidator],
+        foregone: Foregone | None = None,
+    ) -> None:  # fmt: skip
         self._tools = tools
         self._session = tools.session
         self._job = job
         self._validators = validators
+        self._foregone = foregone
         self._before = tools.order.frozen()
         self._victims = sort_victims(self._session, map(tools.victims.of, victims))
         self._open = set(self._open_nodes())
@@ -129,10 +134,16 @@ class Solver:
         headroom = Headroom(self._session, scenario.part, self._tools.placer.allowed)
         grew: bool | None = True
         tried = False
+        doomed = self._doomed(scenario.elastic)
         while grew is not None and budget.spend():
+            if doomed is None and grew and scenario.latest is not None:
+                doomed = self._doomed((scenario.latest,))
+            if doomed is not None and not scenario.recorded:
+                trail.judged(scenario, doomed)
+                return None
             if grew and scenario.room.enough():
                 tried = True
-                found = self._try(nodes, headroom)
+                found = self._try(nodes, headroom, doomed)
                 if found is not None:
                     return found
             elif grew and trail.on:
@@ -142,15 +153,25 @@ class Solver:
             trail.too_short(scenario)
         return None
 
-    def _try(self, nodes: set[int], headroom: Headroom) -> Found | None:
-        """One prefix: on each node of its latest victim, until the part fits somewhere."""
+    def _doomed(self, victims: Iterable[int]) -> Refusal | None:
+        """Why this scenario and all longer ones are out, as far as what is listed of ``victims`` goes."""
+        if self._foregone is None:
+            return None
+        return next((r for victim in victims if (r := self._foregone(self._scenario, victim)) is not None), None)
+
+    def _try(self, nodes: set[int], headroom: Headroom, doomed: Refusal | None) -> Found | None:
+        """One prefix: on each node of its latest victim, until the part fits somewhere. What must fail is simulated
+        only where that leaves a trace: recorded pods evicted again."""
         session, scenario = self._session, self._scenario
         if scenario.latest is None:
             return self._simulate([], nodes)[1] if scenario.recorded else None
         for node in scenario.nodes_of_latest():
             extra = scenario.victims_on(node)
-            if scenario.is_recorded.isdisjoint(extra) and not headroom.enough(extra):
-                self._tools.trail.no_room(scenario, None)
+            if scenario.is_recorded.isdisjoint(extra) and (doomed is not None or not headroom.enough(extra)):
+                if doomed is not None:
+                    self._tools.trail.judged(scenario, doomed)
+                else:
+                    self._tools.trail.no_room(scenario, None)
                 continue
             new = {session.node[t] for t in extra} - nodes
             nodes |= new

@@ -23,6 +23,10 @@ VictimFilter = Callable[[int, int], Refusal | None]
 ScenarioValidator = Callable[[Scenario], Refusal | None]
 """A solved scenario -> why it may not be carried out; None where it may."""
 
+Foregone = Callable[[Scenario, int], Refusal | None]
+"""(scenario, victim that it lists) -> what some validator will say of it and of every scenario that lists more of the
+victim; None where that must be seen. It spares simulations and changes no decision."""
+
 
 def refused_victim(filters: Sequence[VictimFilter], job: int, victim: int) -> Refusal | None:
     """The first filter's refusal; None when all agree."""

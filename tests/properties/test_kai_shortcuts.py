@@ -1,0 +1,66 @@
+"""What spares simulations changes no decision: each shortcut against the search without it."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.solver.engines.kai.gpu_room import Headroom
+from app.solver.engines.kai.protection import Protection
+from app.solver.engines.kai.scenario import Scenario
+from app.solver.engines.kai.solver import Solver
+from tests.kai_world import ALL_ACTIONS, Json, Shape, cluster, decide
+
+FAST = settings(derandomize=True, max_examples=120, deadline=None, database=None)
+
+
+def _none(*_: object) -> None:
+    return None
+
+
+def _yes(*_: object) -> bool:
+    return True
+
+
+def _no(*_: object) -> bool:
+    return False
+
+
+SHORTCUTS: list[tuple[type, str, Callable[..., object]]] = [
+    (Protection, "foregone", _none),
+    (Headroom, "enough", _yes),
+    (Scenario, "go_on", _no),
+    (Solver, "_room_left", _yes),
+]
+"""Class, method, and what the method answers where it never spares anything."""
+
+
+@pytest.mark.parametrize("shortcut", SHORTCUTS, ids=lambda s: s[1])
+@FAST
+@given(
+    seed=st.integers(0, 2**32), rules=st.sampled_from(["shipped", "documented"]), constraints=st.booleans(),
+    actions=st.sampled_from([ALL_ACTIONS, ["reclaim"], ["preempt", "reclaim"]]), shares=st.booleans(),
+)  # fmt: skip
+def test_a_shortcut_changes_no_decision(
+    shortcut: tuple[type, str, Callable[..., object]], seed: int, rules: str, constraints: bool, actions: list[str],
+    shares: bool,
+) -> None:  # fmt: skip
+    shape = Shape(
+        queues=4 + seed % 6, nodes=1 + seed % 5, workloads=6 + seed % 9, rules=rules, constraints=constraints,
+        actions=actions, shares_of_gpus=shares,
+    )  # fmt: skip
+    body = cluster(seed, shape)
+    plain = decide(body)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(*shortcut)
+        slow = decide(body)
+    assert _decided(plain) == _decided(slow)
+
+
+def _decided(answer: Json) -> Json:
+    """Everything but the sentences about those that wait, which may name another of several failures."""
+    return {
+        "plan": answer["plan"], "order": answer["order"],
+        "decisions": [{k: v for k, v in d.items() if k != "conditions"} for d in answer["decisions"]],
+    }  # fmt: skip
