@@ -16,9 +16,10 @@ def explain(
         return None
     for tried in cycle.tools.trail.of(job):
         part = f", first {tried.part} of {tried.of} pods" if tried.of else ""
+        numbers = {"part": tried.part, "pods_of_gang": tried.of} if tried.of else {}
         record.step(
             tried.rule, f"{tried.action}{part}: {tried.detail}", action=tried.action, count=tried.count,
-            part=tried.part or None, pods_of_gang=tried.of or None, **tried.numbers,
+            **numbers, **tried.numbers,
         )  # fmt: skip
     for victim, refusal in cycle.tools.trail.spared(job):
         session = cycle.session
