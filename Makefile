@@ -10,7 +10,7 @@ TESTS ?= tests
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench openapi migrate clean
+.PHONY: help serve test check format bench openapi clients migrate clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +27,7 @@ check: $(READY) ## Formatting, lint, types, import contracts, OpenAPI document, 
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/basedpyright --level error
 	@$(BIN)/lint-imports --no-cache
-	@$(BIN)/python -m app.document --check openapi/openapi.json
+	@$(BIN)/python -m openapi.refresh --check
 
 format: $(READY) ## Format and fix what can be fixed
 	@$(BIN)/ruff format --quiet
@@ -36,8 +36,11 @@ format: $(READY) ## Format and fix what can be fixed
 bench: $(READY) ## Measure against the budgets; prints a table in J
 	@$(BIN)/python -m benchmarks $(BENCH)
 
-openapi: $(READY) ## Write openapi/openapi.json from the code
-	@$(BIN)/python -m app.document openapi/openapi.json
+openapi: $(READY) ## Write openapi/: the document from the code, the Python client, VERSION.lock
+	@$(BIN)/python -m openapi.refresh
+
+clients: $(READY) ## Lint the document, try generated clients (CLIENTS="lint typescript go java")
+	@$(BIN)/python -m tests.clients $(CLIENTS)
 
 migrate: $(READY) ## Bring the database up to date (DATABASE_URL, else the service's own)
 	@$(BIN)/arbiter database upgrade

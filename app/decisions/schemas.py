@@ -7,7 +7,7 @@ import msgspec
 
 from app.http.openapi import shown_as
 from app.solver.model.base import Time
-from app.solver.model.decision import Answer, ConfigurationUsed, Outcome
+from app.solver.model.decision import Answer, ConfigurationUsed, Outcome, Units
 
 
 class DecisionAnswer(Answer, frozen=True, kw_only=True):
@@ -17,13 +17,27 @@ class DecisionAnswer(Answer, frozen=True, kw_only=True):
     stats: dict[str, float]
 
 
+class Remark(msgspec.Struct, frozen=True, kw_only=True):
+    """What the engine noticed on its way; ``rule`` is a stable id, ``pointer`` leads into the request."""
+
+    rule: str
+    pointer: str
+    detail: str
+
+
 class Shares(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``POST /v1/shares``: by name of queue and id of workload, as the engine counts."""
+    """``POST /v1/shares``: by name of queue and id of workload, as the engine counts.
+
+    YTsaurus adds what the nodes have in ``total``, and the ``fair_share`` of all queues together.
+    """
 
     engine: str
     configuration: ConfigurationUsed
     queues: dict[str, dict[str, Any]]
     workloads: dict[str, dict[str, Any]] | None = None
+    total: dict[str, Units] | None = None
+    fair_share: dict[str, Units] | None = None
+    warnings: list[Remark] | None = None
 
 
 class Preemptibility(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -36,10 +50,11 @@ class Preemptibility(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class EffectiveSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``POST /v1/effective-settings``: by name of queue and id of workload."""
+    """``POST /v1/effective-settings``: by name of queue and id of workload; ``settings`` of the scheduler (KAI)."""
 
     engine: str
     configuration: ConfigurationUsed
+    settings: dict[str, Any] | None = None
     queues: dict[str, dict[str, Any]]
     workloads: dict[str, dict[str, Any]] | None = None
 

@@ -15,7 +15,7 @@ from app.http.openapi import SCHEMA, VERSION, reference, renamed
 from app.http.portable import of_parameter, portable, references
 from app.http.problems import MEDIA_TYPE, Fault, ProblemDocument
 from app.solver.model import kai, kueue, ytsaurus
-from app.solver.model.configuration import EngineName, TaintEffect
+from app.solver.model.configuration import Configuration, EngineName, TaintEffect
 from app.solver.model.decision import Outcome
 from app.solver.model.problems import Finding
 from app.solver.model.request import Explain, Mode
@@ -109,8 +109,13 @@ def describe(app: FastAPI, shapes: tuple[type, ...]) -> dict[str, Any]:
 
 
 def _common() -> dict[str, dict[str, Any]]:
-    chosen = {name: {"type": "string", "enum": sorted(get_args(of))} for name, of in CHOICES.items()}
-    return {"Resources": {"type": "object", "additionalProperties": {"$ref": SCHEMA.format(name="Quantity")}}, **chosen}
+    """Small schemas that have no struct of their own."""
+    quantity = {"$ref": SCHEMA.format(name="Quantity")}
+    return {
+        "Resources": {"type": "object", "additionalProperties": quantity},
+        "ConfigurationOrName": {"anyOf": [{"type": "string"}, reference(Configuration)]},
+        **{name: {"type": "string", "enum": list(get_args(of))} for name, of in CHOICES.items()},
+    }
 
 
 def _schemas(shapes: tuple[type, ...]) -> dict[str, Any]:
@@ -133,10 +138,11 @@ def _request_id() -> dict[str, Any]:
 
 def _finish(path: str, method: str, found: dict[str, Any]) -> None:
     """What holds for every operation: who may call it, how its problems look, how long it may take."""
+    found["tags"] = list(dict.fromkeys(found["tags"]))
     needed = scopes.required(method.upper(), path)
     found["security"] = [] if needed is None else [{"bearer": [needed]}, {}]
     for parameter in found.get("parameters", ()):
-        parameter["schema"] = of_parameter(parameter["schema"])
+        parameter["schema"] = of_parameter(parameter["schema"], _common())
     for status, answer in list(found["responses"].items()):
         if _is_problem(answer):
             found["responses"][status] = {"$ref": f"#/components/responses/{PROBLEMS[int(status)][0]}"}

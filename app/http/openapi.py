@@ -56,7 +56,7 @@ def operation(
     """Keyword arguments for a FastAPI route: request body, responses and every problem it can answer.
 
     A struct stands for JSON, and for the refusals of a body of JSON; other content is given by media type, and its
-    refusals with ``errors``.
+    refusals with ``errors``. No lines are lines as well; every other body must be there.
     """
     documented: dict[int | str, dict[str, Any]] = {}
     for status, shape in responses.items():
@@ -81,7 +81,7 @@ def operation(
         content = request if isinstance(request, dict) else {"application/json": {"schema": reference(request)}}
         if example is not None:
             content["application/json"]["example"] = example
-        arguments["openapi_extra"] = {"requestBody": {"required": True, "content": content}}
+        arguments["openapi_extra"] = {"requestBody": {"required": NDJSON not in content, "content": content}}
     return arguments
 
 

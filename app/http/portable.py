@@ -63,9 +63,10 @@ def references(value: Any) -> list[str]:
     return here + [name for item in content.values() for name in references(item)]
 
 
-def of_parameter(schema: Schema) -> Schema:
+def of_parameter(schema: Schema, common: Mapping[str, Schema]) -> Schema:
     """The schema of a parameter: never null, without the title that pydantic makes up."""
-    made = _rewritten({key: value for key, value in schema.items() if key not in ("title", "description")}, {}, {})
+    plain = {key: value for key, value in schema.items() if key not in ("title", "description")}
+    made = _rewritten(plain, {}, {_key(shape): name for name, shape in common.items()})
     if "anyOf" in made:
         made |= _any_of([one for one in made.pop("anyOf") if one != _NULL])
     return made
@@ -102,6 +103,8 @@ def _rewritten(schema: Schema, found: Schemas, named: Mapping[bytes, str]) -> Sc
 def _key(schema: Schema) -> bytes:
     """The same for schemas that accept the same and differ in what they say besides."""
     said = {key: value for key, value in schema.items() if key not in ("default", "description", "title")}
+    if "enum" in said:
+        said["enum"] = sorted(said["enum"])
     return msgspec.json.encode(said, order="deterministic")
 
 

@@ -52,6 +52,7 @@ from .effective_settings import EffectiveSettings
 from .effective_settings_queues import EffectiveSettingsQueues
 from .effective_settings_queues_additional_property import EffectiveSettingsQueuesAdditionalProperty
 from .effective_settings_request import EffectiveSettingsRequest
+from .effective_settings_settings_type_0 import EffectiveSettingsSettingsType0
 from .effective_settings_workloads_type_0 import EffectiveSettingsWorkloadsType0
 from .effective_settings_workloads_type_0_additional_property import EffectiveSettingsWorkloadsType0AdditionalProperty
 from .element import Element
@@ -129,6 +130,7 @@ from .readiness import Readiness
 from .readiness_configurations import ReadinessConfigurations
 from .readiness_database import ReadinessDatabase
 from .readiness_status import ReadinessStatus
+from .remark import Remark
 from .replay import Replay
 from .reservation import Reservation
 from .reservation_changes import ReservationChanges
@@ -140,9 +142,11 @@ from .rules import Rules
 from .scope import Scope
 from .settings import Settings
 from .shares import Shares
+from .shares_fair_share_type_0 import SharesFairShareType0
 from .shares_queues import SharesQueues
 from .shares_queues_additional_property import SharesQueuesAdditionalProperty
 from .shares_request import SharesRequest
+from .shares_total_type_0 import SharesTotalType0
 from .shares_workloads_type_0 import SharesWorkloadsType0
 from .shares_workloads_type_0_additional_property import SharesWorkloadsType0AdditionalProperty
 from .shortage import Shortage
@@ -253,6 +257,7 @@ __all__ = (
     "EffectiveSettingsQueues",
     "EffectiveSettingsQueuesAdditionalProperty",
     "EffectiveSettingsRequest",
+    "EffectiveSettingsSettingsType0",
     "EffectiveSettingsWorkloadsType0",
     "EffectiveSettingsWorkloadsType0AdditionalProperty",
     "Element",
@@ -330,6 +335,7 @@ __all__ = (
     "ReadinessConfigurations",
     "ReadinessDatabase",
     "ReadinessStatus",
+    "Remark",
     "Replay",
     "Reservation",
     "ReservationChanges",
@@ -341,9 +347,11 @@ __all__ = (
     "Scope",
     "Settings",
     "Shares",
+    "SharesFairShareType0",
     "SharesQueues",
     "SharesQueuesAdditionalProperty",
     "SharesRequest",
+    "SharesTotalType0",
     "SharesWorkloadsType0",
     "SharesWorkloadsType0AdditionalProperty",
     "Shortage",

@@ -11,6 +11,7 @@ from ..types import UNSET, Unset
 if TYPE_CHECKING:
     from ..models.configuration_used import ConfigurationUsed
     from ..models.effective_settings_queues import EffectiveSettingsQueues
+    from ..models.effective_settings_settings_type_0 import EffectiveSettingsSettingsType0
     from ..models.effective_settings_workloads_type_0 import EffectiveSettingsWorkloadsType0
 
 
@@ -19,22 +20,25 @@ T = TypeVar("T", bound="EffectiveSettings")
 
 @_attrs_define
 class EffectiveSettings:
-    """`POST /v1/effective-settings`: by name of queue and id of workload.
+    """`POST /v1/effective-settings`: by name of queue and id of workload; `settings` of the scheduler (KAI).
 
     Attributes:
         engine (str):
         configuration (ConfigurationUsed):
         queues (EffectiveSettingsQueues):
+        settings (EffectiveSettingsSettingsType0 | None | Unset):
         workloads (EffectiveSettingsWorkloadsType0 | None | Unset):
     """
 
     engine: str
     configuration: ConfigurationUsed
     queues: EffectiveSettingsQueues
+    settings: EffectiveSettingsSettingsType0 | None | Unset = UNSET
     workloads: EffectiveSettingsWorkloadsType0 | None | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.effective_settings_settings_type_0 import EffectiveSettingsSettingsType0  # noqa: PLC0415
         from ..models.effective_settings_workloads_type_0 import EffectiveSettingsWorkloadsType0  # noqa: PLC0415
 
         engine = self.engine
@@ -42,6 +46,14 @@ class EffectiveSettings:
         configuration = self.configuration.to_dict()
 
         queues = self.queues.to_dict()
+
+        settings: dict[str, Any] | None | Unset
+        if isinstance(self.settings, Unset):
+            settings = UNSET
+        elif isinstance(self.settings, EffectiveSettingsSettingsType0):
+            settings = self.settings.to_dict()
+        else:
+            settings = self.settings
 
         workloads: dict[str, Any] | None | Unset
         if isinstance(self.workloads, Unset):
@@ -60,6 +72,8 @@ class EffectiveSettings:
                 "queues": queues,
             }
         )
+        if settings is not UNSET:
+            field_dict["settings"] = settings
         if workloads is not UNSET:
             field_dict["workloads"] = workloads
 
@@ -69,6 +83,7 @@ class EffectiveSettings:
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.configuration_used import ConfigurationUsed  # noqa: PLC0415
         from ..models.effective_settings_queues import EffectiveSettingsQueues  # noqa: PLC0415
+        from ..models.effective_settings_settings_type_0 import EffectiveSettingsSettingsType0  # noqa: PLC0415
         from ..models.effective_settings_workloads_type_0 import EffectiveSettingsWorkloadsType0  # noqa: PLC0415
 
         d = dict(src_dict)
@@ -77,6 +92,23 @@ class EffectiveSettings:
         configuration = ConfigurationUsed.from_dict(d.pop("configuration"))
 
         queues = EffectiveSettingsQueues.from_dict(d.pop("queues"))
+
+        def _parse_settings(data: object) -> EffectiveSettingsSettingsType0 | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                settings_type_0 = EffectiveSettingsSettingsType0.from_dict(data)
+
+                return settings_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(EffectiveSettingsSettingsType0 | None | Unset, data)
+
+        settings = _parse_settings(d.pop("settings", UNSET))
 
         def _parse_workloads(data: object) -> EffectiveSettingsWorkloadsType0 | None | Unset:
             if data is None:
@@ -99,6 +131,7 @@ class EffectiveSettings:
             engine=engine,
             configuration=configuration,
             queues=queues,
+            settings=settings,
             workloads=workloads,
         )
 

@@ -6,12 +6,12 @@ import httpx
 from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.problem_document import ProblemDocument
-from ...types import Response
+from ...types import UNSET, Response, Unset
 
 
 def _get_kwargs(
     *,
-    body: str,
+    body: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
 
@@ -20,7 +20,8 @@ def _get_kwargs(
         "url": "/v1/decisions:batch",
     }
 
-    _kwargs["content"] = body.payload
+    if not isinstance(body, Unset):
+        _kwargs["content"] = body.payload
     headers["Content-Type"] = "application/x-ndjson"
 
     _kwargs["headers"] = headers
@@ -77,7 +78,7 @@ def _build_response(
 def sync_detailed(
     *,
     client: AuthenticatedClient,
-    body: str,
+    body: str | Unset = UNSET,
 ) -> Response[Any | ProblemDocument]:
     """Many questions, one a line
 
@@ -88,7 +89,7 @@ def sync_detailed(
     spoils no other.
 
     Args:
-        body (str):
+        body (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -112,7 +113,7 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient,
-    body: str,
+    body: str | Unset = UNSET,
 ) -> Any | ProblemDocument | None:
     """Many questions, one a line
 
@@ -123,7 +124,7 @@ def sync(
     spoils no other.
 
     Args:
-        body (str):
+        body (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -142,7 +143,7 @@ def sync(
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient,
-    body: str,
+    body: str | Unset = UNSET,
 ) -> Response[Any | ProblemDocument]:
     """Many questions, one a line
 
@@ -153,7 +154,7 @@ async def asyncio_detailed(
     spoils no other.
 
     Args:
-        body (str):
+        body (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -175,7 +176,7 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient,
-    body: str,
+    body: str | Unset = UNSET,
 ) -> Any | ProblemDocument | None:
     """Many questions, one a line
 
@@ -186,7 +187,7 @@ async def asyncio(
     spoils no other.
 
     Args:
-        body (str):
+        body (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
