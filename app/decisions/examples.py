@@ -33,4 +33,31 @@ ASK: dict[str, Any] = {
     "tasks": [{"name": "replica", "count": 2, "requests": {"cpu": "3500m"}, "flavors": {"cpu": "default"}}],
 }
 
+CARRIED: dict[str, Any] = {
+    "asks": [ASK],
+    "decisions": [
+        {
+            "ask": "chat-api",
+            "outcome": "preempt",
+            "victims": [
+                {
+                    "workload": "sweep-17",
+                    "queue": "research",
+                    "reason": "InCohortReclamation",
+                    "message": "Preempted to accommodate a workload due to reclamation within the cohort",
+                    "conditions": [],
+                    "freed": {"cpu": 10},
+                }
+            ],
+            "conditions": [],
+        }
+    ],
+    "plan": {
+        "evictions": [
+            {"workload": "sweep-17", "queue": "research", "reason": "InCohortReclamation", "for_ask": "chat-api"}
+        ],
+        "placements": [],
+    },
+}
+
 DECISION: dict[str, Any] = {**SITUATION, "asks": [ASK], "explain": "summary"}

@@ -63,7 +63,7 @@ async def import_manifest(
     request: Request,
     body: Manifest,
     format: Annotated[  # noqa: A002
-        Format, Query(description="`kubernetes`: objects of whichever system they belong to")
+        Format, Query(description="`kubernetes`: objects of whichever system they belong to", examples=["kueue"])
     ],
 ) -> Response:
     """Configuration, running workloads and asks of a manifest, in Arbiter's words; nothing is stored.

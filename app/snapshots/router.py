@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 
-from app.decisions.examples import SITUATION
+from app.decisions.examples import CARRIED, SITUATION
 from app.http.body import Body
 from app.http.openapi import operation
 from app.http.responses import json_response
@@ -13,6 +13,10 @@ from app.snapshots.service import Snapshots
 from app.solver.model.delta import Delta
 
 DOCUMENTED = (SnapshotRequest, SnapshotStatus, SnapshotList, Delta, ApplyRequest)
+_DELTA = {
+    "generation": 1,
+    "workloads": {"add": [{"id": "batch-1", "queue": "research", "tasks": [{"name": "step", "requests": {"cpu": 1}}]}]},
+}
 _BUSY = (404, 409, 429, 503, 504)
 
 router = APIRouter(prefix="/v1/snapshots", tags=["snapshots"])
@@ -91,7 +95,7 @@ async def delete_snapshot(name: Name, request: Request, service: Service) -> Res
         request=Delta,
         responses={200: SnapshotStatus},
         errors=_BUSY,
-        example={"generation": 1, "workloads": {"remove": ["batch-1"]}},
+        example=_DELTA,
     ),
 )
 async def change_snapshot(name: Name, request: Request, body: Body, service: Service) -> Response:
@@ -107,7 +111,7 @@ async def change_snapshot(name: Name, request: Request, body: Body, service: Ser
         request=ApplyRequest,
         responses={200: SnapshotStatus},
         errors=_BUSY,
-        example={"decision": "019aa000-0000-7000-8000-000000000000"},
+        example={"decision": CARRIED},
     ),
 )
 async def apply_decision(name: Name, request: Request, body: Body, service: Service) -> Response:

@@ -62,7 +62,10 @@ def test_every_operation_is_described_and_tagged() -> None:
     for path, method, operation in operations():
         assert operation.get("summary"), (path, method)
         assert operation.get("description"), (path, method)
+        assert len(operation["tags"]) == 1, (path, method)
         assert set(operation["tags"]) <= declared, (path, method)
+        for parameter in map(whole, operation.get("parameters", ())):
+            assert parameter.get("description"), (path, method, parameter["name"])
 
 
 def test_every_reference_resolves_and_every_schema_is_used() -> None:

@@ -74,12 +74,12 @@ def test_every_target_of_make_is_in_its_help() -> None:
         ["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     targets = set(re.findall(r"^  make (\w+)", shown.stdout, re.MULTILINE))
-    assert {"help", "serve", "test", "check", "bench", "openapi", "migrate"} <= targets
+    assert {"help", "serve", "test", "check", "bench", "openapi", "clients", "migrate"} <= targets
 
 
-def test_ci_runs_check_and_test() -> None:
+def test_ci_runs_check_test_and_clients() -> None:
     script = (ROOT / ".ci" / "run").read_text()
-    assert re.findall(r"^make (\w+)$", script, re.MULTILINE) == ["check", "test"]
+    assert re.findall(r"^make (\w+)$", script, re.MULTILINE) == ["check", "test", "clients"]
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
 
 

@@ -1,0 +1,146 @@
+"""Every operation with its documented examples, against a service: accepted, and answered as documented."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+from starlette.testclient import TestClient
+
+from app.auth.scopes import Scope
+from app.auth.service import Tokens
+from app.document import text
+from app.main import create_app
+from app.settings import Settings
+from tests.contract.test_schemathesis import closed
+
+DOCUMENT: dict[str, Any] = closed(json.loads(text()))
+OPERATIONS = {
+    operation["operationId"]: (method, path, operation)
+    for path, item in DOCUMENT["paths"].items()
+    for method, operation in item.items()
+}
+STORY = [
+    "get_health", "get_readiness",
+    "put_configuration", "put_queue", "put_label", "list_configurations", "get_configuration", "get_queue",
+    "list_configuration_revisions", "get_configuration_revision", "diff_configuration_revisions", "list_labels",
+    "get_label", "export_configuration", "export_configuration_revision", "import_configuration",
+    "decide", "decide_batch", "shares", "preemptibility", "effective_settings", "compare",
+    "list_decisions", "get_decision", "get_decision_request", "replay_decision",
+    "put_snapshot", "list_snapshots", "get_snapshot", "change_snapshot", "apply_decision", "delete_snapshot",
+    "create_token", "list_tokens", "revoke_token", "list_audit", "get_metrics",
+    "delete_queue", "restore_configuration_revision", "delete_label", "delete_configuration",
+]  # fmt: skip
+"""In an order in which everything that an example names is there."""
+
+FIRST = {"put_configuration", "put_label"}
+IDS = {"decide", "create_token"}
+
+
+def whole(part: dict[str, Any]) -> dict[str, Any]:
+    """``part``, or what it refers to."""
+    for key in part.get("$ref", "#").split("/")[1:]:
+        part = (DOCUMENT if key == "components" else part)[key]
+    return part
+
+
+def requests(operation: dict[str, Any]) -> Iterator[tuple[str | None, Any]]:
+    """Content type and body of each example; one without a body where there is none."""
+    contents = operation.get("requestBody", {}).get("content", {})
+    for media, content in contents.items():
+        yield media, content["example"]
+    if not contents:
+        yield None, None
+
+
+def address(path: str, operation: dict[str, Any], ids: dict[str, str]) -> str:
+    """The path with the examples of its parameters, and those of the query that must be there."""
+    query: list[str] = []
+    for parameter in map(whole, operation.get("parameters", ())):
+        if parameter["in"] == "path":
+            made = parameter["name"] in ids and not parameter["schema"].get("examples")
+            value = ids[parameter["name"]] if made else parameter["schema"]["examples"][0]
+            path = path.replace(f"{{{parameter['name']}}}", str(value))
+        elif parameter["in"] == "query" and parameter["required"]:
+            query.append(f"{parameter['name']}={parameter['schema']['examples'][0]}")
+    return f"{path}?{'&'.join(query)}" if query else path
+
+
+def check_answer(operation: dict[str, Any], answer: Any) -> None:
+    """Status, content type, headers and body are the documented ones."""
+    documented = whole(operation["responses"][str(answer.status_code)])
+    for header in documented.get("headers", ()):
+        assert header in answer.headers, header
+    media = answer.headers.get("content-type", "").partition(";")[0]
+    assert media in documented.get("content", {"": {}}), media
+    if media.endswith("json") and not media.endswith("x-ndjson"):
+        schema = {**documented["content"][media]["schema"], "components": DOCUMENT["components"]}
+        jsonschema.Draft202012Validator(schema).validate(answer.json())
+
+
+def test_the_story_has_every_operation() -> None:
+    assert sorted(STORY) == sorted(OPERATIONS), "a new operation needs its place in STORY, and examples that fit in"
+
+
+def test_every_example_is_accepted_and_answered_as_documented(service: TestClient) -> None:
+    ids: dict[str, str] = {}
+    for name in STORY:
+        method, path, operation = OPERATIONS[name]
+        for media, body in requests(operation):
+            headers = {"Content-Type": media} if media is not None else {}
+            if any(whole(parameter)["name"] == "if-match" for parameter in operation.get("parameters", ())):
+                headers |= {"If-None-Match": "*"} if name in FIRST else {"If-Match": "*"} if method != "get" else {}
+            content = body if isinstance(body, str) else json.dumps(body)
+            answer = service.request(
+                method, address(path, operation, ids), headers=headers, content=content if media is not None else None
+            )
+            assert answer.is_success, (name, answer.status_code, answer.text)
+            check_answer(operation, answer)
+            if name in IDS:
+                ids["id"] = answer.json()["id"]
+
+
+def test_lines_of_a_batch_are_as_documented(service: TestClient) -> None:
+    _, path, operation = OPERATIONS["decide_batch"]
+    ((media, content),) = operation["requestBody"]["content"].items()
+    answer = service.post(path, content=content["example"], headers={"Content-Type": media})
+    schema = operation["responses"]["200"]["content"][media]["schema"]["contentSchema"]
+    lines = [json.loads(line) for line in answer.text.splitlines()]
+    assert [line["status"] for line in lines] == [200, 200]
+    for line in lines:
+        jsonschema.Draft202012Validator({**schema, "components": DOCUMENT["components"]}).validate(line)
+
+
+def test_what_needs_a_scope_says_so_and_nothing_else_does(settings: Settings) -> None:
+    app = create_app(settings.model_copy(update={"authentication": "required"}))
+    with TestClient(app, raise_server_exceptions=False) as service:
+        tokens: Tokens = app.state.tokens
+        scopes: tuple[Scope, ...] = ("decide", "read", "admin")
+        secrets = {scope: tokens.create(scope, [scope], None)[0] for scope in scopes}
+        for name, (method, path, operation) in OPERATIONS.items():
+            target = address(path, operation, {"id": "01920000-0000-7000-8000-000000000000"})
+            answered = service.request(method, target)
+            if not operation["security"]:
+                assert answered.status_code < 400, name
+                continue
+            assert answered.status_code == 401, name
+            check_answer(operation, answered)
+            ((needed,), *_) = (way["bearer"] for way in operation["security"] if way)
+            for scope, secret in secrets.items():
+                answered = service.request(method, target, headers={"Authorization": f"Bearer {secret}"})
+                allowed = scope in (needed, "admin")
+                assert (answered.status_code not in (401, 403)) is allowed, (name, scope)
+                if not allowed:
+                    check_answer(operation, answered)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, (_, _, operation) in OPERATIONS.items() if operation.get("parameters")]
+)
+def test_a_timeout_that_is_none_is_refused_everywhere(homeless: TestClient, name: str) -> None:
+    method, path, operation = OPERATIONS[name]
+    target = address(path, operation, {"id": "01920000-0000-7000-8000-000000000000"})
+    answer = homeless.request(method, target, headers={"Request-Timeout": "soon"})
+    assert answer.status_code == 400
+    check_answer(operation, answer)
