@@ -40,6 +40,7 @@ from app.snapshots.service import Snapshots
 from app.snapshots.store import SnapshotStore
 from app.workers.desk import Desk
 from app.workers.front import Front
+from app.workers.memory import keep_freed_blocks
 from app.workers.pool import Limits, Pool
 
 SUMMARY = "To run this, what must stop, and why?"
@@ -147,6 +148,7 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     log.start()
     app.state.follower.start()
     app.state.front.start()
+    keep_freed_blocks()
     gc.collect()
     gc.freeze()
     try:

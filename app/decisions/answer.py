@@ -42,6 +42,10 @@ class Sources(Protocol):
         """The configuration ``name`` or ``name@revision``, compiled for ``engine`` (None: its own)."""
         ...
 
+    def compiled(self, document: Configuration, engine: str | None) -> Configured:
+        """A configuration that the request wrote out in full, compiled for ``engine``. Raises InvalidInput."""
+        ...
+
     def loaded(self, configured: Configured, snapshot: str) -> Loaded:
         """The snapshot of that name, compiled against ``configured``."""
         ...
@@ -137,7 +141,7 @@ def configure(document: str | Configuration, engine: str | None, sources: Source
     """The configuration of a request, given by name or in full."""
     if isinstance(document, str):
         return sources.configured(document, engine)
-    return solve.configure(document, engine)
+    return sources.compiled(document, engine)
 
 
 def load(document: str | Configuration, engine: str | None, state: StateOrReference, sources: Sources) -> Loaded:

@@ -1,7 +1,7 @@
 """The configurations of the service as sources of decisions."""
 
 from app.configurations.service import Configurations, Pin
-from app.decisions.sources import unknown
+from app.decisions.sources import AsWritten, unknown
 from app.decoding import decode
 from app.lru import Lru
 from app.solver import solve
@@ -11,7 +11,7 @@ from app.solver.solve import Configured, Loaded
 _KEPT = 64
 
 
-class StoredSources:
+class StoredSources(AsWritten):
     """The service's configurations; compiled ones are kept, up to ``budget`` bytes of the documents they came from."""
 
     def __init__(self, configurations: Configurations, budget: int = 64 << 20) -> None:

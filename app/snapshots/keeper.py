@@ -5,6 +5,7 @@ from datetime import datetime
 import msgspec
 
 from app.decisions.answer import Sources, configure
+from app.decisions.sources import Remembered
 from app.decoding import decode
 from app.errors import BadInput
 from app.snapshots.schemas import ApplyRequest, Carried, Counts, SnapshotList, SnapshotRequest, SnapshotStatus
@@ -16,10 +17,11 @@ from app.solver.model.problems import Problem
 from app.solver.solve import Configured, Loaded
 
 
-class Resident:
+class Resident(Remembered):
     """Sources of a process that keeps snapshots: configurations from elsewhere, states from its store."""
 
     def __init__(self, configurations: Sources, store: SnapshotStore) -> None:
+        super().__init__()
         self._configurations = configurations
         self._store = store
 

@@ -8,6 +8,7 @@ import time
 import traceback
 from collections import OrderedDict
 
+from app.decisions.sources import AsWritten
 from app.decoding import decode
 from app.leftovers import kept
 from app.snapshots.store import SnapshotStore
@@ -18,13 +19,15 @@ from app.solver.solve import Configured, Loaded
 from app.workers.deadline import deadline
 from app.workers.desk import Desk
 from app.workers.frames import Closed, receive, send
+from app.workers.memory import Reserve, keep_freed_blocks
 from app.workers.messages import Call, Document, Done, Failed, Head, ToWorker, WantDocument, WantHead, failed, raised
 
 _CONFIGURATIONS = 64
 _FULL_COLLECTION_EVERY = 64
+_RESERVE_BYTES = 256 << 20
 
 
-class Remote:
+class Remote(AsWritten):
     """Configurations by asking the service; the compiled ones are kept, the least used goes first."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -66,10 +69,13 @@ def serve(connection: socket.socket, budget: int, idle: float) -> None:
         engine_of(name)  # imported now, not within the first request
     gc.freeze()
     gc.disable()
+    keep_freed_blocks()
+    reserve = Reserve(_RESERVE_BYTES)
     calls = 0
     while True:
         call, body = receive(connection, ToWorker)
         assert isinstance(call, Call)
+        size = len(body)
         with kept():
             header, answer = _answer(desk, call, body)
             del body
@@ -77,6 +83,8 @@ def serve(connection: socket.socket, budget: int, idle: float) -> None:
         calls += 1
         # Collected between requests, never inside one: what a decision allocates dies with it by count.
         gc.collect(2 if calls % _FULL_COLLECTION_EVERY == 0 else 0)
+        if not call.name:
+            reserve.grow(size)
 
 
 def _answer(desk: Desk, call: Call, body: bytes) -> tuple[Done | Failed, bytes]:

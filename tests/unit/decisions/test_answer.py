@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.decisions.answer import Answered, answer, effective_settings, preemptibility, shares
-from app.decisions.sources import NoSources
+from app.decisions.sources import AsWritten, NoSources
 from app.errors import NotFound
 from app.solver import solve
 from app.solver.model.configuration import Configuration
@@ -72,7 +72,7 @@ def test_facts_say_what_the_log_keeps() -> None:
     assert list(decided(example()).seconds) == ["decode", "compile", "solve", "encode"]
 
 
-class OneConfiguration:
+class OneConfiguration(AsWritten):
     """A store with a single configuration, revision 3."""
 
     def configured(self, reference: str, engine: str | None) -> Configured:
