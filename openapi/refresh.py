@@ -1,7 +1,7 @@
 """``python -m openapi.refresh [--check]``: the document, the Python client made from it, and the lock.
 
-The lock says which version of the interface has which document and which clients. Once CHANGELOG.md has a heading for
-that version it is released, and neither may change any more without another version.
+The lock says which version of the interface has which document and which clients. Once it is committed neither may
+change any more without a higher version: several changes on the way to one commit need one.
 """
 
 import hashlib
@@ -24,11 +24,13 @@ DOCUMENT = HERE / "openapi.json"
 LOCK = HERE / "VERSION.lock"
 CLIENTS = HERE / "clients"
 PYTHON = CLIENTS / "python"
-CHANGELOG = HERE.parent / "CHANGELOG.md"
 RECIPES = (
     "typescript/package.json",
     "typescript/package-lock.json",
     "go/go.mod",
+    "go/go.sum",
+    "go/generator.mod",
+    "go/generator.sum",
     "go/oapi-codegen.yaml",
     "java/pom.xml",
 )
@@ -75,25 +77,27 @@ def fingerprint(document: str, python: Path, clients: Path) -> dict[str, str]:
     }
 
 
-def released(version: str, changelog: str) -> bool:
-    """Whether ``changelog`` has a heading for ``version``."""
-    return re.search(rf"^## \[?v?{re.escape(version)}\b", changelog, re.MULTILINE) is not None
-
-
-def objections(lock: str, version: str, found: dict[str, str], changelog: str) -> list[str]:
-    """Why ``found`` may not be what ``version`` means, given what the lock says that it means."""
+def objections(lock: str, version: str, found: dict[str, str]) -> list[str]:
+    """Why ``found`` may not be what ``version`` means, given what an earlier lock says."""
     kept = tomllib.loads(lock)
-    if not kept or not released(version, changelog):
+    if not kept or _ordered(version) > _ordered(kept["version"]):
         return []
-    if kept["version"] != version:
-        return [f"{version} was released before {kept['version']}: raise VERSION in app/http/openapi.py"]
+    if version != kept["version"]:
+        return [f"{version} came before {kept['version']}: raise VERSION in app/http/openapi.py"]
     changed = [name for name, digest in found.items() if kept.get(name) != digest]
     if not changed:
         return []
     return [
-        f"{', '.join(changed)} changed, and {version} is released: raise VERSION in app/http/openapi.py, "
-        "say in CHANGELOG.md what is new, and run `make openapi`"
+        f"{', '.join(changed)} changed, and {version} means what it was before: raise VERSION in "
+        "app/http/openapi.py, say in CHANGELOG.md what is new, and run `make openapi`"
     ]
+
+
+def earlier(lock: Path) -> list[str]:
+    """The lock as the last two commits that touched it left it, the newer one first; as it is where nothing tells."""
+    commits = (_git(lock.parent, "log", "-n", "2", "--format=%H", "--", lock.name) or "").split()
+    locks = [_git(lock.parent, "show", f"{commit}:./{lock.name}") for commit in commits]
+    return [text for text in locks if text is not None] or ([lock.read_text()] if lock.exists() else [])
 
 
 def written(version: str, found: dict[str, str]) -> str:
@@ -107,28 +111,44 @@ def check() -> list[str]:
     if not DOCUMENT.exists() or DOCUMENT.read_text() != document:
         return [f"{DOCUMENT.name} is not what the service serves: run `make openapi`"]
     found = fingerprint(document, PYTHON, CLIENTS)
-    lock = LOCK.read_text() if LOCK.exists() else ""
-    if found_wrong := objections(lock, VERSION, found, CHANGELOG.read_text()):
-        return found_wrong
-    return [] if lock == written(VERSION, found) else [f"{LOCK.name} says otherwise: run `make openapi`"]
+    if wrong := _wrong(found):
+        return wrong
+    stated = LOCK.read_text() if LOCK.exists() else ""
+    return [] if stated == written(VERSION, found) else [f"{LOCK.name} says otherwise: run `make openapi`"]
 
 
 def refresh() -> list[str]:
-    """Write all three, unless a released version would change; then nothing is written."""
+    """Write all three, unless a version would change its meaning; then nothing is written."""
     document = text()
     with tempfile.TemporaryDirectory() as folder:
         source, fresh = Path(folder) / DOCUMENT.name, Path(folder) / "python"
         source.write_text(document)
         generate(source, fresh)
         found = fingerprint(document, fresh, CLIENTS)
-        lock = LOCK.read_text() if LOCK.exists() else ""
-        if wrong := objections(lock, VERSION, found, CHANGELOG.read_text()):
+        if wrong := _wrong(found):
             return wrong
         DOCUMENT.write_text(document)
         shutil.rmtree(PYTHON, ignore_errors=True)
         shutil.copytree(fresh, PYTHON)
     LOCK.write_text(written(VERSION, found))
     return []
+
+
+def _wrong(found: dict[str, str]) -> list[str]:
+    return [objection for lock in earlier(LOCK) for objection in objections(lock, VERSION, found)][:1]
+
+
+def _ordered(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
+
+
+def _git(folder: Path, *command: str) -> str | None:
+    """What git says; None where there is no git, no checkout or no such thing in it."""
+    try:
+        done = subprocess.run(["git", *command], cwd=folder, check=False, capture_output=True, text=True)
+    except FileNotFoundError:
+        return None
+    return done.stdout if done.returncode == 0 else None
 
 
 def _digest(parts: Iterator[tuple[str, bytes]] | list[tuple[str, bytes]]) -> str:

@@ -4,7 +4,6 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
-from pydantic import AwareDatetime, BeforeValidator
 
 from app.decisions.answer import encode
 from app.decisions.examples import ASK, DECISION, SITUATION
@@ -21,7 +20,7 @@ from app.decisions.schemas import (
 from app.decisions.service import Decider
 from app.http.body import Body
 from app.http.openapi import operation
-from app.http.pages import Cursor, Limit, rfc3339
+from app.http.pages import Cursor, Limit, Moment
 from app.http.responses import json_response
 from app.solver.model.configuration import EngineName
 from app.solver.model.decision import Outcome
@@ -55,7 +54,6 @@ async def _decider(request: Request) -> Decider:  # async: a plain function woul
 
 
 Deciding = Annotated[Decider, Depends(_decider)]
-Moment = Annotated[AwareDatetime, BeforeValidator(rfc3339)]
 Id = Annotated[UUID, Path(description="`id` of an answer")]
 
 
@@ -122,8 +120,8 @@ def _filters(
     ] = None,
     ask: Annotated[str | None, Query(description="Id of an ask in the request.")] = None,
     workload: Annotated[str | None, Query(description="Id of a workload that the plan evicts.")] = None,
-    since: Annotated[Moment | None, Query(description="RFC 3339; included.")] = None,
-    until: Annotated[Moment | None, Query(description="RFC 3339; not included.")] = None,
+    since: Annotated[Moment | None, Query(description="RFC 3339 with offset; included.")] = None,
+    until: Annotated[Moment | None, Query(description="RFC 3339 with offset; not included.")] = None,
 ) -> Filters:
     name, _, revision = (configuration or "").partition("@")
     return Filters(

@@ -36,6 +36,8 @@ def import_configuration(text: bytes, format: str) -> Imported:  # noqa: A002
         raise Unreadable(f"no format {format!r}: there are {', '.join(FORMATS)}")
     findings = Findings()
     documents = read(text)
+    if all(document == [] for _, document in documents):
+        findings.add("empty", "warning", (), "there is no object in it")
     if format == "ytsaurus":
         configuration = ytsaurus_import.read_configuration(_mappings(documents, findings), findings)
         return Imported(configuration, State(), [], findings.all())

@@ -7,19 +7,25 @@ from typing import Annotated
 
 import msgspec
 from fastapi import Query
+from pydantic import AwareDatetime, BeforeValidator
+from pydantic_core import PydanticCustomError
 
 from app.errors import BadRequest
 
-_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[-+][0-9]{2}:[0-9]{2})")
 Limit = Annotated[int, Query(ge=1, le=500, description="How many items at most")]
 Cursor = Annotated[str | None, Query(max_length=1024, description="`next_cursor` of the page before")]
 
 
-def rfc3339(text: str) -> str:
-    """``text``, unless it is a number or a date alone, which pydantic would take for a moment. Raises ValueError."""
-    if _MOMENT.match(text) is None:
-        raise ValueError("not a moment of RFC 3339, such as 2026-03-02T09:30:00Z")
+def _rfc3339(text: str) -> str:
+    """``text``, unless it is a number, a date or another form that pydantic would take for a moment."""
+    if _MOMENT.fullmatch(text) is None:
+        raise PydanticCustomError("rfc3339", "not a moment of RFC 3339 with its offset, such as 2026-03-02T09:30:00Z")
     return text
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_rfc3339)]
+"""A moment in the query, exact to the microsecond; a sign of its offset is sent as ``%2B`` or ``-``."""
 
 
 def encode_cursor(*keys: str | int) -> str:

@@ -111,6 +111,29 @@ def test_filters_that_make_no_sense_are_refused(service: TestClient, query: dict
     assert answer.headers["Content-Type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize("name", ["since", "until"])
+@pytest.mark.parametrize(
+    "moment",
+    ["", "2026", "1772443800", "2026-03-02", "2026-03-02T09:30:00", "2026-03-02T09:30Z", "2026-03-02 09:30:00Z",
+     "2026-03-02T09:30:00+0100", "2026-03-02T09:30:00+01", "2026-03-02T09:30:00 01:00", "2026-03-02T09:30:00,5Z",
+     "2026-03-02T09:30:00.Z", "2026-03-02T09:30:00Z\n", "2026-02-30T09:30:00Z", "2026-03-02T24:00:00Z",
+     "2026-03-02T09:30:00+25:00", "0000-01-01T00:00:00Z", "٢٠٢٦-03-02T09:30:00Z", "P1D", "now"],
+)  # fmt: skip
+def test_a_filter_by_time_is_a_whole_moment(service: TestClient, name: str, moment: str) -> None:
+    answer = service.get("/v1/decisions", params={name: moment})
+    assert answer.status_code == 422
+    assert [fault["parameter"] for fault in answer.json()["errors"]] == [name]
+
+
+@pytest.mark.parametrize(
+    "moment",
+    ["2026-03-02T09:30:00Z", "2026-03-02t09:30:00z", "2026-03-02T09:30:00.5-00:00", "2026-03-02T09:30:00.123456789Z",
+     "2026-03-02T10:30:00+01:00", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"],
+)  # fmt: skip
+def test_every_form_of_a_moment_is_taken(service: TestClient, moment: str) -> None:
+    assert service.get("/v1/decisions", params={"since": moment, "until": moment}).json() == {"items": []}
+
+
 def test_a_record_has_the_answer_and_its_request_byte_for_byte(service: TestClient) -> None:
     body = json.dumps(decision(), indent=3).encode()
     answer = service.post("/v1/decisions", content=body).json()

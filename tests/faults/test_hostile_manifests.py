@@ -89,11 +89,12 @@ def test_strange_documents_give_findings_not_crashes(index: int, format: str) ->
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("body", [b"", b"---", b"# nothing\n", b"null", b"---\n---\n"])
-def test_nothing_is_an_empty_import(body: bytes, format: str) -> None:  # noqa: A002
+@pytest.mark.parametrize("body", [b"", b"---", b"# nothing\n", b"null", b"---\n---\n", b"[]"])
+def test_nothing_is_an_empty_import_and_said_to_be_one(body: bytes, format: str) -> None:  # noqa: A002
     found = import_configuration(body, format)
     assert found.configuration.queues == []
     assert found.state.workloads == []
+    assert ("empty", "warning") in [(finding.rule, finding.severity) for finding in found.findings]
 
 
 def test_findings_alike_are_counted_past_twenty() -> None:

@@ -1,30 +1,31 @@
-"""The lock of the interface: a released version means one document and one set of clients."""
+"""The lock of the interface: a version means one document and one set of clients."""
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from openapi import refresh
-from openapi.refresh import fingerprint, objections, released, written
+from openapi.refresh import earlier, fingerprint, objections, written
 
-UNRELEASED = "# Changelog\n\n## Unreleased\n"
-RELEASED = "# Changelog\n\n## Unreleased\n\n## 1.0.0 - 2027-01-01\n"
 DOCUMENT = json.dumps({"info": {"title": "Arbiter", "version": "1.0.0"}, "paths": {}})
 FOUND = {"document": "sha256:a", "python": "sha256:b", "generated_in_ci": "sha256:c"}
 OTHER = {**FOUND, "python": "sha256:d"}
+NOBODY = {f"GIT_{who}_{what}": "nobody@example" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small checkout that the module takes for its own, with a document and a client that are quickly made."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What the module takes for its own: a document and a client that are quickly made, as of version 1.0.0."""
     for recipe in refresh.RECIPES:
         (tmp_path / "clients" / recipe).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "clients" / recipe).write_text(recipe)
-    (tmp_path / "CHANGELOG.md").write_text(UNRELEASED)
-    places = {"DOCUMENT": "openapi.json", "LOCK": "VERSION.lock", "CHANGELOG": "CHANGELOG.md"}
-    for name, place in (places | {"CLIENTS": "clients", "PYTHON": "clients/python"}).items():
+    places = {"DOCUMENT": "openapi.json", "LOCK": "VERSION.lock", "CLIENTS": "clients", "PYTHON": "clients/python"}
+    for name, place in places.items():
         monkeypatch.setattr(refresh, name, tmp_path / place)
+    monkeypatch.setattr(refresh, "VERSION", "1.0.0")
     monkeypatch.setattr(refresh, "text", lambda: DOCUMENT)
 
     def generate(document: Path, target: Path) -> None:
@@ -37,36 +38,42 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def change(monkeypatch: pytest.MonkeyPatch, version: str = "1.0.0") -> None:
-    """The interface gets a field."""
-    changed = {"info": {"title": "Arbiter", "version": version}, "paths": {"/new": {}}}
+@pytest.fixture
+def checkout(folder: Path) -> Path:
+    """The same, committed."""
+    git(folder, "init", "--quiet")
+    commit(folder)
+    return folder
+
+
+def git(folder: Path, *command: str) -> None:
+    environment = {**os.environ, **NOBODY, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run(["git", *command], cwd=folder, env=environment, check=True)
+
+
+def commit(folder: Path) -> None:
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "--message", "a change")
+
+
+def change(monkeypatch: pytest.MonkeyPatch, path: str, version: str = "1.0.0") -> None:
+    """The interface is another one: it has ``path``."""
+    changed: dict[str, object] = {"info": {"title": "Arbiter", "version": version}, "paths": {path: {}}}
     monkeypatch.setattr(refresh, "VERSION", version)
     monkeypatch.setattr(refresh, "text", lambda: json.dumps(changed))
 
 
-def test_a_heading_releases_a_version() -> None:
-    assert released("1.0.0", RELEASED)
-    assert released("1.0.0", "## [1.0.0] - 2027-01-01\n")
-    assert released("1.0.0", "# Changelog\n## v1.0.0\n")
-    assert not released("1.0.0", UNRELEASED)
-    assert not released("1.0.0", "## 1.0.01\n## 11.0.0\n### 1.0.0\nsince 1.0.0\n")
+def test_a_version_means_one_thing() -> None:
+    assert objections(written("1.0.0", FOUND), "1.0.0", FOUND) == []
+    (objection,) = objections(written("1.0.0", FOUND), "1.0.0", OTHER)
+    assert objection.startswith("python changed, and 1.0.0 means what it was before: raise VERSION")
 
 
-def test_what_is_not_released_may_change() -> None:
-    assert objections(written("1.0.0", FOUND), "1.0.0", OTHER, UNRELEASED) == []
-    assert objections("", "1.0.0", OTHER, RELEASED) == []
-
-
-def test_what_is_released_may_not() -> None:
-    assert objections(written("1.0.0", FOUND), "1.0.0", FOUND, RELEASED) == []
-    (objection,) = objections(written("1.0.0", FOUND), "1.0.0", OTHER, RELEASED)
-    assert objection.startswith("python changed, and 1.0.0 is released")
-
-
-def test_another_version_may_differ_and_an_old_one_does_not_come_back() -> None:
-    assert objections(written("1.0.0", FOUND), "1.1.0", OTHER, RELEASED) == []
-    (objection,) = objections(written("1.1.0", FOUND), "1.0.0", OTHER, RELEASED)
-    assert "1.0.0 was released before 1.1.0" in objection
+def test_a_higher_version_may_differ_and_a_lower_one_does_not_come_back() -> None:
+    assert objections("", "1.0.0", OTHER) == []
+    assert objections(written("1.9.0", FOUND), "1.10.0", OTHER) == []
+    (objection,) = objections(written("1.10.0", FOUND), "1.9.0", FOUND)
+    assert "1.9.0 came before 1.10.0" in objection
 
 
 def test_the_version_itself_is_no_change(tmp_path: Path) -> None:
@@ -83,36 +90,60 @@ def test_the_version_itself_is_no_change(tmp_path: Path) -> None:
     assert fingerprint(DOCUMENT, client, tmp_path) != before
 
 
-def test_before_the_release_refreshing_is_enough(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    change(monkeypatch)
-    assert "run `make openapi`" in refresh.check()[0]
-    assert refresh.refresh() == []
-    assert refresh.check() == []
-    assert json.loads((checkout / "openapi.json").read_text())["paths"] == {"/new": {}}
-
-
-def test_after_the_release_the_version_must_rise(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (checkout / "CHANGELOG.md").write_text(RELEASED)
+def test_a_change_needs_a_version(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = (checkout / "VERSION.lock").read_text()
-    change(monkeypatch)
-    assert "is released: raise VERSION" in refresh.refresh()[0]
+    change(monkeypatch, "/new")
+    assert "run `make openapi`" in refresh.check()[0]
+    assert "raise VERSION" in refresh.refresh()[0]
     assert (checkout / "VERSION.lock").read_text() == before
     assert (checkout / "openapi.json").read_text() == DOCUMENT
     (checkout / "openapi.json").write_text(refresh.text())
-    assert "is released: raise VERSION" in refresh.check()[0]
-    change(monkeypatch, "1.1.0")
+    assert "document changed, and 1.0.0 means what it was before" in refresh.check()[0]
+
+
+def test_one_version_is_enough_on_the_way_to_a_commit(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in ("/new", "/newer"):
+        change(monkeypatch, path, "1.1.0")
+        assert refresh.refresh() == []
+        assert refresh.check() == []
+    commit(checkout)
+    assert refresh.check() == []
+    change(monkeypatch, "/newest", "1.1.0")
+    assert "raise VERSION" in refresh.refresh()[0]
+    change(monkeypatch, "/newest", "1.0.9")
+    assert "1.0.9 came before 1.1.0" in refresh.refresh()[0]
+
+
+def test_a_lock_written_by_hand_is_noticed_when_it_is_committed_too(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(monkeypatch, "/new", "1.1.0")
+    assert refresh.refresh() == []
+    change(monkeypatch, "/new")
+    found = fingerprint(refresh.text(), refresh.PYTHON, refresh.CLIENTS)
+    (checkout / "openapi.json").write_text(refresh.text())
+    (checkout / "VERSION.lock").write_text(written("1.0.0", found))
+    assert "raise VERSION" in refresh.check()[0]
+    commit(checkout)
+    assert "raise VERSION" in refresh.check()[0]
+
+
+def test_without_history_the_lock_itself_tells(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(folder.parent))
+    assert earlier(refresh.LOCK) == [refresh.LOCK.read_text()]
+    change(monkeypatch, "/new")
+    assert "raise VERSION" in refresh.refresh()[0]
+    change(monkeypatch, "/new", "1.1.0")
     assert refresh.refresh() == []
     assert refresh.check() == []
 
 
 def test_a_recipe_that_changes_is_noticed(checkout: Path) -> None:
-    recipe = checkout / "clients" / refresh.RECIPES[0]
-    recipe.write_text("another generator")
-    assert "VERSION.lock says otherwise" in refresh.check()[0]
-    (checkout / "CHANGELOG.md").write_text(RELEASED)
+    (checkout / "clients" / refresh.RECIPES[0]).write_text("another generator")
     assert "generated_in_ci changed" in refresh.check()[0]
+    assert "generated_in_ci changed" in refresh.refresh()[0]
 
 
 def test_a_client_edited_by_hand_is_noticed(checkout: Path) -> None:
     (checkout / "clients" / "python" / "client.py").write_text("mended")
-    assert "VERSION.lock says otherwise" in refresh.check()[0]
+    assert "python changed" in refresh.check()[0]
