@@ -26,6 +26,8 @@ from app.settings import Settings
 
 _BATCH_ENTRIES = 100
 _BATCH_BYTES = 8 << 20
+_LINGER = 0.05
+"""Seconds that an entry waits for others, and for its own answer to be on the way before it takes the processor."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _PRUNE_EVERY = 600.0
 _COMPRESSION_LEVEL = 1
@@ -92,6 +94,7 @@ class DecisionLog:
         self._bytes = 0
         self._offered = self._settled = 0
         self._away = self._stopping = False
+        self._hurried = 0
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._prune_at = 0.0
@@ -130,6 +133,8 @@ class DecisionLog:
         """Wait until everything offered so far is stored or dropped, unless the database is away or time is up."""
         with self._changed:
             goal = self._offered
+            self._hurried = max(self._hurried, goal)
+            self._changed.notify_all()
             self._changed.wait_for(lambda: self._settled >= goal or self._away or self._thread is None, seconds)
             return self._settled >= goal
 
@@ -153,6 +158,7 @@ class DecisionLog:
         """The oldest entries, left in the queue until they are stored; empty when it is time to stop."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._stopping)
+            self._changed.wait_for(self._pressing, _LINGER)
             if self._stopping:
                 return []
             batch: list[Entry] = []
@@ -163,6 +169,10 @@ class DecisionLog:
                 batch.append(entry)
                 size += entry.size
             return batch
+
+    def _pressing(self) -> bool:
+        """Whether there is a reason to write now: enough for a batch, or somebody waits for it."""
+        return len(self._waiting) >= _BATCH_ENTRIES or self._hurried > self._settled or self._stopping
 
     def _write(self, batch: list[Entry]) -> None:
         try:

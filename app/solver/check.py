@@ -4,7 +4,7 @@ Two speeds. ``quick_*`` answer yes or no with comprehensions (a few milliseconds
 when one says no, or an engine's compile step stumbles, do the ``*_problems`` walks list everything at once.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain
 from operator import attrgetter
 
@@ -20,20 +20,32 @@ _DEEPEST_TREE = 256
 _id, _name, _queue, _tasks, _node = map(attrgetter, ("id", "name", "queue", "tasks", "node"))
 
 
-def quick_state(names: set[str], state: State) -> bool:
-    """Whether ids are unique and queue and node references resolve. ``names``: queues of the configuration."""
+def quick_state(names: set[str], state: State, *, engine_looks: bool = False) -> bool:
+    """Whether ids are unique and queue and node references resolve. ``names``: queues of the configuration.
+
+    ``engine_looks``: the engine's own load stumbles over unknown queues and unsound tasks (``Engine.looks``)."""
     workloads = state.workloads
     nodes: set[str | None] = set(map(_name, state.nodes))
     if len(nodes) != len(state.nodes) or len(set(map(_id, workloads))) != len(workloads):
         return False
+    if not state.queues.keys() <= names or state.reservations:
+        return False
+    if engine_looks:
+        return True
     if not names.issuperset(map(_queue, workloads)):
         return False
     tasks = list(map(_tasks, workloads))
     if any(len(set(map(_name, of))) != len(of) for of in tasks if len(of) > 1):
         return False
     nodes.add(None)
-    placed = nodes.issuperset(map(_node, chain.from_iterable(tasks)))
-    return placed and state.queues.keys() <= names and not state.reservations
+    return nodes.issuperset(map(_node, chain.from_iterable(tasks)))
+
+
+def sound_tasks(tasks: Sequence[Task], nodes: Set[str | None]) -> bool:
+    """Whether the names of one workload's tasks are unique and ``nodes`` has each node; None stands for no node."""
+    if len(tasks) > 1 and len(set(map(_name, tasks))) != len(tasks):
+        return False
+    return all(task.node in nodes for task in tasks)
 
 
 def quick_changes(names: set[str], old: State, new: State, changes: Changes) -> bool:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from app.solver.delta import Changes
 from app.solver.model.configuration import Configuration
@@ -47,6 +47,9 @@ class Engine(ABC, Generic[C, S]):
     kept by the service and shared between threads; everything a decision changes is its own."""
 
     name: str
+    looks: ClassVar[bool] = False
+    """Whether ``load`` raises KeyError for a workload in an unknown queue and ValueError for tasks of one workload that
+    share a name or stand on an unknown node, so that nobody has to look before."""
 
     @abstractmethod
     def configure(self, configuration: Configuration) -> C:

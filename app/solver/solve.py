@@ -104,7 +104,7 @@ def load(configured: Configured, state: State, *, snapshot: str | None = None, g
     def problems() -> list[Problem]:
         return check.state_problems(configured.names, state)
 
-    if not check.quick_state(configured.names, state):
+    if not check.quick_state(configured.names, state, engine_looks=configured.engine.looks):
         _refuse(problems())
     return Loaded(
         configured=configured,

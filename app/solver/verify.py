@@ -4,9 +4,14 @@ An answer that breaks one is a defect of Arbiter, never of the input: the reques
 error rather than with a wrong victim.
 """
 
+from itertools import compress
+from operator import attrgetter
+
 from app.solver.engine import Question
 from app.solver.model.decision import Decision, Result
 from app.solver.model.state import State
+
+_id = attrgetter("id")
 
 
 class BrokenLaw(Exception):
@@ -17,7 +22,8 @@ def verify(state: State, question: Question, result: Result) -> None:
     """Raises BrokenLaw. Cost: one pass over the answer, and one over the state when anybody is evicted or placed."""
     _asks_answered(question, result)
     touched = _touched(result)
-    tasks = {w.id: {t.name for t in w.tasks} for w in state.workloads if w.id in touched} if touched else {}
+    named = map(touched.__contains__, map(_id, state.workloads))
+    tasks = {w.id: {t.name for t in w.tasks} for w in compress(state.workloads, named)} if touched else {}
     nodes = {n.name for n in state.nodes} if result.plan.placements else set[str]()
     for decision in result.decisions:
         _decision(decision, tasks)

@@ -20,6 +20,7 @@ class KueueEngine(Engine[Configured, Loaded]):
     """Kueue's scheduler, as of commit ff69552e (August 2026), feature gates at their defaults."""
 
     name = "kueue"
+    looks = True
 
     def configure(self, configuration: Configuration) -> Configured:
         return configure(configuration)

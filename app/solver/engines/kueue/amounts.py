@@ -1,10 +1,12 @@
 """What a workload uses, resolved once for each distinct *shape*: its tasks' counts, requests and flavors."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import copy
+from operator import attrgetter
 
 import msgspec
 
+from app.solver.check import sound_tasks
 from app.solver.engines.kueue.compile import Configured
 from app.solver.engines.kueue.quota import FlavorResource
 from app.solver.model.base import Quantity
@@ -17,15 +19,19 @@ Amounts = tuple[tuple[int, int], ...]
 
 PODS = "pods"
 _MANY_SEEN = 10_000
+_BY_QUEUE = -1
+"""Stands for a shape that depends on the queue: some flavor is not named."""
+_tasks = attrgetter("tasks")
 
 
 class Shapes:
-    """Resolves tasks to amounts, once for each distinct shape.
+    """Resolves tasks to amounts, once for each distinct shape. ``nodes``: that tasks may name, None among them.
 
     Equal tasks are recognised by their encoding, which costs a tenth of looking at them one by one."""
 
-    def __init__(self, configured: Configured) -> None:
+    def __init__(self, configured: Configured, nodes: frozenset[str | None]) -> None:
         self._configured = configured
+        self.nodes = nodes
         self.found: list[Amounts] = []
         self.frs: list[FlavorResource] = list(configured.quotas.frs)
         self.problems: list[Problem] = []
@@ -33,37 +39,45 @@ class Shapes:
         self._by_amounts: dict[Amounts, int] = {}
         self._steps: dict[tuple[str, Quantity], int] = {}
         self._seen: dict[bytes, int] = {}
+        self._seen_in: dict[tuple[bytes, int], int] = {}
         self._pods = any(PODS in of for of in configured.covering)
 
-    def copy(self) -> "Shapes":
+    def copy(self, nodes: frozenset[str | None]) -> "Shapes":
         """Another that knows the same shapes, for the next version of a state."""
         other = copy(self)
+        other.nodes = nodes
         for name in ("found", "frs", "_index", "_by_amounts", "_steps"):
             setattr(other, name, getattr(self, name).copy())
         # Where few encodings repeat (every task with a name of its own) remembering them costs more than it saves.
         other._seen = self._seen.copy() if len(self._seen) < _MANY_SEEN else {}
+        other._seen_in = self._seen_in.copy() if len(self._seen_in) < _MANY_SEEN else {}
         return other
 
-    def column(self, workloads: Iterable[tuple[int, Workload, int]]) -> list[int]:
-        """The shape of each (index, workload, queue). Raises InvalidInput with every unknown flavor, QuantityError."""
-        encode = msgspec.msgpack.Encoder().encode
-        seen, by_amounts, simple = self._seen, self._by_amounts, self._simple
-        out: list[int] = []
-        for i, workload, queue in workloads:
-            tasks = workload.tasks
-            key = encode(tasks)
-            shape = seen.get(key)
-            if shape is None:
-                if len(tasks) == 1 and (amounts := simple(tasks[0])) is not None:
-                    shape = by_amounts.get(amounts)
-                    if shape is None:
-                        shape = self._shape(amounts)
-                    seen[key] = shape
-                else:
-                    shape, everywhere = self._resolve(i, tasks, queue)
-                    if everywhere:
-                        seen[key] = shape
-            out.append(shape)
+    def column(self, workloads: Sequence[Workload], queues: Sequence[int], indices: Sequence[int]) -> list[int]:
+        """The shape of each workload, given their queues and their indices in the state. Raises InvalidInput with
+        every unknown flavor, QuantityError, ValueError for tasks that ``sound_tasks`` refuses."""
+        keys = list(map(msgspec.msgpack.Encoder().encode, map(_tasks, workloads)))
+        first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+        seen, seen_in = self._seen, self._seen_in
+        for at, key in sorted((at, key) for key, at in first.items() if key not in seen):
+            tasks = workloads[at].tasks
+            if not sound_tasks(tasks, self.nodes):
+                raise ValueError(f"tasks of {workloads[at].id!r}")
+            amounts = self._simple(tasks[0]) if len(tasks) == 1 else None
+            if amounts is not None:
+                seen[key] = self._shape(amounts)
+            else:
+                shape, everywhere = self._resolve(indices[at], tasks, queues[at])
+                seen[key] = shape if everywhere else _BY_QUEUE
+                seen_in[key, queues[at]] = shape
+        out = list(map(seen.__getitem__, keys))
+        if seen_in and _BY_QUEUE in out:
+            for at, shape in enumerate(out):
+                if shape == _BY_QUEUE:
+                    pair = (keys[at], queues[at])
+                    if pair not in seen_in:
+                        seen_in[pair] = self._resolve(indices[at], workloads[at].tasks, queues[at])[0]
+                    out[at] = seen_in[pair]
         if self.problems:
             raise InvalidInput(self.problems)
         return out

@@ -8,7 +8,8 @@ order of candidates, explanations) is computed when first asked for.
 from collections.abc import Iterable
 from copy import copy
 from datetime import datetime
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, not_
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,12 @@ _SAFE = 2**62
 _NO_PRIORITY = 2**62
 _MOST_KEPT = 64
 _SMALL_TREE = 2**15
+_EXACT = 2**53
+"""Sums below this are exact in doubles."""
+_MOST_CELLS = 2**20
+_queue, _priority, _evicted, _preemptible, _name = map(
+    attrgetter, ("queue", "priority", "evicted", "preemptible", "name")
+)
 
 
 class Loaded:
@@ -137,17 +144,17 @@ class Loaded:
 def load(configured: Configured, state: State) -> Loaded:
     """Compile. Raises InvalidInput, QuantityError or KeyError (an unknown queue)."""
     workloads, index = state.workloads, configured.tree.index
+    everybody = range(len(workloads))
     out = Loaded(
         configured, workloads,
-        queue=np.array([index[w.queue] for w in workloads], dtype=np.int64),
-        priority=np.array([w.priority for w in workloads], dtype=np.int64),
-        evicted=frozenset([i for i, w in enumerate(workloads) if w.evicted]),
-        protected=frozenset([i for i, w in enumerate(workloads) if not w.preemptible]),
+        queue=np.fromiter(map(index.__getitem__, map(_queue, workloads)), dtype=np.int64, count=len(workloads)),
+        priority=np.fromiter(map(_priority, workloads), dtype=np.int64, count=len(workloads)),
+        evicted=frozenset(compress(everybody, map(_evicted, workloads))),
+        protected=frozenset(compress(everybody, map(not_, map(_preemptible, workloads)))),
     )  # fmt: skip
-    refuse_cohorts(configured, out.queue, range(len(workloads)))
-    out.shapes = Shapes(configured)
-    column = out.shapes.column(zip(range(len(workloads)), workloads, out.queue.tolist(), strict=True))
-    out.shape = np.array(column, dtype=np.int64)
+    refuse_cohorts(configured, out.queue, everybody)
+    out.shapes = Shapes(configured, frozenset([None, *map(_name, state.nodes)]))
+    out.shape = np.array(out.shapes.column(workloads, out.queue.tolist(), everybody), dtype=np.int64)
     totals = _totals(out.queue, out.shape, out.shapes.found, len(out.shapes.frs))
     quotas = configured.quotas
     out.quotas = quotas.extended(out.shapes.frs, totals) if quotas.missing(totals) else quotas
@@ -200,7 +207,14 @@ def _totals(
         has = fr >= 0
         keys.append((queue * frs + fr)[has])
         values.append(amount[has])
-    distinct, inverse = np.unique(np.concatenate(keys), return_inverse=True)
-    sums = np.zeros(len(distinct), dtype=kind)
-    np.add.at(sums, inverse, np.concatenate(values))
+    key, value = np.concatenate(keys), np.concatenate(values)
+    distinct: NDArray[np.int64]
+    sums: NDArray[Any]
+    if max(amounts) * len(key) < _EXACT and (int(queue.max(initial=0)) + 1) * frs <= _MOST_CELLS:
+        distinct = np.flatnonzero(np.bincount(key))
+        sums = np.bincount(key, weights=value)[distinct].astype(np.int64)
+    else:
+        distinct, inverse = np.unique(key, return_inverse=True)
+        sums = np.zeros(len(distinct), dtype=kind)
+        np.add.at(sums, inverse, value)
     return {divmod(key, frs): total for key, total in zip(distinct.tolist(), sums.tolist(), strict=True)}

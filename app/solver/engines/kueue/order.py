@@ -5,6 +5,7 @@ evicted before live, other queues before the preemptor's own, lower priority, la
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,18 +53,35 @@ def _by_place(places: Places, candidates: Indices) -> Indices:
     return places.order[chosen[places.order]]
 
 
-def _sorted_alike(snapshot: Snapshot, alike: list[int], level: Mapping[int, int]) -> list[int]:
-    """Workloads of equal priority: latest start first, then UID."""
-    if len(alike) > 1:
-        loaded, now = snapshot.loaded, snapshot.now
+def _sorted_alike(snapshot: Snapshot, alike: list[int], level: Mapping[int, int]) -> Iterable[int]:
+    """Workloads of equal priority: latest start first, then UID. Ties are broken only once they are reached."""
+    if len(alike) < 2:
+        return alike
+    loaded, every = snapshot.loaded, snapshot.loaded.workloads
 
-        def key(i: int) -> tuple[int, str, int, str]:
-            of = loaded.workloads[i]
-            started = 0 if snapshot.rank is not None else -loaded.started(i, now)
-            return (started, of.uid or "", level.get(int(loaded.queue[i]), 0), of.id)
+    def tie(i: int) -> tuple[str, int, str]:
+        of = every[i]
+        return (of.uid or "", level.get(int(loaded.queue[i]), 0), of.id)
 
-        alike.sort(key=key)
-    return alike
+    if snapshot.rank is not None:
+        return sorted(alike, key=tie)
+    # Instants compare faster as they are than as integers, which only an unknown start needs.
+    starts: dict[int, Any] = {i: every[i].started_at for i in alike}
+    if None in starts.values():
+        starts = {i: loaded.started(i, snapshot.now) for i in alike}
+    alike.sort(key=starts.__getitem__, reverse=True)
+    return chain(iter(sorted(tied, key=tie)) for tied in _runs(alike, starts))
+
+
+def _runs(ordered: Sequence[int], starts: Mapping[int, Any]) -> Iterator[list[int]]:
+    """Stretches of equal start."""
+    run: list[int] = []
+    for i in ordered:
+        if run and starts[i] != starts[run[0]]:
+            yield run
+            run = []
+        run.append(i)
+    yield run
 
 
 def sort_key(snapshot: Snapshot, workload: int, queue: int) -> tuple[bool, bool, int, int, tuple[str, str]]:

@@ -38,9 +38,10 @@ def update(loaded: Loaded, configured: Configured, state: State, changes: Change
         evicted=_marked(loaded.evicted, leaving, gone) | {i for i in fresh if workloads[i].evicted},
         protected=_marked(loaded.protected, leaving, gone) | {i for i in fresh if not workloads[i].preemptible},
     )  # fmt: skip
-    out.shapes = loaded.shapes.copy()
+    nodes = frozenset([None, *(node.name for node in state.nodes)]) if changes.nodes else loaded.shapes.nodes
+    out.shapes = loaded.shapes.copy(nodes)
     if fresh:
-        shape[fresh] = out.shapes.column((i, workloads[i], int(queue[i])) for i in fresh)
+        shape[fresh] = out.shapes.column([workloads[i] for i in fresh], queue[fresh].tolist(), fresh)
     out.shape = shape
     wanted = {(int(queue[i]), fr) for i in fresh for fr, _ in out.amounts(i)}
     if len(out.shapes.frs) > len(configured.quotas.frs) or configured.quotas.missing(wanted):

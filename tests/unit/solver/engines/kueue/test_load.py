@@ -3,10 +3,15 @@
 from typing import Any
 
 import msgspec
+import pytest
 
+from app.solver import solve
+from app.solver.delta import Index, apply_delta
 from app.solver.engines.kueue.compile import Configured, configure
 from app.solver.engines.kueue.load import Loaded, load
 from app.solver.model.configuration import Configuration
+from app.solver.model.delta import Delta
+from app.solver.model.problems import InvalidInput
 from app.solver.model.state import State
 from tests.unit.solver.engines.kueue.cluster import configuration, flavors, queue
 
@@ -93,3 +98,36 @@ def test_workloads_by_queue_keep_their_order() -> None:
         work("a"), work("b", queue_name="r"), work("c"), work("d", queue_name="r"),
     )  # fmt: skip
     assert [of.by_queue(of.configured.tree.index[n]).tolist() for n in "qr"] == [[0, 2], [1, 3]]
+
+
+def test_tasks_stand_on_nodes_that_a_delta_brought_and_on_no_other() -> None:
+    configured = solve.configure(msgspec.convert(configuration(queue("q", 9)), Configuration))
+    state = msgspec.convert({"nodes": [{"name": "n1", "capacity": {}}]}, State)
+    kept = solve.load(configured, state)
+    brought = {"nodes": {"add": [{"name": "n2", "capacity": {}}], "remove": ["n1"]}}
+    for node, fine in (("n2", True), ("n1", False)):
+        placed = {"add": [work("a", {"requests": {"cpu": 2}, "node": node})]}
+        delta = msgspec.convert({"generation": 1, "workloads": placed} | brought, Delta)
+        after, _, changes = apply_delta(state, Index(state), delta)
+        if fine:
+            assert usage(solve.update(kept, after, changes, generation=2).compiled, "q") == {"default/cpu": 2000}
+            continue
+        with pytest.raises(InvalidInput) as refused:
+            solve.update(kept, after, changes, generation=2)
+        assert [p.pointer for p in refused.value.problems] == ["/state/workloads/0/tasks/0/node"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "where"),
+    [
+        ({"queue": "nowhere"}, "queue"),
+        ({"tasks": [{"name": "t", "node": "nowhere"}]}, "tasks/0/node"),
+        ({"tasks": [{"name": "t"}, {"name": "t"}]}, "tasks/1/name"),
+    ],
+)
+def test_it_stumbles_over_what_nobody_looked_at_before(broken: dict[str, Any], where: str) -> None:
+    configured = solve.configure(msgspec.convert(configuration(queue("q", 9)), Configuration))
+    state = msgspec.convert({"workloads": [work("fine", {}), work("broken", {}) | broken]}, State)
+    with pytest.raises(InvalidInput) as refused:
+        solve.load(configured, state)
+    assert [p.pointer for p in refused.value.problems] == [f"/state/workloads/1/{where}"]
