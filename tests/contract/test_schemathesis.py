@@ -3,16 +3,29 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx2
+import pytest
+
+from app.decisions.examples import DECISION, SITUATION
 from app.document import text
 from tests.live import ROOT, environment_of, serving
 
-HERE = Path(__file__).parent
+CONFIGURATION = Path(__file__).parent / "schemathesis.toml"
 ENOUGH = 2000
 SERVICE = {"WORKERS": "0", "ARBITER_LOG_LEVEL": "warning"}
+SELDOM = {
+    "PUT /v1/configurations/{name}/labels/{label}", "DELETE /v1/configurations/{name}/labels/{label}",
+    "DELETE /v1/configurations/{name}", "DELETE /v1/configurations/{name}/queues/{queue}",
+    "POST /v1/configurations/{name}/revisions/{number}:restore",
+    "POST /v1/snapshots/{name}/apply", "POST /v1/snapshots/{name}/deltas",
+}  # fmt: skip
+"""What needs the right version of a thing as well: a matter of luck, and test_examples.py asks for it exactly."""
 
 
 def closed(document: dict[str, Any]) -> dict[str, Any]:
@@ -23,27 +36,99 @@ def closed(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-def test_nothing_undocumented_happens(new_database: Callable[[], str], tmp_path: Path) -> None:
-    document, report = tmp_path / "openapi.json", tmp_path / "report.json"
-    document.write_text(json.dumps(closed(json.loads(text()))))
-    with serving(new_database(), tmp_path, **SERVICE) as (address, _):
-        command = [
-            str(Path(sys.executable).parent / "schemathesis"), "--config-file", str(HERE / "schemathesis.toml"),
-            "run", str(document), "--url", address, "--report", "json", "--report-json-path", str(report),
-        ]  # fmt: skip
-        done = subprocess.run(
-            command,
-            cwd=tmp_path,
-            env=environment_of({"PYTHONPATH": str(ROOT)}),
-            check=False,
-            capture_output=True,
-            text=True,
-        )
+@pytest.fixture
+def address(new_database: Callable[[], str], tmp_path: Path) -> Iterator[str]:
+    with serving(new_database(), tmp_path, **SERVICE) as (found, _):
+        yield found
+
+
+@pytest.fixture
+def decision(address: str) -> str:
+    """The id of a decision of a service that has something under the names that are asked for."""
+    snapshot = {name: SITUATION[name] for name in ("configuration", "state")}
+    first = {"If-None-Match": "*"}
+    with httpx2.Client(base_url=address) as service:
+        for name in ("kept", "production"):
+            path = f"/v1/configurations/{name}"
+            service.put(path, json=SITUATION["configuration"], headers=first).raise_for_status()
+            service.put(f"{path}/labels/stable", json={"revision": 1}, headers=first).raise_for_status()
+            service.put(f"/v1/snapshots/{name}", json=snapshot).raise_for_status()
+        return service.post("/v1/decisions", json=DECISION).raise_for_status().json()["id"]
+
+
+def question(
+    document: dict[str, Any], address: str, folder: Path, *arguments: str, decision: str = ""
+) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+    """Run schemathesis, as it is configured; its report too."""
+    source, config, report = (folder / name for name in ("openapi.json", "schemathesis.toml", "report.json"))
+    source.write_text(json.dumps(document))
+    config.write_text(CONFIGURATION.read_text().replace("DECISION", decision))
+    command = [
+        str(Path(sys.executable).parent / "schemathesis"), "--config-file", str(config), "run", str(source),
+        "--url", address, "--report", "json", "--report-json-path", str(report), *arguments,
+    ]  # fmt: skip
+    environment = environment_of({"PYTHONPATH": str(ROOT)})
+    done = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True, text=True)
+    return done, json.loads(report.read_text())
+
+
+def test_nothing_undocumented_happens(address: str, decision: str, tmp_path: Path) -> None:
+    done, found = question(closed(json.loads(text())), address, tmp_path, decision=decision)
     _, _, failures = done.stdout.partition("FAILURES")
     assert done.returncode == 0, (failures or done.stdout)[-8000:] + done.stderr[-2000:]
-    found = json.loads(report.read_text())
     assert found["operations"]["tested"] == found["operations"]["total"] > 0
     assert {name: phase["status"] for name, phase in found["phases"].items() if name != "stateful"} == {
         "examples": "success", "coverage": "success", "fuzzing": "success",
     }  # fmt: skip
     assert found["test_cases"]["generated"] >= ENOUGH
+    assert found["test_cases"]["without_checks"] == 0
+    accepted = {
+        operation: sum(phase["accepted"] for phase in phases.values())
+        for operation, phases in found["valid_rates"].items()
+    }
+    assert len(accepted) == found["operations"]["total"]
+    assert {operation for operation, times in accepted.items() if not times} <= SELDOM
+
+
+def failed(found: dict[str, Any]) -> set[tuple[str, str]]:
+    """Each operation with what is wrong with it."""
+    return {(operation, failure["type"]) for failure in found["failures"] for operation in failure["operations"]}
+
+
+def test_what_the_document_does_not_say_is_found(address: str, tmp_path: Path) -> None:
+    document = json.loads(text())
+    operations = {way["operationId"]: way for item in document["paths"].values() for way in item.values()}
+    del operations["list_tokens"]["responses"]["200"]
+    operations["list_tokens"]["responses"]["418"] = {"description": "What it never answers"}
+    answer = operations["get_health"]["responses"]["200"]["content"]
+    answer["application/json"]["schema"] = {"type": "array"}
+    listed = operations["list_audit"]["responses"]["200"]["content"]
+    listed["application/xml"] = listed.pop("application/json")
+    (limit,) = (part for part in operations["list_decisions"]["parameters"] if part.get("name") == "limit")
+    limit["schema"]["maximum"] = 3
+    chosen = "^(list_tokens|get_health|list_audit|list_decisions)$"
+    done, found = question(document, address, tmp_path, "--include-operation-id-regex", chosen)
+    assert done.returncode == 1
+    assert failed(found) == {
+        ("GET /v1/tokens", "UndefinedStatusCode"),
+        ("GET /healthz", "JsonSchemaError"),
+        ("GET /v1/audit", "UndefinedContentType"),
+        ("GET /v1/decisions", "AcceptedNegativeData"),
+    }
+
+
+def test_a_service_that_breaks_is_found(tmp_path: Path) -> None:
+    class Broken(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(503)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Broken) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        done, found = question(json.loads(text()), address, tmp_path, "--include-operation-id-regex", "^get_health$")
+        server.shutdown()
+    assert done.returncode == 1
+    assert ("GET /healthz", "ServerError") in failed(found)
