@@ -99,7 +99,7 @@ def create_app(settings: Settings) -> FastAPI:
     if settings.authentication == "required":
         app.add_middleware(AuthenticationMiddleware, tokens=app.state.tokens, provider=_provider(settings))
     app.add_middleware(CompressionMiddleware)
-    app.add_middleware(RequestMiddleware)
+    app.add_middleware(RequestMiddleware, answered=lambda status: kept.requests.labels(str(status)).inc())
     problems.install(app)
     for found in (decisions, batch, comparisons, snapshots, formats, configurations, access, metrics, health, docs):
         app.include_router(found.router)

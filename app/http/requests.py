@@ -1,4 +1,4 @@
-"""One middleware around every request: its id, its log line, and an answer when the code breaks.
+"""One middleware around every request: its id, its log line, its count, and an answer when the code breaks.
 
 Plain ASGI, so that bodies pass through untouched.
 """
@@ -6,6 +6,7 @@ Plain ASGI, so that bodies pass through untouched.
 import re
 import secrets
 import time
+from collections.abc import Callable
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
@@ -24,8 +25,10 @@ log = structlog.stdlib.get_logger("arbiter.request")
 class RequestMiddleware:
     """``X-Request-ID`` is taken over when it is short and plain, made here otherwise, and always sent back."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, answered: Callable[[int], None]) -> None:
+        """``answered`` is told the status of each answer."""
         self.app = app
+        self._answered = answered
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -54,6 +57,8 @@ class RequestMiddleware:
                 )
                 await answer(scope, receive, respond)
             finally:
+                if status:
+                    self._answered(status)
                 _line(scope, status, time.perf_counter() - began)
 
 

@@ -12,6 +12,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self.requests = Counter("arbiter_requests", "Requests answered.", ["status"], registry=self.registry)
         self.decisions = Counter(
             "arbiter_decisions", "Asks answered; reason is that of the ask's first condition.",
             ["engine", "outcome", "reason"], registry=self.registry,

@@ -35,6 +35,17 @@ def test_decisions_are_counted_by_engine_outcome_and_reason(service: TestClient)
     assert value(service, "arbiter_victims_total", engine="kueue", reason="InClusterQueue") == 2
 
 
+def test_requests_are_counted_by_status(service: TestClient) -> None:
+    before = {status: value(service, "arbiter_requests_total", status=status) for status in ("200", "404", "422")}
+    service.get("/healthz")
+    for _ in range(3):
+        service.get("/v1/configurations/nobody")
+    service.get("/v1/decisions?limit=0")
+    counted = {status: value(service, "arbiter_requests_total", status=status) - before[status] for status in before}
+    assert (counted["404"], counted["422"]) == (3, 1)
+    assert counted["200"] >= 1
+
+
 def test_every_stage_is_timed(service: TestClient) -> None:
     service.post("/v1/decisions", json=decision())
     for stage in ("decode", "compile", "solve", "encode"):
