@@ -62,7 +62,7 @@ class Keeper:
         generation = snapshot.generation if request.generation is None else request.generation
         check_generation(snapshot, generation)
         delta = delta_of(
-            snapshot.loaded.state, snapshot.index, generation, carried.asks, carried.decisions, carried.plan, at
+            snapshot.loaded.state, snapshot.loaded.index, generation, carried.asks, carried.decisions, carried.plan, at
         )
         return self._status(self._store.apply(name, delta))
 

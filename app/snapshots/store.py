@@ -10,7 +10,7 @@ from threading import Lock
 
 from app.errors import Conflict, NotFound
 from app.solver import solve
-from app.solver.delta import Index, apply_delta
+from app.solver.delta import apply_delta
 from app.solver.model.delta import Delta
 from app.solver.model.problems import Problem
 from app.solver.model.state import State
@@ -26,7 +26,6 @@ class Snapshot:
 
     name: str
     loaded: Loaded
-    index: Index
     generation: int
     created_at: float
     size: int
@@ -64,7 +63,7 @@ class SnapshotStore:
         old = self._kept.get(name)
         generation = old.generation + 1 if old is not None else 1
         loaded = solve.load(configured, state, snapshot=name, generation=generation)
-        kept = Snapshot(name, loaded, Index(state), generation, self._clock(), json_bytes * BYTES_PER_JSON_BYTE)
+        kept = Snapshot(name, loaded, generation, self._clock(), json_bytes * BYTES_PER_JSON_BYTE)
         with self._lock:
             return self._keep(kept)
 
@@ -73,9 +72,9 @@ class SnapshotStore:
         with self._lock:
             old = self._found(name)
             check_generation(old, delta.generation)
-            state, index, changes = apply_delta(old.loaded.state, old.index, delta)
-            loaded = solve.update(old.loaded, state, changes, generation=old.generation + 1)
-            grown = replace(old, loaded=loaded, index=index, generation=old.generation + 1)
+            state, index, changes = apply_delta(old.loaded.state, old.loaded.index, delta)
+            loaded = solve.update(old.loaded, state, index, changes, generation=old.generation + 1)
+            grown = replace(old, loaded=loaded, generation=old.generation + 1)
             size = old.size * max(1, grown.items) // max(1, old.items)
             return self._keep(replace(grown, size=size))
 

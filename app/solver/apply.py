@@ -15,7 +15,7 @@ from datetime import datetime
 
 import msgspec
 
-from app.solver.delta import Index
+from app.solver.index import Index
 from app.solver.model.decision import Decision, Placement, Plan
 from app.solver.model.delta import Delta, ReservationChanges, ReservationName, WorkloadChanges
 from app.solver.model.instant import at

@@ -4,11 +4,12 @@ Two speeds. ``quick_*`` answer yes or no with comprehensions (a few milliseconds
 when one says no, or an engine's compile step stumbles, do the ``*_problems`` walks list everything at once.
 """
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Sequence, Set
 from itertools import chain
 from operator import attrgetter
 
 from app.solver.delta import Changes
+from app.solver.index import Index
 from app.solver.model import duration
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Queue
@@ -17,16 +18,15 @@ from app.solver.model.quantity import UNLIMITED, QuantityError, parse, scale_of
 from app.solver.model.state import Ask, State, Task
 
 _DEEPEST_TREE = 256
-_id, _name, _queue, _tasks, _node = map(attrgetter, ("id", "name", "queue", "tasks", "node"))
+_name, _queue, _tasks, _node = map(attrgetter, ("name", "queue", "tasks", "node"))
 
 
-def quick_state(names: set[str], state: State, *, engine_looks: bool = False) -> bool:
+def quick_state(names: set[str], state: State, index: Index, *, engine_looks: bool = False) -> bool:
     """Whether ids are unique and queue and node references resolve. ``names``: queues of the configuration.
 
     ``engine_looks``: the engine's own load stumbles over unknown queues and unsound tasks (``Engine.looks``)."""
     workloads = state.workloads
-    nodes: set[str | None] = set(map(_name, state.nodes))
-    if len(nodes) != len(state.nodes) or len(set(map(_id, workloads))) != len(workloads):
+    if len(index.nodes) != len(state.nodes) or len(index.workloads) != len(workloads):
         return False
     if not state.queues.keys() <= names or state.reservations:
         return False
@@ -37,7 +37,7 @@ def quick_state(names: set[str], state: State, *, engine_looks: bool = False) ->
     tasks = list(map(_tasks, workloads))
     if any(len(set(map(_name, of))) != len(of) for of in tasks if len(of) > 1):
         return False
-    nodes.add(None)
+    nodes: set[str | None] = {None, *index.nodes}
     return nodes.issuperset(map(_node, chain.from_iterable(tasks)))
 
 
@@ -48,16 +48,13 @@ def sound_tasks(tasks: Sequence[Task], nodes: Set[str | None]) -> bool:
     return all(task.node in nodes for task in tasks)
 
 
-def quick_changes(names: set[str], old: State, new: State, changes: Changes) -> bool:
+def quick_changes(names: set[str], old: State, new: State, index: Index, changes: Changes) -> bool:
     """``quick_state`` for the state after a delta, looking only at what changed where that is enough."""
     if changes.nodes or changes.rest or old.reservations or old.queues:
-        return quick_state(names, new)
+        return quick_state(names, new, index)
     touched = [w for _, _, w in changes.workloads if w is not None]
-    nodes: set[str | None] = {node.name for node in new.nodes} | {None}
-    return all(
-        w.queue in names and len({t.name for t in w.tasks}) == len(w.tasks) and all(t.node in nodes for t in w.tasks)
-        for w in touched
-    )
+    nodes: set[str | None] = {None, *index.nodes}
+    return all(w.queue in names and sound_tasks(w.tasks, nodes) for w in touched)
 
 
 def configuration_problems(configuration: Configuration, engine: str) -> list[Problem]:
@@ -98,28 +95,26 @@ def state_problems(names: set[str], state: State) -> list[Problem]:
     return found
 
 
-def ask_problems(names: set[str], state: State, asks: list[Ask], where: str = "asks") -> list[Problem]:
+def ask_problems(names: set[str], index: Index, asks: list[Ask], where: str = "asks") -> list[Problem]:
     """Everything that is wrong with the asks; pointers start at /asks."""
-    nodes = {n.name for n in state.nodes}
-    workloads = {w.id for w in state.workloads} if any(a.workload is not None for a in asks) else set[str]()
-    if _quick_asks(names, nodes, workloads, asks):
+    if _quick_asks(names, index, asks):
         return []
     found = list(_duplicates((a.id for a in asks), (where,), "ask", field="id"))
     for i, ask in enumerate(asks):
-        found += _ask_problems(ask, names, nodes, workloads, (where, i))
+        found += _ask_problems(ask, names, index.nodes, index.workloads, (where, i))
     return found
 
 
-def _quick_asks(names: set[str], nodes: set[str], workloads: set[str], asks: list[Ask]) -> bool:
+def _quick_asks(names: set[str], index: Index, asks: list[Ask]) -> bool:
     """Whether plain asks (one task, no limit, no node named) are sound: yes is certain, no only means look closer."""
     if len({a.id for a in asks}) != len(asks) or not {a.queue for a in asks} <= names:
         return False
-    if not {a.workload for a in asks if a.workload is not None and a.workload != a.id} <= workloads:
+    if not {a.workload for a in asks if a.workload is not None and a.workload != a.id} <= index.workloads.keys():
         return False
     if any(len(a.tasks) != 1 or a.limit or a.required_node is not None for a in asks):
         return False
     for ask in asks:
-        if ask.feasible_nodes and not nodes.issuperset(ask.feasible_nodes):
+        if ask.feasible_nodes and not index.nodes.issuperset(ask.feasible_nodes):
             return False
     tasks = [a.tasks[0] for a in asks]
     if any(t.usage or t.node is not None or t.required_node is not None or t.min_count is not None for t in tasks):
@@ -128,15 +123,13 @@ def _quick_asks(names: set[str], nodes: set[str], workloads: set[str], asks: lis
     return not any(True for shape in shapes for _ in _quantity_problems(dict(shape), ()))
 
 
-def one_ask_problems(names: set[str], state: State, ask: Ask) -> list[Problem]:
+def one_ask_problems(names: set[str], index: Index, ask: Ask) -> list[Problem]:
     """The same for the single ask of a preemptibility request; pointers start at /ask."""
-    nodes = {n.name for n in state.nodes}
-    workloads = {w.id for w in state.workloads} if ask.workload is not None else set[str]()
-    return list(_ask_problems(ask, names, nodes, workloads, ("ask",)))
+    return list(_ask_problems(ask, names, index.nodes, index.workloads, ("ask",)))
 
 
 def _ask_problems(
-    ask: Ask, names: set[str], nodes: set[str], workloads: set[str], at: tuple[str | int, ...]
+    ask: Ask, names: set[str], nodes: Set[str], workloads: Container[str], at: tuple[str | int, ...]
 ) -> Iterator[Problem]:
     yield from _reference(ask.queue, names, (*at, "queue"), "queue")
     if ask.workload is not None and ask.workload != ask.id:
@@ -149,7 +142,7 @@ def _ask_problems(
     yield from _task_problems(ask.tasks, nodes, at)
 
 
-def _task_problems(tasks: list[Task], nodes: set[str], at: tuple[str | int, ...]) -> Iterator[Problem]:
+def _task_problems(tasks: list[Task], nodes: Set[str], at: tuple[str | int, ...]) -> Iterator[Problem]:
     yield from _duplicates((t.name for t in tasks), (*at, "tasks"), "task")
     for i, task in enumerate(tasks):
         here = (*at, "tasks", i)
@@ -246,6 +239,6 @@ def _duplicates(
         seen.add(name)
 
 
-def _reference(name: str, known: set[str], at: tuple[str | int, ...], kind: str) -> Iterator[Problem]:
+def _reference(name: str, known: Container[str], at: tuple[str | int, ...], kind: str) -> Iterator[Problem]:
     if name not in known:
         yield Problem(pointer=pointer(*at), detail=f"no {kind} {name!r}")

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from app.solver.index import Index
 from app.solver.model.delta import Delta, TaskChanges
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Node, Reservation, State, Task, Workload
@@ -30,15 +31,6 @@ class Changes:
     moved: bool
     nodes: bool
     rest: bool
-
-
-class Index:
-    """Positions of workloads by id, kept with a state."""
-
-    __slots__ = ("workloads",)
-
-    def __init__(self, state: State) -> None:
-        self.workloads = {w.id: i for i, w in enumerate(state.workloads)}
 
 
 def apply_delta(state: State, index: Index, delta: Delta) -> tuple[State, Index, Changes]:
@@ -198,11 +190,10 @@ def _touched(
 
 
 def _reindexed(index: Index, old: State, new: State, delta: Delta) -> Index:
+    nodes = index.nodes if new.nodes is old.nodes else None
     if delta.workloads.remove:
-        return Index(new)
+        return Index(new, None, nodes)
     if not delta.workloads.add:
-        return index
-    grown = Index.__new__(Index)
+        return Index(new, index.workloads, nodes)
     start = len(old.workloads)
-    grown.workloads = index.workloads | {w.id: start + i for i, w in enumerate(delta.workloads.add)}
-    return grown
+    return Index(new, index.workloads | {w.id: start + i for i, w in enumerate(delta.workloads.add)}, nodes)

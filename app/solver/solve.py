@@ -15,6 +15,7 @@ import msgspec
 from app.solver import check
 from app.solver.delta import Changes
 from app.solver.engine import Engine, ProtectionQuestion, Question
+from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer, ConfigurationUsed, StateUsed
 from app.solver.model.problems import Finding, InvalidInput, Problem, pointer
@@ -43,6 +44,7 @@ class Loaded:
 
     configured: Configured
     state: State
+    index: Index
     compiled: Any
     snapshot: str | None = None
     generation: int | None = None
@@ -104,29 +106,32 @@ def load(configured: Configured, state: State, *, snapshot: str | None = None, g
     def problems() -> list[Problem]:
         return check.state_problems(configured.names, state)
 
-    if not check.quick_state(configured.names, state, engine_looks=configured.engine.looks):
+    index = Index(state)
+    if not check.quick_state(configured.names, state, index, engine_looks=configured.engine.looks):
         _refuse(problems())
     return Loaded(
         configured=configured,
         state=state,
+        index=index,
         compiled=_diagnosed(lambda: configured.engine.load(configured.compiled, state), problems),
         snapshot=snapshot,
         generation=generation,
     )
 
 
-def update(loaded: Loaded, state: State, changes: Changes, *, generation: int) -> Loaded:
+def update(loaded: Loaded, state: State, index: Index, changes: Changes, *, generation: int) -> Loaded:
     """The state after a delta, compiled from what changed. Raises InvalidInput; ``loaded`` stays as it was."""
     configured = loaded.configured
 
     def problems() -> list[Problem]:
         return check.state_problems(configured.names, state)
 
-    if not check.quick_changes(configured.names, loaded.state, state, changes):
+    if not check.quick_changes(configured.names, loaded.state, state, index, changes):
         _refuse(problems())
     return Loaded(
         configured=configured,
         state=state,
+        index=index,
         compiled=_diagnosed(
             lambda: configured.engine.update(loaded.compiled, configured.compiled, state, changes), problems
         ),
@@ -140,7 +145,7 @@ def decide(loaded: Loaded, question: Question) -> Answer:
     configured = loaded.configured
     _check_asks(loaded, question.asks)
     result = configured.engine.plan(loaded.compiled, question)
-    verify(loaded.state, question, result)
+    verify(loaded.state, loaded.index, question, result)
     return Answer(
         engine=configured.engine.name, configuration=configured.used, state=loaded.used,
         decisions=result.decisions, order=result.order, plan=result.plan, notes=result.notes,
@@ -157,7 +162,7 @@ def preemptibility(loaded: Loaded, question: ProtectionQuestion) -> dict[str, An
     """The body of ``POST /v1/preemptibility``."""
     _check_asks(loaded, question.asks)
     if question.ask is not None:
-        _refuse(check.one_ask_problems(loaded.configured.names, loaded.state, question.ask))
+        _refuse(check.one_ask_problems(loaded.configured.names, loaded.index, question.ask))
     return loaded.configured.engine.preemptibility(loaded.compiled, question)
 
 
@@ -192,7 +197,7 @@ def as_finding(problem: Problem) -> Finding:
 
 
 def _check_asks(loaded: Loaded, asks: list[Ask]) -> None:
-    _refuse(check.ask_problems(loaded.configured.names, loaded.state, asks))
+    _refuse(check.ask_problems(loaded.configured.names, loaded.index, asks))
 
 
 def _refuse(problems: list[Problem]) -> None:

@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from app.solver.apply import delta_of
-from app.solver.delta import Index, apply_delta
+from app.solver.delta import apply_delta
+from app.solver.index import Index
 from app.solver.model.decision import Decision, Plan
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Ask, State

@@ -1,6 +1,7 @@
 import msgspec
 
 from app.solver import check
+from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import Ask, State
 
@@ -63,7 +64,7 @@ def test_every_problem_of_a_state_is_listed_with_its_pointer() -> None:
         "/state/reservations/0/node",
         "/state/queues/nowhere",
     }
-    assert not check.quick_state({"q"}, broken)
+    assert not check.quick_state({"q"}, broken, Index(broken))
 
 
 def test_what_the_quick_look_passes_has_no_reference_problem() -> None:
@@ -71,7 +72,7 @@ def test_what_the_quick_look_passes_has_no_reference_problem() -> None:
         nodes=[{"name": "n", "capacity": {"cpu": 1}}],
         workloads=[{"id": "w", "queue": "q", "tasks": [{"name": "t", "node": "n", "requests": {"cpu": 1}}]}],
     )
-    assert check.quick_state({"q"}, fine)
+    assert check.quick_state({"q"}, fine, Index(fine))
     assert check.state_problems({"q"}, fine) == []
 
 
@@ -85,7 +86,7 @@ def test_asks_name_known_things_once() -> None:
         ],
         list[Ask],
     )  # fmt: skip
-    pointers = {p.pointer for p in check.ask_problems({"q"}, State(), asks)}
+    pointers = {p.pointer for p in check.ask_problems({"q"}, Index(State()), asks)}
     assert pointers == {
         "/asks/0/workload", "/asks/0/required_node", "/asks/0/feasible_nodes/0", "/asks/0/tasks/0/min_count",
         "/asks/1/id", "/asks/1/queue",

@@ -3,7 +3,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.solver.delta import Index, apply_delta
+from app.solver.delta import apply_delta
+from app.solver.index import Index
 from app.solver.model.delta import Delta
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import State

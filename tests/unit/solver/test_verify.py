@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from app.solver.engine import Question
+from app.solver.index import Index
 from app.solver.model.decision import Condition, Decision, Placement, Plan, PlannedEviction, Result, Victim, plan_of
 from app.solver.model.state import Ask, State
 from app.solver.verify import BrokenLaw, verify
@@ -41,7 +42,7 @@ def result(*decisions: Decision, plan: Plan | None = None, order: list[str] | No
 
 
 def test_a_sound_answer_passes() -> None:
-    verify(STATE, QUESTION, result(decision()))
+    verify(STATE, Index(STATE), QUESTION, result(decision()))
 
 
 EVICTION = PlannedEviction(workload="w", queue="q", reason="r")
@@ -73,4 +74,4 @@ def placed(ask: str, node: str) -> Plan:
 )  # fmt: skip
 def test_a_broken_engine_is_caught(broken: Result, law: str) -> None:
     with pytest.raises(BrokenLaw, match=law):
-        verify(STATE, QUESTION, broken)
+        verify(STATE, Index(STATE), QUESTION, broken)

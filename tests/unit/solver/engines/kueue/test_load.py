@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from app.solver import solve
-from app.solver.delta import Index, apply_delta
+from app.solver.delta import apply_delta
 from app.solver.engines.kueue.compile import Configured, configure
 from app.solver.engines.kueue.load import Loaded, load
+from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
 from app.solver.model.problems import InvalidInput
@@ -108,12 +109,12 @@ def test_tasks_stand_on_nodes_that_a_delta_brought_and_on_no_other() -> None:
     for node, fine in (("n2", True), ("n1", False)):
         placed = {"add": [work("a", {"requests": {"cpu": 2}, "node": node})]}
         delta = msgspec.convert({"generation": 1, "workloads": placed} | brought, Delta)
-        after, _, changes = apply_delta(state, Index(state), delta)
+        after, index, changes = apply_delta(state, Index(state), delta)
         if fine:
-            assert usage(solve.update(kept, after, changes, generation=2).compiled, "q") == {"default/cpu": 2000}
+            assert usage(solve.update(kept, after, index, changes, generation=2).compiled, "q") == {"default/cpu": 2000}
             continue
         with pytest.raises(InvalidInput) as refused:
-            solve.update(kept, after, changes, generation=2)
+            solve.update(kept, after, index, changes, generation=2)
         assert [p.pointer for p in refused.value.problems] == ["/state/workloads/0/tasks/0/node"]
 
 
