@@ -5,7 +5,7 @@ cells' slack (guaranteed - used), so a decision keeps one integer a cell instead
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.compiled.tree import ROOTLESS, Tree, compile_tree
@@ -45,6 +45,10 @@ class Queues:
     cell_owner: list[tuple[int, int]]
     by_path: list[int]
     """Queue indices in the order of their paths: the order in which maps are walked."""
+    levels: dict[int, list[dict[int, list[int]] | None]] = field(
+        default_factory=dict[int, list[dict[int, list[int]] | None]], init=False
+    )
+    """By asking queue, what ``guarantee.levels`` has found lately; a changed copy starts without."""
 
 
 def compile_configuration(configuration: Configuration) -> Queues:

@@ -10,16 +10,28 @@ from collections.abc import Callable, Sequence
 from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.yunikorn.compile import Amounts, Queues
 
+_MOST_KEPT = 64
+
 Level = dict[int, list[int]]
 """Resource -> the cells whose smallest slack is what remains."""
 
 
 def levels(queues: Queues, asking: int) -> list[Level | None]:
-    """By queue: the cells that count, None when no guarantee is known on the whole path.
+    """By queue: the cells that count, None when no guarantee is known on the whole path. Not to be changed.
 
     An ancestor of the asking queue passes nothing down while both have a guarantee, so that siblings are
     judged by their own. The asking queue's own guarantee beats its parents', resource by resource.
     """
+    known = queues.levels.get(asking)
+    if known is None:
+        known = _levels(queues, asking)
+        if len(queues.levels) >= _MOST_KEPT:
+            queues.levels.clear()
+        queues.levels[asking] = known
+    return known
+
+
+def _levels(queues: Queues, asking: int) -> list[Level | None]:
     tree, above_asking = queues.tree, _ancestor_test(queues, asking)
     found: list[Level | None] = [None] * len(tree)
     own_guarantee = bool(queues.guaranteed[asking])

@@ -46,7 +46,8 @@ class Preemptor:
         self._path_cells = self._cluster.queues.path_cells
         self._tests = [tested_cells(level, self._ask) for level in levels]
         self._asking: Level = levels[request.queue] or {}
-        self._has_candidates: set[int] = set(np.unique(self._cluster.node[candidates]).tolist())
+        self._has_candidates = np.zeros(len(self._cluster.node_names), dtype=bool)
+        self._has_candidates[self._cluster.node[candidates]] = True
         self._is_candidate = np.zeros(self._cluster.task_count, dtype=bool)
         self._is_candidate[candidates] = True
 
@@ -122,7 +123,7 @@ class Preemptor:
 
     def _score(self, index: int, node: int) -> int:
         """YuniKorn scores the first candidates of the node's list as sorted, not the victims it would preempt."""
-        if node not in self._has_candidates:
+        if not self._has_candidates[node]:
             return SCORE_UNFIT
         if index < 0:
             return 0
