@@ -22,6 +22,7 @@ _MOST_BYTES = 1 << 20
 _KEYS_FRESH_SECONDS = 600.0
 _AT_MOST_EVERY_SECONDS = 10.0
 _LEEWAY_SECONDS = 30
+_LONGEST_SUBJECT = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,12 @@ class OpenId:
             )  # fmt: skip
         except (jwt.PyJWTError, ValueError, TypeError):
             return None
-        return Caller(f"oidc:{claims['sub']}", self._scopes(claims))
+        subject = str(claims["sub"])
+        if (
+            not subject.isprintable() or len(subject) > _LONGEST_SUBJECT
+        ):  # it goes into logs and stays with what it wrote
+            return None
+        return Caller(f"oidc:{subject}", self._scopes(claims))
 
     def _scopes(self, claims: dict[str, Any]) -> frozenset[str]:
         value: str | list[Any] | None = claims.get(self._provider.claim, "")

@@ -109,8 +109,9 @@ def revoke(session: Session, identity: UUID) -> TokenRow | None:
 
 
 def record(session: Session, actor: str, action: str, target: str, detail: dict[str, Any] | None) -> None:
-    """Append a line; the database refuses to change or remove it."""
-    session.execute(insert(audit).values(actor=actor, action=action, target=target, detail=detail))
+    """Append a line; the database refuses to change or remove it. Paths may hold NUL, PostgreSQL's texts may not."""
+    shown = target.replace("\x00", "\\x00")
+    session.execute(insert(audit).values(actor=actor, action=action, target=shown, detail=detail))
 
 
 def lines(session: Session, before: int | None, limit: int, actor: str | None, action: str | None) -> list[AuditRow]:

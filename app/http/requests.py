@@ -7,6 +7,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable
+from urllib.parse import unquote_to_bytes
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
@@ -36,6 +37,7 @@ class RequestMiddleware:
             return
         began = time.perf_counter()
         request_id = _request_id(Headers(scope=scope).get("x-request-id"))
+        app = self.app if _is_text(scope) else _not_text
         status = 0
 
         async def respond(message: Message) -> None:
@@ -47,7 +49,7 @@ class RequestMiddleware:
 
         with kept(), structlog.contextvars.bound_contextvars(request_id=request_id):
             try:
-                await self.app(scope, receive, respond)
+                await app(scope, receive, respond)
             except Exception:
                 log.exception("request failed", method=scope["method"], path=scope["path"])
                 if status:
@@ -60,6 +62,22 @@ class RequestMiddleware:
                 if status:
                     self._answered(status)
                 _line(scope, status, time.perf_counter() - began)
+
+
+def _is_text(scope: Scope) -> bool:
+    """Whether the path is UTF-8: what is not was made so for the application, and would name something else."""
+    if "\ufffd" not in scope["path"]:
+        return True
+    try:
+        unquote_to_bytes(scope["raw_path"]).decode()
+    except (KeyError, UnicodeDecodeError):
+        return False
+    return True
+
+
+async def _not_text(scope: Scope, receive: Receive, send: Send) -> None:
+    answer = problem(Request(scope), 400, "Bad request", "the path is not UTF-8")
+    await answer(scope, receive, send)
 
 
 def _request_id(given: str | None) -> str:

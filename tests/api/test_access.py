@@ -119,6 +119,16 @@ def test_writes_and_refusals_are_written_down_and_stay(guarded: TestClient, toke
                 connection.execute(statement)
 
 
+@pytest.mark.parametrize("path", ["/v1/%00", "/v1/configurations/a%00b", "/v1/\u2028%0A", "/v1/" + "x" * 4000])
+def test_whatever_the_path_its_refusal_is_written_down(guarded: TestClient, tokens: Tokens, path: str) -> None:
+    assert guarded.get(path).status_code == 401
+    assert guarded.get(path, headers=bearer(tokens, "decide")).status_code in (403, 404)
+    refused = [target for _, action, target in audit(guarded, tokens) if action == "refused.unauthenticated"]
+    assert len(refused) == 1
+    assert refused[0].startswith("GET /v1/")
+    assert len(refused[0]) < 600
+
+
 def test_the_audit_log_is_read_in_pages(guarded: TestClient, tokens: Tokens) -> None:
     admin = bearer(tokens, "admin")
     for _ in range(5):

@@ -86,3 +86,15 @@ def test_health_is_answered_while_something_is_solved() -> None:
         assert time.monotonic() - began < 0.3
         assert not working.done()
         assert working.result().status_code == 200
+
+
+@pytest.mark.parametrize("path", ["%ff", "a%C3", "%ED%A0%80", "%EF%BF%BD%ff"])
+def test_a_path_that_is_not_utf_8_is_refused(homeless: TestClient, path: str) -> None:
+    answer = homeless.get(f"/v1/configurations/c/queues/{path}")
+    assert (answer.status_code, answer.json()["detail"]) == (400, "the path is not UTF-8")
+
+
+def test_the_replacement_character_itself_is_a_name(service: TestClient) -> None:
+    queue = "/v1/configurations/c/queues/%EF%BF%BD"
+    service.put("/v1/configurations/c", json={"engine": "kueue", "queues": [{"name": "\ufffd"}]})
+    assert service.get(queue).json()["queue"] == {"name": "\ufffd"}

@@ -10,7 +10,7 @@ from typing import Any
 import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from app.auth.oidc import OpenId, Provider
 from app.errors import Unavailable
@@ -106,6 +106,10 @@ def signed_with_the_public_key() -> str:
         pytest.param(token(exp=int(time.time()) - 3600), id="expired"),
         pytest.param(token(exp=None), id="never expires"),
         pytest.param(token(sub=None), id="nobody"),
+        pytest.param(token(sub="ann\x00"), id="a name that can't be stored"),
+        pytest.param(token(sub="ann\nadmin"), id="a name of two lines"),
+        pytest.param(token(sub="a" * 513), id="a name without end"),
+        pytest.param(token(iat=int(time.time()) + 3600), id="from the future"),
         pytest.param(token(nbf=int(time.time()) + 3600), id="not yet"),
         pytest.param(token(kid="k9"), id="unknown key"),
         pytest.param(token()[:-4] + "AAAA", id="broken signature"),
@@ -116,6 +120,16 @@ def signed_with_the_public_key() -> str:
 def test_nobody_gets_in_with(bad: str) -> None:
     openid, _, _ = provider()
     assert openid.caller(bad) is None
+
+
+def test_the_algorithm_must_be_that_of_the_key() -> None:
+    openid, issuer, _ = provider()
+    curve = ec.generate_private_key(ec.SECP256R1())
+    elliptic = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(curve.public_key()))
+    issuer.keys = [published(OURS, "k1"), {**elliptic, "kid": "e1"}]
+    assert openid.caller(token(curve, "e1", "ES256")) is not None
+    assert openid.caller(token(OURS, "e1")) is None
+    assert openid.caller(token(curve, "k1", "ES256")) is None
 
 
 def test_keys_are_cached_and_fetched_again_when_they_rotate_but_not_at_every_guess() -> None:
