@@ -83,14 +83,14 @@ class VictimOrder:
             self._tree.add(queue, Victims(sorted_victims[queue].copy(), NOTHING))
 
     def push(self, victim: Victim) -> None:
-        """Put back what is left of a victim."""
+        """Add a victim, or put back what is left of one."""
         queue = self._queue[victim.job]
         leaf = self._tree.leaf(queue)
         if leaf is not None:
             insort(leaf.items, (victim.key, victim))
             self._tree.grew(queue)
         else:
-            self._tree.add(queue, Victims([(victim.key, victim)], self._taken[queue]))
+            self._tree.add(queue, Victims([(victim.key, victim)], self._taken.get(queue, NOTHING)))
 
     def pop(self) -> Victim | None:
         """The next victim; None when there are none. What it held counts as given back by its leaf from now on."""
