@@ -112,7 +112,9 @@ def weight_text(value: float) -> str:
 
 
 def go_duration(value: Duration) -> str:
-    """A duration as Go writes it, to the microsecond."""
+    """A duration as Go reads it: as it was spelled, a number of seconds to the microsecond."""
+    if isinstance(value, str):
+        return value
     micros = duration.parse(value)
     return f"{micros // 10**6}s" if micros % 10**6 == 0 else f"{micros}us"
 

@@ -41,7 +41,7 @@ def _shard(settings: kai.Settings, lost: Lost) -> dict[str, Any]:
     ):
         value = getattr(settings, field)
         if value is not None:
-            arguments[native] = value if isinstance(value, str) else go_duration(value)
+            arguments[native] = go_duration(value)
     if settings.reclaim_resolve_method != "lca":
         arguments["reclaimResolveMethod"] = settings.reclaim_resolve_method
     spec: dict[str, Any] = {

@@ -207,7 +207,7 @@ def _yaml(text: str) -> Iterator[Any]:
         for event in yaml.parse(text, Loader=_LOADER):
             if isinstance(event, yaml.DocumentEndEvent):
                 yield builder.root
-                values += builder.values
+                values = builder.values
                 builder = _Builder()
                 builder.values = values
             else:

@@ -1,5 +1,6 @@
 """A configuration as a YTsaurus pool tree: settings of the tree, pools nested in their parents."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -10,9 +11,12 @@ from app.formats.ytsaurus_import import DURATIONS, POOL_FIELDS, TREE_FIELDS
 from app.solver.model import duration, ytsaurus
 from app.solver.model.configuration import Configuration, Queue
 
+_SPELLED = re.compile(r"[0-9]+(\.[0-9]+)?(ms|s|m|h)")
+"""Durations that YTsaurus reads as text: one number, one unit."""
+
 
 def export(configuration: Configuration) -> Exported:
-    """YAML with ``config`` and ``pools``; durations in milliseconds, as YTsaurus keeps them."""
+    """YAML with ``config`` and ``pools``; durations in milliseconds, or as spelled where YTsaurus reads that."""
     lost = Lost()
     lost.other_blocks(configuration, "ytsaurus")
     lost.flavors(configuration, "YTsaurus")
@@ -64,7 +68,7 @@ def _values(block: msgspec.Struct, fields: tuple[str, ...], at: Path, lost: Lost
         value = getattr(block, field)
         if value is None:
             continue
-        if field in DURATIONS:
+        if field in DURATIONS and not (isinstance(value, str) and _SPELLED.fullmatch(value)):
             micros = duration.parse(value)
             if micros % 1000:
                 lost.add((*at, field), "YTsaurus counts milliseconds: rounded")

@@ -130,6 +130,31 @@ def test_a_wide_pool_tree_and_a_deep_queue_tree_need_no_stack() -> None:
     assert len(import_configuration(body, "yunikorn").configuration.queues) == 301
 
 
+def test_ten_megabytes_of_documents_are_read_in_time() -> None:
+    queue = b"""---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: q%d}
+spec:
+  cohortName: all
+  resourceGroups: [{coveredResources: [cpu], flavors: [{name: f, resources: [{name: cpu, nominalQuota: 8}]}]}]
+"""
+    count = 10 * 2**20 // len(queue)
+    body = b"".join(queue % number for number in range(count))
+    assert len(body) >= 10 * 2**20
+    began = time.process_time()
+    found = import_configuration(body, "kueue")
+    assert len(found.configuration.queues) == count
+    assert time.process_time() - began < 60
+
+
+def test_values_of_all_documents_are_counted_once() -> None:
+    found = read(b"".join(b"---\na: [1, 2, 3]\n" for _ in range(5000)))
+    assert len(found) == 5000
+    with pytest.raises(Unreadable, match="more than"):
+        read(b"".join(b"---\n[" + b"1," * 250_000 + b"1]\n" for _ in range(9)))
+
+
 def test_documents_of_a_stream_are_numbered_and_empty_ones_are_not() -> None:
     assert [at for at, _ in read(b"---\n# comment\n---\na: 1\n---\nb: 2\n")] == [(0,), (1,)]
     assert [at for at, _ in read(b"---\n# comment\n---\na: 1\n")] == [()]

@@ -139,7 +139,7 @@ def test_kai_counts_in_its_own_units() -> None:
             "memory": {"quota": 1073.741824, "limit": -1, "overQuotaWeight": 0.5},
             "gpu": {"quota": -1, "limit": 0.5, "overQuotaWeight": 3},
         },
-        "reclaimMinRuntime": "3600s",
+        "reclaimMinRuntime": "1h",
         "preemptMinRuntime": "250000us",
     }
     assert shard["spec"]["args"]["max-consolidation-preemptees"] == "-1"
@@ -178,9 +178,14 @@ def test_ytsaurus_counts_milliseconds_and_nests_pools() -> None:
         }
     }  # fmt: skip
     assert lost(made, "ytsaurus") == {"/settings/ytsaurus/preemptive_scheduling_backoff"}
+    made = configuration(settings={"ytsaurus": {"fair_share_starvation_timeout": "90s"}})
+    (document,) = documents(export_configuration(made, "ytsaurus"))
+    assert document["config"] == {"fair_share_starvation_timeout": "90s"}
 
 
-@pytest.mark.parametrize(("value", "text"), [(0, "0s"), ("1h30m", "5400s"), (0.5, "500000us"), ("250ms", "250000us")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0s"), (5400, "5400s"), ("1h30m", "1h30m"), (0.5, "500000us"), ("250ms", "250ms")]
+)
 def test_durations_as_go_writes_them(value: float | str, text: str) -> None:
     assert go_duration(value) == text
 
