@@ -19,6 +19,7 @@ from app.decoding import decode
 from app.errors import BadInput, PreconditionFailed
 from app.http.preconditions import Preconditions
 from app.solver import solve
+from app.solver.digest import digest as digest_of
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding, InvalidInput, Problem
 
@@ -56,7 +57,7 @@ def drafted(
     findings = solve.findings(configuration, engine)
     digest = ""
     try:
-        digest = solve.digest(configuration)
+        digest = digest_of(configuration)
     except InvalidInput as invalid:
         findings += [solve.as_finding(problem) for problem in invalid.problems]
     if errors := [located(finding) for finding in findings if finding.severity == "error"]:

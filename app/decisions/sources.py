@@ -6,6 +6,7 @@ from app.decisions.answer import Sources
 from app.errors import Conflict, NotFound
 from app.lru import Lru
 from app.solver import solve
+from app.solver.digest import digest
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import ConfigurationUsed, StateUsed
 from app.solver.model.problems import Problem
@@ -32,7 +33,7 @@ class Remembered:
         self._kept: Lru[tuple[str, str | None], Configured] = Lru(most, budget)
 
     def compiled(self, document: Configuration, engine: str | None) -> Configured:
-        key = (solve.digest(document, "configuration"), engine)
+        key = (digest(document, "configuration"), engine)
         if (kept := self._kept.get(key)) is not None:
             return kept
         configured = solve.configure(document, engine)

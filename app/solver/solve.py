@@ -4,21 +4,19 @@
 per snapshot. Everything here is pure; ``now`` is an input.
 """
 
-import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar, cast
-
-import msgspec
+from typing import Any, TypeVar
 
 from app.solver import check
 from app.solver.delta import Changes
+from app.solver.digest import StateDigest, digest
 from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer, ConfigurationUsed, StateUsed
-from app.solver.model.problems import Finding, InvalidInput, Problem, pointer
+from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.state import Ask, State
 from app.solver.oversubscription import oversubscribed
 from app.solver.registry import ENGINES, engine_of
@@ -45,6 +43,7 @@ class Loaded:
     configured: Configured
     state: State
     index: Index
+    digest: StateDigest
     compiled: Any
     snapshot: str | None = None
     generation: int | None = None
@@ -52,21 +51,7 @@ class Loaded:
     @cached_property
     def used(self) -> StateUsed:
         """What an answer says of its state. The digest is worked out once, when first asked for."""
-        return StateUsed(digest=digest(self.state, "state"), snapshot=self.snapshot, generation=self.generation)
-
-
-def digest(document: Any, *at: str) -> str:
-    """SHA-256 of the decoded document: JSON key order and white space don't matter, list order does.
-
-    ``at``: where the document stands in the body. Raises InvalidInput for integers past 64 bits, which only the blocks
-    of other engines can still hold.
-    """
-    try:
-        encoded = msgspec.msgpack.encode(document, order="deterministic")
-    except OverflowError:
-        found = _past_64_bits(msgspec.to_builtins(document), at)
-        raise InvalidInput(Problem(pointer=where, detail="an integer past 64 bits") for where in found) from None
-    return hashlib.sha256(encoded).hexdigest()
+        return StateUsed(digest=self.digest.hexdigest(), snapshot=self.snapshot, generation=self.generation)
 
 
 def engine_name(requested: str | None, configuration: Configuration) -> str:
@@ -113,6 +98,7 @@ def load(configured: Configured, state: State, *, snapshot: str | None = None, g
         configured=configured,
         state=state,
         index=index,
+        digest=StateDigest(state),
         compiled=_diagnosed(lambda: configured.engine.load(configured.compiled, state), problems),
         snapshot=snapshot,
         generation=generation,
@@ -132,6 +118,7 @@ def update(loaded: Loaded, state: State, index: Index, changes: Changes, *, gene
         configured=configured,
         state=state,
         index=index,
+        digest=loaded.digest.after(state, changes),
         compiled=_diagnosed(
             lambda: configured.engine.update(loaded.compiled, configured.compiled, state, changes), problems
         ),
@@ -203,17 +190,6 @@ def _check_asks(loaded: Loaded, asks: list[Ask]) -> None:
 def _refuse(problems: list[Problem]) -> None:
     if problems:
         raise InvalidInput(problems)
-
-
-def _past_64_bits(value: Any, at: tuple[str | int, ...]) -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, child in cast(dict[str, Any], value).items():
-            yield from _past_64_bits(child, (*at, key))
-    elif isinstance(value, list):
-        for i, child in enumerate(cast(list[Any], value)):
-            yield from _past_64_bits(child, (*at, i))
-    elif isinstance(value, int) and not -(2**63) <= value < 2**64:
-        yield pointer(*at)
 
 
 def _diagnosed(build: Callable[[], T], problems: Callable[[], list[Problem]]) -> T:

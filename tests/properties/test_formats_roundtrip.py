@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.formats import export, import_configuration
-from app.solver import solve
+from app.solver.digest import digest
 from app.solver.model.configuration import Configuration
 
 FAST = settings(derandomize=True, max_examples=60, deadline=None)
@@ -297,4 +297,4 @@ def test_a_second_round_changes_nothing_and_a_foreign_system_says_what_it_loses(
     if solve_name != system and any(getattr(q, str(solve_name)) for q in configuration.queues):
         assert export(configuration, system).findings
     assert once.engine == system
-    assert solve.digest(once) == solve.digest(twice)
+    assert digest(once) == digest(twice)
