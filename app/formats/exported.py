@@ -119,7 +119,10 @@ def go_duration(value: Duration) -> str:
     return f"{micros // 10**6}s" if micros % 10**6 == 0 else f"{micros}us"
 
 
-class _Dumper(yaml.SafeDumper):
+_Plain: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # the same text, several times as fast
+
+
+class _Dumper(_Plain):
     """Quotes every string that an unquoted scalar of ``source.plain`` would not give back."""
 
     def ignore_aliases(self, data: Any) -> bool:
