@@ -5,8 +5,8 @@ little it has free (GPUs; CPU for pods without GPU), 10 for keeping a pod withou
 share of a GPU fits a device that is shared already. Equal scores go to the lower name.
 """
 
-from collections.abc import Set
-from heapq import heapify, heappop, heappush
+from collections.abc import Iterator, Set
+from heapq import heappop, heappush
 from itertools import groupby
 
 from app.solver.engines.kai.compile import CPU, GPU
@@ -69,10 +69,10 @@ class Placer:
         if not self._by_gpus(t):
             return any(session.fits(t, n) and (allowed is None or allowed[n]) for n in nodes)
         self._free_nodes.refresh()
-        if any(self._rank(t, n, nodes, allowed) is not None for n in self._free_nodes.uneven):
-            return True
-        need = session.request[t][GPU]
-        return any(self._rank(t, n, nodes, allowed) is not None for n in self._free_nodes.even_at_least(need))
+        return any(
+            n in nodes and session.fits(t, n) and (allowed is None or allowed[n])
+            for n in self._free_nodes.at_least(session.request[t][GPU], idle=False)
+        )
 
     def _by_gpus(self, t: int) -> bool:
         return self._session.request[t][GPU] > 0 and not self._session.gpus.any
@@ -92,11 +92,13 @@ class Placer:
 
     def _place_by_gpus(self, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:
         """For pods with whole GPUs the score orders nodes by whether they fit now, then fewest GPUs free, then name:
-        no need to know the range of free GPUs over all nodes."""
+        no need to know the range of free GPUs over all nodes, nor to look at more nodes than are taken."""
         session, first = self._session, tasks[0]
-        allowed, need = self.allowed(first), session.request[first][GPU]
+        allowed = self.allowed(first)
         self._free_nodes.refresh()
-        known: dict[int, _Rank | None] = {}
+        as_it_was = self._best_first(first, nodes, allowed)
+        spare = next(as_it_was, None)
+        known: dict[int, _Rank | None] = {}  # nodes that changed since
         heap: list[tuple[_Rank, int]] = []
 
         def look(n: int) -> None:
@@ -104,26 +106,19 @@ class Placer:
             if rank is not None:
                 heappush(heap, (rank, n))
 
-        for n in self._free_nodes.uneven:
-            rank = known[n] = self._rank(first, n, nodes, allowed)
-            if rank is not None:
-                heap.append((rank, n))
-        heapify(heap)
-        even = self._free_nodes.even_at_least(need)
-        spare: int | None = None  # the one even node in the heap: they come best first, so one is enough
         for t in tasks:
             failed: list[int] = []
             while True:
-                while spare is None and (n := next(even, None)) is not None:
-                    if n not in known:
-                        look(n)
-                        spare = None if known[n] is None else n
+                while spare is not None and spare[1] in known:
+                    spare = next(as_it_was, None)
                 while heap and heap[0][0] != known[heap[0][1]]:
                     heappop(heap)
-                if not heap:
+                if heap and (spare is None or heap[0] < spare):
+                    n = heappop(heap)[1]
+                elif spare is not None:
+                    n = spare[1]
+                else:
                     return False
-                n = heappop(heap)[1]
-                spare = None if n == spare else spare
                 known[n] = None
                 before = session.node[t]
                 if self._put(t, n, bind=bind):
@@ -135,6 +130,15 @@ class Placer:
             for n in failed:
                 look(n)
         return True
+
+    def _best_first(self, t: int, nodes: Set[int], allowed: list[bool] | None) -> Iterator[tuple[_Rank, int]]:
+        """Nodes that fit the pod, the best first. Only as long as nothing changes on those that are still to come."""
+        need = self._session.request[t][GPU]
+        for later in (0, 1):
+            for n in self._free_nodes.at_least(need, idle=not later):
+                rank = self._rank(t, n, nodes, allowed)
+                if rank is not None and rank[0] == later:
+                    yield rank, n
 
     def _rank(self, t: int, n: int, nodes: Set[int], allowed: list[bool] | None) -> _Rank | None:
         session = self._session
