@@ -21,14 +21,21 @@ class Asgi:
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> tuple[int, bytes]:
         """Status and body of the response to a POST of ``body``."""
-        return self._runner.run(self._send(path, body, {"content-type": "application/json", **(headers or {})}))
+        return self.send("POST", path, body, headers)
 
-    async def _send(self, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
+    def send(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, bytes]:
+        """The same by any method."""
+        named = {"content-type": "application/json", **(headers or {})}
+        return self._runner.run(self._send(method, path, body, named))
+
+    async def _send(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
         scope = {
             "type": "http",
             "asgi": {"version": "3.0"},
             "http_version": "1.1",
-            "method": "POST",
+            "method": method,
             "scheme": "http",
             "path": path,
             "raw_path": path.encode(),
