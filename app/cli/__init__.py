@@ -1,9 +1,11 @@
 """The command line ``arbiter``; the only package that prints.
 
 Exit codes: 0 done, or nothing to evict; 1 somebody would be evicted, or documents differ; 2 an ask can't run
-(wait or infeasible); 3 bad input or bad usage; 4 the service or the database can't be reached.
+(wait or infeasible); 3 bad input or bad usage; 4 the service or the database can't be reached. Without a file commands
+read standard input.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -11,7 +13,10 @@ from typing import NoReturn
 from cyclopts import App, CycloptsError
 
 from app.cli import configuration, database, manifests, offline, revisions, serve, starvation, token
-from app.cli.output import BAD_INPUT
+from app.cli.output import BAD_INPUT, ReaderGone
+
+READER_GONE = 141
+"""As shells say it of programs that end so: 128 and the number of SIGPIPE."""
 
 application = App(
     name="arbiter",
@@ -46,4 +51,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def main() -> NoReturn:
     """The console script."""
-    sys.exit(run())
+    try:
+        code = run()
+        sys.stdout.flush()
+    except (
+        ReaderGone,
+        BrokenPipeError,
+    ):  # whoever read this has seen enough; flushing again at exit would fail once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = READER_GONE
+    sys.exit(code)

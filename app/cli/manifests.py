@@ -32,7 +32,7 @@ class _Probe(msgspec.Struct):
 
 
 def import_manifest(
-    file: File,
+    file: File = "-",
     /,
     *,
     format: Annotated[Format, Parameter(help="Whose manifest it is; kubernetes finds out by itself.")] = "kubernetes",  # noqa: A002
@@ -63,7 +63,7 @@ def import_manifest(
 
 
 def export(
-    source: Annotated[str, Parameter(allow_leading_hyphen=True, help="A file, '-', or with --stored a name.")],
+    source: Annotated[str, Parameter(allow_leading_hyphen=True, help="A file, '-', or with --stored a name.")] = "-",
     /,
     *,
     format: Annotated[ExportFormat | None, Parameter(help="Default: the engine of the configuration.")] = None,  # noqa: A002

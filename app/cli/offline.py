@@ -45,7 +45,7 @@ Queues = Annotated[
 ]
 
 
-def decide(file: Situation, /, *, json: Json = False, configuration: Queues = None) -> int:
+def decide(file: Situation = "-", /, *, json: Json = False, configuration: Queues = None) -> int:
     """Decide a request from a file: who would be evicted, and why.
 
     Exit code 0: nothing to evict, 1: somebody would be, 2: an ask can't run, 3: bad input.
@@ -54,7 +54,7 @@ def decide(file: Situation, /, *, json: Json = False, configuration: Queues = No
 
 
 def explain(
-    file: Situation,
+    file: Situation = "-",
     /,
     *,
     json: Json = False,
@@ -66,7 +66,7 @@ def explain(
     return _on(file, lambda body: _decided(as_request(body, configuration), level, json=json))
 
 
-def compare(file: File, /, *, json: Json = False) -> int:
+def compare(file: File = "-", /, *, json: Json = False) -> int:
     """Decide a request under each of its `variants`, and show where the answers differ.
 
     Exit code 0: all variants agree, 1: they differ, 3: bad input.

@@ -10,9 +10,16 @@ NOTHING, EVICTS, CANNOT, BAD_INPUT, UNREACHABLE = range(5)
 DIFFERENT = 1
 
 
+class ReaderGone(Exception):
+    """Nobody reads standard output any more. No OSError: it says nothing about a file that was asked for."""
+
+
 def say(text: str = "") -> None:
-    """A line for the reader."""
-    print(text)
+    """A line for the reader. Raises ReaderGone."""
+    try:
+        print(text)
+    except BrokenPipeError as error:
+        raise ReaderGone from error
 
 
 def complain(text: str) -> None:
@@ -39,4 +46,8 @@ def problems(source: str, found: Sequence[Problem]) -> None:
 
 def read(file: str) -> bytes:
     """The bytes of ``file``, or of standard input where it is ``-``. Raises OSError."""
-    return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    if file != "-":
+        return Path(file).read_bytes()
+    if sys.stdin.isatty():
+        complain("reading standard input; end it with Ctrl-D, or name a file")
+    return sys.stdin.buffer.read()

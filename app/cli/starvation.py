@@ -20,7 +20,7 @@ _SAID = ("status", "starvation", "below_fair_share_since")
 
 
 def starvation(
-    file: File,
+    file: File = "-",
     /,
     *,
     every: Annotated[str, Parameter(help="Time between two fair share updates, as in 1s or 1m30s.")] = "1s",

@@ -29,6 +29,48 @@ def ask(**changes: Any) -> dict[str, Any]:
     return {**situation()["asks"][0], **changes}
 
 
+@pytest.mark.parametrize("arguments", [("explain", "--full"), ("decide",), ("decide", "-")])
+def test_a_reader_that_leaves_early_is_no_trouble(arguments: tuple[str, ...]) -> None:
+    many = [ask(id=f"a{number}") for number in range(300)]
+    command = [sys.executable, "-m", "app.cli", *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as asked:
+        assert asked.stdin is not None
+        assert asked.stdout is not None
+        assert asked.stderr is not None
+        asked.stdout.close()
+        asked.stdin.write(json.dumps(situation(asks=many)).encode())
+        asked.stdin.close()
+        assert asked.stderr.read() == b""
+    assert asked.returncode == 141
+
+
+@pytest.mark.parametrize("command", ["decide", "explain", "compare", "import", "export", "starvation"])
+def test_without_a_file_standard_input_is_read(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    run([command])
+    assert "requires an argument" not in "".join(capsys.readouterr())
+    assert sys.stdin.buffer.read() == b""
+
+
+def test_kubectl_pipes_into_decide(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = EXAMPLE.parents[1] / "tests" / "manifests" / "kueue-workloads.json"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(manifest.read_bytes())))
+    assert run(["decide"]) == 2
+    assert capsys.readouterr().out.startswith("ns/waiting: wait")
+
+
+def test_a_terminal_is_told_what_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed = io.TextIOWrapper(io.BytesIO(EXAMPLE.read_bytes()))
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", typed)
+    assert run(["decide"]) == 1
+    assert "reading standard input" in capsys.readouterr().err
+
+
 def test_somebody_would_be_evicted(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["decide", str(EXAMPLE)]) == 1
     said = capsys.readouterr().out
