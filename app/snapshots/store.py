@@ -10,9 +10,10 @@ from threading import Lock
 
 from app.errors import Conflict, NotFound
 from app.solver import solve
+from app.solver.blame import in_delta
 from app.solver.delta import apply_delta
 from app.solver.model.delta import Delta
-from app.solver.model.problems import Problem
+from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import State
 from app.solver.solve import Configured, Loaded
 
@@ -73,7 +74,10 @@ class SnapshotStore:
             old = self._found(name)
             check_generation(old, delta.generation)
             state, index, changes = apply_delta(old.loaded.state, old.loaded.index, delta)
-            loaded = solve.update(old.loaded, state, index, changes, generation=old.generation + 1)
+            try:
+                loaded = solve.update(old.loaded, state, index, changes, generation=old.generation + 1)
+            except InvalidInput as invalid:
+                raise InvalidInput(in_delta(invalid.problems, state, delta)) from None
             grown = replace(old, loaded=loaded, generation=old.generation + 1)
             size = old.size * max(1, grown.items) // max(1, old.items)
             return self._keep(replace(grown, size=size))

@@ -144,7 +144,7 @@ def test_a_stale_delta_is_a_conflict_and_a_failing_one_changes_nothing() -> None
         kept.apply("s", delta(2, workloads={"add": [workload("w3"), workload("w3")]}))
     with pytest.raises(InvalidInput) as unknown:
         kept.apply("s", delta(2, workloads={"add": [workload("w4") | {"queue": "ghost"}]}))
-    assert [p.pointer for p in unknown.value.problems] == ["/state/workloads/2/queue"]
+    assert [p.pointer for p in unknown.value.problems] == ["/workloads/add/0/queue"]
     assert [w.id for w in kept.get("s").loaded.state.workloads] == ["w0", "w1"]
     assert kept.get("s").generation == 2
 
