@@ -6,10 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.solver.engines.kai.compile import Share
 from app.solver.engines.kai.gpu_room import Headroom
 from app.solver.engines.kai.protection import Protection
+from app.solver.engines.kai.queue_order import NOTHING, QueueOrder
 from app.solver.engines.kai.scenario import Scenario
 from app.solver.engines.kai.solver import Solver
+from app.solver.engines.kai.standing import Standing
 from tests.kai_world import ALL_ACTIONS, Json, Shape, cluster, decide
 
 FAST = settings(derandomize=True, max_examples=120, deadline=None, database=None)
@@ -27,13 +30,19 @@ def _no(*_: object) -> bool:
     return False
 
 
+def _step_by_step(standing: Standing, a: int, b: int, taken_a: Share, taken_b: Share) -> bool:
+    order: QueueOrder = standing._order  # pyright: ignore[reportPrivateUsage]
+    return order.first(a, b, NOTHING, NOTHING, taken_a, taken_b)
+
+
 SHORTCUTS: list[tuple[type, str, Callable[..., object]]] = [
     (Protection, "foregone", _none),
     (Headroom, "enough", _yes),
     (Scenario, "go_on", _no),
     (Solver, "_room_left", _yes),
+    (Standing, "first", _step_by_step),
 ]
-"""Class, method, and what the method answers where it never spares anything."""
+"""Class, method, and what stands for it where nothing is spared."""
 
 
 @pytest.mark.parametrize("shortcut", SHORTCUTS, ids=lambda s: s[1])

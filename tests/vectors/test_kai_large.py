@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from app.solver.engines.kai import solver
-from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.resident import Key, Victim
 from app.solver.engines.kai.scenario import Scenario
 from app.solver.engines.kai.session import Session
+from app.solver.engines.kai.standing import Standing
 from app.solver.engines.kai.validators import Foregone, ScenarioValidator
 from app.solver.engines.kai.victim_order import VictimOrder
 from tests.replay import answer
@@ -102,7 +102,7 @@ def test_agrees_with_the_jobs_of_the_victim_queue_in_another_order(monkeypatch: 
     class Order(VictimOrder):
         """Jobs enter one by one as a map yields them, each leaf by whichever of its jobs comes first."""
 
-        def __init__(self, session: Session, order: QueueOrder, victims: dict[int, list[tuple[Key, Victim]]]) -> None:
+        def __init__(self, session: Session, order: Standing, victims: dict[int, list[tuple[Key, Victim]]]) -> None:
             random = walk[0]
             super().__init__(session, order, {} if random else victims)
             if random:

@@ -10,9 +10,10 @@ class GpuRoom:
     """KAI's own filter: whether nodes could hold the part's GPUs if everybody listed were gone, by first fit, largest
     first. It can be wrong where sizes differ, and then it is wrong in the same way."""
 
-    def __init__(self, session: Session, part: Sequence[int]) -> None:
+    def __init__(self, session: Session, part: Sequence[int], free: Sequence[int]) -> None:
+        """``free``: GPUs by node before anybody is gone."""
         self._session = session
-        self._free = session.gpu_free().copy()
+        self._free = list(free)
         self._size = -1
         self.need(part)
 

@@ -64,17 +64,26 @@ class QueueOrder:
         bad_a, bad_b = self._without_share(a, want_a), self._without_share(b, want_b)
         if bad_a != bad_b:  # 4
             return bad_b
-        share_a, share_b = self._dominant(a, want_a, taken_a), self._dominant(b, want_b, taken_b)
+        share_a, share_b = self.dominant(a, want_a, taken_a), self.dominant(b, want_b, taken_b)
         if share_a != share_b:  # 5
             return share_a < share_b
-        share_a, share_b = self._dominant(a, NOTHING, NOTHING), self._dominant(b, NOTHING, NOTHING)
+        share_a, share_b = self.dominant(a, NOTHING, NOTHING), self.dominant(b, NOTHING, NOTHING)
         if share_a != share_b:  # 6
             return share_a < share_b
         below_a = within(self.allocatable[a], self.allocatable[b])
         below_b = within(self.allocatable[b], self.allocatable[a])
         if below_a != below_b:  # 7
             return below_a
-        return self._created[a] < self._created[b]  # 8: a tie goes to the right one, whichever that is
+        return self.older(a, b)  # 8
+
+    def rank(self, q: int) -> tuple[bool, bool, int, bool]:
+        """Steps 1 to 4 without a job that wants anything, as a key: less is earlier."""
+        over, starved, bad = self._over_utilised(q), self._starved(q, NOTHING), self._without_share(q, NOTHING)
+        return over, not starved, -self._priority[q], bad
+
+    def older(self, a: int, b: int) -> bool:
+        """Whether queue a is older; a tie goes to the right one, whichever that is."""
+        return self._created[a] < self._created[b]
 
     def frozen(self) -> "QueueOrder":
         """The same comparisons on what queues hold at this moment, whatever happens next."""
@@ -128,7 +137,8 @@ class QueueOrder:
         share = self.allocatable[q]
         return 0 in share and any(share[r] == 0 and held[q] + want[r] > 0 for r, held in enumerate(self.allocated))
 
-    def _dominant(self, q: int, want: Share, taken: Share) -> float:
+    def dominant(self, q: int, want: Share, taken: Share) -> float:
+        """The largest part of its allocatable share that queue q would hold of any resource."""
         measure, (cpu, memory, gpu) = self._measure[q], self.allocated
         largest = 0.0
         for r, held in ((0, cpu[q]), (1, memory[q]), (2, gpu[q])):

@@ -24,13 +24,15 @@ class Scenario:
     """What may be taken so far for ``part``, the first pods of the pending gang.
 
     ``recorded``: victims that a shorter part needed. ``listed``: every pod by job that the scenario may take,
-    recorded ones first, whether this try takes it or not. ``taking``: the jobs that this try takes from.
+    recorded ones first, whether this try takes it or not. ``taking``: the jobs that this try takes from. Made before
+    the attempt evicts anybody.
     """
 
     def __init__(self, session: Session, job: int) -> None:
         self.session = session
         self.job = job
         self.part: Sequence[int] = ()
+        self._free = session.gpu_free().copy()
         self.taking: Collection[int] = ()
         self._clear()
 
@@ -50,7 +52,7 @@ class Scenario:
         """Nobody is listed but the victims recorded for a shorter part."""
         self._clear()
         self.part = part
-        self.room = GpuRoom(self.session, part)
+        self.room = GpuRoom(self.session, part, self._free)
         self._record(recorded)
         for group in recorded:
             self._list(group)

@@ -16,6 +16,7 @@ from app.solver.engines.kai.placing import Placer
 from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.scenario import Group, Scenario
 from app.solver.engines.kai.session import Mark, Session, total
+from app.solver.engines.kai.standing import Standing
 from app.solver.engines.kai.trail import Trail
 from app.solver.engines.kai.validators import Foregone, Refusal, ScenarioValidator, refused_scenario
 from app.solver.engines.kai.victim_order import VictimOrder, VictimTable, sort_victims
@@ -54,7 +55,7 @@ class Solver:
         self._job = job
         self._validators = validators
         self._foregone = foregone
-        self._before = tools.order.frozen()
+        self._before = Standing(tools.order.frozen())
         self._victims = sort_victims(self._session, map(tools.victims.of, victims))
         self._open = set(self._open_nodes())
         self._contenders = Contenders(self._session, job)
@@ -101,8 +102,6 @@ class Solver:
             session.rollback(start)
             known = set[int]()
         if not part[1:] or not scenario.go_on(part, recorded):
-            session.rollback(start)
-            known = set[int]()
             scenario.start(part, recorded)
             self._order = VictimOrder(session, self._before, self._victims)
         for group in recorded:

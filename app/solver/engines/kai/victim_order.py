@@ -6,10 +6,11 @@ from operator import itemgetter
 
 from app.solver.engines.kai.compile import ALLOCATED, PIPELINED, RUNNING
 from app.solver.engines.kai.pending_order import job_key
-from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, plus
+from app.solver.engines.kai.queue_order import NOTHING, plus
 from app.solver.engines.kai.queue_tree import Node, QueueTree
 from app.solver.engines.kai.resident import Key, Share, Victim
 from app.solver.engines.kai.session import Session, total
+from app.solver.engines.kai.standing import Standing
 
 ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
 
@@ -69,11 +70,9 @@ class Victims:
 
 
 class VictimOrder:
-    """``sorted_victims``: the victims of each leaf, the best first; ``order``: what queues held before the attempt."""
+    """``sorted_victims``: the victims of each leaf, the best first; ``order``: that of queues before the attempt."""
 
-    def __init__(
-        self, session: Session, order: QueueOrder, sorted_victims: dict[int, list[tuple[Key, Victim]]]
-    ) -> None:
+    def __init__(self, session: Session, order: Standing, sorted_victims: dict[int, list[tuple[Key, Victim]]]) -> None:
         self._queue = session.jobs.queue
         self._order = order
         self._tree: QueueTree[Victims] = QueueTree(session.parent_queue, self._queue_worse)
@@ -110,7 +109,7 @@ class VictimOrder:
         return plus(node.jobs.taken, node.jobs.items[-1][1].holds)
 
     def _queue_worse(self, a: Node[Victims], b: Node[Victims]) -> bool:
-        return not self._order.first(a.queue, b.queue, NOTHING, NOTHING, self._give_back(a), self._give_back(b))
+        return not self._order.first(a.queue, b.queue, self._give_back(a), self._give_back(b))
 
 
 def sort_victims(session: Session, victims: Iterable[Victim]) -> dict[int, list[tuple[Key, Victim]]]:

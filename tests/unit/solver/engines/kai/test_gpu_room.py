@@ -43,7 +43,7 @@ def test_the_filter_counts_what_is_given() -> None:
         )
     ).session
     part = session.jobs.tasks[2]
-    room = GpuRoom(session, part)
+    room = GpuRoom(session, part, session.gpu_free())
     assert not room.enough()
     room.give(session.jobs.tasks[0])
     assert not room.enough()
@@ -60,15 +60,15 @@ def test_the_filter_fits_mixed_sizes_largest_first() -> None:
         "min_available": 3,
     }
     session = cycle_of(body([node("n", gpu=5), node("m", gpu=3)], [], mixed)).session
-    assert GpuRoom(session, session.jobs.tasks[0]).enough()
+    assert GpuRoom(session, session.jobs.tasks[0], session.gpu_free()).enough()
     session = cycle_of(body([node("n", gpu=4), node("m", gpu=4)], [], mixed)).session
-    assert not GpuRoom(session, session.jobs.tasks[0]).enough()
+    assert not GpuRoom(session, session.jobs.tasks[0], session.gpu_free()).enough()
 
 
 def test_pods_without_gpu_always_have_room() -> None:
     session = cycle_of(body([node("n", gpu=0)], [], ask("p", "a", 3, gpu=0))).session
     part = session.jobs.tasks[0]
-    assert GpuRoom(session, part).enough()
+    assert GpuRoom(session, part, session.gpu_free()).enough()
     assert Headroom(session, part, lambda _: None).enough([])
 
 
