@@ -23,9 +23,7 @@ class Asgi:
         """Status and body of the response to a POST of ``body``."""
         return self.send("POST", path, body, headers)
 
-    def send(
-        self, method: str, path: str, body: bytes, headers: Mapping[str, str] | None = None
-    ) -> tuple[int, bytes]:
+    def send(self, method: str, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> tuple[int, bytes]:
         """The same by any method."""
         named = {"content-type": "application/json", **(headers or {})}
         return self._runner.run(self._send(method, path, body, named))
