@@ -59,6 +59,8 @@ def read_classes(found: Iterable[Object]) -> Classes:
         value = root.integer("value")
         if value is None:
             root.warn("value", "a priority class without a value counts as 0", "error", "bad-value")
+        if made.name not in _SYSTEM and (made.group, made.name) in classes.by_name:
+            root.warn("metadata", f"a second {made.kind} {made.name!r}: this one holds", "error", "duplicate")
         victim = made.annotations.get(_ALLOW_PREEMPTION)
         classes.by_name[made.group, made.name] = PriorityClass(
             value=value or 0,
@@ -69,6 +71,12 @@ def read_classes(found: Iterable[Object]) -> Classes:
         root.ignore("description")
         root.close()
     return classes
+
+
+def instead(made: Object, findings: Findings) -> None:
+    """Say that ``made`` holds and the settings of the same kind before it don't."""
+    detail = f"a second {made.kind}: this one holds, nothing of the one before"
+    findings.add("several-settings", "warning", made.root.at, detail)
 
 
 def unique(names: Iterable[tuple[str, Object]], kind: str, findings: Findings) -> set[str]:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from app.formats.amounts import quantity
+from app.formats.imported import instead
 from app.formats.objects import KAI_SCHEDULER, Object, named, report_metadata
 from app.formats.reader import Findings, Reader
 from app.solver.model import kai
@@ -37,10 +38,10 @@ def read_configuration(found: Iterable[Object], findings: Findings) -> Configura
     queues: list[Queue] = []
     settings: kai.Settings | None = None
     for made in found:
-        if made.kind == KAI_SCHEDULER:
-            settings = _scheduler_file(made.root)
-        elif made.kind == "SchedulingShard":
-            settings = _shard(made)
+        if made.kind in (KAI_SCHEDULER, "SchedulingShard"):
+            if settings is not None:
+                instead(made, findings)
+            settings = _scheduler_file(made.root) if made.kind == KAI_SCHEDULER else _shard(made)
         elif named(made):
             queues.append(_queue(made))
     if queues and settings is None:

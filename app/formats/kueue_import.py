@@ -7,6 +7,7 @@ those of KEP-83's first API.
 from collections.abc import Iterable
 from typing import Any, TypeVar, cast
 
+from app.formats.imported import instead
 from app.formats.objects import Object, named, report_metadata
 from app.formats.pod_spec import read_taints
 from app.formats.reader import Findings, Reader
@@ -59,11 +60,14 @@ def read_configuration(found: Iterable[Object], findings: Findings) -> tuple[Con
     """The configuration that ``found`` describe together, and the ClusterQueue of each LocalQueue (by its id)."""
     flavors: list[Flavor] = []
     settings: kueue.Settings | None = None
+    configured = False
     queues: list[tuple[Object, Queue]] = []
     local: dict[str, str] = {}
     for made in found:
         if made.kind == "Configuration":
-            settings = _settings(made)
+            if configured:
+                instead(made, findings)
+            settings, configured = _settings(made), True
         elif not named(made):
             continue
         elif made.kind == "ResourceFlavor":

@@ -87,6 +87,37 @@ def test_one_object_twice_is_an_error() -> None:
     assert "duplicate" in rules(read(GROUP, GROUP))
 
 
+def test_settings_twice_are_said_to_be_and_the_last_ones_hold() -> None:
+    def shard(runtime: str) -> dict[str, Any]:
+        made = {"apiVersion": "kai.scheduler/v1", "kind": "SchedulingShard", "metadata": {"name": runtime}}
+        return {**made, "spec": {"minRuntime": {"reclaimMinRuntime": runtime}}}
+
+    def manager(enable: bool) -> dict[str, Any]:
+        made = {"apiVersion": "config.kueue.x-k8s.io/v1beta1", "kind": "Configuration"}
+        return {**made, "fairSharing": {"enable": enable}}
+
+    found = read(shard("1m"), shard("2m"), format="kai")
+    assert found.configuration.settings.kai is not None
+    assert found.configuration.settings.kai.default_reclaim_min_runtime == "2m"
+    assert [f.pointer for f in found.findings if f.rule == "several-settings"] == ["/items/1"]
+    found = read(manager(False), manager(True), format="kueue")
+    assert found.configuration.settings.kueue is not None
+    assert found.configuration.settings.kueue.fair_sharing
+    assert [f.pointer for f in found.findings if f.rule == "several-settings"] == ["/items/1"]
+    assert "several-settings" not in rules(read(manager(True), format="kueue"))
+
+
+def test_a_priority_class_twice_is_an_error() -> None:
+    made = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}}
+    waiting = pod("p", schedulerName="yunikorn", priorityClassName="high")
+    found = read({**made, "value": 1}, {**made, "value": 2}, waiting)
+    assert [ask.priority for ask in found.asks] == [2]
+    assert [(f.rule, f.severity) for f in found.findings if f.pointer == "/items/1/metadata"] == [
+        ("duplicate", "error")
+    ]
+    assert "duplicate" not in rules(read({**made, "value": 1}, waiting))
+
+
 def test_a_typed_list_says_the_kind_of_its_items() -> None:
     body = {
         "apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ClusterQueueList",
