@@ -94,7 +94,8 @@ class Jobs:
 
 @dataclass(frozen=True, slots=True)
 class CompiledState:
-    """``capacity[n]`` is what KAI may use of node n: capacity less what others occupy, never below 0."""
+    """``capacity[n]`` is what KAI may use of node n: capacity less what others occupy, never below 0.
+    ``named_by_nodes``: how many resources there would be without the requests of workloads."""
 
     configuration: CompiledConfiguration
     resources: ResourceIndex
@@ -103,6 +104,7 @@ class CompiledState:
     node_index: dict[str, int]
     capacity: list[Vector]
     jobs: Jobs
+    named_by_nodes: int
     resident: Resident = field(default_factory=Resident)
 
 
@@ -204,10 +206,11 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
         for name in node.capacity:
             if not is_gpu(name):
                 resources.add(name)
+    named_by_nodes = len(resources)
     node_index = {node.name: n for n, node in enumerate(state.nodes)}
     columns = Columns(resources)
     jobs = Jobs()
-    _add_workloads(jobs, state.workloads, configuration.tree.index, node_index, columns)
+    add_workloads(jobs, state.workloads, configuration.tree.index, node_index, columns)
     capacity: list[Vector] = []
     for node in state.nodes:
         have, taken = columns(node.capacity), columns(node.occupied)
@@ -217,6 +220,7 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
         configuration=configuration, resources=resources, nodes=state.nodes,
         node_name=[node.name for node in state.nodes], node_index=node_index,
         capacity=[_wide(v, width) for v in capacity], jobs=jobs,
+        named_by_nodes=named_by_nodes,
     )  # fmt: skip
 
 
@@ -224,9 +228,10 @@ def _wide(vector: Vector, width: int) -> Vector:
     return vector if len(vector) == width else vector + (0,) * (width - len(vector))
 
 
-def _add_workloads(
+def add_workloads(
     jobs: Jobs, workloads: Sequence[Workload], queues: dict[str, int], nodes: dict[str, int], columns: Columns
 ) -> None:
+    """Append workloads to an empty table. Raises KeyError, QuantityError."""
     names, of, where, states = jobs.task_name, jobs.task_job, jobs.task_node, jobs.task_state
     requests, wires = jobs.task_request, jobs.task_wire
     for j, w in enumerate(workloads):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from app.solver.delta import Changes
 from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.engines.kai import effective, preemptibility, shares
 from app.solver.engines.kai import findings as remarks
@@ -14,6 +15,7 @@ from app.solver.engines.kai.compile import (
     with_asks,
 )
 from app.solver.engines.kai.plan import plan
+from app.solver.engines.kai.update import updated
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding, InvalidInput
@@ -35,6 +37,13 @@ class KaiEngine(Engine[CompiledConfiguration, CompiledState]):
         if problems := list(input_problems(state)):
             raise InvalidInput(problems)
         return compiled
+
+    def update(
+        self, loaded: CompiledState, configured: CompiledConfiguration, state: State, changes: Changes
+    ) -> CompiledState:
+        """See ``Engine.update``."""
+        kept = updated(loaded, configured, state, changes)
+        return self.load(configured, state) if kept is None else kept
 
     def plan(self, loaded: CompiledState, question: Question) -> Result:
         """See ``Engine.plan``."""
