@@ -5,11 +5,11 @@ import socket
 import subprocess
 import sys
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from hashlib import blake2b
 from threading import Lock
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from app.workers.desk import Reply
 from app.workers.frames import Closed, receive, send
 from app.workers.messages import Call, Document, Done, Failed, FromWorker, Head, WantDocument, WantHead, failed, raised
 
+_MOST_NAMES = 65_536
 _GRACE_SECONDS = 5.0
 """Past its deadline a worker gets this long to say so; then it is stuck in one call and is replaced."""
 
@@ -69,7 +70,9 @@ class _Worker:
 
 
 class Pool:
-    """``count`` workers. Calls that name a snapshot go to the worker that keeps it, others to the least busy one."""
+    """``count`` workers. Calls that name a snapshot go to the worker that keeps it, others to the least busy one.
+
+    A new snapshot goes to the worker that keeps the fewest, so that a few snapshots are spread evenly too."""
 
     def __init__(self, count: int, documents: Documents, limits: Limits) -> None:
         self._documents = documents
@@ -77,6 +80,7 @@ class Pool:
         self._count = count
         self._workers: list[_Worker] = []
         self._queued = [0] * count
+        self._owners: OrderedDict[str, int] = OrderedDict()
         self._guard = Lock()
 
     def start(self) -> None:
@@ -87,8 +91,9 @@ class Pool:
         return self._count
 
     def owner(self, name: str) -> int:
-        """The worker that keeps snapshot ``name``: the one with the highest hash (rendezvous)."""
-        return max(range(self._count), key=lambda i: blake2b(f"{i}/{name}".encode(), digest_size=8).digest())
+        """The worker that keeps snapshot ``name``; any for a name that none keeps."""
+        with self._guard:
+            return self._owners.get(name, 0)
 
     def call(
         self, kind: str, body: bytes, now: datetime, *, snapshot: str | None = None, pinned: Used | None = None,
@@ -98,14 +103,14 @@ class Pool:
         limit = min(seconds or self._limits.seconds, self._limits.seconds)
         end = time.monotonic() + limit
         if worker is None and snapshot is not None:
-            worker = self.owner(snapshot)
+            worker = self._claim(snapshot) if kind == "snapshot-put" else self.owner(snapshot)
         at = self._queue(worker)
         try:
             if not self._workers[at].lock.acquire(timeout=limit):
                 raise DeadlinePassed(limit)
             try:
                 call = Call(kind, now, snapshot or "", end - time.monotonic(), pinned)
-                return self._talk(self._workers[at], call, body, limit, end)
+                return self._talk(at, call, body, limit, end)
             finally:
                 self._workers[at].lock.release()
         finally:
@@ -121,6 +126,28 @@ class Pool:
         for worker in self._workers:
             worker.stop()
 
+    def _claim(self, name: str) -> int:
+        """The worker that is to keep snapshot ``name``."""
+        with self._guard:
+            found = self._owners.pop(name, None)
+            if found is None:
+                kept = list(self._owners.values())
+                found = min(range(self._count), key=kept.count)
+            self._owners[name] = found
+            if len(self._owners) > _MOST_NAMES:
+                self._owners.popitem(last=False)
+            return found
+
+    def _forget(self, name: str) -> None:
+        with self._guard:
+            self._owners.pop(name, None)
+
+    def _disown(self, worker: int) -> None:
+        """The worker's snapshots are lost."""
+        with self._guard:
+            for name in [name for name, at in self._owners.items() if at == worker]:
+                del self._owners[name]
+
     def _queue(self, worker: int | None) -> int:
         with self._guard:
             if sum(self._queued) >= self._limits.waiting + self._count:
@@ -129,7 +156,8 @@ class Pool:
             self._queued[at] += 1
             return at
 
-    def _talk(self, worker: _Worker, call: Call, body: bytes, limit: float, end: float) -> Reply:
+    def _talk(self, at: int, call: Call, body: bytes, limit: float, end: float) -> Reply:
+        worker = self._workers[at]
         worker.connection.settimeout(max(end - time.monotonic(), 0) + _GRACE_SECONDS)
         try:
             send(worker.connection, call, body)
@@ -138,6 +166,8 @@ class Pool:
                 header: FromWorker = received
                 match header:
                     case Done():
+                        if call.kind == "snapshot-delete":
+                            self._forget(call.name)
                         return Reply(answer, header.facts, header.seconds)
                     case Failed():
                         raise raised(header)
@@ -145,6 +175,7 @@ class Pool:
                         self._supply(worker.connection, header)
         except Closed:
             overdue = time.monotonic() >= end
+            self._disown(at)
             worker.restart()
             if overdue:
                 raise DeadlinePassed(limit) from None

@@ -149,3 +149,19 @@ def test_past_the_queue_calls_are_refused_at_once(pool: Pool) -> None:
         worker.lock.release()
     for thread in waiting:
         thread.join()
+
+
+def test_snapshots_are_spread_evenly_and_stay_where_they_are(pool: Pool) -> None:
+    put = msgspec.json.encode({"configuration": CONFIGURATION, "state": STATE})
+    for name in "abcd":
+        pool.call("snapshot-put", put, NOW, snapshot=name)
+    owners = [pool.owner(name) for name in "abcd"]
+    assert sorted(owners) == [0, 0, 1, 1]
+    pool.call("snapshot-delete", b"", NOW, snapshot="a")
+    for name in "ebcd":
+        pool.call("snapshot-put", put, NOW, snapshot=name)
+    assert [pool.owner(name) for name in "bcd"] == owners[1:]
+    assert pool.owner("e") == owners[0]
+    for name in "bcde":
+        listed = msgspec.json.decode(pool.call("snapshot-list", b"", NOW, worker=pool.owner(name)).body)
+        assert name in {item["name"] for item in listed["items"]}
