@@ -4,10 +4,12 @@ Tasks are kept in one canonical order (queue path, application id, task name): t
 walked, and therefore every tie. What only some decisions need is worked out when first asked for.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -15,13 +17,16 @@ from numpy.typing import NDArray
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.engines.yunikorn.compile import Amounts, Queues
+from app.solver.model.base import Quantity
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.state import Reservation, State, Task, Workload
+from app.solver.model.state import Node, Reservation, State, Task, Workload
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+ShapeKey = tuple[tuple[tuple[str, Quantity], ...], int]
+"""Requests as they are written, and the count."""
 OLDEST = -(2**62)
 """When no creation time is given: older than everything."""
 ORIGINATOR, OPTED_OUT = 1, 2
@@ -29,14 +34,16 @@ ORIGINATOR, OPTED_OUT = 1, 2
 _EXACT = 2**53
 _WIDEST = 2**61
 _MOST_RESOURCES = 128
-_NOWHERE = -1
+NOWHERE = -1
+"""Index of no node."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EXACT_TIMES = 2**32
 """Seconds within which a double tells microseconds apart."""
+_id = attrgetter("id")
 
 
 @dataclass(slots=True)
-class _Lazy:
+class Lazy:
     """Columns that only some decisions need; computing one twice gives the same."""
 
     created: Ints | None = None
@@ -44,47 +51,50 @@ class _Lazy:
 
 
 class Cluster:
-    """Immutable but for ``_lazy``. Task columns by canonical index; amounts in integer steps.
+    """Immutable but for ``lazy``. Task columns by canonical index; amounts in integer steps.
 
-    ``shape``: index into ``shapes``, the distinct requests; ``eligible``: running, placed, not bound to its node;
-    ``allocated``, ``preempting``: by queue, subtrees included; ``slack``: by cell, guaranteed - (allocated -
-    preempting); ``free``: nodes x resources, capacity - occupied - allocated, possibly negative.
+    ``shape``: index into ``shapes``, the requests that occur (some perhaps no longer), numbered by ``shape_of``;
+    ``eligible``: running, placed, not bound to its node; ``preempted``: by task, None where nobody is; ``allocated``,
+    ``preempting``: by queue, subtrees included; ``slack``: by cell, guaranteed - (allocated - preempting); ``free``:
+    nodes x resources, capacity - occupied - allocated, possibly negative. ``rank``: by workload, the place of its
+    queue's path; ``starts``: its first task, and in the end their number; ``queue_of``: queue by application id.
+    ``named``: resources that the configuration or a node names; ``room``, ``asked``: bounds of what sums up.
     """
 
     __slots__ = (
-        "_lazy", "allocated", "capacity", "eligible", "flags", "free", "limit", "node", "node_index", "node_names",
-        "node_rank", "preempted", "preempting", "priority", "queue", "queues", "reservations", "resources",
-        "schedulable", "shape", "shapes", "slack", "task_count", "tasks", "workload", "workload_index", "workloads",
+        "allocated", "asked", "capacity", "eligible", "flags", "free", "lazy", "limit", "named", "node", "node_index",
+        "node_names", "node_rank", "nodes", "preempted", "preempting", "priority", "queue", "queue_of", "queues",
+        "rank", "reservations", "resources", "room", "schedulable", "shape", "shape_of", "shapes", "slack", "starts",
+        "task_count", "tasks", "workload", "workloads",
     )  # fmt: skip
 
     def __init__(self, queues: Queues, state: State) -> None:
         self.queues = queues
-        self._lazy = _Lazy()
-        self.resources = ResourceIndex(queues.resources.names)
+        self.lazy = Lazy()
         index = queues.tree.index
-        rank = {q: i for i, q in enumerate(queues.by_path)}
+        rank = queues.rank
         self.workloads: list[Workload] = sorted(state.workloads, key=lambda w: (rank[index[w.queue]], w.id))
-        self.workload_index = {w.id: i for i, w in enumerate(self.workloads)}
+        of = [index[w.queue] for w in self.workloads]
+        self.queue_of: dict[str, int] = dict(zip(map(_id, self.workloads), of, strict=True))
         _refuse_parents(queues, state)
-        self.tasks: list[Task] = list(chain.from_iterable(map(_by_name, self.workloads)))
-        counts = [len(w.tasks) for w in self.workloads]
+        self.rank: Ints = np.array(rank, dtype=np.int64)[of]
+        self.tasks: list[Task] = list(chain.from_iterable(map(by_name, self.workloads)))
         self.task_count = len(self.tasks)
-        self.workload: Ints = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
-        of_workload: Ints = np.array([index[w.queue] for w in self.workloads], dtype=np.int64)
-        self.queue: Ints = of_workload[self.workload] if counts else self.workload
-        self.node_names = [n.name for n in state.nodes]
-        self.node_index = {name: i for i, name in enumerate(self.node_names)}
-        by_name = sorted(range(len(self.node_names)), key=self.node_names.__getitem__)
-        self.node_rank: Ints = np.empty(len(by_name), dtype=np.int64)
-        self.node_rank[by_name] = np.arange(len(by_name))
-        self.schedulable: Bools = np.array([n.schedulable for n in state.nodes], dtype=bool)
-        places: dict[str | None, int] = {**self.node_index, None: _NOWHERE}
+        self.tasks_of(np.array([len(w.tasks) for w in self.workloads], dtype=np.int64))
+        self.place_nodes(state.nodes)
+        places: dict[str | None, int] = {**self.node_index, None: NOWHERE}
         self.node: Ints = np.array([places[t.node] for t in self.tasks], dtype=np.int64)
-        self.shapes, self.shape = _shapes(self.tasks, self.resources)
+        keys, self.shape = _shapes(self.tasks)
+        self.resources = resources_of(queues, state.nodes, keys)
+        self.shape_of: dict[ShapeKey, int] = keys
+        self.shapes: list[Amounts] = [steps_of(key, self.resources) for key in keys]
         self.priority: Ints = _filled([t.priority for t in self.tasks], self, "priority", np.int64)
         self._protection()
         self.reservations: list[Reservation] = state.reservations
-        self._nodes(state)
+        uses = np.bincount(self.shape, minlength=len(self.shapes)).tolist()
+        self.asked: int = sum(n * sum(of.values()) for n, of in zip(uses, self.shapes, strict=True))
+        self.capacities()
+        self.take_room()
         self._usage()
 
     def with_queues(self, queues: Queues, limit: list[Amounts | None]) -> "Cluster":
@@ -96,6 +106,17 @@ class Cluster:
         twin.slack = slack_of(queues, self.allocated, self.preempting)
         return twin
 
+    def find(self, queue: int, application: str) -> int:
+        """Canonical index of the application, or where it would stand, in ``queue``."""
+        place = self.queues.rank[queue]
+        low, high = np.searchsorted(self.rank, (place, place + 1)).tolist()
+        return bisect_left(self.workloads, application, low, high, key=_id)
+
+    def application(self, name: str) -> int | None:
+        """Canonical index of the application with this id, None when it does not run."""
+        queue = self.queue_of.get(name)
+        return None if queue is None else self.find(queue, name)
+
     def created(self, task: int) -> int:
         """Microseconds since 1970 when the task was created; its application's time where it gives none."""
         at = self.tasks[task].created_at or self.workloads[int(self.workload[task])].created_at
@@ -103,7 +124,7 @@ class Cluster:
 
     def all_created(self) -> Ints:
         """``created`` of every task."""
-        if self._lazy.created is None:
+        if self.lazy.created is None:
             workloads = [OLDEST if w.created_at is None else micros(w.created_at) for w in self.workloads]
             own = [t.created_at for t in self.tasks]
             missing = [i for i, at in enumerate(own) if at is None] if None in own else []
@@ -116,16 +137,16 @@ class Cluster:
                 created = np.array([micros(at) for at in own if at is not None], dtype=np.int64)
             for i in missing:
                 created[i] = workloads[int(self.workload[i])]
-            self._lazy.created = created
-        return self._lazy.created
+            self.lazy.created = created
+        return self.lazy.created
 
     def tasks_on(self, node: int) -> Ints:
         """Canonical indices of the tasks on ``node``, ascending."""
-        by_node = self._lazy.by_node
+        by_node = self.lazy.by_node
         if by_node is None:
             order = np.argsort(self.node, kind="stable")
             starts = np.searchsorted(self.node[order], np.arange(len(self.node_names) + 1))
-            by_node = self._lazy.by_node = (order, starts)
+            by_node = self.lazy.by_node = (order, starts)
         order, starts = by_node
         return order[starts[node] : starts[node + 1]]
 
@@ -166,17 +187,35 @@ class Cluster:
         self.preempted: Bools | None = None
         if states.count("running") < size:
             eligible &= np.array([state == "running" for state in states], dtype=bool)
-            self.preempted = np.array([state == "preempted" for state in states], dtype=bool)
+            preempted = np.array([state == "preempted" for state in states], dtype=bool)
+            self.preempted = preempted if preempted.any() else None
         bound = [t.required_node for t in tasks]
         if bound.count(None) < size:
             eligible &= np.array([name is None for name in bound], dtype=bool)
         self.eligible: Bools = eligible
 
-    def _nodes(self, state: State) -> None:
+    def tasks_of(self, counts: Ints) -> None:
+        """The columns that follow from the number of tasks of each workload."""
+        self.starts: Ints = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)))
+        self.workload: Ints = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+        self.queue: Ints = np.array(self.queues.by_path, dtype=np.int64)[self.rank][self.workload]
+
+    def place_nodes(self, nodes: list[Node]) -> None:
+        """Names, order and state of the nodes."""
+        self.nodes = nodes
+        self.node_names = [n.name for n in nodes]
+        self.node_index = {name: i for i, name in enumerate(self.node_names)}
+        by_name = sorted(range(len(nodes)), key=self.node_names.__getitem__)
+        self.node_rank: Ints = np.empty(len(by_name), dtype=np.int64)
+        self.node_rank[by_name] = np.arange(len(by_name))
+        self.schedulable: Bools = np.array([n.schedulable for n in nodes], dtype=bool)
+
+    def capacities(self) -> None:
+        """What the nodes have, with no task there. Raises QuantityError, InvalidInput."""
         kinds = _Numbered()
-        kind: Ints = np.array([kinds[tuple(n.capacity.items())] for n in state.nodes], dtype=np.int64)
+        kind: Ints = np.array([kinds[tuple(n.capacity.items())] for n in self.nodes], dtype=np.int64)
         offers = [self.resources.steps(dict(key)) for key in kinds]
-        taken = [(i, self.resources.steps(n.occupied)) for i, n in enumerate(state.nodes) if n.occupied]
+        taken = [(i, self.resources.steps(n.occupied)) for i, n in enumerate(self.nodes) if n.occupied]
         if len(self.resources) > _MOST_RESOURCES:
             detail = f"more than {_MOST_RESOURCES} resource names"
             raise InvalidInput([Problem(pointer="/state", detail=detail)])
@@ -186,11 +225,10 @@ class Cluster:
                 total[r] = total.get(r, 0) + count * amount
         self.limit: list[Amounts | None] = list(self.queues.limit)
         self.limit[self.queues.tree.roots[0]] = total
-        uses = np.bincount(self.shape, minlength=len(self.shapes)).tolist()
-        most = sum(total.values()) + sum(sum(of.values()) for _, of in taken)
-        most += sum(n * sum(of.values()) for n, of in zip(uses, self.shapes, strict=True))
+        self.named = frozenset(range(len(self.queues.resources))).union(total, *(of for _, of in taken))
+        self.room: int = sum(total.values()) + sum(sum(of.values()) for _, of in taken)
         # Sums stay exact: beyond int64, columns hold Python integers (slower, and nobody's cluster).
-        dtype: Any = np.int64 if most < _WIDEST else object
+        dtype: Any = np.int64 if self.narrow else object
         table = np.zeros((len(offers), len(self.resources)), dtype=np.int64).astype(dtype)
         for i, of in enumerate(offers):
             for r, amount in of.items():
@@ -201,20 +239,28 @@ class Cluster:
             for r, amount in of.items():
                 self.free[i, r] -= amount
 
+    @property
+    def narrow(self) -> bool:
+        """Whether every sum of amounts fits into int64."""
+        return self.room + self.asked < _WIDEST
+
+    def take_room(self) -> None:
+        """Everybody takes what they request on their node."""
+        placed = self.node >= 0
+        for r in range(len(self.resources)):
+            taken = sums(self.column(r)[placed], self.node[placed], len(self.node_names))
+            self.free[:, r] -= np.array(taken, dtype=self.free.dtype)
+
     def _usage(self) -> None:
         queues, width = self.queues, len(self.resources)
         depth = len(queues.tree)
         self.allocated: list[list[int]] = [[0] * width for _ in range(depth)]
         self.preempting: list[list[int]] = [[0] * width for _ in range(depth)]
-        placed = self.node >= 0
         preempted = self.preempted
         for r in range(width):
             column = self.column(r)
             for i, amount in enumerate(sums(column, self.queue, depth)):
                 self.allocated[i][r] = amount
-            self.free[:, r] -= np.array(
-                sums(column[placed], self.node[placed], len(self.node_names)), dtype=self.free.dtype
-            )
             if preempted is not None:
                 for i, amount in enumerate(sums(column[preempted], self.queue[preempted], depth)):
                     self.preempting[i][r] = amount
@@ -232,7 +278,8 @@ def slack_of(queues: Queues, allocated: list[list[int]], preempting: list[list[i
     ]
 
 
-def _by_name(workload: Workload) -> Sequence[Task]:
+def by_name(workload: Workload) -> Sequence[Task]:
+    """The tasks in canonical order."""
     tasks = workload.tasks
     names = [t.name for t in tasks]
     ordered = sorted(names)
@@ -264,22 +311,33 @@ class _Numbered(dict[Any, int]):
         return number
 
 
-def _shapes(tasks: Sequence[Task], resources: ResourceIndex) -> tuple[list[Amounts], Ints]:
-    """Distinct requests (times count) and each task's index among them. Clusters repeat a few hundred."""
+def _shapes(tasks: Sequence[Task]) -> tuple[dict[ShapeKey, int], Ints]:
+    """Distinct requests, numbered, and each task's number. Clusters repeat a few hundred."""
     first = _Numbered()
     column = [first[tuple(t.requests.items())] for t in tasks]
-    shapes = [resources.steps(dict(key)) for key in first]
+    keys: dict[ShapeKey, int] = {(of, 1): number for of, number in first.items()}
     counts = [t.count for t in tasks]
     if counts.count(1) < len(counts):
         pairs = _Numbered()
         column = [pairs[pair] for pair in zip(column, counts, strict=True)]
-        keys: list[tuple[int, int]] = list(pairs)
-        shapes = [_times(shapes[shape], count) for shape, count in keys]
-    return shapes, np.array(column, dtype=np.int64)
+        requests = list(first)
+        keys = {(requests[of], count): number for (of, count), number in pairs.items()}
+    return keys, np.array(column, dtype=np.int64)
 
 
-def _times(amounts: Amounts, count: int) -> Amounts:
-    return {r: amount * count for r, amount in amounts.items()}
+def steps_of(key: ShapeKey, resources: ResourceIndex) -> Amounts:
+    """What a task requests, all of its count, in the order of ``resources``. Raises QuantityError."""
+    requests, count = key
+    return {r: amount * count for r, amount in sorted(resources.steps(dict(requests)).items())}
+
+
+def resources_of(queues: Queues, nodes: Iterable[Node], shapes: Iterable[ShapeKey]) -> ResourceIndex:
+    """The configuration's resources, then what nodes and tasks name beside, by name: whoever has come or gone
+    before, the same state has the same columns."""
+    names = {name for requests, _ in shapes for name, _ in requests}
+    for node in nodes:
+        names.update(node.capacity, node.occupied)
+    return ResourceIndex([*queues.resources.names, *sorted(names.difference(queues.resources.index))])
 
 
 def _filled(values: list[Any], cluster: Cluster, field: str, dtype: Any) -> NDArray[Any]:

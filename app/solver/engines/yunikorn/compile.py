@@ -45,6 +45,8 @@ class Queues:
     cell_owner: list[tuple[int, int]]
     by_path: list[int]
     """Queue indices in the order of their paths: the order in which maps are walked."""
+    rank: list[int]
+    """By queue, its place in that order."""
     levels: dict[int, list[dict[int, list[int]] | None]] = field(
         default_factory=dict[int, list[dict[int, list[int]] | None]], init=False
     )
@@ -67,13 +69,14 @@ def compile_configuration(configuration: Configuration) -> Queues:
     rules: RuleSet = settings.rules if settings is not None else "documented"
     limit[tree.roots[0]] = None
     cells, path_cells, owner = cells_of(tree, guaranteed)
+    by_path = sorted(range(len(tree)), key=tree.names.__getitem__)
     return Queues(
         rules=rules, tree=tree, resources=resources, guaranteed=guaranteed, limit=limit,
         blocks=[q.yunikorn for q in queues], settings=effective(tree, [q.yunikorn for q in queues], rules),
         leaf=[tree.is_leaf(i) and not (q.yunikorn is not None and q.yunikorn.parent) for i, q in enumerate(queues)],
         paths=[tree.path(i) for i in range(len(tree))],
         cells=cells, path_cells=path_cells, guarantee_of=[(guaranteed[q] or {})[r] for q, r in owner],
-        cell_owner=owner, by_path=sorted(range(len(tree)), key=tree.names.__getitem__),
+        cell_owner=owner, by_path=by_path, rank=sorted(range(len(tree)), key=by_path.__getitem__),
     )  # fmt: skip
 
 

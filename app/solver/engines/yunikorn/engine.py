@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from app.solver.delta import Changes
 from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.engines.yunikorn import cycle, findings, preemptibility, quota_change, shares
 from app.solver.engines.yunikorn.cluster import Cluster
 from app.solver.engines.yunikorn.compile import Queues, compile_configuration
 from app.solver.engines.yunikorn.effective import effective_settings
+from app.solver.engines.yunikorn.update import update
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding
@@ -25,6 +27,10 @@ class YuniKornEngine(Engine[Queues, Cluster]):
     def load(self, configured: Queues, state: State) -> Cluster:
         """See ``Engine.load``."""
         return Cluster(configured, state)
+
+    def update(self, loaded: Cluster, configured: Queues, state: State, changes: Changes) -> Cluster:
+        """See ``Engine.update``."""
+        return update(loaded, configured, state, changes)
 
     def plan(self, loaded: Cluster, question: Question) -> Result:
         """See ``Engine.plan``."""

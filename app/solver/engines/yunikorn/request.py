@@ -78,7 +78,7 @@ def refuse(problems: list[Problem]) -> None:
 
 def _request(cluster: Cluster, ask: Ask, task: Task) -> Request:
     resources = ResourceIndex(cluster.resources.names)
-    workload = cluster.workload_index.get(ask.workload or ask.id)
+    workload = cluster.application(ask.workload or ask.id)
     priority = task.priority if task.priority is not None else ask.priority
     if priority is None:
         priority = cluster.workloads[workload].priority if workload is not None else 0

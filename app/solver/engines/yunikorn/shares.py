@@ -7,6 +7,7 @@ from app.solver.engines.yunikorn.candidates import path_limits
 from app.solver.engines.yunikorn.cluster import Cluster
 from app.solver.engines.yunikorn.compile import Amounts
 from app.solver.engines.yunikorn.request import check_asks, requests_of
+from app.solver.model.quantity import units
 from app.solver.model.state import Ask
 
 
@@ -56,7 +57,6 @@ def _entitled(cluster: Cluster, q: int) -> Amounts:
 def _pending(cluster: Cluster, asks: list[Ask]) -> dict[int, dict[str, int | float]]:
     """What the asks ask for, by queue of their paths."""
     steps: dict[int, dict[str, int]] = {}
-    shown: dict[int, dict[str, int | float]] = {}
     for ask in asks:
         for request in requests_of(cluster, ask):
             for q in cluster.queues.paths[request.queue]:
@@ -64,8 +64,7 @@ def _pending(cluster: Cluster, asks: list[Ask]) -> dict[int, dict[str, int | flo
                 for r, amount in request.amounts.items():
                     name = request.resources.names[r]
                     of[name] = of.get(name, 0) + amount
-                shown[q] = request.resources.units({request.resources.index[name]: n for name, n in of.items()})
-    return shown
+    return {q: {name: units(amount, name) for name, amount in of.items()} for q, of in steps.items()}
 
 
 def _workloads(cluster: Cluster) -> dict[str, Any]:
