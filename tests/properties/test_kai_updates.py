@@ -148,3 +148,24 @@ def test_a_pod_without_a_node_is_found_by_the_next_decision() -> None:
     assert kept is not None
     assert baseline(kept).homeless == [(1, 0)]
     assert _known(kept)[1].free[2] == [3000]
+
+
+def test_a_pod_without_a_node_is_not_forgotten() -> None:
+    lost = _workload("b")
+    del lost["tasks"][0]["node"]
+    kept, _ = _after(_simple(_workload("a"), lost), {"workloads": {"remove": ["a"]}})
+    assert kept is not None
+    assert baseline(kept).homeless == [(0, 0)]
+
+
+def test_jobs_are_renumbered_where_one_without_pods_goes() -> None:
+    request = _simple({"id": "none", "queue": "q", "tasks": []}, _workload("a"))
+    configured = _configured(request)
+    loaded = ENGINE.load(configured, request.state)
+    _known(loaded)
+    delta = msgspec.convert({"generation": 1, "workloads": {"remove": ["none"]}}, Delta)
+    later, _, changes = apply_delta(request.state, Index(request.state), delta)
+    kept = updated(loaded, configured, later, changes)
+    assert kept is not None
+    assert kept.resident.victims
+    assert _known(kept) == _known(ENGINE.load(configured, later))
