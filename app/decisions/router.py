@@ -18,7 +18,7 @@ from app.decisions.schemas import (
     Shares,
 )
 from app.decisions.service import Decider
-from app.http.body import Body
+from app.http.body import Body, read_body
 from app.http.openapi import operation
 from app.http.pages import Cursor, Limit, Moment
 from app.http.responses import json_response
@@ -64,9 +64,10 @@ Id = Annotated[UUID, Path(description="`id` of an answer")]
     summary="What must stop for these asks to run?",
     **operation(request=DecisionRequest, responses={200: DecisionAnswer}, errors=_ASKED, example=DECISION),
 )
-async def decide(request: Request, body: Body, decider: Deciding) -> Response:
+async def decide(request: Request) -> Response:  # no dependencies: resolving them costs as much as a small decision
     """Decide each ask against the same state (`independent`), or one scheduling cycle over all asks (`cycle`)."""
-    return json_response(await request.app.state.offload.run(decider.decide, body))
+    state = request.app.state
+    return json_response(await state.offload.run(state.decider.decide, await read_body(request)))
 
 
 @router.post(
