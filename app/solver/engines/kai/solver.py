@@ -244,12 +244,15 @@ class Solver:
                     moved.append(t)
                 elif times:
                     gone.append(t)
-        by_job: dict[int, list[Group]] = {}
+        by_job: dict[int, dict[Group, None]] = {}
+        group_of: dict[int, Group] = {}
         task_job = session.jobs.task_job
         for t in (*gone, *moved):
-            chosen = by_job.setdefault(task_job[t], [])
-            if not any(t in group.tasks for group in chosen):
-                chosen.append(next(group for group in scenario.groups[task_job[t]] if t in group.tasks))
+            chosen = by_job.get(task_job[t])
+            if chosen is None:
+                chosen = by_job[task_job[t]] = {}
+                group_of |= {other: group for group in scenario.groups[task_job[t]] for other in group.tasks}
+            chosen[group_of[t]] = None
         left = {session.node_before(t) for t in (*gone, *moved)}
         return Found([group for groups in by_job.values() for group in groups], left)
 
