@@ -11,12 +11,14 @@ def serve(
     *,
     host: Annotated[str | None, Parameter(help="Address to listen on [HOST, 127.0.0.1].")] = None,
     port: Annotated[int | None, Parameter(help="Port to listen on [PORT, 8080].")] = None,
+    workers: Annotated[int | None, Parameter(help="Processes for large requests and snapshots [WORKERS, 1].")] = None,
 ) -> int:
     """Start the service, with a PostgreSQL of its own unless DATABASE_URL names one."""
     from app.serve import run  # the server's packages, which no other command needs
     from app.settings import Settings
 
-    given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    named = {"host": host, "port": port, "workers": workers}
+    given = {name: value for name, value in named.items() if value is not None}
     try:
         settings = Settings(**given)  # pyright: ignore[reportArgumentType]
     except ValueError as error:

@@ -186,4 +186,5 @@ def test_database_upgrade_without_a_database(
 
 def test_serve_refuses_settings_that_make_no_sense(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["serve", "--port", "99999"]) == 3
+    assert run(["serve", "--workers", "65"]) == 3
     assert "port" in capsys.readouterr().err
