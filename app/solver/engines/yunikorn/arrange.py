@@ -12,10 +12,10 @@ from app.solver.delta import Changes
 from app.solver.engines.yunikorn.cluster import Cluster, Ints, by_name
 from app.solver.model.state import Task, Workload
 
-_COMES, _STANDS = 0, 1
-"""What happens at a place: an application comes in before it; the one there goes or is replaced."""
 _INHERITED = tuple(map(attrgetter, ("priority", "preemptible", "created_at")))
 """What a task takes from its application where it gives none."""
+_NONE = np.zeros(0, dtype=np.int64)
+_name = attrgetter("name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,68 +54,134 @@ class Arranged:
         return out
 
 
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """What happens at canonical index ``at`` of the old applications, whose tasks are from ``begin`` to ``end``:
+    ``stands``: the one there goes, and ``workload`` replaces it if there is one; else ``workload`` comes in before it.
+    ``tasks``, ``differ``, ``places``: see ``_tasks``.
+    """
+
+    at: int
+    begin: int
+    end: int
+    stands: bool
+    rank: int
+    workload: Workload | None
+    tasks: Sequence[Task]
+    differ: list[int]
+    places: list[int] | None
+
+    def source(self) -> Ints:
+        """By task of ``workload`` its index in the old tasks, -1 for those to be compiled."""
+        places = range(self.end - self.begin) if self.places is None else self.places
+        found = np.array(places, dtype=np.int64) + self.begin
+        found[self.differ] = -1
+        return found
+
+
 def arrange(old: Cluster, new: Cluster, changes: Changes) -> Arranged:
     """Fill in what ``new`` has by application, and its tasks and their applications and queues."""
     if not changes.workloads:
-        none = np.zeros(0, dtype=np.int64)
-        return Arranged(old.task_count, None, none, none)
+        return Arranged(old.task_count, None, _NONE, _NONE)
     edits = _edits(old, changes)
-    bounds: list[int] = old.starts[[edit[0] for edit in edits]].tolist()
+    if all(edit.stands and edit.workload is not None and edit.places is None for edit in edits):
+        return _replace(old, new, edits)
+    return _rearrange(old, new, edits, changes)
+
+
+def _replace(old: Cluster, new: Cluster, edits: list[_Edit]) -> Arranged:
+    """Every application and every task keeps its place."""
+    new.workloads, new.tasks = old.workloads.copy(), old.tasks.copy()
+    for edit in edits:
+        new.workloads[edit.at : edit.at + 1] = () if edit.workload is None else (edit.workload,)
+        new.tasks[edit.begin : edit.end] = edit.tasks
+    differ = np.array([edit.begin + i for edit in edits for i in edit.differ], dtype=np.int64)
+    return Arranged(old.task_count, None, differ, differ)
+
+
+def _rearrange(old: Cluster, new: Cluster, edits: list[_Edit], changes: Changes) -> Arranged:
     everybody, sizes = np.arange(old.task_count), np.diff(old.starts)
     workloads: list[Workload] = []
     tasks: list[Task] = []
     pieces: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
     at = begin = 0
-    for (place, kind, rank, _, workload), end in zip(edits, bounds, strict=True):
-        workloads += old.workloads[at:place]
-        tasks += old.tasks[begin:end]
-        pieces.append((everybody[begin:end], sizes[at:place], old.rank[at:place]))
-        at, begin = place + kind, end + (int(sizes[place]) if kind == _STANDS else 0)
-        if workload is not None:
-            before = old.workloads[place] if kind == _STANDS else None
-            ordered, source = _tasks(before, old.tasks[end:begin], workload, everybody[end:begin])
-            workloads.append(workload)
-            tasks += ordered
-            pieces.append((source, np.array((len(ordered),)), np.array((rank,))))
-    new.workloads, new.tasks = workloads + old.workloads[at:], tasks + old.tasks[begin:]
+    for edit in edits:
+        workloads += old.workloads[at : edit.at]
+        tasks += old.tasks[begin : edit.begin]
+        pieces.append((everybody[begin : edit.begin], sizes[at : edit.at], old.rank[at : edit.at]))
+        at, begin = edit.at + edit.stands, edit.end
+        if edit.workload is not None:
+            workloads.append(edit.workload)
+            tasks += edit.tasks
+            pieces.append((edit.source(), np.array((len(edit.tasks),)), np.array((edit.rank,))))
     pieces.append((everybody[begin:], sizes[at:], old.rank[at:]))
-    source, counts, new.rank = map(np.concatenate, zip(*pieces, strict=True))
+    new.workloads, new.tasks = workloads + old.workloads[at:], tasks + old.tasks[begin:]
     new.task_count = len(new.tasks)
+    source, counts, new.rank = map(np.concatenate, zip(*pieces, strict=True))
+    new.tasks_of(counts)
     _name_queues(new, changes)
-    return _arranged(old, new, source, counts)
+    return Arranged(old.task_count, source, _gone(old, source), np.flatnonzero(source < 0))
 
 
-def _edits(old: Cluster, changes: Changes) -> list[tuple[int, int, int, str, Workload | None]]:
-    """(canonical index, what happens there, place of the queue, id, what comes), in canonical order."""
+def _gone(old: Cluster, source: Ints) -> Ints:
+    gone = np.ones(old.task_count, dtype=bool)
+    gone[source[source >= 0]] = False
+    return np.flatnonzero(gone)
+
+
+def _edits(old: Cluster, changes: Changes) -> list[_Edit]:
+    """In canonical order."""
     queue, rank = old.queues.tree.index, old.queues.rank
-    edits: list[tuple[int, int, int, str, Workload | None]] = []
+    moves: list[tuple[int, str, Workload | None, Workload | None]] = []
     for _, was, now in changes.workloads:
-        stands = was is not None and now is not None and was.queue == now.queue
+        if was is not None and now is not None and was.queue == now.queue:
+            moves.append((rank[queue[now.queue]], now.id, was, now))
+            continue
         if was is not None:
-            of = queue[was.queue]
-            edits.append((old.find(of, was.id), _STANDS, rank[of], was.id, now if stands else None))
-        if now is not None and not stands:
-            of = queue[now.queue]
-            edits.append((old.find(of, now.id), _COMES, rank[of], now.id, now))
-    return sorted(edits, key=lambda edit: edit[:4])
+            moves.append((rank[queue[was.queue]], was.id, was, None))
+        if now is not None:
+            moves.append((rank[queue[now.queue]], now.id, None, now))
+    moves.sort(key=lambda move: move[:2])
+    edits: list[_Edit] = []
+    for (of, _, was, now), at in zip(moves, old.find([move[:2] for move in moves]), strict=True):
+        begin, end = old.starts[[at, at + (was is not None)]].tolist()
+        tasks, differ, places = (), [], None
+        if now is not None and was is not None:
+            tasks, differ, places = _tasks(was, old.tasks[begin:end], now)
+        elif now is not None:
+            tasks = by_name(now)
+            differ, places = list(range(len(tasks))), [-1] * len(tasks)
+        edits.append(_Edit(at, begin, end, was is not None, of, now, tasks, differ, places))
+    return edits
 
 
-def _tasks(before: Workload | None, was: list[Task], now: Workload, places: Ints) -> tuple[Sequence[Task], Ints]:
-    """The tasks of an application in canonical order, and by task the old index, -1 for those to be compiled.
-    ``places``: the indices of ``was``."""
-    if before is None:
-        tasks = by_name(now)
-        return tasks, np.full(len(tasks), -1, dtype=np.int64)
+def _tasks(before: Workload, was: list[Task], now: Workload) -> tuple[Sequence[Task], list[int], list[int] | None]:
+    """The tasks of an application in canonical order, which of them are to be compiled, and for each its place in
+    ``was``, -1 where it has none there; None instead of places that are the same."""
     inherited = [field for field in _INHERITED if field(before) != field(now)]
-    if was == now.tasks and all(None not in map(field, was) for field in inherited):
-        return now.tasks, places
-    tasks, place = by_name(now), {task.name: i for i, task in enumerate(was)}
-    source = np.full(len(tasks), -1, dtype=np.int64)
-    for i, task in enumerate(tasks):
-        at = place.get(task.name)
-        if at is not None and was[at] == task and all(field(task) is not None for field in inherited):
-            source[i] = places[at]
-    return tasks, source
+    tasks, places = now.tasks, None
+    differ = _differ(was, tasks)
+    if differ is None:
+        tasks = by_name(now)
+        differ = None if tasks is now.tasks else _differ(was, tasks)
+    if differ is None:
+        place = dict(zip(map(_name, was), range(len(was)), strict=True))
+        places = [place.get(task.name, -1) for task in tasks]
+        differ = [i for i, (at, b) in enumerate(zip(places, tasks, strict=True)) if at < 0 or not _same(was[at], b)]
+    heirs = {i for field in inherited for i, value in enumerate(map(field, tasks)) if value is None}
+    return tasks, sorted(heirs.union(differ)) if heirs else differ, places
+
+
+def _differ(was: list[Task], tasks: Sequence[Task]) -> list[int] | None:
+    """Where the tasks differ, if the same names follow one another."""
+    if len(was) != len(tasks):
+        return None
+    differ = [i for i, (a, b) in enumerate(zip(was, tasks, strict=True)) if a is not b and a != b]
+    return None if any(was[i].name != tasks[i].name for i in differ) else differ
+
+
+def _same(a: Task, b: Task) -> bool:
+    return a is b or a == b
 
 
 def _name_queues(new: Cluster, changes: Changes) -> None:
@@ -128,16 +194,3 @@ def _name_queues(new: Cluster, changes: Changes) -> None:
     for _, now in moved:
         if now is not None:
             new.queue_of[now.id] = new.queues.tree.index[now.queue]
-
-
-def _arranged(old: Cluster, new: Cluster, source: Ints, counts: Ints) -> Arranged:
-    fresh = np.flatnonzero(source < 0)
-    gone = np.ones(old.task_count, dtype=bool)
-    gone[source[source >= 0]] = False
-    if not np.array_equal(new.rank, old.rank) or not np.array_equal(counts, np.diff(old.starts)):
-        new.tasks_of(counts)
-        return Arranged(old.task_count, source, np.flatnonzero(gone), fresh)
-    everybody = np.arange(len(source))
-    still = bool(((source == everybody) | (source < 0)).all())
-    new.rank = old.rank
-    return Arranged(old.task_count, None if still else source, np.flatnonzero(gone), fresh)

@@ -106,16 +106,20 @@ class Cluster:
         twin.slack = slack_of(queues, self.allocated, self.preempting)
         return twin
 
-    def find(self, queue: int, application: str) -> int:
-        """Canonical index of the application, or where it would stand, in ``queue``."""
-        place = self.queues.rank[queue]
-        low, high = np.searchsorted(self.rank, (place, place + 1)).tolist()
-        return bisect_left(self.workloads, application, low, high, key=_id)
+    def find(self, applications: Sequence[tuple[int, str]]) -> list[int]:
+        """Of applications, given as (place of the queue's path, id): the canonical index, or where it would be."""
+        ranks = [rank for rank, _ in applications]
+        low: list[int] = np.searchsorted(self.rank, ranks).tolist()
+        high: list[int] = np.searchsorted(self.rank, ranks, side="right").tolist()
+        return [
+            bisect_left(self.workloads, name, a, b, key=_id)
+            for (_, name), a, b in zip(applications, low, high, strict=True)
+        ]
 
     def application(self, name: str) -> int | None:
         """Canonical index of the application with this id, None when it does not run."""
         queue = self.queue_of.get(name)
-        return None if queue is None else self.find(queue, name)
+        return None if queue is None else self.find([(self.queues.rank[queue], name)])[0]
 
     def created(self, task: int) -> int:
         """Microseconds since 1970 when the task was created; its application's time where it gives none."""

@@ -96,8 +96,7 @@ def _columns(old: Cluster, new: Cluster, arranged: Arranged) -> None:
     tasks = [new.tasks[i] for i in fresh]
     of: list[int] = new.workload[fresh].tolist()
     owners = [new.workloads[i] for i in of]
-    places: dict[str | None, int] = {**new.node_index, None: NOWHERE} if fresh else {}
-    node = [places[t.node] for t in tasks]
+    node = [NOWHERE if t.node is None else new.node_index[t.node] for t in tasks]
     new.node = arranged.column(new.node, node)
     if (new.node == _UNKNOWN).any():
         raise _Anew
