@@ -8,6 +8,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 TESTS ?= tests
 WORKERS ?= 2
+BENCH ?= --chart docs/performance.svg
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test check format bench openapi clients migrate clean
@@ -33,7 +34,7 @@ format: $(READY) ## Format and fix what can be fixed
 	@$(BIN)/ruff format --quiet
 	@$(BIN)/ruff check --fix --quiet
 
-bench: $(READY) ## Measure against the budgets; prints a table in J
+bench: $(READY) ## Measure against the budgets: a table in J, and a chart (BENCH=options)
 	@$(BIN)/python -m benchmarks $(BENCH)
 
 openapi: $(READY) ## Write openapi/: the document from the code, the Python client, VERSION.lock
