@@ -2,9 +2,11 @@
 
 import gc
 import gzip
+import itertools
 import json
 import random
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,16 @@ class Input:
     def engine(self) -> str:
         return self.name.split("-")[0]
 
+    def never_seen(self) -> Iterator[bytes]:
+        """Bodies that ask the same with configurations that no service has compiled yet: each has a flavor more that
+        nobody uses."""
+        configuration = self.request["configuration"]
+        rest = _dumped({key: value for key, value in self.request.items() if key != "configuration"})
+        for i in itertools.count():
+            unused = {"name": f"unused-{i}"}
+            flavors = [*configuration.get("flavors", ()), unused]
+            yield b'{"configuration":%b,%b' % (_dumped({**configuration, "flavors": flavors}), rest[1:])
+
     def j(self) -> float:
         """Seconds of ``json.loads`` of the body: the best of a few runs, now.
 
@@ -42,6 +54,10 @@ class Input:
         return best
 
 
+def _dumped(document: Any) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
 def recorded(name: str) -> Input | None:
     """The recorded input, or None where the recordings are not at hand."""
     file = SPEED / f"{name}.json.gz"
@@ -53,7 +69,7 @@ def recorded(name: str) -> Input | None:
 
 def of(name: str, request: dict[str, Any], expect: Any = None) -> Input:
     """An input of a request."""
-    return Input(name, request, json.dumps(request, separators=(",", ":")).encode(), expect)
+    return Input(name, request, _dumped(request), expect)
 
 
 def kueue(workloads: int, queues: int, seed: int = 7) -> Input:
