@@ -43,9 +43,9 @@ def quick_state(names: set[str], state: State, index: Index, *, engine_looks: bo
 
 def sound_tasks(tasks: Sequence[Task], nodes: Set[str | None]) -> bool:
     """Whether the names of one workload's tasks are unique and ``nodes`` has each node; None stands for no node."""
-    if len(tasks) > 1 and len(set(map(_name, tasks))) != len(tasks):
-        return False
-    return all(task.node in nodes for task in tasks)
+    if len(tasks) == 1:
+        return tasks[0].node in nodes
+    return len(set(map(_name, tasks))) == len(tasks) and nodes >= set(map(_node, tasks))
 
 
 def quick_changes(names: set[str], old: State, new: State, index: Index, changes: Changes) -> bool:

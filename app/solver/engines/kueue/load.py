@@ -98,7 +98,7 @@ class Loaded:
         if known is None:
             if len(self._users) >= _MOST_KEPT:
                 self._users.clear()
-            found = [any(fr in frs for fr, _ in of) for of in self.shapes.found]
+            found = [of[0][0] in frs if len(of) == 1 else any(fr in frs for fr, _ in of) for of in self.shapes.found]
             known = self._users[frs] = np.array(found, dtype=bool)
         return known
 
