@@ -288,6 +288,7 @@ def _unless_default(block: T) -> T | None:
 
 def _settings(made: Object) -> kueue.Settings | None:
     root = made.root
+    present = "fairSharing" in root
     fair = root.child("fairSharing")
     enabled = fair.boolean("enable")
     strategies = fair.words("preemptionStrategies", _STRATEGIES)
@@ -302,7 +303,7 @@ def _settings(made: Object) -> kueue.Settings | None:
     root.ignore(*_OPERATIONAL)
     root.close()
     # v1beta1 has a switch; in v1beta2 the block's presence is the switch.
-    on = enabled if enabled is not None else made.version != "v1beta1" and bool(fair.value)
+    on = enabled if enabled is not None else made.version != "v1beta1" and present
     made_settings = kueue.Settings(
         fair_sharing=on,
         preemption_strategies=None if strategies in ([], _DEFAULT_STRATEGIES) else cast(Any, strategies),

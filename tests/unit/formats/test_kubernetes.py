@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from app.formats import import_configuration
 from app.formats.imported import Imported
 
@@ -105,6 +107,22 @@ def test_settings_twice_are_said_to_be_and_the_last_ones_hold() -> None:
     assert found.configuration.settings.kueue.fair_sharing
     assert [f.pointer for f in found.findings if f.rule == "several-settings"] == ["/items/1"]
     assert "several-settings" not in rules(read(manager(True), format="kueue"))
+
+
+@pytest.mark.parametrize(
+    ("version", "fair", "on"),
+    [
+        ("v1beta1", {}, False),
+        ("v1beta1", {"enable": True}, True),
+        ("v1beta2", {}, True),
+        ("v1beta2", {"preemptionStrategies": ["LessThanInitialShare"]}, True),
+        ("v1beta2", None, False),
+    ],
+)
+def test_fair_sharing_is_switched_on_as_each_version_does(version: str, fair: dict[str, Any] | None, on: bool) -> None:
+    made = {"apiVersion": f"config.kueue.x-k8s.io/{version}", "kind": "Configuration", "fairSharing": fair}
+    settings = read(made, format="kueue").configuration.settings.kueue
+    assert (settings is not None and settings.fair_sharing) is on
 
 
 def test_a_priority_class_twice_is_an_error() -> None:
