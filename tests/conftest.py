@@ -84,6 +84,7 @@ def database_url(migrated_url: str) -> str:
             "select quote_ident(tablename) from pg_tables where schemaname = 'public'"
         ).fetchall()
         names = ", ".join(name for (name,) in tables if name != "alembic_version")
+        connection.execute("set session_replication_role = replica")  # else the audit log refuses
         connection.execute(sql.SQL("truncate {}").format(sql.SQL(names)))
     return migrated_url
 
