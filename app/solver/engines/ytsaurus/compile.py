@@ -1,5 +1,6 @@
 """A configuration as a pool tree: who is whose child, what is guaranteed and limited, what is inherited."""
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from app.solver.compiled.tree import ROOTLESS, Tree, compile_tree
@@ -72,7 +73,7 @@ def compile_configuration(configuration: Configuration) -> PoolTree:
     )
 
 
-def ordered(names: set[str]) -> list[str]:
+def ordered(names: Set[str]) -> list[str]:
     """``names`` in YTsaurus' order, others after them by name: no answer depends on the order of a request."""
     return [name for name in RESOURCES if name in names] + sorted(names - set(RESOURCES))
 

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from app.solver.delta import Changes
 from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.engines.ytsaurus import decide, effective, preemptibility, shares
 from app.solver.engines.ytsaurus import findings as remarks
 from app.solver.engines.ytsaurus.compile import PoolTree, compile_configuration
 from app.solver.engines.ytsaurus.state import Cluster, load
+from app.solver.engines.ytsaurus.update import update
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding
@@ -25,6 +27,10 @@ class YtsaurusEngine(Engine[PoolTree, Cluster]):
     def load(self, configured: PoolTree, state: State) -> Cluster:
         """See ``Engine.load``."""
         return load(configured, state)
+
+    def update(self, loaded: Cluster, configured: PoolTree, state: State, changes: Changes) -> Cluster:
+        """See ``Engine.update``."""
+        return update(loaded, configured, state, changes)
 
     def plan(self, loaded: Cluster, question: Question) -> Result:
         """See ``Engine.plan``."""

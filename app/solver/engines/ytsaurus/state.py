@@ -4,6 +4,7 @@ Rows are nodes, operations (workloads first, then the asks that are operations o
 columns are resources. Amounts are int64 steps (thousandths of cpu and gpu, whole units of the rest).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,6 @@ from app.solver.model.base import Quantity, Resources
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Node, State, Task, Workload
-from app.solver.model.ytsaurus import Workload as OperationOptions
 
 _MOST = float(2**62)
 
@@ -52,11 +52,14 @@ class Allocations:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A loaded state. ``free_total``: what the tree's nodes have in all; ``on_node``: allocation rows by node."""
+    """A loaded state. ``named``: resources that the configuration or a node names; ``total``: what the nodes have in
+    all; ``on_node``: allocation rows by node, those on no named node first; ``node_start``: where each node's begin
+    there, and the end; ``usage``: by operation."""
 
     config: PoolTree
     state: State
     index: ResourceIndex
+    named: frozenset[str]
     node_index: dict[str, int]
     node_limits: Ints
     schedulable: Flags
@@ -85,40 +88,36 @@ class Cluster:
 def load(config: PoolTree, state: State) -> Cluster:
     """Compile ``state``. Raises InvalidInput with every problem of its own, QuantityError and KeyError for others."""
     problems: list[Problem] = []
-    tasks = [t for w in state.workloads for t in w.tasks]
-    shapes, shape_of = distinct([t.requests for t in tasks])
-    used, _ = distinct([t.usage for t in tasks if t.usage is not None])
-    options = [o for w in state.workloads if (o := w.ytsaurus) is not None]
-    index = ResourceIndex(ordered(_names(config, state, shapes + used, options)))
+    named = config_and_nodes(config, state.nodes)
+    requests = requests_of(state.workloads)
+    index = ResourceIndex(ordered(named | names_of(state.workloads, requests)))
     node_index = {node.name: i for i, node in enumerate(state.nodes)}
-    node_limits = _node_limits(index, state.nodes)
+    limits = node_limits(index, state.nodes)
     operations = compile_operations(config, index, state.workloads, ("state", "workloads"), problems)
-    allocations = _allocations(index, state.workloads, tasks, shapes, shape_of, node_index)
-    usage = _sum_of(allocations, len(state.workloads))
+    allocations = compile_allocations(index, state.workloads, requests, node_index)
+    usage = sum_of(allocations, len(state.workloads))
     if problems:
         raise InvalidInput(problems)
-    refuse_overflow(node_limits, ("state", "nodes"))
+    refuse_overflow(limits, ("state", "nodes"))
     refuse_overflow(allocations.usage, ("state", "workloads"))
-    small = np.int16 if len(state.nodes) < 2**15 else np.int64  # NumPy sorts short integers by radix
-    by_node = np.argsort(allocations.node.astype(small), kind="stable")
-    starvation, since = _pool_states(config, state)
+    on_node, node_start = by_node(allocations.node, len(state.nodes))
+    starvation, since = pool_states(config, state)
     return Cluster(
         config=config,
         state=state,
         index=index,
+        named=named,
         node_index=node_index,
-        node_limits=node_limits,
-        schedulable=np.array([node.schedulable for node in state.nodes], bool),
-        total=np.maximum(node_limits, 0).sum(axis=0).astype(float),
-        last_preemptive=instants(
-            [None if n.ytsaurus is None else n.ytsaurus.last_preemptive_scheduling_at for n in state.nodes]
-        ),
-        overcommit_since=instants([None if n.ytsaurus is None else n.ytsaurus.overcommit_since for n in state.nodes]),
+        node_limits=limits,
+        schedulable=schedulable(state.nodes),
+        total=total(limits),
+        last_preemptive=last_preemptive(state.nodes),
+        overcommit_since=overcommit_since(state.nodes),
         operations=operations,
         operation_index={name: i for i, name in enumerate(operations.ids)},
         allocations=allocations,
-        on_node=by_node,
-        node_start=np.searchsorted(allocations.node[by_node], np.arange(len(state.nodes) + 1)),
+        on_node=on_node,
+        node_start=node_start,
         usage=usage,
         pool_starvation=starvation,
         pool_since=since,
@@ -139,18 +138,66 @@ def distinct(maps: list[Resources]) -> tuple[list[Resources], list[int]]:
     return [dict(zip(map(str, key[:half]), key[half:], strict=True)) for key, half in halves], which
 
 
-def _names(config: PoolTree, state: State, shapes: list[Resources], options: list[OperationOptions]) -> set[str]:
-    capacities, _ = distinct([node.capacity for node in state.nodes])
-    names = set(config.resources).union(*capacities, *shapes)
-    for other in (*(n.occupied for n in state.nodes if n.occupied), *(w.limit for w in state.workloads if w.limit)):
-        names.update(other)
-    for option in options:
+def config_and_nodes(config: PoolTree, nodes: Sequence[Node]) -> frozenset[str]:
+    """Every resource that the configuration or a node names."""
+    capacities, _ = distinct([node.capacity for node in nodes])
+    return frozenset(config.resources).union(*capacities, *(node.occupied for node in nodes if node.occupied))
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """Tasks of some workloads, the distinct requests among them, and which of these each task has."""
+
+    tasks: list[Task]
+    shapes: list[Resources]
+    shape_of: list[int]
+
+
+def requests_of(workloads: Sequence[Workload]) -> Requests:
+    """What ``workloads`` request."""
+    tasks = [t for w in workloads for t in w.tasks]
+    return Requests(tasks, *distinct([t.requests for t in tasks]))
+
+
+def names_of(workloads: Sequence[Workload], requests: Requests) -> set[str]:
+    """Every resource that an operation or an allocation of one names."""
+    usages, _ = distinct([t.usage for t in requests.tasks if t.usage is not None])
+    names = set[str]().union(*requests.shapes, *usages, *(w.limit for w in workloads if w.limit))
+    for option in [o for w in workloads if (o := w.ytsaurus) is not None]:
         if has_overrides(option):
             names |= operation_names(option)
     return names
 
 
-def _node_limits(index: ResourceIndex, nodes: list[Node]) -> Ints:
+def schedulable(nodes: Sequence[Node]) -> Flags:
+    """By node."""
+    return np.array([node.schedulable for node in nodes], bool)
+
+
+def total(limits: Ints) -> Floats:
+    """What nodes have in all."""
+    return np.maximum(limits, 0).sum(axis=0).astype(float)
+
+
+def last_preemptive(nodes: Sequence[Node]) -> Ints:
+    """By node, in microseconds."""
+    return instants([None if n.ytsaurus is None else n.ytsaurus.last_preemptive_scheduling_at for n in nodes])
+
+
+def overcommit_since(nodes: Sequence[Node]) -> Ints:
+    """By node, in microseconds."""
+    return instants([None if n.ytsaurus is None else n.ytsaurus.overcommit_since for n in nodes])
+
+
+def by_node(node: Ints, count: int) -> tuple[Ints, Ints]:
+    """``on_node`` and ``node_start``, given the node of each allocation."""
+    small = np.int16 if count < 2**15 else np.int64  # NumPy sorts short integers by radix
+    order = np.argsort(node.astype(small), kind="stable")
+    return order, np.searchsorted(node[order], np.arange(count + 1))
+
+
+def node_limits(index: ResourceIndex, nodes: Sequence[Node]) -> Ints:
+    """By node, capacity without what is occupied. Raises QuantityError."""
     capacities, which = distinct([node.capacity for node in nodes])
     rows = np.array([index.vector(one) for one in capacities], np.int64).reshape(-1, len(index))
     out = rows[np.array(which, np.int64)]
@@ -159,16 +206,17 @@ def _node_limits(index: ResourceIndex, nodes: list[Node]) -> Ints:
     return out
 
 
-def _allocations(
-    index: ResourceIndex, workloads: list[Workload], tasks: list[Task], shapes: list[Resources],
-    shape_of: list[int], node_index: dict[str, int],
-) -> Allocations:  # fmt: skip
+def compile_allocations(
+    index: ResourceIndex, workloads: Sequence[Workload], requests: Requests, node_index: dict[str, int]
+) -> Allocations:
+    """The allocations of ``workloads``, which are operations 0, 1... Raises QuantityError, KeyError, InvalidInput."""
+    tasks = requests.tasks
     sizes = np.array([len(w.tasks) for w in workloads], np.int64)
     operation = np.repeat(np.arange(len(workloads)), sizes)
     first = np.cumsum(sizes) - sizes
     task = np.arange(len(tasks)) - np.repeat(first, sizes)
-    requests = np.array([index.vector(shape) for shape in shapes], np.int64).reshape(-1, len(index))
-    usage = requests[np.array(shape_of, np.int64)] if tasks else np.zeros((0, len(index)), np.int64)
+    shapes = np.array([index.vector(shape) for shape in requests.shapes], np.int64).reshape(-1, len(index))
+    usage = shapes[np.array(requests.shape_of, np.int64)] if tasks else np.zeros((0, len(index)), np.int64)
     has_gap = np.zeros(len(tasks), bool)
     cpu = index.index.get("cpu")
     usages = [t.usage for t in tasks]
@@ -207,14 +255,15 @@ def _times(row: Ints, count: int) -> Ints:
     return row * count
 
 
-def _sum_of(allocations: Allocations, operations: int) -> Ints:
+def sum_of(allocations: Allocations, operations: int) -> Ints:
     """Usage of each operation. Differences of prefix sums: exact on integers."""
     sums = np.zeros((len(allocations) + 1, allocations.usage.shape[1]), np.int64)
     np.cumsum(allocations.usage, axis=0, out=sums[1:])
     return sums[allocations.of[1 : operations + 1]] - sums[allocations.of[:operations]]
 
 
-def _pool_states(config: PoolTree, state: State) -> tuple[Levels, Ints]:
+def pool_states(config: PoolTree, state: State) -> tuple[Levels, Ints]:
+    """Starvation of pools, and since when they are below their fair share."""
     starvation = np.zeros(len(config.tree), np.int8)
     since = np.full(len(config.tree), NEVER, np.int64)
     for name, queue in state.queues.items():
