@@ -96,7 +96,7 @@ class Keeper:
             counts=Counts(
                 nodes=len(loaded.state.nodes),
                 workloads=len(loaded.state.workloads),
-                tasks=sum(len(w.tasks) for w in loaded.state.workloads),
+                tasks=snapshot.tasks,
                 reservations=len(loaded.state.reservations),
             ),
             age_seconds=round(self._store.age_seconds(snapshot), 3),

@@ -14,7 +14,7 @@ from app.solver.blame import in_delta
 from app.solver.delta import apply_delta
 from app.solver.model.delta import Delta
 from app.solver.model.problems import InvalidInput, Problem
-from app.solver.model.state import State
+from app.solver.model.state import State, Workload
 from app.solver.solve import Configured, Loaded
 
 BYTES_PER_JSON_BYTE = 6
@@ -23,18 +23,24 @@ BYTES_PER_JSON_BYTE = 6
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One generation of a state. Instants in seconds of the store's clock; ``size`` is an estimate in bytes."""
+    """One generation of a state. Instants in seconds of the store's clock; ``size`` is an estimate in bytes, ``tasks``
+    how many there are, which would take long to count each time."""
 
     name: str
     loaded: Loaded
     generation: int
     created_at: float
     size: int
+    tasks: int
 
     @property
     def items(self) -> int:
         """Nodes and workloads."""
         return len(self.loaded.state.nodes) + len(self.loaded.state.workloads)
+
+
+def _tasks(workload: Workload | None) -> int:
+    return 0 if workload is None else len(workload.tasks)
 
 
 def check_generation(snapshot: Snapshot, generation: int) -> None:
@@ -64,7 +70,8 @@ class SnapshotStore:
         old = self._kept.get(name)
         generation = old.generation + 1 if old is not None else 1
         loaded = solve.load(configured, state, snapshot=name, generation=generation)
-        kept = Snapshot(name, loaded, generation, self._clock(), json_bytes * BYTES_PER_JSON_BYTE)
+        tasks = sum(len(w.tasks) for w in state.workloads)
+        kept = Snapshot(name, loaded, generation, self._clock(), json_bytes * BYTES_PER_JSON_BYTE, tasks)
         with self._lock:
             return self._keep(kept)
 
@@ -78,7 +85,8 @@ class SnapshotStore:
                 loaded = solve.update(old.loaded, state, index, changes, generation=old.generation + 1)
             except InvalidInput as invalid:
                 raise InvalidInput(in_delta(invalid.problems, state, delta)) from None
-            grown = replace(old, loaded=loaded, generation=old.generation + 1)
+            tasks = old.tasks + sum(_tasks(new) - _tasks(before) for _, before, new in changes.workloads)
+            grown = replace(old, loaded=loaded, generation=old.generation + 1, tasks=tasks)
             size = old.size * max(1, grown.items) // max(1, old.items)
             return self._keep(replace(grown, size=size))
 

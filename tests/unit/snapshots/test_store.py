@@ -172,3 +172,12 @@ def test_idle_snapshots_expire_and_the_least_used_makes_room() -> None:
     with pytest.raises(NotFound) as lost:
         kept.get("a")
     assert lost.value.extra == {"code": "snapshot_lost"}
+
+
+def test_tasks_are_counted_along() -> None:
+    kept, _ = store()
+    kept.put("s", configured(), state(workload("w0"), workload("w1")), 100)
+    more = [{"workload": "w0", "task": {"name": f"t{i}"}} for i in range(3)]
+    assert kept.apply("s", delta(1, tasks={"add": more}, workloads={"add": [workload("w2")]})).tasks == 6
+    fewer = [{"workload": "w0", "task": "t1"}]
+    assert kept.apply("s", delta(2, tasks={"remove": fewer}, workloads={"remove": ["w1"]})).tasks == 4
