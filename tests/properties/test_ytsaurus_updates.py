@@ -220,7 +220,7 @@ def test_updating_equals_loading(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def small() -> Loaded:
     body = {
-        "nodes": [node("n0"), node("n1")],
+        "nodes": [node("n0"), node("n1", occupied={"memory": 0})],
         "workloads": [operation("w0", "p", [alloc("t0", on="n0")]), operation("w1", "p", [alloc("t1", on="n1")])],
         "queues": {"p": {"ytsaurus": {"starvation": "starving"}}},
     }
@@ -304,6 +304,8 @@ def test_resources_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
         later = changed(kept, nodes=body)
         assert columns(later.compiled) == columns(solve.load(kept.configured, later.state).compiled)
     assert len(whole) == 4
+    gpu = changed(kept, nodes={"add": [node("n2", capacity={"gpu": 1})]})
+    assert changed(gpu, nodes={"remove": ["n2"]}).compiled.index.names == kept.compiled.index.names
 
 
 def test_large_deltas_are_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
