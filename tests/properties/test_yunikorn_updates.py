@@ -38,6 +38,7 @@ STEPS = 5
 def small_states_are_followed_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """However much of them changes."""
     monkeypatch.setattr(update, "LARGE", 0)
+    monkeypatch.setattr(update, "MANY", 0)
     monkeypatch.setattr(update, "SPARE_SHAPES", 4)
 
 
@@ -346,6 +347,10 @@ def test_what_decisions_have_worked_out_is_kept(monkeypatch: pytest.MonkeyPatch)
 
 def test_large_deltas_are_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     kept, whole = small(), compilations(monkeypatch)
-    monkeypatch.setattr(update, "LARGE", 4)
+    for i, bound in enumerate(("LARGE", "MANY")):
+        with monkeypatch.context() as strict:
+            strict.setattr(update, bound, 4)
+            changed(kept, workloads={"remove": ["w0"]})
+        assert len(whole) == i + 1
     changed(kept, workloads={"remove": ["w0"]})
-    assert len(whole) == 1
+    assert len(whole) == 2

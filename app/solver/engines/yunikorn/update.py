@@ -28,7 +28,9 @@ from app.solver.engines.yunikorn.compile import Amounts, Queues
 from app.solver.model.state import State, Task, Workload
 
 LARGE = 4
-"""A delta that touches one task in so many is not worth following."""
+"""A delta that changes one task in so many is not worth following."""
+MANY = 16
+"""Nor is one that touches an application for so many applications and tasks that there are."""
 SPARE_SHAPES = 64
 """So few are kept, whether tasks have them or not."""
 _UNKNOWN = -2
@@ -47,7 +49,7 @@ def update(old: Cluster, queues: Queues, state: State, changes: Changes) -> Clus
 
 
 def _followed(old: Cluster, queues: Queues, state: State, changes: Changes) -> Cluster:
-    if queues is not old.queues or len(changes.workloads) * LARGE > len(old.workloads):
+    if queues is not old.queues or len(changes.workloads) * MANY > len(old.workloads) + old.task_count:
         raise _Anew
     if not all(queues.leaf[queues.tree.index[w.queue]] for _, _, w in changes.workloads if w is not None):
         raise _Anew
