@@ -39,6 +39,7 @@ STEPS = 5
 def small_states_are_followed_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """However much of them changes."""
     monkeypatch.setattr(update, "LARGE", 0)
+    monkeypatch.setattr(update, "MANY", 0)
 
 
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[None]:
@@ -310,6 +311,11 @@ def test_resources_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_large_deltas_are_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     kept, whole = small(), compilations(monkeypatch)
-    monkeypatch.setattr(update, "LARGE", 4)
-    changed(kept, workloads={"remove": ["w0"]})
-    assert len(whole) == 1
+    same = {"change": [operation("w0", "p", [alloc("t0", on="n0")])]}
+    for i, bound in enumerate(("LARGE", "MANY")):
+        with monkeypatch.context() as strict:
+            strict.setattr(update, bound, 5)
+            changed(kept, workloads=same)
+        assert len(whole) == i + 1
+    changed(kept, workloads=same)
+    assert len(whole) == 2

@@ -36,8 +36,10 @@ from app.solver.engines.ytsaurus.state import (
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import Node, State, Workload
 
-LARGE = 4
-"""A delta that touches one operation or allocation in so many is not worth following."""
+LARGE = 2
+"""A delta that touches operations with one allocation in so many is not worth following."""
+MANY = 16
+"""Nor is one that touches an operation for so many operations and allocations that there are."""
 _SURE = 2**61
 """Below it, amounts certainly don't add up to too much."""
 _NOWHERE, _UNKNOWN = -1, -2
@@ -56,7 +58,7 @@ def update(old: Cluster, config: PoolTree, state: State, changes: Changes) -> Cl
 
 
 def _followed(old: Cluster, config: PoolTree, state: State, changes: Changes) -> Cluster:
-    if config is not old.config or len(changes.workloads) * LARGE > len(old.operations):
+    if config is not old.config or len(changes.workloads) * MANY > len(old.operations) + len(old.allocations):
         raise _Anew
     new = replace(old, state=state)
     if changes.rest:
@@ -142,7 +144,7 @@ def _with_operations(cluster: Cluster, old: Cluster, changes: Changes) -> Cluste
     state, index = cluster.state, cluster.index
     rows = _Rows.of(old, state, changes)
     requests = requests_of(rows.fresh)
-    if len(requests.tasks) * LARGE > len(old.allocations) + len(requests.tasks):
+    if len(requests.tasks) * LARGE > len(old.allocations):
         raise _Anew
     left = [was for _, was, _ in changes.workloads if was is not None]
     loose = index.index.keys() - cluster.named
