@@ -42,6 +42,11 @@ def test_shares() -> None:
     assert found["workloads"]["test"] == {"queue": "root.p.test", "usage": {"vcore": 8}}
 
 
+def test_pending_asks_may_each_name_what_no_other_does() -> None:
+    asks = [wanting({"disk": 1}), ask("more", "root.prod", {"gpu": "500m", "disk": 2})]
+    assert world().shares(*asks)["queues"]["root.prod"]["pending"] == {"disk": 3, "gpu": 0.5}
+
+
 def states(of: Json) -> dict[str, tuple[str, str]]:
     return {name: (one["preemptibility"], one["reason"]) for name, one in of["workloads"]["test"]["tasks"].items()}
 
