@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +54,7 @@ class Arranged:
         return out
 
 
-@dataclass(frozen=True, slots=True)
-class _Edit:
+class _Edit(NamedTuple):
     """What happens at canonical index ``at`` of the old applications, whose tasks are from ``begin`` to ``end``:
     ``stands``: the one there goes, and ``workload`` replaces it if there is one; else ``workload`` comes in before it.
     ``tasks``, ``differ``, ``places``: see ``_tasks``.
@@ -143,8 +142,10 @@ def _edits(old: Cluster, changes: Changes) -> list[_Edit]:
             moves.append((rank[queue[now.queue]], now.id, None, now))
     moves.sort(key=lambda move: move[:2])
     edits: list[_Edit] = []
-    for (of, _, was, now), at in zip(moves, old.find([move[:2] for move in moves]), strict=True):
-        begin, end = old.starts[[at, at + (was is not None)]].tolist()
+    found = np.array(old.find([move[:2] for move in moves]), dtype=np.int64)
+    stands = np.array([was is not None for _, _, was, _ in moves], dtype=np.int64)
+    bounds = zip(found.tolist(), old.starts[found].tolist(), old.starts[found + stands].tolist(), strict=True)
+    for (of, _, was, now), (at, begin, end) in zip(moves, bounds, strict=True):
         tasks, differ, places = (), [], None
         if now is not None and was is not None:
             tasks, differ, places = _tasks(was, old.tasks[begin:end], now)
@@ -168,14 +169,19 @@ def _tasks(before: Workload, was: list[Task], now: Workload) -> tuple[Sequence[T
         place = dict(zip(map(_name, was), range(len(was)), strict=True))
         places = [place.get(task.name, -1) for task in tasks]
         differ = [i for i, (at, b) in enumerate(zip(places, tasks, strict=True)) if at < 0 or not _same(was[at], b)]
-    heirs = {i for field in inherited for i, value in enumerate(map(field, tasks)) if value is None}
-    return tasks, sorted(heirs.union(differ)) if heirs else differ, places
+    for field in inherited:
+        values = list(map(field, tasks))
+        if None in values:
+            differ = sorted({*differ, *(i for i, value in enumerate(values) if value is None)})
+    return tasks, differ, places
 
 
 def _differ(was: list[Task], tasks: Sequence[Task]) -> list[int] | None:
     """Where the tasks differ, if the same names follow one another."""
     if len(was) != len(tasks):
         return None
+    if was == tasks:
+        return []
     differ = [i for i, (a, b) in enumerate(zip(was, tasks, strict=True)) if a is not b and a != b]
     return None if any(was[i].name != tasks[i].name for i in differ) else differ
 
