@@ -67,7 +67,8 @@ def configuration_problems(configuration: Configuration, engine: str) -> list[Pr
         at = (*base, "queues", i)
         if queue.weight != queue.weight or queue.weight < 0 or queue.weight == float("inf"):
             found.append(Problem(pointer=pointer(*at, "weight"), detail="a weight is a finite number, 0 or more"))
-        found += _quota_problems(queue, at)
+        if not _plain_quotas(queue):
+            found += _quota_problems(queue, at)
     return found
 
 
@@ -176,6 +177,26 @@ def _tree_problems(queues: list[Queue], *, implicit: bool) -> Iterator[Problem]:
             yield Problem(
                 pointer=pointer(*at), detail=f"{queue.name!r} is deeper than {_DEEPEST_TREE} levels, or under a cycle"
             )
+
+
+def _plain_quotas(queue: Queue) -> bool:
+    """Whether the commonest kind of quotas (one flavor a group, no weights) is sound: yes is certain, no only means
+    look closer."""
+    if queue.quota is not None:
+        return False
+    for group in queue.resource_groups or ():
+        if len(group.flavors) != 1:
+            return False
+        for resource, quota in group.flavors[0].quota.items():
+            if resource not in group.resources or quota.limit is not None or quota.weight is not None:
+                return False
+            try:
+                for value in (quota.guaranteed, quota.borrowing_limit, quota.lending_limit):
+                    if value is not None:
+                        parse(value, scale_of(resource))
+            except QuantityError:
+                return False
+    return True
 
 
 def _quota_problems(queue: Queue, at: tuple[str | int, ...]) -> Iterator[Problem]:

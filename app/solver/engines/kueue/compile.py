@@ -116,11 +116,13 @@ def _is_cohort(queue: Queue, tree: Tree, node: int) -> bool:
 def _groups(queue: Queue) -> tuple[Group, ...]:
     if queue.quota:
         return (Group(tuple(sorted(queue.quota)), (DEFAULT_FLAVOR,)),)
-    return tuple(Group(tuple(g.resources), tuple(f.name for f in g.flavors)) for g in queue.resource_groups or ())
+    return tuple([Group(tuple(g.resources), tuple([f.name for f in g.flavors])) for g in queue.resource_groups or ()])
 
 
 def _covering(groups: tuple[Group, ...]) -> dict[str, int]:
     """The first group that names a resource has it (Kueue: RGByResource)."""
+    if len(groups) == 1:
+        return dict.fromkeys(groups[0].resources, 0)
     return {resource: g for g in reversed(range(len(groups))) for resource in groups[g].resources}
 
 
@@ -183,6 +185,8 @@ def _limits(quota: Quota | None, resource: str) -> Limits:
         return Limits(0, None, None)
     scale = scale_of(resource)
     nominal = _steps(quota.guaranteed, scale) or 0
+    if quota.limit is None and quota.borrowing_limit is None and quota.lending_limit is None:
+        return Limits(nominal, None, None)
     borrowing = _steps(quota.borrowing_limit, scale)
     limit = _steps(quota.limit, scale)
     if limit is not None and limit < UNLIMITED:

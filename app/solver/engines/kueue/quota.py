@@ -83,9 +83,8 @@ class Quotas:
         for node in tree.top_down:
             for fr in sorted(present[node]):
                 self._new_cell(node, fr, limits[node].get(fr))
-        for node in reversed(tree.top_down):
-            for cell in self.cells[node].values():
-                self._close(cell)
+        for cell in reversed(range(len(self.node))):  # every cell after those of its children
+            self._close(cell)
         for cell in range(len(self.node)):
             self.potential[cell] = self._potential(cell)
 
