@@ -28,7 +28,7 @@ def quick_state(names: set[str], state: State, index: Index, *, engine_looks: bo
     workloads = state.workloads
     if len(index.nodes) != len(state.nodes) or len(index.workloads) != len(workloads):
         return False
-    if not state.queues.keys() <= names or state.reservations:
+    if not state.queues.keys() <= names or not _sound_reservations(names, state, index):
         return False
     if engine_looks:
         return True
@@ -50,11 +50,24 @@ def sound_tasks(tasks: Sequence[Task], nodes: Set[str | None]) -> bool:
 
 def quick_changes(names: set[str], old: State, new: State, index: Index, changes: Changes) -> bool:
     """``quick_state`` for the state after a delta, looking only at what changed where that is enough."""
-    if changes.nodes or changes.rest or old.reservations or old.queues:
-        return quick_state(names, new, index)
+    if not new.queues.keys() <= names or not _sound_reservations(names, new, index):
+        return False
+    if changes.nodes:
+        gone = not index.nodes.issuperset(map(_name, old.nodes))
+        if gone or len(index.nodes) != len(new.nodes):
+            return quick_state(names, new, index)
     touched = [w for _, _, w in changes.workloads if w is not None]
     nodes: set[str | None] = {None, *index.nodes}
     return all(w.queue in names and sound_tasks(w.tasks, nodes) for w in touched)
+
+
+def _sound_reservations(names: set[str], state: State, index: Index) -> bool:
+    for held in state.reservations:
+        if held.node not in index.nodes:
+            return False
+        if any(True for _ in _ask_problems(held.ask, names, index.nodes, index.workloads, ())):
+            return False
+    return True
 
 
 def configuration_problems(configuration: Configuration, engine: str) -> list[Problem]:

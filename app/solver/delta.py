@@ -124,16 +124,12 @@ def _with_tasks(state: State, index: Index, delta: Delta, problems: list[Problem
     """The workloads whose tasks the delta names one by one, with these tasks replaced."""
     changes = delta.tasks
     out: list[Workload] = []
-    for identity, first in _owners(changes).items():
+    for identity, (first, of) in _by_owner(changes).items():
         position = index.workloads.get(identity)
         if position is None:
             problems.append(Problem(pointer=pointer("tasks", *first, "workload"), detail=f"no workload {identity!r}"))
             continue
         workload = state.workloads[position]
-        of = {
-            operation: [i for i, t in enumerate(getattr(changes, operation)) if t.workload == identity]
-            for operation in ("add", "change", "remove")
-        }
         tasks = _merge(
             workload.tasks,
             [changes.add[i].task for i in of["add"]],
@@ -147,12 +143,15 @@ def _with_tasks(state: State, index: Index, delta: Delta, problems: list[Problem
     return out
 
 
-def _owners(changes: TaskChanges) -> dict[str, tuple[str, int]]:
-    """The workloads named, with the place that names each first."""
-    owners: dict[str, tuple[str, int]] = {}
+def _by_owner(changes: TaskChanges) -> dict[str, tuple[tuple[str, int], dict[str, list[int]]]]:
+    """By workload named: the place that names it first, and the indices of its changes by operation."""
+    owners: dict[str, tuple[tuple[str, int], dict[str, list[int]]]] = {}
     for operation in ("add", "change", "remove"):
         for i, item in enumerate(getattr(changes, operation)):
-            owners.setdefault(item.workload, (operation, i))
+            found = owners.get(item.workload)
+            if found is None:
+                found = owners[item.workload] = ((operation, i), {"add": [], "change": [], "remove": []})
+            found[1][operation].append(i)
     return owners
 
 

@@ -91,3 +91,15 @@ def test_asks_name_known_things_once() -> None:
         "/asks/0/workload", "/asks/0/required_node", "/asks/0/feasible_nodes/0", "/asks/0/tasks/0/min_count",
         "/asks/1/id", "/asks/1/queue",
     }  # fmt: skip
+
+
+def test_reservations_alone_are_no_reason_to_look_closer() -> None:
+    def reserved(node: str = "n", queue: str = "q", cpu: str = "1") -> State:
+        task = {"name": "t", "requests": {"cpu": cpu}}
+        ask = {"id": "a", "queue": queue, "tasks": [task]}
+        return state(nodes=[{"name": "n", "capacity": {}}], reservations=[{"node": node, "ask": ask}])
+
+    assert check.quick_state({"q"}, reserved(), Index(reserved()))
+    for broken in (reserved(node="x"), reserved(queue="x"), reserved(cpu="1.5.2")):
+        assert not check.quick_state({"q"}, broken, Index(broken))
+        assert check.state_problems({"q"}, broken)
