@@ -40,8 +40,12 @@ from app.snapshots.service import Snapshots
 from app.snapshots.store import SnapshotStore
 from app.workers.desk import Desk
 from app.workers.front import Front
-from app.workers.memory import keep_freed_blocks
+from app.workers.memory import Reserve, keep_freed_blocks
 from app.workers.pool import Limits, Pool
+
+_AT_ONCE = 4
+"""Small requests in memory at the same time that memory is kept for."""
+_RESERVE_BYTES = 64 << 20
 
 SUMMARY = "To run this, what must stop, and why?"
 DESCRIPTION = """
@@ -149,6 +153,8 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     app.state.follower.start()
     app.state.front.start()
     keep_freed_blocks()
+    reserve = Reserve(_RESERVE_BYTES)
+    reserve.grow(_AT_ONCE * app.state.settings.small_body_bytes)
     gc.collect()
     gc.freeze()
     try:

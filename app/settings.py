@@ -51,7 +51,7 @@ class Settings(BaseSettings):
     oidc_scope_prefix: str = ""
 
     workers: Annotated[int, Field(ge=0, le=64, validation_alias=_named("WORKERS"))] = 1
-    small_body_bytes: Annotated[int, Field(ge=0)] = 256 << 10
+    small_body_bytes: Annotated[int, Field(ge=0)] = 64 << 10
     waiting_requests: Annotated[int, Field(ge=1)] = 64
     request_timeout: Annotated[float, Field(gt=0)] = 60.0
     snapshot_memory_bytes: Annotated[int, Field(ge=MIB)] = 2048 * MIB

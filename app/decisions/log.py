@@ -126,7 +126,8 @@ class DecisionLog:
             self._waiting.append(entry)
             self._bytes += entry.size
             self._offered += 1
-            self._changed.notify_all()
+            if len(self._waiting) in (1, _BATCH_ENTRIES):  # the writer need not be woken in between
+                self._changed.notify_all()
         return True
 
     def settle(self, seconds: float) -> bool:

@@ -59,13 +59,21 @@ class Shapes:
         keys = list(map(msgspec.msgpack.Encoder().encode, map(_tasks, workloads)))
         first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
         seen, seen_in = self._seen, self._seen_in
-        for at, key in sorted((at, key) for key, at in first.items() if key not in seen):
+        nodes, simple, by_amounts = self.nodes, self._simple, self._by_amounts
+        for key in dict.fromkeys(keys):
+            if key in seen:
+                continue
+            at = first[key]
             tasks = workloads[at].tasks
-            if not sound_tasks(tasks, self.nodes):
+            if len(tasks) == 1:
+                sound, amounts = tasks[0].node in nodes, simple(tasks[0])
+            else:
+                sound, amounts = sound_tasks(tasks, nodes), None
+            if not sound:
                 raise ValueError(f"tasks of {workloads[at].id!r}")
-            amounts = self._simple(tasks[0]) if len(tasks) == 1 else None
             if amounts is not None:
-                seen[key] = self._shape(amounts)
+                shape = by_amounts.get(amounts)
+                seen[key] = self._shape(amounts) if shape is None else shape
             else:
                 shape, everywhere = self._resolve(indices[at], tasks, queues[at])
                 seen[key] = shape if everywhere else _BY_QUEUE
@@ -119,10 +127,7 @@ class Shapes:
         fr, asked = self._index.get((flavor, resource)), requests.get(resource)
         if fr is None or asked is None:
             return None
-        steps = self._steps.get((resource, asked))
-        if steps is None:
-            steps = self._steps[(resource, asked)] = parse(asked, scale_of(resource))
-        return ((fr, steps * task.count),)
+        return ((fr, parse(asked, scale_of(resource)) * task.count),)
 
     def _shape(self, amounts: Amounts) -> int:
         shape = self._by_amounts.get(amounts)
