@@ -18,6 +18,7 @@ class _StateName(msgspec.Struct, frozen=True):
 
 class _Peek(msgspec.Struct, frozen=True):
     state: _StateName = _StateName()
+    configuration: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _PEEK = msgspec.json.Decoder(_Peek)
@@ -46,11 +47,11 @@ class Front:
     ) -> Reply:  # fmt: skip
         """``name``: of the snapshot, for the snapshot operations. Raises DeadlinePassed and what it does."""
         limit = self._seconds if seconds is None else min(seconds, self._seconds)
-        snapshot = name or snapshot_of(body)
+        snapshot, reference = (name, None) if name else named_in(body)
         if self._pool is None or (snapshot is None and len(body) <= self._small):
             with deadline(limit):
                 return self._desk.run(kind, body, now, name, pinned)
-        return self._pool.call(kind, body, now, snapshot=snapshot, pinned=pinned, seconds=limit)
+        return self._pool.call(kind, body, now, snapshot=snapshot, pinned=pinned, seconds=limit, reference=reference)
 
     def everywhere(self, kind: str, now: datetime) -> list[Reply]:
         """Run an operation in every process that keeps snapshots."""
@@ -69,11 +70,15 @@ class Front:
             self._pool.close()
 
 
-def snapshot_of(body: bytes) -> str | None:
-    """The snapshot that a body names, if any. What can't be read names none: whoever decodes it will say so."""
+def named_in(body: bytes) -> tuple[str | None, str | None]:
+    """The snapshot that a body names, and with one also its configuration, unless that is written out. What can't be
+    read names none: whoever decodes it will say so."""
     if body.rfind(_NAMED) < 0:
-        return None
+        return None, None
     try:
-        return _PEEK.decode(body).state.snapshot
+        found = _PEEK.decode(body)
+        raw = bytes(found.configuration)
+        reference = msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else None
+        return found.state.snapshot, reference
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
+        return None, None

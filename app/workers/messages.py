@@ -12,21 +12,24 @@ from app.decoding import Malformed
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
 
 
+class Head(msgspec.Struct, frozen=True, tag=True):
+    """Service to worker: the revision that a reference means now."""
+
+    name: str
+    revision: int
+
+
 class Call(msgspec.Struct, frozen=True, tag=True):
-    """Service to worker: run ``kind``. ``name``: of the snapshot meant. ``seconds``: until solving must stop."""
+    """Service to worker: run ``kind``. ``name``: of the snapshot meant. ``seconds``: until solving must stop.
+
+    ``heads``: what references in the body mean now, where that is known beforehand; the worker asks for the others."""
 
     kind: str
     now: datetime
     name: str = ""
     seconds: float | None = None
     pinned: Used | None = None
-
-
-class Head(msgspec.Struct, frozen=True, tag=True):
-    """Service to worker: the revision that a reference means now."""
-
-    name: str
-    revision: int
+    heads: dict[str, Head] = {}
 
 
 class Document(msgspec.Struct, frozen=True, tag=True):

@@ -97,9 +97,10 @@ class Pool:
 
     def call(
         self, kind: str, body: bytes, now: datetime, *, snapshot: str | None = None, pinned: Used | None = None,
-        seconds: float | None = None, worker: int | None = None,
+        seconds: float | None = None, worker: int | None = None, reference: str | None = None,
     ) -> Reply:  # fmt: skip
-        """Run one operation in a worker. Raises what it raises, TooManyRequests, DeadlinePassed, Unavailable."""
+        """Run one operation in a worker. ``reference``: the configuration that the body names, where that is known: it
+        saves asking back. Raises what it raises, TooManyRequests, DeadlinePassed, Unavailable."""
         limit = min(seconds or self._limits.seconds, self._limits.seconds)
         end = time.monotonic() + limit
         if worker is None and snapshot is not None:
@@ -109,7 +110,7 @@ class Pool:
             if not self._workers[at].lock.acquire(timeout=limit):
                 raise DeadlinePassed(limit)
             try:
-                call = Call(kind, now, snapshot or "", end - time.monotonic(), pinned)
+                call = Call(kind, now, snapshot or "", end - time.monotonic(), pinned, self._heads(reference))
                 return self._talk(at, call, body, limit, end)
             finally:
                 self._workers[at].lock.release()
@@ -180,6 +181,14 @@ class Pool:
             if overdue:
                 raise DeadlinePassed(limit) from None
             raise Unavailable("the solver process stopped; its snapshots must be sent again", retry_after=1) from None
+
+    def _heads(self, reference: str | None) -> dict[str, Head]:
+        if reference is None:
+            return {}
+        try:
+            return {reference: Head(*self._documents.head(reference))}
+        except Exception:  # the worker will ask, and be told
+            return {}
 
     def _supply(self, connection: socket.socket, want: WantHead | WantDocument) -> None:
         try:

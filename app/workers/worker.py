@@ -32,12 +32,16 @@ class Remote(AsWritten):
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
+        self.heads: dict[str, Head] = {}
         self._kept: OrderedDict[tuple[str, int, str | None], Configured] = OrderedDict()
 
     def configured(self, reference: str, engine: str | None) -> Configured:
         """Raises NotFound, Unavailable, as the service says."""
-        head, _ = self._ask(WantHead(reference))
-        assert isinstance(head, Head)
+        head = self.heads.get(reference)
+        if head is None:
+            asked, _ = self._ask(WantHead(reference))
+            assert isinstance(asked, Head)
+            head = asked
         key = (head.name, head.revision, engine)
         if (kept := self._kept.get(key)) is not None:
             self._kept.move_to_end(key)
@@ -64,7 +68,8 @@ class Remote(AsWritten):
 
 def serve(connection: socket.socket, budget: int, idle: float) -> None:
     """Answer calls until the service closes the connection."""
-    desk = Desk(Remote(connection), SnapshotStore(budget=budget, idle=idle, clock=time.monotonic))
+    remote = Remote(connection)
+    desk = Desk(remote, SnapshotStore(budget=budget, idle=idle, clock=time.monotonic))
     for name in ENGINES:
         engine_of(name)  # imported now, not within the first request
     gc.freeze()
@@ -76,6 +81,7 @@ def serve(connection: socket.socket, budget: int, idle: float) -> None:
         call, body = receive(connection, ToWorker)
         assert isinstance(call, Call)
         size = len(body)
+        remote.heads = call.heads
         with kept():
             header, answer = _answer(desk, call, body)
             del body

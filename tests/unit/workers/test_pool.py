@@ -15,6 +15,7 @@ from app.decisions.answer import answer
 from app.decisions.sources import NoSources
 from app.errors import DeadlinePassed, NotFound, TooManyRequests, Unavailable
 from app.solver.model.problems import InvalidInput
+from app.workers.front import named_in
 from app.workers.pool import Limits, Pool
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -91,6 +92,32 @@ def test_configurations_by_name_are_fetched_once_a_revision(pool: Pool, shelf: S
     assert shelf.fetched == 2
     with pytest.raises(NotFound):
         pool.call("decisions", body(configuration="ghost"), NOW)
+
+
+def test_what_a_reference_means_is_sent_along_where_it_is_known(pool: Pool, shelf: Shelf) -> None:
+    for revision in (1, 2):
+        shelf.revision = revision
+        answered = pool.call("decisions", body(configuration="prod"), NOW, worker=0, reference="prod").body
+        assert msgspec.json.decode(answered)["configuration"]["revision"] == revision
+    with pytest.raises(NotFound):
+        pool.call("decisions", body(configuration="ghost"), NOW, reference="ghost")
+
+
+@pytest.mark.parametrize(
+    ("sent", "named"),
+    [
+        (b'{"state": {"snapshot": "s"}, "configuration": "c@1"}', ("s", "c@1")),
+        (b'{"state": {"snapshot": "s"}, "configuration": {"queues": []}}', ("s", None)),
+        (b'{"state": {"snapshot": "s"}}', ("s", None)),
+        (b'{"state": {}, "configuration": "c"}', (None, None)),
+        (b'{"asks": [{"id": "snapshot"}], "configuration": "c"}', (None, "c")),
+        (b'{"state": {"snapshot": 1}, "configuration": "c"}', (None, None)),
+        (b'{"state": {"snapshot": "s"}, "configuration": "\xff"}', (None, None)),
+        (b'"snapshot"', (None, None)),
+    ],
+)
+def test_what_a_body_names(sent: bytes, named: tuple[str | None, str | None]) -> None:
+    assert named_in(sent) == named
 
 
 def test_bad_input_crosses_with_its_pointers(pool: Pool) -> None:
