@@ -1,6 +1,7 @@
 """``/v1/snapshots`` on a service with two workers, and on one with none."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -67,6 +68,21 @@ def test_deltas_are_atomic_and_checked_by_generation(client: TestClient) -> None
     assert wrong.status_code == 422
     assert [e["pointer"] for e in wrong.json()["errors"]] == ["/workloads/remove/1", "/workloads/remove/2"]
     assert client.get("/v1/snapshots/s").json()["counts"]["workloads"] == 1
+
+
+def test_of_many_deltas_on_one_generation_one_wins(client: TestClient) -> None:
+    put(client)
+
+    def send(i: int) -> int:
+        task = {**TASK, "flavors": {"cpu": "default"}}
+        added = {"id": f"n{i}", "queue": "q", "tasks": [task]}
+        return client.post("/v1/snapshots/s/deltas", json={"generation": 1, "workloads": {"add": [added]}}).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        said = sorted(pool.map(send, range(8)))
+    assert said == [200] + [409] * 7
+    status = client.get("/v1/snapshots/s").json()
+    assert (status["generation"], status["counts"]["workloads"]) == (2, 3)
 
 
 def test_a_decision_is_carried_out_by_its_id_once(client: TestClient) -> None:
