@@ -38,9 +38,9 @@ def printed(program: str) -> list[int]:
 
 def test_the_reserve_grows_with_what_comes_and_stops_at_its_bound() -> None:
     first, again, most, past = printed(GROWING)
-    assert 40 <= first <= 64
+    assert 40 <= first <= 80
     assert again == first
-    assert 90 <= most <= 115
+    assert most >= first + 30
     assert past == most
 
 
