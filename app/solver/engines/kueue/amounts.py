@@ -9,7 +9,6 @@ import msgspec
 from app.solver.check import sound_tasks
 from app.solver.engines.kueue.compile import Configured
 from app.solver.engines.kueue.quota import FlavorResource
-from app.solver.model.base import Quantity
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Task, Workload
@@ -37,7 +36,6 @@ class Shapes:
         self.problems: list[Problem] = []
         self._index: dict[FlavorResource, int] = dict(configured.quotas.fr_index)
         self._by_amounts: dict[Amounts, int] = {}
-        self._steps: dict[tuple[str, Quantity], int] = {}
         self._seen: dict[bytes, int] = {}
         self._seen_in: dict[tuple[bytes, int], int] = {}
         self._pods = any(PODS in of for of in configured.covering)
@@ -46,7 +44,7 @@ class Shapes:
         """Another that knows the same shapes, for the next version of a state."""
         other = copy(self)
         other.nodes = nodes
-        for name in ("found", "frs", "_index", "_by_amounts", "_steps"):
+        for name in ("found", "frs", "_index", "_by_amounts"):
             setattr(other, name, getattr(self, name).copy())
         # Where few encodings repeat (every task with a name of its own) remembering them costs more than it saves.
         other._seen = self._seen.copy() if len(self._seen) < _MANY_SEEN else {}
@@ -57,13 +55,11 @@ class Shapes:
         """The shape of each workload, given their queues and their indices in the state. Raises InvalidInput with
         every unknown flavor, QuantityError, ValueError for tasks that ``sound_tasks`` refuses."""
         keys = list(map(msgspec.msgpack.Encoder().encode, map(_tasks, workloads)))
-        first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
         seen, seen_in = self._seen, self._seen_in
         nodes, simple, by_amounts = self.nodes, self._simple, self._by_amounts
-        for key in dict.fromkeys(keys):
+        for at, key in enumerate(keys):
             if key in seen:
                 continue
-            at = first[key]
             tasks = workloads[at].tasks
             if len(tasks) == 1:
                 sound, amounts = tasks[0].node in nodes, simple(tasks[0])
@@ -94,7 +90,7 @@ class Shapes:
         """The shape of workload ``i``, and whether it would be the same in any queue: every flavor is named."""
         totals: dict[int, int] = {}
         everywhere = True
-        index, known = self._index, self._steps
+        index = self._index
         for t, task in enumerate(tasks):
             named, requests = task.flavors, task.requests
             if named is None or not requests.keys() <= named.keys() or (self._pods and PODS not in named):
@@ -111,10 +107,7 @@ class Shapes:
                 if asked is None:
                     amount = task.count if resource == PODS else 0
                 else:
-                    steps = known.get((resource, asked))
-                    if steps is None:
-                        steps = known[(resource, asked)] = parse(asked, scale_of(resource))
-                    amount = steps * task.count
+                    amount = parse(asked, scale_of(resource)) * task.count
                 totals[fr] = totals.get(fr, 0) + amount
         return self._shape(tuple(sorted(totals.items()))), everywhere
 
