@@ -6,11 +6,11 @@ import socket
 import sys
 import time
 import traceback
-from collections import OrderedDict
 
 from app.decisions.sources import AsWritten
 from app.decoding import decode
 from app.leftovers import kept
+from app.lru import Lru
 from app.snapshots.store import SnapshotStore
 from app.solver import solve
 from app.solver.model.configuration import Configuration
@@ -33,7 +33,7 @@ class Remote(AsWritten):
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self.heads: dict[str, Head] = {}
-        self._kept: OrderedDict[tuple[str, int, str | None], Configured] = OrderedDict()
+        self._kept: Lru[tuple[str, int, str | None], Configured] = Lru(_CONFIGURATIONS, sys.maxsize)
 
     def configured(self, reference: str, engine: str | None) -> Configured:
         """Raises NotFound, Unavailable, as the service says."""
@@ -44,14 +44,11 @@ class Remote(AsWritten):
             head = asked
         key = (head.name, head.revision, engine)
         if (kept := self._kept.get(key)) is not None:
-            self._kept.move_to_end(key)
             return kept
         _, document = self._ask(WantDocument(head.name, head.revision))
         configuration = decode(document, Configuration)
         configured = solve.configure(configuration, engine, name=head.name, revision=head.revision)
-        self._kept[key] = configured
-        if len(self._kept) > _CONFIGURATIONS:
-            self._kept.popitem(last=False)
+        self._kept.put(key, configured, len(document))
         return configured
 
     def loaded(self, configured: Configured, snapshot: str) -> Loaded:
