@@ -6,6 +6,7 @@ lazily repaired heap yields. Here every queue enters with its best job, best fir
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from app.solver.engines.kai.compile import Share
 from app.solver.engines.kai.queue_order import NOTHING, QueueOrder
@@ -50,13 +51,7 @@ class PendingOrder:
 
     def pop(self) -> int | None:
         """The next job; None when there are none."""
-        found = self._tree.next()
-        if found is None:
-            return None
-        queue, leaf = found
-        job = leaf.pop()
-        self._tree.took(queue)
-        return job
+        return _next_job(self._tree)
 
     def _key(self, job: int) -> Key:
         return job_key(self._session, job, self._session.elastic_rank(job))
@@ -162,13 +157,7 @@ class Turns:
 
     def pop(self) -> int | None:
         """The next job; None when there are none."""
-        found = self._tree.next()
-        if found is None:
-            return None
-        queue, leaf = found
-        job = leaf.pop()
-        self._tree.took(queue)
-        return job
+        return _next_job(self._tree)
 
     def _wants(self, node: Node[Turn]) -> Share:
         while node.queues is not None:
@@ -179,3 +168,17 @@ class Turns:
 
     def _queue_first(self, a: Node[Turn], b: Node[Turn]) -> bool:
         return self._order.first(a.queue, b.queue, self._wants(a), self._wants(b), NOTHING, NOTHING)
+
+
+_Jobs = TypeVar("_Jobs", Heap[int], Turn)
+
+
+def _next_job(tree: QueueTree[_Jobs]) -> int | None:
+    """Take the next job out of the tree of queues; None when there are none."""
+    found = tree.next()
+    if found is None:
+        return None
+    queue, leaf = found
+    job = leaf.pop()
+    tree.took(queue)
+    return job
