@@ -10,7 +10,6 @@ from operator import attrgetter
 
 from app.solver.delta import Changes
 from app.solver.index import Index
-from app.solver.model import duration
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import Problem, pointer
@@ -249,17 +248,6 @@ def _one_quantity(resource: str, value: Quantity, at: tuple[str | int, ...]) -> 
     try:
         parse(value, scale_of(resource))
     except QuantityError as error:
-        yield Problem(pointer=pointer(*at), detail=str(error))
-
-
-def duration_problem(
-    value: duration.Duration, at: tuple[str | int, ...], *, negative: bool = False
-) -> Iterator[Problem]:
-    """A duration that does not parse, or is below zero where that has no meaning."""
-    try:
-        if duration.parse(value) < 0 and not negative:
-            yield Problem(pointer=pointer(*at), detail=f"{value!r} is negative")
-    except duration.DurationError as error:
         yield Problem(pointer=pointer(*at), detail=str(error))
 
 

@@ -48,7 +48,7 @@ class Waiting:
     """Reasons by ask. ``heard``: the nodes whose heartbeats were processed; ``tried``: where preemption was open."""
 
     def __init__(self, board: Board, asks: Sequence[Ask], heard: Sequence[int], tried: Flags) -> None:
-        self._board, self._heard = board, heard
+        self._board = board
         self._first = np.searchsorted(board.prepared.situation.wants.ask, np.arange(len(asks) + 1))
         self._only = heard[0] if len(heard) == 1 else None
         self._codes = self._all_codes(len(asks), bool(tried[list(heard)].any()) if len(heard) else False)
