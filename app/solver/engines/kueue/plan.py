@@ -1,10 +1,10 @@
 """Decisions of mode ``independent``: every ask alone against the same state."""
 
+from app.solver import kubernetes
 from app.solver.engine import Question
 from app.solver.engines.kueue import answer
 from app.solver.engines.kueue.assign import never_fits
 from app.solver.engines.kueue.blocker import blocked
-from app.solver.engines.kueue.eligibility import problems as eligibility_problems
 from app.solver.engines.kueue.load import Loaded
 from app.solver.engines.kueue.modes import Mode
 from app.solver.engines.kueue.nominate import Nomination, demands, nominate
@@ -37,7 +37,7 @@ def check_asks(loaded: Loaded, asks: list[Ask]) -> None:
         if configured.is_cohort[configured.tree.index[ask.queue]]:
             problems.append(Problem(pointer=pointer("asks", a, "queue"), detail="a cohort takes no workloads"))
         for t, task in enumerate(ask.tasks):
-            problems += eligibility_problems(task, ("asks", a, "tasks", t))
+            problems += kubernetes.problems(task, ("asks", a, "tasks", t))
             problems += [
                 Problem(pointer=pointer("asks", a, "tasks", t, "flavors", resource), detail=f"no flavor {flavor!r}")
                 for resource, flavor in (task.flavors or {}).items()
