@@ -34,6 +34,7 @@ from app.http.requests import RequestMiddleware
 from app.http.timeout import TimeoutMiddleware
 from app.metrics import Metrics
 from app.metrics import router as metrics
+from app.rules import router as rules
 from app.settings import Settings
 from app.snapshots import router as snapshots
 from app.snapshots.service import Snapshots
@@ -42,6 +43,9 @@ from app.workers.desk import Desk
 from app.workers.front import Front
 from app.workers.memory import Reserve, keep_freed_blocks
 from app.workers.pool import Limits, Pool
+
+_CAPABILITIES = (decisions, batch, comparisons, rules, snapshots, formats, configurations, access, health)
+"""What the interface documents."""
 
 _AT_ONCE = 4
 """Small requests in memory at the same time that memory is kept for."""
@@ -105,7 +109,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(RequestMiddleware, answered=lambda status: kept.requests.labels(str(status)).inc())
     problems.install(app)
-    for found in (decisions, batch, comparisons, snapshots, formats, configurations, access, metrics, health, docs):
+    for found in (*_CAPABILITIES, metrics, docs):
         app.include_router(found.router)
     app.openapi = cache(lambda: describe_api(app))  # pyright: ignore[reportAttributeAccessIssue]
     return app
@@ -113,8 +117,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 def describe_api(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document, as ``/openapi.json`` and openapi/openapi.json have it."""
-    documented = (decisions, batch, comparisons, snapshots, formats, configurations, access, health)
-    return describe(app, tuple(shape for router in documented for shape in router.DOCUMENTED))
+    return describe(app, tuple(shape for router in _CAPABILITIES for shape in router.DOCUMENTED))
 
 
 def _provider(settings: Settings) -> OpenId | None:

@@ -18,10 +18,12 @@ from pathlib import Path
 
 from app.document import text
 from app.http.openapi import VERSION
+from app.rules import service as rules
 
 HERE = Path(__file__).parent
 DOCUMENT = HERE / "openapi.json"
 LOCK = HERE / "VERSION.lock"
+RULES = HERE.parent / "docs" / "rules.md"
 CLIENTS = HERE / "clients"
 PYTHON = CLIENTS / "python"
 RECIPES = (
@@ -110,6 +112,8 @@ def check() -> list[str]:
     document = text()
     if not DOCUMENT.exists() or DOCUMENT.read_text() != document:
         return [f"{DOCUMENT.name} is not what the service serves: run `make openapi`"]
+    if not RULES.exists() or RULES.read_text() != rules.page():
+        return ["docs/rules.md is not what the engines' catalogues say: run `make openapi`"]
     found = fingerprint(document, PYTHON, CLIENTS)
     if wrong := _wrong(found):
         return wrong
@@ -128,6 +132,7 @@ def refresh() -> list[str]:
         if wrong := _wrong(found):
             return wrong
         DOCUMENT.write_text(document)
+        RULES.write_text(rules.page())
         shutil.rmtree(PYTHON, ignore_errors=True)
         shutil.copytree(fresh, PYTHON)
     LOCK.write_text(written(VERSION, found))

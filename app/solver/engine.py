@@ -9,6 +9,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding
 from app.solver.model.request import Eviction, Explain, Mode, Options
+from app.solver.model.rule import Rule
 from app.solver.model.state import Ask, State
 from app.solver.trace import Why
 
@@ -47,6 +48,8 @@ class Engine(ABC, Generic[C, S]):
     kept by the service and shared between threads; everything a decision changes is its own."""
 
     name: str
+    rules: ClassVar[tuple[Rule, ...]]
+    """Every rule that its explanations name: the catalogue that ``GET /v1/rules`` serves."""
     looks: ClassVar[bool] = False
     """Whether ``load`` raises KeyError for a workload in an unknown queue and ValueError for tasks of one workload that
     share a name or stand on an unknown node, so that nobody has to look before."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from app.solver.model.request import Explain
-from app.solver.model.trace import Candidate, Change, Explanation, Group, Step
+from app.solver.model.trace import Candidate, Change, Explanation, Group, Step, Verdict
 
 _EXAMPLES = 5
 _STEP_LIMIT = 200
@@ -30,10 +30,10 @@ class Why:
         self._headline = ""
 
     def candidate(
-        self, verdict: str, rule: str, workload: str, *, task: str | None = None, queue: str | None = None,
+        self, verdict: Verdict, rule: str, workload: str, *, task: str | None = None, queue: str | None = None,
         node: str | None = None, detail: str = "", **numbers: Any,
     ) -> None:  # fmt: skip
-        """Record what became of a candidate; a later record of the same one replaces it (spared after taken)."""
+        """Record what became of a candidate; a later record of the same one replaces it."""
         if self.on:
             self._candidates[(workload, task)] = Candidate(
                 workload=workload,
@@ -87,7 +87,7 @@ class Why:
         )  # fmt: skip
 
     def _groups(self) -> list[Group]:
-        found: dict[tuple[str, str], list[Candidate]] = {}
+        found: dict[tuple[Verdict, str], list[Candidate]] = {}
         for record in self._candidates.values():
             found.setdefault((record.verdict, record.rule), []).append(record)
         return [

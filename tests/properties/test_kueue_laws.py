@@ -204,7 +204,7 @@ def test_explaining_changes_nothing(cluster: Cluster, level: str) -> None:
         assert explanation["blocker"]
     if told["victims"] and level == "full":
         verdicts = {c["workload"]: c["verdict"] for c in explanation["candidates"]}
-        assert {name for name, verdict in verdicts.items() if verdict == "taken"} == set(victims(told))
+        assert {name for name, verdict in verdicts.items() if verdict == "victim"} == set(victims(told))
         assert set(verdicts) == {w["id"] for w in cluster.running}
 
 

@@ -22,7 +22,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for recipe in refresh.RECIPES:
         (tmp_path / "clients" / recipe).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "clients" / recipe).write_text(recipe)
-    places = {"DOCUMENT": "openapi.json", "LOCK": "VERSION.lock", "CLIENTS": "clients", "PYTHON": "clients/python"}
+    places = {
+        "DOCUMENT": "openapi.json",
+        "LOCK": "VERSION.lock",
+        "CLIENTS": "clients",
+        "PYTHON": "clients/python",
+        "RULES": "rules.md",
+    }
     for name, place in places.items():
         monkeypatch.setattr(refresh, name, tmp_path / place)
     monkeypatch.setattr(refresh, "VERSION", "1.0.0")

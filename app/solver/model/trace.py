@@ -6,6 +6,14 @@ from app.solver.model.base import Wire
 
 Number = int | float | str | bool | None
 
+Verdict = Literal["victim", "put-back", "not-needed", "protected", "out-of-reach", "moved"]
+"""What became of a candidate, in every engine alike; its rule says the rest.
+
+``victim``: the answer evicts it. ``moved``: evicted and placed again (consolidation). ``put-back``: was taken in the
+search and spared, because the ask fits with it. ``not-needed``: it could go, and the search ended without it.
+``protected``: a rule forbids it. ``out-of-reach``: never looked at for this ask.
+"""
+
 
 class Candidate(Wire, frozen=True, kw_only=True):
     """One running workload or task that was looked at: what became of it, by which rule, on which numbers."""
@@ -14,7 +22,7 @@ class Candidate(Wire, frozen=True, kw_only=True):
     task: str | None = None
     queue: str | None = None
     node: str | None = None
-    verdict: str
+    verdict: Verdict
     rule: str
     detail: str = ""
     numbers: dict[str, Any] = {}
@@ -23,7 +31,7 @@ class Candidate(Wire, frozen=True, kw_only=True):
 class Group(Wire, frozen=True, kw_only=True):
     """Candidates that met the same fate by the same rule, collapsed (``explain: summary``)."""
 
-    verdict: str
+    verdict: Verdict
     rule: str
     count: int
     examples: list[str]

@@ -2,7 +2,7 @@ from app.solver.trace import SILENT, Why
 
 
 def test_off_records_nothing() -> None:
-    SILENT.candidate("taken", "rule", "w")
+    SILENT.candidate("victim", "rule", "w")
     SILENT.step("s", "d")
     SILENT.headline("h")
     assert SILENT.explanation() is None
@@ -13,7 +13,7 @@ def test_summary_collapses_and_full_lists() -> None:
         why = Why(level)
         for i in range(9):
             why.candidate("protected", "priority", f"w{i}", queue="q", priority=i)
-        why.candidate("taken", "first", "w3", task="t", freed=2)
+        why.candidate("victim", "first", "w3", task="t", freed=2)
         explained = why.explanation()
         assert explained is not None
         if level == "summary":
@@ -21,7 +21,7 @@ def test_summary_collapses_and_full_lists() -> None:
             assert explained.groups is not None
             assert [(g.verdict, g.count, len(g.examples)) for g in explained.groups] == [
                 ("protected", 9, 5),
-                ("taken", 1, 1),
+                ("victim", 1, 1),
             ]
             assert explained.groups[1].examples == ["w3/t"]
         else:
@@ -33,12 +33,12 @@ def test_summary_collapses_and_full_lists() -> None:
 
 def test_a_later_record_of_the_same_candidate_replaces_the_earlier_one() -> None:
     why = Why("full")
-    why.candidate("taken", "order", "w")
-    why.candidate("spared", "still-fits", "w")
+    why.candidate("victim", "order", "w")
+    why.candidate("put-back", "still-fits", "w")
     explained = why.explanation()
     assert explained is not None
     assert explained.candidates is not None
-    assert [c.verdict for c in explained.candidates] == ["spared"]
+    assert [c.verdict for c in explained.candidates] == ["put-back"]
 
 
 def test_a_summary_says_how_many_steps_it_left_out() -> None:

@@ -6,6 +6,7 @@ from app.solver.delta import Changes
 from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.engines.kai import effective, preemptibility, shares
 from app.solver.engines.kai import findings as remarks
+from app.solver.engines.kai.catalogue import RULES
 from app.solver.engines.kai.compile import (
     CompiledConfiguration,
     CompiledState,
@@ -26,6 +27,7 @@ class KaiEngine(Engine[CompiledConfiguration, CompiledState]):
     """Queues with deserved quotas, fair shares, minimum runtimes; actions on nodes with whole GPUs."""
 
     name = "kai"
+    rules = RULES
 
     def configure(self, configuration: Configuration) -> CompiledConfiguration:
         """See ``Engine.configure``."""

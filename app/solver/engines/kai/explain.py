@@ -24,7 +24,7 @@ def explain(
     for victim, refusal in cycle.tools.trail.spared(job):
         session = cycle.session
         record.candidate(
-            "spared", refusal.rule, session.jobs.id[victim], queue=session.queue_name(session.jobs.queue[victim]),
+            "protected", refusal.rule, session.jobs.id[victim], queue=session.queue_name(session.jobs.queue[victim]),
             detail=refusal.detail, **refusal.numbers,
         )  # fmt: skip
     for eviction in cycle.session.evictions.values():
@@ -32,7 +32,7 @@ def explain(
             session, t = cycle.session, eviction.task
             owner = session.jobs.task_job[t]
             record.candidate(
-                "taken", eviction.action, session.jobs.id[owner], task=session.jobs.task_name[t],
+                "victim", eviction.action, session.jobs.id[owner], task=session.jobs.task_name[t],
                 queue=session.queue_name(session.jobs.queue[owner]),
                 node=session.node_names[session.jobs.task_node[t]],
             )  # fmt: skip

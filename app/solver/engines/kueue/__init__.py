@@ -6,6 +6,7 @@ from app.solver.delta import Changes
 from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.engines.kueue import effective, preemptibility, shares
 from app.solver.engines.kueue.beyond import plan
+from app.solver.engines.kueue.catalogue import RULES
 from app.solver.engines.kueue.compile import Configured, configure
 from app.solver.engines.kueue.findings import findings
 from app.solver.engines.kueue.load import Loaded, load
@@ -21,6 +22,7 @@ class KueueEngine(Engine[Configured, Loaded]):
 
     name = "kueue"
     looks = True
+    rules = RULES
 
     def configure(self, configuration: Configuration) -> Configured:
         return configure(configuration)

@@ -138,11 +138,11 @@ def _attempt(
             reason = "InCohortReclaimWhileBorrowing" if workload in found.with_borrowing else "InCohortReclamation"
             if borrow and reason == "InCohortReclamation" and len(found.priority) and workload not in hierarchical:
                 if why.on:
-                    explain.record(snapshot, why, workload, "not-taken", "ask-would-borrow", _WOULD_BORROW)
+                    explain.record(snapshot, why, workload, "protected", "ask-would-borrow", _WOULD_BORROW)
                 continue
             if not _still_exceeds(snapshot, of, found.ancestor[of], contested):
                 if why.on:
-                    explain.record(snapshot, why, workload, "not-taken", "queue-back-within-quota", _BACK_WITHIN)
+                    explain.record(snapshot, why, workload, "protected", "queue-back-within-quota", _BACK_WITHIN)
                 continue
         snapshot.remove(workload)
         targets.append((workload, reason))

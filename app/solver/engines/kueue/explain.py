@@ -6,6 +6,7 @@ from typing import Any
 from app.solver.engines.kueue.protection import Judge, fr_name
 from app.solver.engines.kueue.snapshot import Preemptor, Snapshot, Target
 from app.solver.model.quantity import units
+from app.solver.model.trace import Verdict
 from app.solver.trace import Why
 
 
@@ -31,7 +32,9 @@ def search_begins(snapshot: Snapshot, preemptor: Preemptor, contested: frozenset
             record(snapshot, why, workload, "protected", found.rule, found.detail, **found.numbers)
 
 
-def record(snapshot: Snapshot, why: Why, workload: int, verdict: str, rule: str, detail: str, **numbers: Any) -> None:
+def record(
+    snapshot: Snapshot, why: Why, workload: int, verdict: Verdict, rule: str, detail: str, **numbers: Any
+) -> None:
     """What became of one running workload. Its queue and priority are always shown."""
     loaded = snapshot.loaded
     shown: dict[str, Any] = {"priority": int(loaded.priority[workload]), **numbers}
@@ -52,10 +55,10 @@ def taken(
         for fr, amount in preemptor.request
     }
     detail = f"number {place} to go" + ("; now the ask fits" if fits else "; the ask does not fit yet")
-    record(snapshot, why, workload, "taken", reason, detail, order=place, after=after, **numbers)
+    record(snapshot, why, workload, "victim", reason, detail, order=place, after=after, **numbers)
 
 
 def attempt_failed(snapshot: Snapshot, why: Why, targets: Iterable[Target], detail: str) -> None:
     """Everybody who was taken in vain stays."""
     for workload, reason in targets:
-        record(snapshot, why, workload, "not-taken", "not-enough", detail, reason=reason)
+        record(snapshot, why, workload, "not-needed", "not-enough", detail, reason=reason)

@@ -186,7 +186,7 @@ class _Search:
         detail = f"share of the ask's side {compared['ask_share']} against {compared['share_before']} before and "
         detail += f"{compared['share_after']} after, below {compared['common_ancestor']}: fails {strategy}"
         explain.record(
-            self._snapshot, self._why, workload, "not-taken", "share-too-low", detail, strategy=strategy, **compared
+            self._snapshot, self._why, workload, "protected", "share-too-low", detail, strategy=strategy, **compared
         )
 
     def _compared(self, rivals: "_Rivals", workload: int) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def spare(
             kept[i] = kept[-1]
             kept.pop()
             if why.on:
-                explain.record(snapshot, why, workload, "spared", "put-back", "the ask fits with it back")
+                explain.record(snapshot, why, workload, "put-back", "still-fits", "the ask fits with it back")
         else:
             snapshot.remove(workload)
     for workload, _ in kept:

@@ -6,6 +6,7 @@ from app.solver.delta import Changes
 from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.engines.ytsaurus import decide, effective, preemptibility, shares
 from app.solver.engines.ytsaurus import findings as remarks
+from app.solver.engines.ytsaurus.catalogue import RULES
 from app.solver.engines.ytsaurus.compile import PoolTree, compile_configuration
 from app.solver.engines.ytsaurus.state import Cluster, load
 from app.solver.engines.ytsaurus.update import update
@@ -19,6 +20,7 @@ class YtsaurusEngine(Engine[PoolTree, Cluster]):
     """Pools with strong guarantees and weights, starving operations, preemption at a node's heartbeat."""
 
     name = "ytsaurus"
+    rules = RULES
 
     def configure(self, configuration: Configuration) -> PoolTree:
         """See ``Engine.configure``."""

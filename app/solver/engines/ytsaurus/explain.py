@@ -16,7 +16,7 @@ from app.solver.engines.ytsaurus.state import Cluster
 from app.solver.engines.ytsaurus.waiting import Reason
 from app.solver.model.quantity import units
 from app.solver.model.state import Ask
-from app.solver.model.trace import Explanation
+from app.solver.model.trace import Explanation, Verdict
 from app.solver.trace import Why
 
 _PRIORITIES = ("none", "normal", "aggressive")
@@ -153,16 +153,16 @@ def _counted(allocations: int) -> str:
     return f"{allocations} allocation{'s' * (allocations != 1)}"
 
 
-def _verdict(board: Board, record: StageRecord, row: int, group: int) -> tuple[str, str, str]:
+def _verdict(board: Board, record: StageRecord, row: int, group: int) -> tuple[Verdict, str, str]:
     if row in record.stopped:
-        return "taken", record.stopped[row], "next in order"
+        return "victim", record.stopped[row], "next in order"
     if row in record.order:
-        return "spared", "node-fits", "those before it were enough"
+        return "not-needed", "node-fits", "those before it were enough"
     prepared = board.prepared
     operation = int(prepared.situation.cluster.allocations.operation[row])
     operations = prepared.situation.operations
     if not board.running[row]:
-        return "gone", "stopped-before", "stopped by another stage or heartbeat"
+        return "out-of-reach", "stopped-before", "stopped by another stage or heartbeat"
     if operations.graceful[operation]:
         return "protected", "graceful", "graceful operations are only asked to stop"
     if not prepared.takeable[operation]:

@@ -5,6 +5,7 @@ from typing import Any
 from app.solver.delta import Changes
 from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.engines.yunikorn import cycle, findings, preemptibility, quota_change, shares
+from app.solver.engines.yunikorn.catalogue import RULES
 from app.solver.engines.yunikorn.cluster import Cluster
 from app.solver.engines.yunikorn.compile import Queues, compile_configuration
 from app.solver.engines.yunikorn.effective import effective_settings
@@ -19,6 +20,7 @@ class YuniKornEngine(Engine[Queues, Cluster]):
     """Guaranteed queues, fences and nodes."""
 
     name = "yunikorn"
+    rules = RULES
 
     def configure(self, configuration: Configuration) -> Queues:
         """See ``Engine.configure``."""

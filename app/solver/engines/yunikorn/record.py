@@ -5,25 +5,26 @@ from typing import Any
 
 from app.solver.engines.yunikorn.board import Board
 from app.solver.engines.yunikorn.cluster import OPTED_OUT, ORIGINATOR
+from app.solver.model.trace import Verdict
 from app.solver.trace import Why
 
 
 def excluded(board: Board, fates: Iterable[tuple[int, str]], why: Why) -> None:
     """Every task that is no candidate, with the rule that keeps it."""
     for task, rule in fates:
-        _candidate(board, task, "excluded", rule, why)
+        _candidate(board, task, "protected", rule, why)
 
 
 def candidates(board: Board, tasks: Sequence[int], why: Why) -> None:
     """Every candidate; those that are taken in the end are recorded again."""
     for task in tasks:
-        _candidate(board, task, "candidate", "not-needed", why)
+        _candidate(board, task, "not-needed", "not-reached", why)
 
 
 def forbidden(board: Board, tasks: Iterable[int], rule: str, why: Why) -> None:
     """Candidates that a law keeps."""
     for task in tasks:
-        _candidate(board, task, "excluded", rule, why)
+        _candidate(board, task, "protected", rule, why)
 
 
 def victims(board: Board, tasks: Sequence[int], rule: str, why: Why) -> None:
@@ -53,7 +54,7 @@ def _names(board: Board, tasks: Sequence[int]) -> list[str]:
     return ["/".join(board.cluster.label(task)) for task in tasks]
 
 
-def _candidate(board: Board, task: int, verdict: str, rule: str, why: Why, place: int | None = None) -> None:
+def _candidate(board: Board, task: int, verdict: Verdict, rule: str, why: Why, place: int | None = None) -> None:
     cluster = board.cluster
     workload, name = cluster.label(task)
     numbers: dict[str, Any] = {

@@ -13,7 +13,10 @@ from .borrow_within_cohort import BorrowWithinCohort
 from .borrow_within_cohort_policy import BorrowWithinCohortPolicy
 from .candidate import Candidate
 from .candidate_numbers import CandidateNumbers
+from .candidate_verdict import CandidateVerdict
 from .carried import Carried
+from .catalogue import Catalogue
+from .catalogued_rule import CataloguedRule
 from .change import Change
 from .changed_element import ChangedElement
 from .child_template import ChildTemplate
@@ -77,6 +80,7 @@ from .flavor_quotas import FlavorQuotas
 from .flavor_quotas_quota import FlavorQuotasQuota
 from .get_readiness_for import GetReadinessFor
 from .group import Group
+from .group_verdict import GroupVerdict
 from .health import Health
 from .health_status import HealthStatus
 from .import_configuration_format import ImportConfigurationFormat
@@ -218,7 +222,10 @@ __all__ = (
     "BorrowWithinCohortPolicy",
     "Candidate",
     "CandidateNumbers",
+    "CandidateVerdict",
     "Carried",
+    "Catalogue",
+    "CataloguedRule",
     "Change",
     "ChangedElement",
     "ChildTemplate",
@@ -282,6 +289,7 @@ __all__ = (
     "FlavorQuotasQuota",
     "GetReadinessFor",
     "Group",
+    "GroupVerdict",
     "Health",
     "HealthStatus",
     "ImportConfigurationFormat",

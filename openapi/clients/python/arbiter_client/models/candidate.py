@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
+from ..models.candidate_verdict import CandidateVerdict, check_candidate_verdict
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class Candidate:
 
     Attributes:
         workload (str):
-        verdict (str):
+        verdict (CandidateVerdict):
         rule (str):
         task (None | str | Unset):
         queue (None | str | Unset):
@@ -30,7 +31,7 @@ class Candidate:
     """
 
     workload: str
-    verdict: str
+    verdict: CandidateVerdict
     rule: str
     task: None | str | Unset = UNSET
     queue: None | str | Unset = UNSET
@@ -41,7 +42,7 @@ class Candidate:
     def to_dict(self) -> dict[str, Any]:
         workload = self.workload
 
-        verdict = self.verdict
+        verdict: str = self.verdict
 
         rule = self.rule
 
@@ -98,7 +99,7 @@ class Candidate:
         d = dict(src_dict)
         workload = d.pop("workload")
 
-        verdict = d.pop("verdict")
+        verdict = check_candidate_verdict(d.pop("verdict"))
 
         rule = d.pop("rule")
 

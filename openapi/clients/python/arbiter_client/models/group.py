@@ -5,6 +5,8 @@ from typing import Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
+from ..models.group_verdict import GroupVerdict, check_group_verdict
+
 T = TypeVar("T", bound="Group")
 
 
@@ -13,19 +15,19 @@ class Group:
     """Candidates that met the same fate by the same rule, collapsed (`explain: summary`).
 
     Attributes:
-        verdict (str):
+        verdict (GroupVerdict):
         rule (str):
         count (int):
         examples (list[str]):
     """
 
-    verdict: str
+    verdict: GroupVerdict
     rule: str
     count: int
     examples: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        verdict = self.verdict
+        verdict: str = self.verdict
 
         rule = self.rule
 
@@ -49,7 +51,7 @@ class Group:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
-        verdict = d.pop("verdict")
+        verdict = check_group_verdict(d.pop("verdict"))
 
         rule = d.pop("rule")
 

@@ -118,7 +118,7 @@ def test_minimum_runtimes_protect_from_reclaim() -> None:
     assert future.reason("p") == "NoVictims"
     explanation = future.decisions["p"]["explanation"]
     assert {(c["workload"], c["verdict"], c["rule"]) for c in explanation["candidates"]} == {
-        (f"w{i}", "spared", "reclaim-min-runtime") for i in range(4)
+        (f"w{i}", "protected", "reclaim-min-runtime") for i in range(4)
     }
 
 

@@ -199,7 +199,7 @@ def test_a_zero_amount_of_the_contested_flavor_still_makes_a_candidate() -> None
     found = one(of, [runs("nothing", "q", 0, -5), runs("busy", "q", 4, 0)], ask("q", 1, 5), explain="full")
     assert victims(found) == ["busy"]
     verdicts = {c["workload"]: c["verdict"] for c in found["explanation"]["candidates"]}
-    assert verdicts == {"nothing": "spared", "busy": "taken"}
+    assert verdicts == {"nothing": "put-back", "busy": "victim"}
 
 
 def test_equal_uids_go_by_nearness_then_id() -> None:

@@ -107,7 +107,7 @@ def test_every_workload_has_a_verdict_with_its_rule() -> None:
     assert rules(found) == {
         "equal": ("protected", "priority"),
         "low": ("not-needed", "candidate-not-reached"),
-        "big": ("taken", "InCohortReclamation"),
+        "big": ("victim", "InCohortReclamation"),
         "small": ("not-needed", "candidate-not-reached"),
         "quiet": ("protected", "within-nominal"),
         "far": ("protected", "outside-cohort"),
@@ -126,7 +126,7 @@ def test_a_summary_groups_the_same_verdicts() -> None:
     groups = {(g["verdict"], g["rule"]): (g["count"], g["examples"]) for g in found["explanation"]["groups"]}
     assert groups == {
         ("protected", "priority"): (8, ["w0", "w1", "w2", "w3", "w4"]),
-        ("taken", "InClusterQueue"): (1, ["low"]),
+        ("victim", "InClusterQueue"): (1, ["low"]),
     }
     assert found["explanation"]["headline"] == "ask runs in q once 1 workload(s) of q stop"
 
@@ -136,11 +136,11 @@ def test_spared_and_failed_candidates_are_told_apart() -> None:
     running = [runs("a", "q", 1, 0), runs("b", "q", 3, 1), runs("c", "q", 4, 2), runs("high", "q", 2, 9)]
     spared = rules(one(of, running, ask("q", 6, 5), explain="full"))
     assert spared == {
-        "a": ("spared", "put-back"), "b": ("taken", "InClusterQueue"), "c": ("taken", "InClusterQueue"),
+        "a": ("put-back", "still-fits"), "b": ("victim", "InClusterQueue"), "c": ("victim", "InClusterQueue"),
         "high": ("protected", "priority"),
     }  # fmt: skip
     failed = rules(one(of, running, ask("q", 9, 5), explain="full"))
-    assert {failed[name] for name in "abc"} == {("not-taken", "not-enough")}
+    assert {failed[name] for name in "abc"} == {("not-needed", "not-enough")}
 
 
 def test_nobody_low_enough_is_said_without_looking_for_candidates() -> None:

@@ -150,7 +150,7 @@ def test_shares_are_compared_below_the_lowest_common_cohort() -> None:
     )  # fmt: skip
     found = one(of, [runs("r1", "r", 3), runs("r2", "r", 3)], ask("q", 1), explain="full")
     assert victims(found) == ["r1"]
-    (taken,) = [c for c in found["explanation"]["candidates"] if c["verdict"] == "taken"]
+    (taken,) = [c for c in found["explanation"]["candidates"] if c["verdict"] == "victim"]
     numbers = taken["numbers"]
     assert (numbers["common_ancestor"], numbers["ask_side"], numbers["queue_side"]) == ("root", "team", "r")
     assert [round(numbers[k]) for k in ("ask_share", "share_before", "share_after")] == [167, 1000, 500]
@@ -187,7 +187,7 @@ def test_the_largest_resource_counts() -> None:
     running = [runs("b", "b", 0) | both("b", 4, 10), runs("a", "a", 0) | both("a", 3, 2)]
     found = one(of, running, ask("a", 0) | both("a", 3, 1), explain="full")
     assert victims(found) == ["b"]
-    (taken,) = [c for c in found["explanation"]["candidates"] if c["verdict"] == "taken"]
+    (taken,) = [c for c in found["explanation"]["candidates"] if c["verdict"] == "victim"]
     assert round(taken["numbers"]["share_before"]) == 500
     assert round(taken["numbers"]["ask_share"]) == 333
 

@@ -349,8 +349,8 @@ def test_the_explanation_names_candidates_stages_and_the_difference_that_decided
     assert rules[:2] == ["fair-share", "preemptive_normal"]
     assert "stage-order" in rules
     verdicts = {c["task"]: (c["verdict"], c["rule"]) for c in why["candidates"]}
-    assert verdicts["y9"] == ("taken", "preemption")
-    assert verdicts["y8"] == ("spared", "node-fits")
+    assert verdicts["y9"] == ("victim", "preemption")
+    assert verdicts["y8"] == ("not-needed", "node-fits")
     assert verdicts["y0"] == ("protected", "non_preemptible")
     assert "1 allocation must stop" in why["headline"]
 

@@ -98,8 +98,8 @@ def test_an_explanation_says_what_became_of_everybody() -> None:
     explanation = decision["explanation"]
     fates = {one["task"]: (one["verdict"], one["rule"]) for one in explanation["candidates"]}
     assert fates == {
-        "a": ("victim", "makes-room"), "b": ("candidate", "not-needed"), "c": ("candidate", "not-needed"),
-        "d": ("excluded", "already-leaving"),
+        "a": ("victim", "makes-room"), "b": ("not-needed", "not-reached"), "c": ("not-needed", "not-reached"),
+        "d": ("protected", "already-leaving"),
     }  # fmt: skip
     assert explanation["headline"] == "1 task of root.p.test must go; n1 is reserved for want"
     assert [step["rule"] for step in explanation["steps"]][:3] == ["fence", "asking-queue", "node"]

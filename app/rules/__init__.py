@@ -1,0 +1,1 @@
+"""The catalogue of rules: what an explanation's ids mean."""
