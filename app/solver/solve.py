@@ -20,6 +20,7 @@ from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.state import Ask, State
 from app.solver.oversubscription import oversubscribed
 from app.solver.registry import ENGINES, engine_of
+from app.solver.stopping import safe_point
 from app.solver.verify import verify
 
 T = TypeVar("T")
@@ -71,6 +72,7 @@ def configure(
 ) -> Configured:
     """Compile a configuration. Raises InvalidInput with every problem; pointers start at /configuration."""
     chosen = engine_name(engine, configuration)
+    safe_point()
     if problems := check.configuration_problems(configuration, chosen):
         raise InvalidInput(problems)
     names = {q.name for q in configuration.queues}
@@ -91,9 +93,11 @@ def load(configured: Configured, state: State, *, snapshot: str | None = None, g
     def problems() -> list[Problem]:
         return check.state_problems(configured.names, state)
 
+    safe_point()
     index = Index(state)
     if not check.quick_state(configured.names, state, index, engine_looks=configured.engine.looks):
         _refuse(problems())
+    safe_point()
     return Loaded(
         configured=configured,
         state=state,
@@ -131,7 +135,9 @@ def decide(loaded: Loaded, question: Question) -> Answer:
     """Answer a decision request. Raises InvalidInput for asks that can't be understood."""
     configured = loaded.configured
     _check_asks(loaded, question.asks)
+    safe_point()
     result = configured.engine.plan(loaded.compiled, question)
+    safe_point()
     verify(loaded.state, loaded.index, question, result)
     return Answer(
         engine=configured.engine.name, configuration=configured.used, state=loaded.used,

@@ -1,5 +1,7 @@
 """Steps that one request may spend on simulations; what runs out of them says so instead of running on."""
 
+from app.solver.stopping import safe_point
+
 MOST_STEPS = 1_000_000
 
 
@@ -15,6 +17,7 @@ class Budget:
         return self._left <= 0
 
     def spend(self, steps: int = 1) -> bool:
-        """Pay for some steps. False when there is nothing left."""
+        """Pay for some steps, each of them a safe point. False when there is nothing left."""
+        safe_point()
         self._left -= steps
         return self._left > 0

@@ -16,6 +16,7 @@ from app.solver.engines.kai.trail import Trail
 from app.solver.engines.kai.validators import VictimFilter, refused_victim
 from app.solver.engines.kai.victim_order import VictimTable
 from app.solver.model.state import Ask
+from app.solver.stopping import safe_point
 
 
 @dataclass(slots=True)
@@ -68,6 +69,7 @@ class Cycle:
         order = self.pending(preemptible_only=preemptible_only)
         use_signatures = session.state.configuration.policy.use_scheduling_signatures
         while (job := order.pop()) is not None:
+            safe_point()
             self.taken.setdefault(job)
             trail.begin(job, action)
             if not session.ready(job) or (gate is not None and not gate(job)):

@@ -14,6 +14,7 @@ from app.solver.engines.kai.free_nodes import FreeNodes
 from app.solver.engines.kai.predicates import Predicates
 from app.solver.engines.kai.queue_order import OverBound, QueueOrder
 from app.solver.engines.kai.session import Session, total
+from app.solver.stopping import safe_point
 
 _Rank = tuple[int, int, int]
 """How good a node is for a pod with GPUs: 0 if it fits now, 1 later; free GPUs; place of the name. Less is better."""
@@ -107,6 +108,7 @@ class Placer:
                 heappush(heap, (rank, n))
 
         for t in tasks:
+            safe_point()
             failed: list[int] = []
             while True:
                 while spare is not None and spare[1] in known:
@@ -148,6 +150,7 @@ class Placer:
 
     def _place_by_score(self, t: int, nodes: Set[int], *, bind: bool) -> bool:
         tried: set[int] = set()
+        safe_point()
         while (n := self._best(t, nodes, tried)) is not None:
             if self._put(t, n, bind=bind):
                 return True

@@ -16,6 +16,7 @@ from app.solver.model.decision import Decision, Placement, Plan, PlannedEviction
 from app.solver.model.kai import Action
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask
+from app.solver.stopping import safe_point
 
 _ACTIONS: dict[Action, Callable[[Cycle], None]] = {
     "allocate": allocate, "consolidation": consolidation, "reclaim": reclaim, "preempt": preempt,
@@ -47,6 +48,7 @@ def _each_alone(state: CompiledState, question: Question) -> Result:
     places: list[Placement] = []
     budget = Budget()
     for ask in question.asks:
+        safe_point()
         cycle = run(state, [ask], question, budget)
         decisions.append(decision_of(cycle, 0, question))
         own = {(e.workload, e.task): e for e in planned(cycle) if (e.workload, e.task) not in evictions}

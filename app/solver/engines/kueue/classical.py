@@ -11,6 +11,7 @@ import numpy as np
 from app.solver.engines.kueue import explain, minimise, order
 from app.solver.engines.kueue.order import Indices
 from app.solver.engines.kueue.snapshot import Preemptor, Reason, Snapshot, Target
+from app.solver.stopping import safe_point
 from app.solver.trace import SILENT, Why
 
 _WOULD_BORROW = "it may only go for an ask that stays within nominal quota, and this attempt lets the ask borrow"
@@ -132,6 +133,7 @@ def _attempt(
     hierarchical = frozenset(found.hierarchical.tolist()) if borrow and len(found.priority) else frozenset[int]()
     targets: list[Target] = []
     for workload in candidates:
+        safe_point()
         of = int(loaded.queue[workload])
         reason: Reason = "InClusterQueue"
         if of != queue:

@@ -16,6 +16,7 @@ from app.solver.engines.kueue.pool import Leftover, Pool
 from app.solver.engines.kueue.share import Share, share_without
 from app.solver.engines.kueue.snapshot import Preemptor, Reason, Snapshot, Target
 from app.solver.engines.kueue.tournament import Tournament
+from app.solver.stopping import safe_point
 from app.solver.trace import SILENT, Why
 
 
@@ -123,6 +124,7 @@ class _Search:
             return False
         waiting = tournament.waiting(queue)
         while waiting:
+            safe_point()
             workload = waiting.popleft()
             limit = rivals.theirs
             if final:

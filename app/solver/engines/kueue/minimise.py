@@ -5,6 +5,7 @@ Source: Kueue ``fillBackWorkloads``: from the second-last removed to the first; 
 
 from app.solver.engines.kueue import explain
 from app.solver.engines.kueue.snapshot import Preemptor, Snapshot, Target
+from app.solver.stopping import safe_point
 from app.solver.trace import SILENT, Why
 
 
@@ -17,6 +18,7 @@ def spare(
     usage = snapshot.usage
     kept = list(targets)
     for i in range(len(kept) - 2, -1, -1):
+        safe_point()
         workload = kept[i][0]
         snapshot.restore(workload)
         if usage.fits(preemptor.queue, preemptor.request, borrow=borrow):

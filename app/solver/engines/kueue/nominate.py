@@ -15,6 +15,7 @@ from app.solver.engines.kueue.partial import largest, may_shrink
 from app.solver.engines.kueue.quota import FlavorResource
 from app.solver.engines.kueue.snapshot import Preemptor, Snapshot, Target
 from app.solver.model.state import Ask
+from app.solver.stopping import safe_point
 from app.solver.trace import SILENT, Why
 
 _MOST_FLAVORS = 16
@@ -47,6 +48,7 @@ def nominate(
     fits or finds victims; else the full size without victims. The snapshot is left as it was.
 
     ``preemptor.request`` is not read; ``pins``: flavors to keep. Raises QuantityError."""
+    safe_point()
     if is_pinned(ask):
         return _targeted(snapshot, ask, preemptor, _as_pinned(snapshot, preemptor.queue, ask), search, why)
     search = _remembering(search, snapshot)

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.kueue import classical, explain, fair
 from app.solver.engines.kueue.snapshot import Preemptor, Snapshot, Target
+from app.solver.stopping import safe_point
 from app.solver.trace import SILENT, Why
 
 
@@ -21,6 +22,7 @@ def get_targets(
     (``preemptor.only``) it is Kueue's simulation for a single flavor. Like Kueue it tests for a fit only after a
     removal, so that a call for what already fits still names a victim.
     """
+    safe_point()
     contested = frozenset(contested)
     if why.on:
         explain.search_begins(snapshot, preemptor, contested, why)

@@ -14,6 +14,7 @@ from app.solver.engines.kueue import order
 from app.solver.engines.kueue.pool import Leftover, Pool
 from app.solver.engines.kueue.share import Share, Standing, standing
 from app.solver.engines.kueue.snapshot import Snapshot
+from app.solver.stopping import safe_point
 
 _Head = tuple[bool, bool, int, int, tuple[str, str]]
 _QueueEntry = tuple[bool, float, bool, _Head | tuple[()], int]
@@ -47,6 +48,7 @@ class Tournament:
         if root == self._own:
             return self._own if self.waiting(self._own) else None
         while True:
+            safe_point()
             node = root
             path: list[int] = []
             while True:

@@ -28,6 +28,7 @@ from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.quantity import units
 from app.solver.model.state import Ask
 from app.solver.model.trace import Explanation
+from app.solver.stopping import safe_point
 
 _MOST_WORK = 100_000_000
 """Asks times elements of a state that mode independent takes on: some two minutes."""
@@ -74,6 +75,7 @@ class _Run(NamedTuple):
 
 
 def _run(cluster: Cluster, asks: Sequence[Ask], nodes: Sequence[int], question: Question) -> _Run:
+    safe_point()
     board = Board(prepare(cluster, asks))
     if question.explain != "none":
         board.log = []
@@ -140,6 +142,7 @@ def _heartbeats(board: Board, nodes: Sequence[int], now: int) -> list[int]:
     quiet = quiet_nodes(board, now) if skips else np.zeros(len(board.node_usage), bool)
     exceeds = bool(board.prepared.situation.pool_limits_tolerance.any())
     for node in nodes:
+        safe_point()
         heard.append(node)
         if quiet[node]:
             heartbeat.pass_over(board, node, now)

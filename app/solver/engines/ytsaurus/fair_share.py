@@ -20,6 +20,7 @@ from app.solver.engines.ytsaurus.guarantees import (
 from app.solver.engines.ytsaurus.operation_curves import Demands, operation_curves, operation_values
 from app.solver.engines.ytsaurus.operations import UNLIMITED
 from app.solver.engines.ytsaurus.situation import Situation, pool_float_sums
+from app.solver.stopping import safe_point
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,7 @@ def _divide(
     curves_below: PoolCurves | None = None
     local = np.zeros(len(parent), np.int64)
     for level in range(int(depth.max()), -2, -1):
+        safe_point()
         pools = np.flatnonzero(depth == level)
         local[pools] = np.arange(len(pools))
         operations = np.flatnonzero(below == level)

@@ -9,6 +9,7 @@ import numpy as np
 from app.solver.engines.ytsaurus.arrays import Flags, Ints, all_of
 from app.solver.engines.ytsaurus.board import Board, Stage
 from app.solver.engines.ytsaurus.satisfaction import EPSILON
+from app.solver.stopping import safe_point
 
 MOST_STARTS = 4096
 """Allocations that one heartbeat may start; only needs of nothing at all ever come near."""
@@ -28,6 +29,7 @@ def run(board: Board, node: int, stage: Stage, among: Flags | None, discount: In
     rows = rows[_allowed(board, rows, preemptive=preemptive)]
     most = min(most, MOST_STARTS_IN_ALL - len(board.started))
     while len(started) < most and _goes_on(board, free):
+        safe_point()
         rows = rows[_fitting(board, free)[rows] & (board.left[rows] > 0)]
         if not len(rows):
             break

@@ -12,6 +12,7 @@ from app.solver.engines.yunikorn.outcome import Outcome
 from app.solver.engines.yunikorn.request import Request, check_asks, requests_of
 from app.solver.model.decision import Decision, Placement, Result, plan_of
 from app.solver.model.state import Ask
+from app.solver.stopping import safe_point
 from app.solver.trace import Why
 
 
@@ -54,6 +55,7 @@ def _units(
     trial = board if len(requests) == 1 else board.copy()
     outcomes: list[tuple[Request, Outcome]] = []
     for request in requests:
+        safe_point()
         outcome = decide(trial, request, context, why)
         if why.on:
             explain(trial, request, context, outcome, why)

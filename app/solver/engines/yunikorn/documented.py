@@ -17,6 +17,7 @@ from app.solver.engines.yunikorn.guarantee import keeps_guarantees, shift
 from app.solver.engines.yunikorn.needs import Needs, path_needs, without_superfluous
 from app.solver.engines.yunikorn.outcome import Found
 from app.solver.engines.yunikorn.request import Request
+from app.solver.stopping import safe_point
 from app.solver.trace import Why
 
 EXACT_CANDIDATES = 16
@@ -188,6 +189,7 @@ class Lawful:
         cluster = self._cluster
         for i in range(start, len(order) - size + 1):
             self._steps -= 1
+            safe_point()
             if self._steps <= 0 or any(lack > left for lack, left in zip(missing, rest[i], strict=True)):
                 return False
             task = order[i]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from app.solver.engines.yunikorn.board import Board, Held
 from app.solver.engines.yunikorn.cluster import Bools, Cluster, Ints
 from app.solver.engines.yunikorn.request import Request
+from app.solver.stopping import safe_point
 
 RESERVATION_AGE = (2 * 60 * 60 + 2) * 10**6
 """Microseconds after which a reservation of a lower priority may be cancelled (YuniKorn: 2 x 60 min + 2 s)."""
@@ -101,6 +102,7 @@ def in_order(
     order = nodes[np.lexsort((rank[nodes], bound[nodes]))].tolist()
     waiting: list[tuple[int, int, int, T]] = []
     for node in order:
+        safe_point()
         turn = (int(bound[node]), int(rank[node]))
         while waiting and waiting[0][:2] < turn:
             value, _, ready, found = heapq.heappop(waiting)

@@ -19,6 +19,7 @@ from app.solver.engines.yunikorn.compile import Amounts
 from app.solver.engines.yunikorn.guarantee import keeps_guarantees
 from app.solver.model.decision import Plan, PlannedEviction, Result
 from app.solver.model.problems import InvalidInput, Problem
+from app.solver.stopping import safe_point
 
 HOUR = 3600 * 10**6
 _SCORE_ORIGINATOR = 1 << 33
@@ -120,6 +121,7 @@ def _victims(board: Board, leaf: int, part: Amounts) -> list[int]:
     left = dict(part)
     taken: list[int] = []
     for task in _candidates(cluster, leaf, part):
+        safe_point()
         amounts = cluster.amounts(task)
         if any(value > left[r] for r, value in amounts.items() if r in left):
             continue
