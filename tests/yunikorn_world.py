@@ -39,6 +39,14 @@ def queue(name: str, quota: Json | None = None, **block: Any) -> Json:
     return out
 
 
+def grouped(of: Json) -> Json:
+    """The queue with its quota written as resource groups."""
+    if "quota" not in of:
+        return of
+    group = {"resources": list(of["quota"]), "flavors": [{"name": "only", "quota": of["quota"]}]}
+    return {k: v for k, v in of.items() if k != "quota"} | {"resource_groups": [group]}
+
+
 def _quota(value: Any) -> Json:
     guaranteed, limit = value if isinstance(value, tuple) else (value, None)
     return {k: v for k, v in (("guaranteed", guaranteed), ("limit", limit)) if v is not None}

@@ -49,6 +49,9 @@ def _queue(queue: Queue, at: Path, lost: Lost) -> dict[str, Any]:
     guaranteed: dict[str, Any] = {}
     limit: dict[str, Any] = {}
     for resource, (where, quota) in flat_quota(queue, at, "YuniKorn", lost).items():
+        if queue.parent is None and name.lower() == ROOT:
+            lost.add(where, "YuniKorn refuses resources on the root: its limit is the sum of the nodes")
+            continue
         lost.quota(where, quota, "YuniKorn", ("borrowing_limit", "lending_limit", "weight"))
         for field, side in (("guaranteed", guaranteed), ("limit", limit)):
             value = getattr(quota, field)

@@ -76,8 +76,13 @@ def _queue(reader: Reader, above: str | None) -> tuple[Queue | None, list[Reader
         parent=reader.boolean("parent") is True and not children,
         child_template=template,
     )
+    quota = _quota(reader.child("resources"))
+    if quota and above is None:
+        detail = "YuniKorn refuses resources on the root: its limit is the sum of the nodes. Left out"
+        reader.warn("resources", detail, "error", "bad-value")
+        quota = {}
     queue = Queue(
-        name=path, parent=above, quota=_quota(reader.child("resources")) or None,
+        name=path, parent=above, quota=quota or None,
         yunikorn=None if block == YuniKornQueue() else block,
     )  # fmt: skip
     _not_decided(reader, "maxapplications", "limits", "adminacl", "submitacl")

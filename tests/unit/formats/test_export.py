@@ -116,6 +116,19 @@ def test_yunikorn_has_no_word_for_these() -> None:
     }  # fmt: skip
 
 
+def test_yunikorn_keeps_no_resources_of_the_root() -> None:
+    made = configuration(
+        queues=[
+            {"name": "root", "quota": {"vcore": {"guaranteed": 1}, "memory": {"limit": 2}}},
+            {"name": "root.a", "parent": "root", "quota": {"vcore": {"guaranteed": 1}}},
+        ]
+    )  # fmt: skip
+    (document,) = documents(export_configuration(made, "yunikorn"))
+    inner = {"name": "a", "resources": {"guaranteed": {"vcore": 1}}}
+    assert document == {"partitions": [{"name": "default", "queues": [{"name": "root", "queues": [inner]}]}]}
+    assert lost(made, "yunikorn") == {"/queues/0/quota/vcore", "/queues/0/quota/memory"}
+
+
 def test_kai_counts_in_its_own_units() -> None:
     made = configuration(
         settings={

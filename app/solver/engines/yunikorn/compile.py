@@ -4,17 +4,19 @@ A *cell* is one guaranteed resource of one queue. Whether a queue is over its gu
 cells' slack (guaranteed - used), so a decision keeps one integer a cell instead of copying queues.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.compiled.tree import ROOTLESS, Tree, compile_tree
 from app.solver.engines.yunikorn.rules import RuleSet
 from app.solver.engines.yunikorn.settings import QueueSettings, effective
 from app.solver.model import yunikorn as wire
-from app.solver.model.configuration import Configuration, Queue, Quota
+from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.quantity import UNLIMITED, QuantityError, parse
+from app.solver.model.quantity import UNLIMITED, QuantityError, parse, units
+from app.solver.quotas import Place, PlacedQuota, quotas
 
 ROOT = "root"
 Amounts = dict[int, int]
@@ -59,15 +61,16 @@ def compile_configuration(configuration: Configuration) -> Queues:
     tree = compile_tree(queues)
     resources = ResourceIndex()
     problems = list(_tree_problems(tree, queues))
-    amounts = [_amounts(queue, i, resources, problems) for i, queue in enumerate(queues)]
+    for i in tree.roots:
+        problems += _root_problems(queues[i], ("configuration", "queues", i))
+    amounts = [_amounts(queue, ("configuration", "queues", i), resources, problems) for i, queue in enumerate(queues)]
     guaranteed, limit = [own[0] for own in amounts], [own[1] for own in amounts]
     if not problems:
-        problems = list(_nesting_problems(tree, resources, guaranteed, limit))
+        problems = list(_nesting_problems(tree, queues, resources, guaranteed, limit))
     if problems:
         raise InvalidInput(problems)
     settings = configuration.settings.yunikorn
     rules: RuleSet = settings.rules if settings is not None else "documented"
-    limit[tree.roots[0]] = None
     cells, path_cells, owner = cells_of(tree, guaranteed)
     by_path = sorted(range(len(tree)), key=tree.names.__getitem__)
     return Queues(
@@ -80,39 +83,51 @@ def compile_configuration(configuration: Configuration) -> Queues:
     )  # fmt: skip
 
 
-def quotas_of(queue: Queue) -> Mapping[str, Quota]:
-    """The quota of a queue, whichever way it is written; several flavors are a problem that ``compile`` reports."""
-    if queue.quota is not None:
-        return queue.quota
-    return {
-        name: quota for group in queue.resource_groups or () for of in group.flavors for name, quota in of.quota.items()
-    }
-
-
 def _amounts(
-    queue: Queue, i: int, resources: ResourceIndex, problems: list[Problem]
+    queue: Queue, at: Place, resources: ResourceIndex, problems: list[Problem]
 ) -> tuple[Amounts | None, Amounts | None]:
     """Guaranteed and limit of one queue. One that is 0 everywhere is dropped, as YuniKorn drops it."""
-    at = ("configuration", "queues", i)
-    for g, group in enumerate(queue.resource_groups or ()):
-        if len(group.flavors) > 1:
-            detail = "YuniKorn has no flavors: give one flavor a group"
-            problems.append(Problem(pointer=pointer(*at, "resource_groups", g, "flavors"), detail=detail))
+    placed = sorted(quotas(queue, at), key=lambda one: one.resource)
+    problems += _flavor_problems(queue, at, placed)
     guaranteed: Amounts = {}
     limit: Amounts = {}
-    for name, quota in sorted(quotas_of(queue).items()):
+    for _, name, quota, here in placed:
         r = resources.add(name)
         try:
             if quota.guaranteed == UNLIMITED:
                 detail = "a guarantee is an amount in YuniKorn"
-                problems.append(Problem(pointer=pointer(*at, "quota", name, "guaranteed"), detail=detail))
+                problems.append(Problem(pointer=pointer(*here, "guaranteed"), detail=detail))
             elif quota.guaranteed is not None:
                 guaranteed[r] = parse(quota.guaranteed, resources.scales[r])
             if quota.limit is not None and quota.limit != UNLIMITED:
                 limit[r] = parse(quota.limit, resources.scales[r])
         except QuantityError as error:
-            problems.append(Problem(pointer=pointer(*at, "quota", name), detail=str(error)))
+            problems.append(Problem(pointer=pointer(*here), detail=str(error)))
     return (guaranteed if any(guaranteed.values()) else None, limit if any(limit.values()) else None)
+
+
+def _flavor_problems(queue: Queue, at: Place, placed: Sequence[PlacedQuota]) -> Iterator[Problem]:
+    """YuniKorn knows one quota a resource."""
+    for g, group in enumerate(queue.resource_groups or ()):
+        if len(group.flavors) > 1:
+            detail = "YuniKorn has no flavors: give one flavor a group"
+            yield Problem(pointer=pointer(*at, "resource_groups", g, "flavors"), detail=detail)
+            return
+    for one, other in pairwise(placed):
+        if one.resource == other.resource:
+            detail = f"a second quota of {one.resource!r}: YuniKorn has no flavors"
+            yield Problem(pointer=pointer(*other.at), detail=detail)
+
+
+def _root_problems(queue: Queue, at: Place) -> Iterator[Problem]:
+    """YuniKorn refuses resources on the root (configvalidator.go): what it has is the sum of the nodes."""
+    for _, _, quota, here in quotas(queue, at):
+        if quota.guaranteed is not None:
+            detail = "YuniKorn knows no guarantee on the root"
+            yield Problem(pointer=pointer(*here, "guaranteed"), detail=detail)
+        if quota.limit is not None and quota.limit != UNLIMITED:
+            detail = "YuniKorn knows no limit on the root: its limit is the sum of the nodes"
+            yield Problem(pointer=pointer(*here, "limit"), detail=detail)
 
 
 def _tree_problems(tree: Tree, queues: Sequence[Queue]) -> list[Problem]:
@@ -129,35 +144,30 @@ def _tree_problems(tree: Tree, queues: Sequence[Queue]) -> list[Problem]:
 
 
 def _nesting_problems(
-    tree: Tree, resources: ResourceIndex, guaranteed: list[Amounts | None], limit: list[Amounts | None]
-) -> list[Problem]:
+    tree: Tree, queues: Sequence[Queue], resources: ResourceIndex,
+    guaranteed: list[Amounts | None], limit: list[Amounts | None],
+) -> Iterator[Problem]:  # fmt: skip
     """A guarantee above a limit, or a limit above a parent's: YuniKorn refuses such a configuration."""
-    problems: list[Problem] = []
+
+    def above(i: int, r: int, field: str, amount: int, held: int, by: int) -> Problem:
+        name = resources.names[r]
+        at = next(one.at for one in quotas(queues[i], ("configuration", "queues", i)) if one.resource == name)
+        shown, allowed = units(amount, name), units(held, name)
+        detail = f"{field} {shown} is above the limit {allowed} of {tree.names[by]}"
+        return Problem(pointer=pointer(*at, field), detail=detail)
+
     ceilings: list[dict[int, tuple[int, int]]] = [{} for _ in guaranteed]
     for i in tree.top_down:
-        above = tree.parent[i]
-        ceiling = dict(ceilings[above]) if above != ROOTLESS else {}
-        for r, amount in (limit[i] or {}).items() if above != ROOTLESS else ():
+        parent = tree.parent[i]
+        ceiling = ceilings[i] = dict(ceilings[parent]) if parent != ROOTLESS else {}
+        for r, amount in (limit[i] or {}).items():
             held, by = ceiling.get(r, (amount, i))
             if amount > held:
-                problems.append(_above(tree, resources, i, r, "limit", amount, held, by))
+                yield above(i, r, "limit", amount, held, by)
             ceiling[r] = min((held, by), (amount, i))
-        ceilings[i] = ceiling
         for r, amount in (guaranteed[i] or {}).items():
             if r in ceiling and amount > ceiling[r][0]:
-                problems.append(_above(tree, resources, i, r, "guaranteed", amount, *ceiling[r]))
-    return problems
-
-
-def _above(
-    tree: Tree, resources: ResourceIndex, i: int, r: int, field: str, amount: int, held: int, by: int
-) -> Problem:
-    shown = resources.units({r: amount})[resources.names[r]]
-    allowed = resources.units({r: held})[resources.names[r]]
-    return Problem(
-        pointer=pointer("configuration", "queues", i, "quota", resources.names[r], field),
-        detail=f"{field} {shown} is above the limit {allowed} of {tree.names[by]}",
-    )
+                yield above(i, r, "guaranteed", amount, *ceiling[r])
 
 
 def cells_of(

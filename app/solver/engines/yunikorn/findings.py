@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from app.solver.compiled.tree import ROOTLESS
-from app.solver.engines.yunikorn.compile import Queues, compile_configuration, quotas_of
+from app.solver.engines.yunikorn.compile import Queues, compile_configuration
 from app.solver.engines.yunikorn.settings import KNOWN, PREEMPTION_DELAY, PREEMPTION_POLICY, nanoseconds, parse
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import Finding, InvalidInput, pointer
@@ -49,9 +49,6 @@ def _without_effect(documents: Sequence[Queue], queues: Queues) -> Iterator[Find
         root = queues.tree.parent[i] == ROOTLESS
         properties = queue.yunikorn.properties if queue.yunikorn is not None else {}
         at = ("queues", i, "yunikorn", "properties")
-        if root and any(quota.limit is not None for quota in quotas_of(queue).values()):
-            detail = "the root's limit is the sum of the nodes; the configured one is ignored"
-            yield Finding(rule="root-limit", severity="warning", pointer=pointer("queues", i, "quota"), detail=detail)
         if root and PREEMPTION_POLICY in properties and queues.rules == "documented":
             detail = "preemption.policy has no effect on the root"
             yield Finding(rule="root-policy", severity="info", pointer=pointer(*at, PREEMPTION_POLICY), detail=detail)

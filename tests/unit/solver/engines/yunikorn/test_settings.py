@@ -6,7 +6,7 @@ import pytest
 
 from app.solver.engines.yunikorn.settings import nanoseconds
 from app.solver.model.problems import InvalidInput
-from tests.yunikorn_world import World, app, node, queue, task
+from tests.yunikorn_world import World, app, grouped, node, queue, task
 
 
 def tree(*queues: Any, rules: str = "documented") -> World:
@@ -91,13 +91,13 @@ def test_a_bad_value_is_the_default_and_a_finding(
 
 def test_findings_about_what_has_no_effect() -> None:
     of = tree(
-        queue("root", {"vcore": (None, 5)}, preemption_policy="fence"),
+        queue("root", preemption_policy="fence"),
         queue("root.p", preemption_delay="5s", preemption_sort="x", application_sort_policy="fifo"),
         queue("root.p.leaf", preemption_policy="fence"),
         queue("root.p.made", dynamic=True, preemption_delay="5s"),
     )
     assert {f.rule for f in of.findings()} == {
-        "root-limit", "root-policy", "parent-delay", "unknown-property", "leaf-fence", "dynamic-properties",
+        "root-policy", "parent-delay", "unknown-property", "leaf-fence", "dynamic-properties",
     }  # fmt: skip
 
 
@@ -123,12 +123,58 @@ def test_a_path_that_begins_like_another_is_a_finding_of_the_released_rules() ->
         ),
         ([queue("root"), queue("root.a", {"vcore": (5, 4)})], "/configuration/queues/1/quota/vcore/guaranteed"),
         ([queue("root"), queue("root.a", {"vcore": "unlimited"})], "/configuration/queues/1/quota/vcore/guaranteed"),
+        ([queue("root", {"vcore": 5}), queue("root.a")], "/configuration/queues/0/quota/vcore/guaranteed"),
+        ([queue("root.a"), queue("root", {"vcore": (None, 0)})], "/configuration/queues/1/quota/vcore/limit"),
     ],
 )
 def test_a_tree_that_yunikorn_refuses(queues: list[Any], pointer: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         tree(*queues).effective()
     assert [problem.pointer for problem in refused.value.problems] == [pointer]
+
+
+@pytest.mark.parametrize(
+    ("queues", "pointer"),
+    [
+        ([queue("root", {"vcore": 5}), queue("root.a")], "/configuration/queues/0/{}/vcore/guaranteed"),
+        ([queue("root", {"vcore": (0, None)})], "/configuration/queues/0/{}/vcore/guaranteed"),
+        ([queue("root", {"vcore": (None, 9)})], "/configuration/queues/0/{}/vcore/limit"),
+        ([queue("root"), queue("root.a", {"vcore": (5, 4)})], "/configuration/queues/1/{}/vcore/guaranteed"),
+        ([queue("root"), queue("root.a", {"memory": "unlimited"})], "/configuration/queues/1/{}/memory/guaranteed"),
+        (
+            [queue("root"), queue("root.p", {"vcore": (None, 4)}), queue("root.p.a", {"vcore": (None, 5)})],
+            "/configuration/queues/2/{}/vcore/limit",
+        ),
+    ],
+)
+def test_pointers_lead_to_the_quota_in_either_form(queues: list[Any], pointer: str) -> None:
+    for form, made in (("quota", queues), ("resource_groups/0/flavors/0/quota", [grouped(one) for one in queues])):
+        with pytest.raises(InvalidInput) as refused:
+            tree(*made).effective()
+        assert [problem.pointer for problem in refused.value.problems] == [pointer.format(form)]
+
+
+def test_the_root_may_say_that_it_has_no_limit() -> None:
+    assert tree(queue("root", {"vcore": (None, "unlimited")})).effective()["root"]["limit"] == {}
+
+
+def test_yunikorn_has_one_quota_a_resource() -> None:
+    one = {"name": "one", "quota": {"vcore": {"guaranteed": 1}}}
+    other = {"name": "other", "quota": {"vcore": {"guaranteed": 2}}}
+
+    def refused(*groups: list[Any]) -> list[str]:
+        made = [{"resources": ["vcore"], "flavors": flavors} for flavors in groups]
+        with pytest.raises(InvalidInput) as found:
+            tree(queue("root"), {"name": "root.a", "parent": "root", "resource_groups": made}).effective()
+        return [problem.pointer for problem in found.value.problems]
+
+    assert refused([one, other]) == ["/configuration/queues/1/resource_groups/0/flavors"]
+    assert refused([one], [other]) == ["/configuration/queues/1/resource_groups/1/flavors/0/quota/vcore"]
+
+
+def test_resource_groups_say_the_same_as_a_quota() -> None:
+    queues = [queue("root"), queue("root.a", {"vcore": ("1500m", 4), "memory": (None, "1Gi")}), queue("root.b")]
+    assert tree(*map(grouped, queues)).effective() == tree(*queues).effective()
 
 
 def test_every_problem_of_a_tree_is_listed() -> None:
