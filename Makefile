@@ -37,10 +37,10 @@ format: $(READY) ## Format and fix what can be fixed
 bench: $(READY) ## Measure against the budgets: a table in J, and a chart (BENCH=options)
 	@$(BIN)/python -m benchmarks $(BENCH)
 
-openapi: $(READY) ## Write openapi/: the document from the code, the Python client, VERSION.lock
+openapi: $(READY) ## Write openapi/: the document from the code, docs/rules.md, VERSION.lock
 	@$(BIN)/python -m openapi.refresh
 
-clients: $(READY) ## Lint the document, try generated clients (CLIENTS="lint typescript go java")
+clients: $(READY) ## Lint the document, make clients in dist/ and try them (CLIENTS="lint python typescript go java")
 	@$(BIN)/python -m tests.clients $(CLIENTS)
 
 migrate: $(READY) ## Bring the database up to date (DATABASE_URL, else the service's own)

@@ -1,17 +1,13 @@
-"""``python -m openapi.refresh [--check]``: the document, the Python client made from it, and the lock.
+"""``python -m openapi.refresh [--check]``: the document, the page of rules, and the lock.
 
-The lock says which version of the interface has which document and which clients. Once it is committed neither may
-change any more without a higher version: several changes on the way to one commit need one.
+The lock says which version of the interface has which document and which recipes for clients. Once it is committed
+neither may change any more without a higher version: several changes on the way to one commit need one.
 """
 
 import hashlib
 import json
-import os
-import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,8 +21,9 @@ DOCUMENT = HERE / "openapi.json"
 LOCK = HERE / "VERSION.lock"
 RULES = HERE.parent / "docs" / "rules.md"
 CLIENTS = HERE / "clients"
-PYTHON = CLIENTS / "python"
 RECIPES = (
+    "python/config.yaml",
+    "python/templates/pyproject_uv.toml.jinja",
     "typescript/package.json",
     "typescript/package-lock.json",
     "go/go.mod",
@@ -36,47 +33,17 @@ RECIPES = (
     "go/oapi-codegen.yaml",
     "java/pom.xml",
 )
-"""What decides how the clients that are not committed come out."""
+"""What decides how the clients come out."""
 
-_HEADER = "# The interface and its clients by version; written by `make openapi`, explained in README.md.\n"
-_PACKAGE_VERSION = re.compile(rb'^version = ".*"$', re.MULTILINE)
-
-
-def generate(document: Path, target: Path) -> None:
-    """Make the Python client of ``document`` in ``target``, which must not exist. Raises CalledProcessError."""
-    programs = Path(sys.executable).parent
-    command = [
-        str(programs / "openapi-python-client"), "generate", "--path", str(document), "--output-path", str(target),
-        "--meta", "uv", "--config", str(HERE / "python" / "config.yaml"),
-        "--custom-template-path", str(HERE / "python" / "templates"), "--fail-on-warning",
-    ]  # fmt: skip
-    path = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"  # ruff formats what is generated
-    said = subprocess.run(
-        command, check=False, capture_output=True, text=True, env={**os.environ, "PATH": path, "RUFF_NO_CACHE": "true"}
-    )
-    if said.returncode:
-        sys.stderr.write(said.stdout + said.stderr)
-        said.check_returncode()
+_HEADER = "# The interface by version; written by `make openapi`, explained in README.md.\n"
 
 
-def files(client: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and content of everything in a generated client, in order; what running it leaves behind is not of it."""
-    for path in sorted(client.rglob("*")):
-        name = path.relative_to(client).as_posix()
-        if path.is_file() and "__pycache__" not in name:
-            yield name, path.read_bytes()
-
-
-def fingerprint(document: str, python: Path, clients: Path) -> dict[str, str]:
-    """Digests of the document and of the clients, whatever version they say they have."""
+def fingerprint(document: str, clients: Path) -> dict[str, str]:
+    """Digests of the document, whatever version it says it has, and of how clients are made from it."""
     parsed = json.loads(document)
     del parsed["info"]["version"]
     recipes = ((name, (clients / name).read_bytes()) for name in RECIPES)
-    return {
-        "document": _digest([("", json.dumps(parsed, sort_keys=True).encode())]),
-        "python": _digest((name, _PACKAGE_VERSION.sub(b"", content)) for name, content in files(python)),
-        "generated_in_ci": _digest(recipes),
-    }
+    return {"document": _digest([("", json.dumps(parsed, sort_keys=True).encode())]), "recipes": _digest(recipes)}
 
 
 def objections(lock: str, version: str, found: dict[str, str]) -> list[str]:
@@ -108,13 +75,13 @@ def written(version: str, found: dict[str, str]) -> str:
 
 
 def check() -> list[str]:
-    """What is not as it should be; the client is compared with a fresh one by the tests."""
+    """What is not as it should be."""
     document = text()
     if not DOCUMENT.exists() or DOCUMENT.read_text() != document:
         return [f"{DOCUMENT.name} is not what the service serves: run `make openapi`"]
     if not RULES.exists() or RULES.read_text() != rules.page():
         return ["docs/rules.md is not what the engines' catalogues say: run `make openapi`"]
-    found = fingerprint(document, PYTHON, CLIENTS)
+    found = fingerprint(document, CLIENTS)
     if wrong := _wrong(found):
         return wrong
     stated = LOCK.read_text() if LOCK.exists() else ""
@@ -124,17 +91,11 @@ def check() -> list[str]:
 def refresh() -> list[str]:
     """Write all three, unless a version would change its meaning; then nothing is written."""
     document = text()
-    with tempfile.TemporaryDirectory() as folder:
-        source, fresh = Path(folder) / DOCUMENT.name, Path(folder) / "python"
-        source.write_text(document)
-        generate(source, fresh)
-        found = fingerprint(document, fresh, CLIENTS)
-        if wrong := _wrong(found):
-            return wrong
-        DOCUMENT.write_text(document)
-        RULES.write_text(rules.page())
-        shutil.rmtree(PYTHON, ignore_errors=True)
-        shutil.copytree(fresh, PYTHON)
+    found = fingerprint(document, CLIENTS)
+    if wrong := _wrong(found):
+        return wrong
+    DOCUMENT.write_text(document)
+    RULES.write_text(rules.page())
     LOCK.write_text(written(VERSION, found))
     return []
 

@@ -1,4 +1,4 @@
-"""The lock of the interface: a version means one document and one set of clients."""
+"""The lock of the interface: a version means one document and one way to make clients."""
 
 import json
 import os
@@ -11,14 +11,14 @@ from openapi import refresh
 from openapi.refresh import earlier, fingerprint, objections, written
 
 DOCUMENT = json.dumps({"info": {"title": "Arbiter", "version": "1.0.0"}, "paths": {}})
-FOUND = {"document": "sha256:a", "python": "sha256:b", "generated_in_ci": "sha256:c"}
-OTHER = {**FOUND, "python": "sha256:d"}
+FOUND = {"document": "sha256:a", "recipes": "sha256:b"}
+OTHER = {**FOUND, "recipes": "sha256:d"}
 NOBODY = {f"GIT_{who}_{what}": "nobody@example" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What the module takes for its own: a document and a client that are quickly made, as of version 1.0.0."""
+    """What the module takes for its own: a document that is quickly made, as of version 1.0.0."""
     for recipe in refresh.RECIPES:
         (tmp_path / "clients" / recipe).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "clients" / recipe).write_text(recipe)
@@ -26,7 +26,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "DOCUMENT": "openapi.json",
         "LOCK": "VERSION.lock",
         "CLIENTS": "clients",
-        "PYTHON": "clients/python",
         "RULES": "rules.md",
     }
     for name, place in places.items():
@@ -34,11 +33,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(refresh, "VERSION", "1.0.0")
     monkeypatch.setattr(refresh, "text", lambda: DOCUMENT)
 
-    def generate(document: Path, target: Path) -> None:
-        target.mkdir()
-        (target / "client.py").write_text(document.read_text())
-
-    monkeypatch.setattr(refresh, "generate", generate)
     assert refresh.refresh() == []
     assert refresh.check() == []
     return tmp_path
@@ -72,7 +66,7 @@ def change(monkeypatch: pytest.MonkeyPatch, path: str, version: str = "1.0.0") -
 def test_a_version_means_one_thing() -> None:
     assert objections(written("1.0.0", FOUND), "1.0.0", FOUND) == []
     (objection,) = objections(written("1.0.0", FOUND), "1.0.0", OTHER)
-    assert objection.startswith("python changed, and 1.0.0 means what it was before: raise VERSION")
+    assert objection.startswith("recipes changed, and 1.0.0 means what it was before: raise VERSION")
 
 
 def test_a_higher_version_may_differ_and_a_lower_one_does_not_come_back() -> None:
@@ -82,18 +76,12 @@ def test_a_higher_version_may_differ_and_a_lower_one_does_not_come_back() -> Non
     assert "1.9.0 came before 1.10.0" in objection
 
 
-def test_the_version_itself_is_no_change(tmp_path: Path) -> None:
-    for recipe in refresh.RECIPES:
-        (tmp_path / recipe).parent.mkdir(exist_ok=True)
-        (tmp_path / recipe).write_text("")
-    client = tmp_path / "python"
-    client.mkdir()
-    (client / "pyproject.toml").write_text('name = "c"\nversion = "1.0.0"\n')
-    before = fingerprint(DOCUMENT, client, tmp_path)
-    (client / "pyproject.toml").write_text('name = "c"\nversion = "1.1.0"\n')
-    assert fingerprint(DOCUMENT.replace("1.0.0", "1.1.0"), client, tmp_path) == before
-    (client / "pyproject.toml").write_text('name = "d"\nversion = "1.1.0"\n')
-    assert fingerprint(DOCUMENT, client, tmp_path) != before
+def test_the_version_itself_is_no_change(folder: Path) -> None:
+    before = fingerprint(DOCUMENT, refresh.CLIENTS)
+    assert fingerprint(DOCUMENT.replace("1.0.0", "1.1.0"), refresh.CLIENTS) == before
+    assert fingerprint(DOCUMENT.replace("Arbiter", "Other"), refresh.CLIENTS) != before
+    (folder / "clients" / refresh.RECIPES[0]).write_text("another")
+    assert fingerprint(DOCUMENT, refresh.CLIENTS) != before
 
 
 def test_a_change_needs_a_version(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +114,7 @@ def test_a_lock_written_by_hand_is_noticed_when_it_is_committed_too(
     change(monkeypatch, "/new", "1.1.0")
     assert refresh.refresh() == []
     change(monkeypatch, "/new")
-    found = fingerprint(refresh.text(), refresh.PYTHON, refresh.CLIENTS)
+    found = fingerprint(refresh.text(), refresh.CLIENTS)
     (checkout / "openapi.json").write_text(refresh.text())
     (checkout / "VERSION.lock").write_text(written("1.0.0", found))
     assert "raise VERSION" in refresh.check()[0]
@@ -146,10 +134,5 @@ def test_without_history_the_lock_itself_tells(folder: Path, monkeypatch: pytest
 
 def test_a_recipe_that_changes_is_noticed(checkout: Path) -> None:
     (checkout / "clients" / refresh.RECIPES[0]).write_text("another generator")
-    assert "generated_in_ci changed" in refresh.check()[0]
-    assert "generated_in_ci changed" in refresh.refresh()[0]
-
-
-def test_a_client_edited_by_hand_is_noticed(checkout: Path) -> None:
-    (checkout / "clients" / "python" / "client.py").write_text("mended")
-    assert "python changed" in refresh.check()[0]
+    assert "recipes changed" in refresh.check()[0]
+    assert "recipes changed" in refresh.refresh()[0]
