@@ -169,3 +169,13 @@ def only_flavor(configured: Configured, node: int, resource: str) -> str | None:
         return None
     flavors = configured.groups[node][group].flavors
     return flavors[0] if len(flavors) == 1 else None
+
+
+def listed(configured: Configured, queue: int, flavor: str, resource: str) -> bool:
+    """Whether the queue lists ``flavor`` in the group that covers ``resource``. A group that names no resource leaves
+    open what its flavors are for."""
+    group = configured.covering[queue].get(resource)
+    groups = configured.groups[queue]
+    if group is not None:
+        return flavor in groups[group].flavors
+    return any(flavor in of.flavors for of in groups if not of.resources)

@@ -36,8 +36,9 @@ class Choice:
 
 @dataclass(slots=True)
 class Assignment:
-    """``choices``: by task, by resource; ``usage``: steps by flavor-resource index, of all pod sets; ``level``: the
-    highest borrowing level; ``mode``: the worst over pod sets; ``lacking``: what kept a pod set without flavors."""
+    """``choices``: by task, by resource; ``usage``: steps by flavor-resource index, of all pod sets, a request of 0
+    among them; ``level``: the highest borrowing level; ``mode``: the worst over pod sets; ``lacking``: what kept a pod
+    set without flavors."""
 
     counts: list[int]
     choices: dict[str, dict[str, Choice]] = field(default_factory=dict[str, dict[str, Choice]])
@@ -47,8 +48,9 @@ class Assignment:
     lacking: list[str] = field(default_factory=list[str])
 
     def request(self) -> tuple[tuple[int, int], ...]:
-        """Usage as a Preemptor's request."""
-        return tuple(sorted(self.usage.items()))
+        """Usage as a Preemptor's request: what is asked for, without what is asked for 0 times (Kueue:
+        TotalRequestsFor)."""
+        return tuple(sorted((fr, amount) for fr, amount in self.usage.items() if amount))
 
     def flavors(self) -> dict[str, dict[str, str]]:
         """As the wire shows it."""

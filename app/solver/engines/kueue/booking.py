@@ -86,7 +86,7 @@ def reservation(snapshot: Snapshot, head: Nomination) -> list[tuple[int, int]]:
     usage = snapshot.usage
     quotas, cells = usage.quotas, usage.quotas.cells[head.preemptor.queue]
     out: list[tuple[int, int]] = []
-    for fr, amount in head.preemptor.request:
+    for fr, amount in sorted(head.assignment.usage.items()):
         cell = cells[fr]
         left, limit = quotas.nominal[cell] - usage.used[cell], quotas.borrowing[cell]
         if head.assignment.level == 0:

@@ -1,7 +1,9 @@
 """The order of heads in a fair-sharing cycle: a tournament up each cohort tree, run again after every head.
 
-Source: Kueue ``pkg/scheduler/fair_sharing_iterator.go``. Kueue leaves two things to chance: which cohort tree is
-served next, and heads that are equal in everything. Arbiter takes both in the order of the request.
+Source: Kueue ``pkg/scheduler/fair_sharing_iterator.go``. At each cohort the winners of its child cohorts come first,
+then its own ClusterQueues, and only a strictly better one replaces the best: on a full tie a child cohort goes before
+a ClusterQueue. Kueue leaves two things to chance: which cohort tree is served next, and heads equal in everything that
+both come through cohorts or both through queues. Arbiter takes both in the order of the request.
 """
 
 from collections.abc import Iterator
@@ -12,8 +14,9 @@ from app.solver.engines.kueue.nominate import Nomination
 from app.solver.engines.kueue.share import Share, share
 from app.solver.engines.kueue.snapshot import Snapshot
 
-Standing = tuple[bool, Share, int, int, int]
-"""Ascending: borrows what the head wants, share, negated priority, creation, place in the request."""
+Standing = tuple[bool, Share, int, int, bool, int]
+"""Ascending: borrows what the head wants, share, negated priority, creation, whether it comes straight from its queue,
+place in the request."""
 
 
 def fair_order(snapshot: Snapshot, heads: list[Nomination]) -> Iterator[Nomination]:
@@ -103,13 +106,14 @@ class _Tree:
 def _standings(snapshot: Snapshot, place: int, head: Nomination) -> dict[int, Standing]:
     configured, usage = snapshot.loaded.configured, snapshot.usage
     queue, request = head.preemptor.queue, head.preemptor.request
-    wanted = [fr for fr, _ in request]
+    wanted = [fr for fr, amount in request if amount]
     priority, created = head.preemptor.priority, head.preemptor.created
     out: dict[int, Standing] = {}
     usage.add(queue, request)
     node = queue
     while (above := configured.tree.parent[node]) != ROOTLESS:
-        out[above] = (usage.exceeds(node, wanted), share(configured, usage, node), -priority, created, place)
+        found = share(configured, usage, node)
+        out[above] = (usage.exceeds(node, wanted), found, -priority, created, node == queue, place)
         node = above
     usage.remove(queue, request)
     return out

@@ -6,7 +6,7 @@ Source: Kueue ``pkg/scheduler/scheduler.go`` (getInitialAssignments). Nothing is
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from app.solver.engines.kueue.amounts import pinned
+from app.solver.engines.kueue.amounts import listed, pinned
 from app.solver.engines.kueue.assign import Assigner, Assignment, Choice, Pins, Search, flavor_called, requests
 from app.solver.engines.kueue.eligibility import refusal
 from app.solver.engines.kueue.level import borrowing_level
@@ -23,7 +23,7 @@ _MOST_FLAVORS = 16
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """``preemptor.request`` is the assignment's usage. ``contested``: flavor-resources of the request that need
+    """``preemptor.request`` is what the assignment asks for. ``contested``: flavor-resources of the request that need
     preemption. ``targets``: who stops; none in mode PREEMPT when nobody may. ``pinned``: the ask named its flavors.
     ``search``: how victims were searched for."""
 
@@ -92,11 +92,14 @@ def _remembering(search: Search, home: Snapshot) -> Search:
 
 def demands(snapshot: Snapshot, nomination: Nomination) -> list[dict[int, int]]:
     """The ways in which the ask could be had, each as steps by flavor-resource: with the flavors it has, or, where it
-    got none, with each flavor of every resource group that it needs, group by group."""
+    got none, with each flavor of every resource group that it needs, group by group; not at all where it named a flavor
+    that it can't have."""
     if nomination.assignment.mode is not Mode.NO_FIT:
         return [dict(nomination.preemptor.request)]
     configured, queue = snapshot.loaded.configured, nomination.preemptor.queue
     covering, out = configured.covering[queue], list[dict[int, int]]()
+    if nomination.pinned:
+        return out
     for at, group in enumerate(configured.groups[queue]):
         for name in group.flavors[:_MOST_FLAVORS]:
             flavor, totals = flavor_called(configured, name), dict[str, int]()
@@ -139,10 +142,20 @@ def contested(snapshot: Snapshot, queue: int, assignment: Assignment) -> list[in
 
 def _as_pinned(snapshot: Snapshot, queue: int, ask: Ask) -> Assignment:
     """The ask's own flavors: a flavor-resource needs preemption when the ask's total for it is not available. No
-    flavor is judged by taints, labels, or by what preemption could free."""
+    flavor is judged by taints, labels, or by what preemption could free; but one that its queue does not list is no
+    flavor that Kueue could ever give it."""
     configured = snapshot.loaded.configured
     out = Assignment(counts=[t.count for t in ask.tasks])
     by_task = [pinned(configured, queue, task) for task in ask.tasks]
+    out.lacking = [
+        f"{task.name}: queue {configured.tree.names[queue]} does not list flavor {flavor} for {resource}"
+        for task, of in zip(ask.tasks, by_task, strict=True)
+        for (flavor, resource), amount in sorted(of.items())
+        if amount and not listed(configured, queue, flavor, resource)
+    ]
+    if out.lacking:
+        out.mode = Mode.NO_FIT
+        return out
     totals: dict[FlavorResource, int] = {}
     for of in by_task:
         for key, amount in of.items():

@@ -75,9 +75,10 @@ def decision(snapshot: Snapshot, nomination: Nomination, why: Why, waiting: str 
     if why.on and waiting is None:
         blocked(snapshot, nomination, why)
     never = None if nomination.pinned else never_fits(snapshot.loaded.configured, queue, ask.tasks)
+    hopeless = never is not None or (nomination.pinned and assignment.mode is Mode.NO_FIT)
     reasons = "; ".join(filter(None, [waiting, never, *assignment.lacking, text])) or "no workload may be preempted"
-    why.headline(f"{ask.id} {'waits' if never is None else 'can never run'}: {reasons}")
+    why.headline(f"{ask.id} {'can never run' if hopeless else 'waits'}: {reasons}")
     return Decision(
-        ask=ask.id, outcome="wait" if never is None else "infeasible", victims=[], shortages=short,
+        ask=ask.id, outcome="infeasible" if hopeless else "wait", victims=[], shortages=short,
         conditions=[answer.pending(snapshot, reasons)], explanation=why.explanation(),
     )  # fmt: skip

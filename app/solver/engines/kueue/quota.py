@@ -296,6 +296,7 @@ class Usage:
                 cell = cells[fr]
                 if used[cell] + value > quotas.subtree[cell]:
                     fits = False
-                rest[fr] = value - max(0, quotas.local[cell] - used[cell])
+                # Local quota to spare takes nothing off what other levels lend: the rest is never negative.
+                rest[fr] = max(0, value - max(0, quotas.local[cell] - used[cell]))
             out.append(fits)
         return out

@@ -22,7 +22,7 @@ Target = tuple[int, Reason]
 
 @dataclass(frozen=True, slots=True)
 class Preemptor:
-    """Pending work as the algorithms see it. ``request``: steps by flavor-resource, in ascending order, zeros kept;
+    """Pending work as the algorithms see it. ``request``: steps by flavor-resource, in ascending order, all above 0;
     ``created``: microseconds, the queue-order timestamp."""
 
     id: str

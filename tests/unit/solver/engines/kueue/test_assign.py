@@ -178,3 +178,20 @@ def test_why_a_flavor_was_passed_over() -> None:
         ("flavor-refused", "a"),
         ("flavor-considered", "b"),
     ]
+
+
+def test_a_flavor_that_the_queue_does_not_list_is_none_it_could_have() -> None:
+    """The cohort has 10 of spot, but Kueue assigns only flavors of the queue's own resource groups."""
+    of = configuration(
+        queue("co", **flavors(spot=10)), queue("q", parent="co", **flavors(reserved=1)),
+        flavors=[{"name": "spot"}, {"name": "reserved"}],
+    )  # fmt: skip
+    for mode in ("independent", "cycle"):
+        answer = one(of, [], asks("x", "q", 1, flavors={"cpu": "spot"}), mode=mode, explain="full")
+        assert (answer["outcome"], answer["victims"]) == ("infeasible", [])
+        said = "main: queue q does not list flavor spot for cpu"
+        assert said in answer["conditions"][0]["message"]
+        assert answer["explanation"]["blocker"] == said
+        assert "smallest_change" not in answer["explanation"]
+    assert one(of, [], asks("x", "q", 1, flavors={"cpu": "reserved"}))["outcome"] == "admit"
+    assert one(of, [], asks("x", "q", 0, flavors={"cpu": "spot"}))["outcome"] == "admit", "nothing of it is wanted"

@@ -226,3 +226,48 @@ def test_the_limit_field_bounds_borrowing() -> None:
     of = configuration(queue("c", 9), queue("q", {"guaranteed": 2, "limit": 5}, "c"))
     assert one(of, [], ask("q", 5))["outcome"] == "admit"
     assert one(of, [], ask("q", 6))["outcome"] == "wait"
+
+
+def test_a_request_of_0_takes_no_advantage_away() -> None:
+    """q borrows gpu. Its ask wants 1 cpu of the 2 that q owns, which makes it a reclaim of its own (a resource asked
+    for 0 times doesn't count); were the 0 gpu wanted, q would not be within quota, and it would be a loan."""
+    preemption = {"reclaim_within_cohort": "LowerPriority", "borrow_within_cohort": {"policy": "LowerPriority"}}
+    of = configuration(
+        {"name": "co", "quota": {"cpu": {"guaranteed": 0}, "gpu": {"guaranteed": 1}}},
+        {
+            "name": "q", "parent": "co", "kueue": {"preemption": preemption},
+            "quota": {"cpu": {"guaranteed": 2}, "gpu": {"guaranteed": 0}},
+        },
+        {"name": "other", "parent": "co", "quota": {"cpu": {"guaranteed": 0}, "gpu": {"guaranteed": 0}}},
+    )  # fmt: skip
+    gpu = {"name": "main", "requests": {"gpu": 1}, "flavors": {"gpu": "default"}}
+    running = [runs("mine", "q", 0, priority=5) | {"tasks": [gpu]}, runs("low", "other", 2)]
+    ask = asks("x", "q", 1, priority=1)
+    ask["tasks"][0]["requests"]["gpu"] = 0
+    for flavors in (None, {"cpu": "default", "gpu": "default"}):
+        ask["tasks"][0]["flavors"] = flavors
+        (victim,) = one(of, running, ask)["victims"]
+        assert (victim["workload"], victim["reason"]) == ("low", "InCohortReclamation")
+
+
+def test_local_quota_to_spare_does_not_hide_that_the_cohort_borrows() -> None:
+    """The ask fits cpu into what q keeps for itself and gpu into what ``mid`` owns. But ``mid`` borrows cpu, for
+    ``other``: it has no room for the ask, so nothing outside is its own to reclaim, and borrowing takes nobody away.
+
+    Kueue: what q could keep beyond the request does not go up (QuantitiesFitInQuota)."""
+    of = configuration(
+        {"name": "root", "quota": {"cpu": {"guaranteed": 1}}},
+        {"name": "mid", "parent": "root", "quota": {"gpu": {"guaranteed": 1}}},
+        {
+            "name": "q", "parent": "mid", "kueue": {"preemption": {"reclaim_within_cohort": "Any"}},
+            "quota": {"cpu": {"guaranteed": 4, "lending_limit": 0}, "gpu": {"guaranteed": 0}},
+        },
+        {"name": "other", "parent": "mid", "quota": {"cpu": {"guaranteed": 0}}},
+        {"name": "outside", "parent": "root", "quota": {"gpu": {"guaranteed": 0}}},
+    )  # fmt: skip
+    gpu = {"name": "main", "requests": {"gpu": 1}, "flavors": {"gpu": "default"}}
+    loan = runs("loan", "outside", 0) | {"tasks": [gpu]}
+    ask = asks("x", "q", 1, priority=1)
+    ask["tasks"][0]["requests"]["gpu"] = 1
+    assert victims(one(of, [loan], ask)) == ["loan"]
+    assert one(of, [loan, runs("w", "other", 1)], ask)["outcome"] == "wait"

@@ -115,6 +115,31 @@ def test_fair_order_puts_a_head_within_its_quota_first() -> None:
     assert answer["order"] == ["x", "y"]
 
 
+def test_on_a_full_tie_a_child_cohort_goes_before_a_queue() -> None:
+    """Each would borrow 1 of the same 8 at the same age and priority. Kueue asks the winner of ``mid`` first, and only
+    a strictly better head replaces it; between two queues the order of the request decides."""
+    of = configuration(
+        queue("root", 8), queue("mid", parent="root"), queue("a", 0, "mid"), queue("b", 0, "root"),
+        queue("c", 0, "root"), fair=True,
+    )  # fmt: skip
+    answer = cycle(of, [], asks("direct", "b", 1), asks("other", "c", 1), asks("below", "a", 1))
+    assert answer["order"] == ["below", "direct", "other"]
+
+
+def test_fair_order_does_not_count_what_is_requested_0_times() -> None:
+    """a borrows gpu. Its head wants cpu of its own, and 0 gpu: it borrows nothing that it wants, and goes before b's
+    head, which borrows cpu at the lower share."""
+    quota = {"cpu": {"guaranteed": 4}, "gpu": {"guaranteed": 0}}
+    a = {"name": "a", "parent": "co", "quota": quota}
+    b = {"name": "b", "parent": "co", "quota": quota | {"cpu": {"guaranteed": 0}}}
+    co = {"name": "co", "quota": {"cpu": {"guaranteed": 8}, "gpu": {"guaranteed": 8}}}
+    task = {"name": "main", "requests": {"gpu": 6}, "flavors": {"gpu": "default"}}
+    running = [runs("w", "a", 0) | {"tasks": [task]}]
+    head = asks("x", "a", 1)
+    head["tasks"][0]["requests"]["gpu"] = 0
+    assert cycle(configuration(co, a, b, fair=True), running, asks("y", "b", 1), head)["order"] == ["x", "y"]
+
+
 def test_fair_order_sees_what_earlier_heads_booked() -> None:
     """Siblings below one cohort: once x is booked their cohort borrows, and z of the other cohort goes before y."""
     of = configuration(
