@@ -12,13 +12,16 @@ class ComparisonRequest(DecisionRequest, frozen=True, kw_only=True):
     """A decision request and the variants of it to answer."""
 
     variants: Annotated[list[Variant], msgspec.Meta(min_length=1, max_length=16)]
+    """What each variant changes; names are unique."""
 
 
 class VariantAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What a decision request would have got under this variant, without ``id`` and ``stats``."""
 
     name: str
+    """The name of the variant."""
     answer: Answer
+    """What the request would have got, without `id` and `stats`."""
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -29,13 +32,19 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     ask: str | None = None
+    """The id of the ask. Absent: it is about the plan."""
     field: str
+    """What differs: `outcome`, `node` or `victims` of an ask, or `evictions` of the plan."""
     values: dict[str, Any]
+    """What each variant says, by its name."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """One answer a variant in the order of the request, and where they differ."""
 
     variants: list[VariantAnswer]
+    """One answer for each variant, in the order of the request."""
     differences: list[Difference]
+    """Where they differ."""
     stats: dict[str, float]
+    """Milliseconds by stage."""

@@ -32,9 +32,13 @@ class BatchAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line: ``line`` counts from 1; ``answer`` where ``status`` is 200, else ``problem``."""
 
     line: int
+    """The number of the line that is answered; it counts from 1."""
     status: int
+    """The status that the line would have had as a request of its own."""
     answer: Annotated[msgspec.Raw | None, shown_as(DecisionAnswer)] = None
+    """The answer, where the status is 200."""
     problem: Annotated[msgspec.Raw | None, shown_as(ProblemDocument)] = None
+    """What is wrong, where the status is another."""
 
 
 DOCUMENTED = (BatchAnswer,)

@@ -14,15 +14,20 @@ class DecisionAnswer(Answer, frozen=True, kw_only=True):
     """``POST /v1/decisions``: only ``id`` and ``stats`` (milliseconds by stage) may differ between equal requests."""
 
     id: UUID
+    """The id of the decision in the log."""
     stats: dict[str, float]
+    """Milliseconds by stage; what equal requests may differ in."""
 
 
 class Remark(msgspec.Struct, frozen=True, kw_only=True):
     """What the engine noticed on its way; ``rule`` is a stable id, ``pointer`` leads into the request."""
 
     rule: str
+    """A stable id of the remark."""
     pointer: str
+    """Where: an RFC 6901 pointer into the request."""
     detail: str
+    """The remark, in one sentence."""
 
 
 class Shares(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -32,68 +37,104 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     engine: str
+    """Whose rules counted."""
     configuration: ConfigurationUsed
+    """The configuration that was used."""
     queues: dict[str, dict[str, Any]]
+    """By name of queue: what it is entitled to and uses, as the engine counts; amounts in whole units."""
     workloads: dict[str, dict[str, Any]] | None = None
+    """By id of workload, where the engine counts those (YTsaurus)."""
     total: dict[str, Units] | None = None
+    """What the nodes have together, in whole units, by resource (YTsaurus)."""
     fair_share: dict[str, Units] | None = None
+    """The fair share of all queues together (YTsaurus)."""
     warnings: list[Remark] | None = None
+    """What the engine noticed on its way."""
 
 
 class Preemptibility(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``POST /v1/preemptibility``: by id of workload; ``evict_allowed`` answers ``evict``."""
 
     engine: str
+    """Whose rules protect."""
     configuration: ConfigurationUsed
+    """The configuration that was used."""
     workloads: dict[str, dict[str, Any]]
+    """By id of workload: whether it could be preempted, and what protects it."""
     evict_allowed: bool | None = None
+    """Whether evicting exactly `evict` together would pass. Absent: not asked."""
 
 
 class EffectiveSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``POST /v1/effective-settings``: by name of queue and id of workload; ``settings`` of the scheduler (KAI)."""
 
     engine: str
+    """Whose settings."""
     configuration: ConfigurationUsed
+    """The configuration that was used."""
     settings: dict[str, Any] | None = None
+    """Of the scheduler itself, by name (KAI)."""
     queues: dict[str, dict[str, Any]]
+    """By name of queue: what it inherits or overrides in the end; durations in seconds."""
     workloads: dict[str, dict[str, Any]] | None = None
+    """By id of workload, where workloads override settings (YTsaurus)."""
 
 
 class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the log. ``asks`` and ``outcomes`` run in parallel; ``evictions`` counts those of the plan."""
 
     id: UUID
+    """The id of the decision."""
     created_at: Time
+    """When it was logged."""
     now: Time
+    """The time it was made for."""
     engine: str
+    """Whose rules decided."""
     configuration: ConfigurationUsed
+    """The configuration that was used."""
     state_digest: str
+    """The digest of the state that was used."""
     request_digest: str
+    """SHA-256 of the request's body."""
     asks: list[str]
+    """The ids of the asks, in order."""
     outcomes: list[Outcome]
+    """The outcome of each ask, in the same order."""
     evictions: int
+    """How many evictions the plan has."""
     stats: dict[str, float]
+    """Milliseconds by stage."""
 
 
 class DecisionPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``GET /v1/decisions``: newest first; ``next_cursor`` is absent on the last page."""
 
     items: list[DecisionSummary]
+    """Newest first."""
     next_cursor: str | None = None
+    """Give it as `cursor` for the next page. Absent: this is the last."""
 
 
 class DecisionRecord(DecisionSummary, frozen=True, kw_only=True):
     """``GET /v1/decisions/{id}``: ``answer`` as it was given, without ``id`` and ``stats``."""
 
     answer: Annotated[msgspec.Raw, shown_as(Answer)]
+    """The answer as it was given, without `id` and `stats`."""
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
     """``POST /v1/decisions/{id}/replay``. ``differences``: JSON pointers into the answers, empty when identical."""
 
     decision: UUID
+    """The id of the decision that was made again."""
     identical: bool
+    """Whether the answer is the same, byte for byte."""
     recorded_digest: str
+    """SHA-256 of the recorded answer."""
     replayed_digest: str
+    """SHA-256 of the answer now."""
     differences: list[str]
+    """JSON pointers to where the answers differ."""
     answer: Annotated[msgspec.Raw, shown_as(Answer)]
+    """The answer now."""

@@ -16,11 +16,18 @@ class ImportedManifest(Wire, frozen=True, kw_only=True, omit_defaults=False):
     """
 
     format: Format
+    """The format that was read."""
     configuration: Configuration
+    """The queues and settings that were found."""
     state: State
+    """The nodes and the running work that were found."""
     asks: list[Ask]
+    """The waiting work that was found."""
     findings: list[Finding]
+    """What could not be carried over; pointers lead into the manifest, the number of the document first where there are
+    several."""
     configuration_findings: list[Finding]
+    """Remarks about the configuration, as a write of it would give; errors among them would refuse the write."""
 
 
 class ExportedManifest(Wire, frozen=True, kw_only=True, omit_defaults=False):
@@ -28,5 +35,8 @@ class ExportedManifest(Wire, frozen=True, kw_only=True, omit_defaults=False):
     configuration. ``text`` is YAML."""
 
     format: ExportFormat
+    """The format that was written."""
     text: str
+    """The manifest, as YAML."""
     findings: list[Finding]
+    """What the format has no words for; pointers lead into the configuration."""

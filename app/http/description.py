@@ -11,6 +11,7 @@ from fastapi.openapi.utils import get_openapi
 
 from app.auth import scopes
 from app.auth.scopes import Scope
+from app.http.fields import described
 from app.http.openapi import SCHEMA, VERSION, reference, renamed
 from app.http.portable import of_parameter, portable, references
 from app.http.problems import MEDIA_TYPE, Fault, ProblemDocument
@@ -99,7 +100,7 @@ def describe(app: FastAPI, shapes: tuple[type, ...]) -> dict[str, Any]:
             _finish(path, method, found)
             bodies.extend(references(found.get("requestBody")))
     document["components"] = {
-        "schemas": portable(_schemas(shapes), bodies, _common()),
+        "schemas": described(portable(_schemas(shapes), bodies, _common())),
         "responses": {name: _problem(status, description) for status, (name, description) in PROBLEMS.items()},
         "parameters": {"RequestTimeout": _TIMEOUT},
         "headers": HEADERS,

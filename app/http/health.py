@@ -19,6 +19,7 @@ router = APIRouter(tags=["operations"])
 
 class Health(Wire, frozen=True, kw_only=True, omit_defaults=False):
     status: Literal["ok"] = "ok"
+    """The process answers."""
 
 
 class Readiness(Wire, frozen=True, kw_only=True, omit_defaults=False):
@@ -29,12 +30,19 @@ class Readiness(Wire, frozen=True, kw_only=True, omit_defaults=False):
     """
 
     status: Literal["ready", "unready"]
+    """Whether all work can be done."""
     database: Literal["ok", "unreachable"]
+    """Whether the database answers."""
     migration: str | None
+    """The migration that the database is at; null where it is not known."""
     needed: str | None
+    """The migration that this version needs."""
     configurations: Literal["current", "stale", "unknown"]
+    """Whether names mean what the database says now, what it last said, or nothing yet."""
     configurations_as_of: datetime | None
+    """When names were last looked up; null before the first look."""
     detail: str = ""
+    """What is missing, in one sentence."""
 
 
 DOCUMENTED = (Health, Readiness)

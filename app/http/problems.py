@@ -22,8 +22,11 @@ class Fault(Wire, frozen=True, kw_only=True):
     """One thing that is wrong: ``pointer`` into the body (RFC 6901), or ``parameter`` of the path, query or headers."""
 
     pointer: str | None = None
+    """Where in the body: an RFC 6901 pointer. Absent: it is a parameter."""
     parameter: str | None = None
+    """Which parameter of the path, the query or the headers. Absent: it is in the body."""
     detail: str
+    """What is wrong, in one sentence."""
 
 
 class ProblemDocument(Wire, frozen=True, kw_only=True):
@@ -34,14 +37,24 @@ class ProblemDocument(Wire, frozen=True, kw_only=True):
     """
 
     type: str = "about:blank"
+    """`about:blank`: the status says what kind it is."""
     title: str
+    """The status' name."""
     status: int
+    """The HTTP status."""
     detail: str
+    """What is wrong, in one sentence."""
     instance: str | None = None
+    """The path of the request."""
     errors: list[Fault] = []
+    """Every field at fault."""
     code: str | None = None
+    """Tells cases of one status apart that a program treats differently: `snapshot_lost`, `stale_generation` and
+    others."""
     generation: int | None = None
+    """The generation that is kept, where a stale one was sent."""
     findings: list[Finding] | None = None
+    """What refused a configuration."""
 
 
 def problem(

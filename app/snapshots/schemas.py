@@ -10,41 +10,61 @@ class SnapshotRequest(Wire, frozen=True, kw_only=True):
     """``PUT /v1/snapshots/{name}``: the whole state, and the configuration that it is compiled for."""
 
     engine: EngineName | None = None
+    """Whose rules it is compiled for. Absent: the configuration's engine."""
     configuration: str | Configuration
+    """The configuration it is compiled for: `name`, `name@revision`, `name@label`, or the document itself."""
     state: State
+    """The whole state."""
 
 
 class Counts(Wire, frozen=True, kw_only=True):
     nodes: int
+    """How many nodes."""
     workloads: int
+    """How many workloads."""
     tasks: int
+    """How many tasks."""
     reservations: int
+    """How many reservations."""
 
 
 class SnapshotStatus(Wire, frozen=True, kw_only=True):
     """What is kept. ``age_seconds``: since the state was put whole; ``bytes``: estimated memory."""
 
     name: str
+    """The name of the snapshot."""
     generation: int
+    """Counts up with every change."""
     engine: str
+    """Whose rules it is compiled for."""
     configuration: ConfigurationUsed
+    """The configuration it is compiled for."""
     counts: Counts
+    """What is in it."""
     age_seconds: float
+    """Seconds since the state was put whole."""
     idle_seconds: float
+    """Seconds since it was last used; one that is idle for long is dropped."""
     bytes: int
+    """Estimated memory, in bytes."""
     digest: str | None = None
+    """The digest of the state. Absent: not worked out."""
 
 
 class SnapshotList(Wire, frozen=True, kw_only=True):
     items: list[SnapshotStatus]
+    """By name."""
 
 
 class Carried(Wire, frozen=True, kw_only=True):
     """An answer to carry out, with the asks that it answers; a logged decision is expanded to this."""
 
     asks: list[Ask]
+    """The asks that the decisions answer."""
     decisions: list[Decision]
+    """The decisions to carry out."""
     plan: Plan
+    """The plan to carry out."""
 
 
 class ApplyRequest(Wire, frozen=True, kw_only=True):
@@ -54,5 +74,8 @@ class ApplyRequest(Wire, frozen=True, kw_only=True):
     """
 
     decision: str | Carried
+    """The id of a logged decision, or an answer with its asks."""
     generation: int | None = None
+    """Refuse (409) unless the snapshot is still at it. Absent: the one that the decision was made on."""
     now: Time | None = None
+    """When what is placed starts. Absent: the host's clock."""

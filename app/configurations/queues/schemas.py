@@ -12,6 +12,7 @@ class QueueDocument(Queue, frozen=True, kw_only=True):
     """A queue to be stored. ``name`` may be left out: it is the path's."""
 
     name: Annotated[str, msgspec.Meta(max_length=512)] = ""
+    """The name of the queue; may be left out, it is the path's."""
 
     def named(self, name: str) -> Queue:
         """The same queue as configurations hold it."""
@@ -24,3 +25,4 @@ class StoredQueue(ConfigurationSummary, frozen=True, kw_only=True):
     """One queue, and the revision that it was read from."""
 
     queue: Queue
+    """The queue."""

@@ -14,38 +14,55 @@ TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 class Taint(Wire, frozen=True, kw_only=True):
     key: str
+    """Its key."""
     value: str = ""
+    """Its value; may be empty."""
     effect: TaintEffect
+    """What it does to pods that do not tolerate it; `PreferNoSchedule` is not looked at."""
 
 
 class Flavor(Wire, frozen=True, kw_only=True):
     """A kind of resource (Kueue: ResourceFlavor)."""
 
     name: Name
+    """Unique among the flavors; quotas name it."""
     node_labels: dict[str, str] = {}
+    """Labels of the flavor's nodes: a task that selects others can't use it."""
     node_taints: list[Taint] = []
+    """Taints of the flavor's nodes: a task must tolerate them."""
 
 
 class Quota(Wire, frozen=True, kw_only=True):
     """What a queue is entitled to of one resource (contract.md: guaranteed, limit and their native names)."""
 
     guaranteed: Quantity | None = None
+    """What it is entitled to: nominal quota (Kueue), guaranteed (YuniKorn), deserved (KAI), strong guarantee
+    (YTsaurus). Absent: nothing; `unlimited`: no bound (KAI's -1)."""
     limit: Quantity | None = None
+    """The most that it may use: max (YuniKorn), limit (KAI), resource_limits (YTsaurus). Absent: no limit. Kueue has
+    borrowing limits instead."""
     borrowing_limit: Quantity | None = None
+    """The most that it may use beyond its nominal quota. Absent: no limit. Read by Kueue."""
     lending_limit: Quantity | None = None
+    """The most of its unused nominal quota that others may borrow. Absent: all. Read by Kueue."""
     weight: float | None = None
+    """Its over-quota weight for this resource. Absent: the queue's. Read by KAI."""
 
 
 class FlavorQuotas(Wire, frozen=True, kw_only=True):
     name: Name
+    """The flavor, one of `flavors`."""
     quota: dict[str, Quota] = {}
+    """What the queue is entitled to of this flavor, by resource."""
 
 
 class ResourceGroup(Wire, frozen=True, kw_only=True):
     """Resources that always share one flavor, and the flavors in the order they are tried."""
 
     resources: list[str]
+    """The resources that get one flavor together."""
     flavors: list[FlavorQuotas]
+    """The flavors, in the order in which they are tried."""
 
 
 UNWEIGHTED: float = 1.0
@@ -56,16 +73,30 @@ class Queue(Wire, frozen=True, kw_only=True):
     """A node of the queue tree: ClusterQueue, cohort, leaf, pool."""
 
     name: Name
+    """Unique in the configuration; a full path in YuniKorn (`root.a.b`)."""
     parent: str | None = None
+    """The name of the queue above it. Absent: a root of a tree. Read by all engines."""
     quota: dict[str, Quota] | None = None
+    """What it is entitled to, by resource: short for one resource group with the one flavor `default`. Read by all
+    engines."""
     resource_groups: list[ResourceGroup] | None = None
+    """What it is entitled to, by flavor. Not together with `quota`. Read by all engines; those without flavors add them
+    up."""
     weight: float = UNWEIGHTED
+    """Its share of what nobody is entitled to, relative to its siblings: fair-sharing weight (Kueue), over-quota weight
+    (KAI), pool weight (YTsaurus, above 0)."""
     priority: Priority = 0
+    """Higher goes first among its siblings. Read by KAI."""
     created_at: Time | None = None
+    """When it was created; the older goes first where all else is equal. Read by KAI."""
     kueue: kueue_model.Queue | None = None
+    """What only Kueue reads of it."""
     yunikorn: yunikorn_model.Queue | None = None
+    """What only YuniKorn reads of it."""
     kai: kai_model.Queue | None = None
+    """What only KAI reads of it."""
     ytsaurus: ytsaurus_model.Queue | None = None
+    """What only YTsaurus reads of it."""
 
     @property
     def has_weight(self) -> bool:
@@ -75,15 +106,23 @@ class Queue(Wire, frozen=True, kw_only=True):
 
 class Settings(Wire, frozen=True, kw_only=True):
     kueue: kueue_model.Settings | None = None
+    """Kueue's settings."""
     yunikorn: yunikorn_model.Settings | None = None
+    """YuniKorn's settings."""
     kai: kai_model.Settings | None = None
+    """KAI Scheduler's settings."""
     ytsaurus: ytsaurus_model.Settings | None = None
+    """YTsaurus' settings: those of the pool tree and of the scheduler."""
 
 
 class Configuration(Wire, frozen=True, kw_only=True):
     """``engine`` is the default of requests that use this configuration."""
 
     engine: EngineName | None = None
+    """Whose rules decide, where a request does not say."""
     settings: Settings = Settings()
+    """Settings of the engines; only those of the engine that decides are read."""
     flavors: list[Flavor] = []
+    """Kinds of resources. Read by Kueue; the flavor `default` need not be listed."""
     queues: list[Queue] = []
+    """The queues, in any order, as one tree or several."""

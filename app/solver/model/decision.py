@@ -13,115 +13,183 @@ class Condition(Wire, frozen=True, kw_only=True):
     """A Kubernetes-style condition."""
 
     type: str
+    """What it is about: `QuotaReserved`, `Preempted`, `Evicted` and others."""
     status: Literal["True", "False", "Unknown"]
+    """Whether it holds."""
     reason: str
+    """One word for programs."""
     message: str
+    """One sentence for people."""
     last_transition_time: Time
+    """When it came to hold: the decision's `now`."""
 
 
 class Victim(Wire, frozen=True, kw_only=True):
     """A running workload, or one of its tasks, that the decision evicts; ``freed`` in whole units."""
 
     workload: str
+    """The id of the workload that stops."""
     task: str | None = None
+    """The name of the task that stops. Absent: all of the workload."""
     queue: str
+    """The queue it is charged to."""
     node: str | None = None
+    """The node it runs on. Absent: the engine knows no nodes, or it runs on several."""
     reason: str
+    """Why, in one word: the engine's own reason."""
     message: str
+    """Why, in one sentence."""
     conditions: list[Condition]
+    """The conditions that the origin would set on it."""
     freed: dict[str, Units]
+    """What its stopping frees, in whole units, by resource."""
     on_preemption: Literal["Requeue", "Terminate"] | None = None
+    """What becomes of it, as its workload says (Kueue). Absent: not said."""
     timeout_seconds: Units | None = None
+    """How long it may take to stop before it is killed, in seconds (YTsaurus). Absent: no such time."""
 
 
 class Shortage(Wire, frozen=True, kw_only=True):
     """What an ask lacks of one resource: ``short`` = ``requested`` - ``available``, in whole units."""
 
     resource: str
+    """What is short."""
     flavor: str | None = None
+    """Of which flavor (Kueue). Absent: the engine knows none."""
     queue: str | None = None
+    """Where quota is short. Absent: it is not quota."""
     node: str | None = None
+    """Which node is short. Absent: it is not a node."""
     requested: Units
+    """What is asked for, in whole units."""
     available: Units
+    """What is there, in whole units."""
     short: Units
+    """`requested` less `available`, in whole units."""
 
 
 class Decision(Wire, frozen=True, kw_only=True):
     """The answer for one ask. ``beyond`` names rules that the origin does not have and that changed this decision."""
 
     ask: str
+    """The id of the ask."""
     outcome: Outcome
+    """`admit`: it fits as things are; `preempt`: once the victims have stopped; `wait`: it could run later;
+    `infeasible`: never under this configuration."""
     node: str | None = None
+    """The node it is bound to (`admit`) or that is reserved for it (`preempt`), where the engine places. Absent: none,
+    or several."""
     placements: dict[str, str] | None = None
+    """The node of each task, by name of the task, where the engine places."""
     assignment: dict[str, dict[str, str]] | None = None
+    """The flavor of each resource, by name of the task and of the resource (Kueue)."""
     borrowing: bool | None = None
+    """Whether it uses more than the nominal quota of its queue (Kueue)."""
     counts: dict[str, int] | None = None
+    """How many of each task are admitted, where fewer than asked."""
     victims: list[Victim]
+    """What stops for it, in the engine's order."""
     conditions: list[Condition]
+    """The conditions that the origin would set on it; one says why it waits."""
     shortages: list[Shortage] | None = None
+    """What it lacks. Absent: nothing."""
     beyond: list[str] | None = None
+    """Rules that the origin does not have and that changed this decision. Absent: none."""
     starts: list[str] | None = None
+    """Names of the tasks that start now, where not all of them do."""
     explanation: Explanation | None = None
+    """Why, at the level that `explain` asked for."""
 
 
 class PlannedEviction(Wire, frozen=True, kw_only=True):
     workload: str
+    """The id of the workload to evict."""
     task: str | None = None
+    """The name of the task to evict. Absent: all of the workload."""
     queue: str
+    """The queue it is charged to."""
     node: str | None = None
+    """The node it runs on. Absent: the engine knows no nodes, or it runs on several."""
     reason: str
+    """Why, in one word: the engine's own reason."""
     for_ask: str | None = None
+    """The id of the ask that needs it. Absent: no ask does (a limit or a node is exceeded)."""
 
 
 class Placement(Wire, frozen=True, kw_only=True):
     """``pipelined``: waits for resources that are still being released."""
 
     ask: str | None = None
+    """The id of the ask that is placed. Absent: running work moves."""
     workload: str | None = None
+    """The id of the workload that moves. Absent: an ask is placed."""
     task: str
+    """The name of the task."""
     node: str
+    """Where it goes."""
     pipelined: bool
+    """Whether it waits there for resources that are still being released."""
     stage: str | None = None
+    """The stage of scheduling that placed it (YTsaurus)."""
 
 
 class Plan(Wire, frozen=True, kw_only=True):
     """What to carry out, in order; each eviction once."""
 
     evictions: list[PlannedEviction]
+    """What to evict, in order, each once."""
     placements: list[Placement]
+    """What to place, in order, where the engine places."""
 
 
 class Result(Wire, frozen=True, kw_only=True):
     """What an engine returns. ``notes`` are engine-specific additions shown beside the plan (state to carry over)."""
 
     decisions: list[Decision]
+    """One for each ask, in the order of the request."""
     order: list[str] | None = None
+    """Ids of the asks in the order in which the engine took them (mode `cycle`)."""
     plan: Plan
+    """What to carry out."""
     notes: dict[str, Any] | None = None
+    """What the engine carries over to its next cycle."""
 
 
 class ConfigurationUsed(Wire, frozen=True, kw_only=True):
     name: str | None = None
+    """Its name. Absent: it was sent with the request."""
     revision: int | None = None
+    """Its revision. Absent: it was sent with the request."""
     digest: str
+    """SHA-256 of the document as decoded."""
 
 
 class StateUsed(Wire, frozen=True, kw_only=True):
     digest: str
+    """Changes with the content of the state, and with nothing else."""
     snapshot: str | None = None
+    """The name of the snapshot. Absent: the state was sent with the request."""
     generation: int | None = None
+    """The generation of the snapshot. Absent: the state was sent with the request."""
 
 
 class Answer(Wire, frozen=True, kw_only=True):
     """The body of a decision response; ``id`` and ``stats`` are added by the service and are not part of it."""
 
     engine: str
+    """Whose rules decided."""
     configuration: ConfigurationUsed
+    """The configuration that was used."""
     state: StateUsed
+    """The state that was used."""
     decisions: list[Decision]
+    """One for each ask, in the order of the request."""
     order: list[str] | None = None
+    """Ids of the asks in the order in which the engine took them (mode `cycle`)."""
     plan: Plan
+    """What to carry out: the union of all victims in order, each once, and placements."""
     notes: dict[str, Any] | None = None
+    """What the engine carries over to its next cycle."""
 
 
 def plan_of(decisions: list[Decision]) -> Plan:

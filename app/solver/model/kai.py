@@ -11,20 +11,32 @@ class Settings(Wire, frozen=True, kw_only=True):
     """``settings.kai``: rule set, node-pool defaults of the minimum runtimes, actions of a cycle."""
 
     rules: Literal["documented", "shipped"] = "documented"
+    """`documented`: as KAI's design says, and as released where it is silent; `shipped`: as the release does, known
+    defects included."""
     default_reclaim_min_runtime: Duration | None = None
+    """How long work runs undisturbed by reclaim, where no queue says. Absent: 0."""
     default_preempt_min_runtime: Duration | None = None
+    """How long work runs undisturbed by preempt, where no queue says. Absent: 0."""
     reclaim_resolve_method: str = "lca"
+    """Whose reclaim minimum runtime protects a victim: `lca`, that of its ancestor below the lowest common one with the
+    reclaimer; `queue`, its own queue's."""
     actions: list[Action] | None = None
+    """The actions of a cycle, in order. Absent: allocate, consolidation, reclaim, preempt."""
     use_scheduling_signatures: bool = True
+    """Whether a job like one that has failed is passed over in the same action."""
     max_consolidation_preemptees: Count | None = None
+    """The most pods that one consolidation may move. Absent: no cap."""
     allow_consolidating_reclaim: bool = True
+    """Whether reclaim may move pods that it evicts to other nodes."""
 
 
 class Queue(Wire, frozen=True, kw_only=True):
     """``queue.kai``."""
 
     reclaim_min_runtime: Duration | None = None
+    """How long its work runs undisturbed by reclaim. Absent: its parent's, else the default."""
     preempt_min_runtime: Duration | None = None
+    """How long its work runs undisturbed by preempt. Absent: its parent's, else the default."""
 
 
 class Options(Wire, frozen=True, kw_only=True):

@@ -13,73 +13,101 @@ class Settings(Wire, frozen=True, kw_only=True):
     """``settings.kueue``. Strategies default to Kueue's own: final share first, then initial share."""
 
     fair_sharing: bool = False
+    """Whether victims are chosen by fair sharing instead of the classical algorithm."""
     preemption_strategies: list[Strategy] | None = None
+    """The strategies of fair sharing, tried in order. Absent: both, final share first."""
 
 
 class BorrowWithinCohort(Wire, frozen=True, kw_only=True):
     """Preempting in the cohort while borrowing: only at or below the threshold, and below the ask's priority."""
 
     policy: Literal["Never", "LowerPriority"] = "Never"
+    """Whether an ask may preempt lower priority in its cohort while it borrows."""
     max_priority_threshold: Priority | None = None
+    """Only workloads of at most this priority. Absent: any below that of the ask."""
 
 
 class Milestone(Wire, frozen=True, kw_only=True):
     """KEP-83 (deferred): the cost of stopping a workload that has run for ``seconds``; linear in between."""
 
     seconds: float
+    """How long the workload has run."""
     cost: float
+    """What stopping it then costs; compared only with other costs."""
 
 
 class LongRunnerPenalty(Wire, frozen=True, kw_only=True):
     """KEP-83 (deferred): after ``grace``, effective priority falls ``rate_per_hour`` down to ``floor``."""
 
     grace: Duration
+    """How long a workload runs before its priority falls."""
     rate_per_hour: float
+    """How much priority falls each hour after that."""
     floor: Priority
+    """Below this it does not fall."""
 
 
 class WaitingBoost(Wire, frozen=True, kw_only=True):
     """KEP-83 (deferred): after ``grace`` of waiting, priority rises ``rate_per_hour`` up to ``ceiling``."""
 
     grace: Duration
+    """How long an ask waits before its priority rises."""
     rate_per_hour: float
+    """How much priority rises each hour after that."""
     ceiling: Priority
+    """Above this it does not rise."""
 
 
 class Preemption(Wire, frozen=True, kw_only=True):
     """``queue.kueue.preemption``."""
 
     within_cluster_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] = "Never"
+    """Whom an ask may preempt in its own ClusterQueue."""
     reclaim_within_cohort: Literal["Never", "LowerPriority", "Any"] = "Never"
+    """Whom an ask may preempt in other ClusterQueues of the cohort that use more than their nominal quota."""
     borrow_within_cohort: BorrowWithinCohort | None = None
+    """Whether an ask that borrows may preempt in the cohort. Absent: no."""
     trigger_after_workload_waiting_seconds: float | None = None
+    """How long an ask waits before it may preempt (KEP-83, not in Kueue yet). Absent: 0."""
     workload_sorting: list[Sorting] | None = None
+    """How candidates are ordered, first criterion first (KEP-83, not in Kueue yet). Absent: Kueue's own order."""
     disruption_cost_milestones: list[Milestone] | None = None
+    """What stopping its workloads costs, by how long they have run (KEP-83, not in Kueue yet). Absent: nothing."""
     long_runner_penalty: LongRunnerPenalty | None = None
+    """How priority of what runs falls with time (KEP-83, not in Kueue yet). Absent: it does not."""
     waiting_boost: WaitingBoost | None = None
+    """How priority of what waits rises with time (KEP-83, not in Kueue yet). Absent: it does not."""
 
 
 class FlavorFungibility(Wire, frozen=True, kw_only=True):
     """When a flavor search stops, and what it prefers when it does not."""
 
     when_can_borrow: Fungibility = "MayStopSearch"
+    """Whether the search for a flavor stops at one that fits by borrowing."""
     when_can_preempt: Fungibility = "TryNextFlavor"
+    """Whether the search for a flavor stops at one that fits by preempting."""
     preference: Literal["BorrowingOverPreemption", "PreemptionOverBorrowing"] | None = None
+    """What to prefer where the search did not stop. Absent: borrowing over preemption."""
 
 
 class Queue(Wire, frozen=True, kw_only=True):
     """``queue.kueue``."""
 
     preemption: Preemption | None = None
+    """Whom its asks may preempt. Absent: nobody."""
     flavor_fungibility: FlavorFungibility | None = None
+    """How its asks search for a flavor. Absent: the defaults."""
     queueing_strategy: Literal["BestEffortFIFO", "StrictFIFO"] = "BestEffortFIFO"
+    """`StrictFIFO`: an ask that waits holds up those behind it; `BestEffortFIFO`: it steps aside."""
     role: Literal["cohort", "cluster_queue"] | None = None
+    """Whether it is a cohort or a ClusterQueue. Absent: a cohort if it has children."""
 
 
 class Ask(Wire, frozen=True, kw_only=True):
     """``ask.kueue``: when the ask was first tried, for waiting times."""
 
     first_attempt_at: Time | None = None
+    """When it was first tried, for waiting times (KEP-83, not in Kueue yet). Absent: when it was created."""
 
 
 class Options(Wire, frozen=True, kw_only=True):

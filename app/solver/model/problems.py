@@ -10,16 +10,22 @@ class Problem(Wire, frozen=True, kw_only=True):
     """What is wrong, and where: ``pointer`` is an RFC 6901 pointer into the request body."""
 
     pointer: str
+    """Where: an RFC 6901 pointer into the request body."""
     detail: str
+    """What is wrong, in one sentence."""
 
 
 class Finding(Wire, frozen=True, kw_only=True):
     """A remark about a configuration. ``rule`` is a stable id; errors refuse the write, warnings do not."""
 
     rule: str
+    """A stable id of the remark."""
     severity: Literal["error", "warning", "info"]
+    """`error` refuses the write; `warning` and `info` come back with it."""
     pointer: str
+    """Where: an RFC 6901 pointer into the document."""
     detail: str
+    """The remark, in one sentence."""
 
 
 class InvalidInput(Exception):

@@ -16,70 +16,106 @@ Mode = Literal["independent", "cycle"]
 
 class Options(Wire, frozen=True, kw_only=True):
     kueue: kueue_model.Options | None = None
+    """Options of Kueue."""
     yunikorn: yunikorn_model.Options | None = None
+    """Options of YuniKorn."""
     kai: kai_model.Options | None = None
+    """Options of KAI Scheduler."""
     ytsaurus: ytsaurus_model.Options | None = None
+    """Options of YTsaurus."""
 
 
 class StateOrReference(State, frozen=True, kw_only=True):
     """A State, or ``{snapshot: name}``: one struct, so that decoding stays one pass."""
 
     snapshot: str | None = None
+    """The name of a kept snapshot, in place of all else here."""
 
 
 class DecisionRequest(Wire, frozen=True, kw_only=True):
     """``POST /v1/decisions``."""
 
     engine: EngineName | None = None
+    """Whose rules decide. Absent: the configuration's engine."""
     now: Time | None = None
+    """The time of the decision. Absent: the host's clock, and recorded."""
     mode: Mode = "independent"
+    """`independent`: each ask against the same state, as if it were alone; `cycle`: one scheduling cycle over all asks,
+    each seeing what the earlier ones took."""
     configuration: str | Configuration
+    """The configuration: `name`, `name@revision`, `name@label`, or the document itself."""
     state: StateOrReference
+    """What runs: the state itself, or `{snapshot: name}`."""
     asks: list[Ask] = []
+    """What waits."""
     options: Options = Options()
+    """Options of the engine for this request."""
     explain: Explain = "none"
+    """How much to tell about why: nothing, candidates grouped by what became of them, or every candidate."""
 
 
 class SharesRequest(Wire, frozen=True, kw_only=True):
     """``POST /v1/shares``."""
 
     engine: EngineName | None = None
+    """Whose rules count. Absent: the configuration's engine."""
     now: Time | None = None
+    """The time of the question. Absent: the host's clock. Read by YTsaurus."""
     configuration: str | Configuration
+    """The configuration: `name`, `name@revision`, `name@label`, or the document itself."""
     state: StateOrReference
+    """What runs: the state itself, or `{snapshot: name}`."""
     asks: list[Ask] = []
+    """What waits: it is demand. Read by KAI, YuniKorn and YTsaurus."""
 
 
 class Eviction(Wire, frozen=True, kw_only=True):
     workload: str
+    """The id of the workload."""
     task: str | None = None
+    """The name of one of its tasks. Absent: all of it."""
 
 
 class PreemptibilityRequest(Wire, frozen=True, kw_only=True):
     """``POST /v1/preemptibility``."""
 
     engine: EngineName | None = None
+    """Whose rules protect. Absent: the configuration's engine."""
     now: Time | None = None
+    """The time of the question. Absent: the host's clock. Read by KAI and YTsaurus."""
     configuration: str | Configuration
+    """The configuration: `name`, `name@revision`, `name@label`, or the document itself."""
     state: StateOrReference
+    """What runs: the state itself, or `{snapshot: name}`."""
     asks: list[Ask] = []
+    """What else waits: it is demand."""
     ask: Ask | None = None
+    """From whom work is protected. Absent: from anybody, as far as the engine can tell."""
     action: Literal["reclaim", "preempt"] | None = None
+    """By which action it would be taken. Absent: by the one that the queues tell. Read by KAI."""
     evict: list[Eviction] = []
+    """Tell also whether evicting exactly these together would pass. Read by KAI."""
 
 
 class EffectiveSettingsRequest(Wire, frozen=True, kw_only=True):
     """``POST /v1/effective-settings``."""
 
     engine: EngineName | None = None
+    """Whose settings. Absent: the configuration's engine."""
     configuration: str | Configuration
+    """The configuration: `name`, `name@revision`, `name@label`, or the document itself."""
     state: StateOrReference | None = None
+    """What runs, where the settings of workloads are wanted too."""
 
 
 class Variant(Wire, frozen=True, kw_only=True):
     """One variant of a comparison: what differs from the base request."""
 
     name: str
+    """What the answer calls it; unique among the variants."""
     engine: EngineName | None = None
+    """Another engine. Absent: as in the request."""
     settings: Settings | None = None
+    """Settings of engines that take the place of the configuration's own, block by block. Absent: as in the request."""
     configuration: str | Configuration | None = None
+    """Another configuration. Absent: as in the request."""

@@ -7,6 +7,7 @@ class Rule(Wire, frozen=True, kw_only=True):
     """One rule of one engine. Its id never changes its meaning."""
 
     rule: str
+    """Its id, as explanations name it."""
     sentence: str
     """What it says, in one sentence."""
     source: str

@@ -13,108 +13,186 @@ TaskState = Literal["running", "releasing", "preempted", "released"]
 
 class Toleration(Wire, frozen=True, kw_only=True):
     key: str = ""
+    """The taint key that is tolerated; empty with `Exists`: every key."""
     operator: Literal["Equal", "Exists"] = "Equal"
+    """`Equal`: key and value must match; `Exists`: the key alone."""
     value: str = ""
+    """The taint value that is tolerated; read with `Equal` only."""
     effect: TaintEffect | None = None
+    """The taint effect that is tolerated; absent: every effect."""
 
 
 class Expression(Wire, frozen=True, kw_only=True):
     """A node selector requirement, with Kubernetes' operators."""
 
     key: str
+    """The label that is looked at."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+    """How the label is compared. `Gt` and `Lt` compare whole numbers, written as Kubernetes writes them."""
     values: list[str] = []
+    """What the label is compared with: some for `In` and `NotIn`, one for `Gt` and `Lt`, none for the others."""
 
 
 class Task(Wire, frozen=True, kw_only=True):
     """A pod set, allocation, pod or job; ``requests`` are per unit of ``count``."""
 
     name: Name
+    """Unique within its workload or ask. Read by all engines."""
     count: Count = 1
+    """How many alike: pods of a pod set, allocations of a kind. Read by all engines."""
     min_count: Count | None = None
+    """Of an ask that may start smaller: the least count that is of use. Absent: all or nothing. Read by Kueue (partial
+    admission)."""
     requests: Resources = {}
+    """What one unit of `count` asks for, by resource. Read by all engines."""
     usage: Resources | None = None
+    """What one unit really uses, by resource, where that is less than `requests`. Absent: as requested. Read by
+    YTsaurus."""
     node: str | None = None
+    """The node it runs on, one of `state.nodes`. Read by YuniKorn, KAI and YTsaurus."""
     flavors: dict[str, str] | None = None
+    """The flavor assigned to each resource, by resource; for an ask: the one it is pinned to. Read by Kueue."""
     priority: Priority | None = None
+    """Higher goes first. Absent: the workload's or ask's. Read by YuniKorn."""
     created_at: Time | None = None
+    """When it was created. Absent: the workload's or ask's. Read by YuniKorn."""
     started_at: Time | None = None
+    """When it last started. Absent: the workload's. Read by KAI and YTsaurus."""
     preemptible: bool | None = None
+    """Whether it lets itself be preempted (YuniKorn: opted in). Absent: the workload's. Read by YuniKorn."""
     originator: bool = False
+    """Whether it is the first pod of its application, the driver, which goes last. Read by YuniKorn."""
     required_node: str | None = None
+    """The only node it may run on, as a DaemonSet pod has one. Read by YuniKorn, KAI and YTsaurus."""
     state: TaskState = "running"
+    """`running`; `releasing`: told to stop, still holds its resources; `preempted`: marked for preemption by an earlier
+    cycle; `released`: gone. Read by YuniKorn and KAI."""
     placeholder: bool = False
+    """Whether it only keeps room for a gang member. Kept, and decided like any other task."""
     node_selector: dict[str, str] | None = None
+    """Labels that its node (Kueue: its flavor) must have, by key. Read by Kueue, KAI and YTsaurus."""
     tolerations: list[Toleration] | None = None
+    """Taints that it bears. Read by Kueue and KAI."""
     node_affinity: list[list[Expression]] | None = None
+    """Required node affinity: any of these terms, each all of its expressions. Read by Kueue and KAI."""
 
 
 class Workload(Wire, frozen=True, kw_only=True):
     """A Kueue Workload, YuniKorn application, KAI PodGroup or YTsaurus operation that runs."""
 
     id: Name
+    """Unique within the state. Read by all engines."""
     queue: Name
+    """The name of the queue it is charged to. Read by all engines."""
     uid: str | None = None
+    """The last tie break: lower goes first. Absent: the id. Read by Kueue and KAI."""
     priority: Priority = 0
+    """Higher stays longer. Read by Kueue, YuniKorn and KAI."""
     created_at: Time | None = None
+    """When it was created. Absent: older than everything. Read by Kueue, YuniKorn and KAI."""
     started_at: Time | None = None
+    """When its quota was reserved (Kueue) or when it last started. Absent: unknown, which each engine takes its own
+    way. Read by Kueue, KAI and YTsaurus."""
     preemptible: bool = True
+    """Whether it may be evicted at all (YuniKorn: opted in). Read by YuniKorn, KAI and YTsaurus."""
     evicted: bool = False
+    """Whether its eviction has begun; it goes first and counts as gone. Read by Kueue."""
     min_available: Count | None = None
+    """How many tasks it needs to be of use; those beyond can be taken one by one. Absent: all. Read by KAI."""
     weight: float | None = None
+    """Its weight among its siblings; above 0. Absent: 1, or inferred where the settings say so. Read by YTsaurus."""
     limit: Resources | None = None
+    """The most that it may use, by resource. Absent: no limit. Read by YTsaurus."""
     on_preemption: Literal["Requeue", "Terminate"] | None = None
+    """What becomes of it: queued again or ended (KEP-83, not in Kueue yet). Shown with its victim. Read by Kueue."""
     disruption_cost_milestones: list[kueue_model.Milestone] | None = None
+    """What stopping it costs, by how long it has run (KEP-83, not in Kueue yet). Absent: its queue's. Read by Kueue."""
     ytsaurus: ytsaurus_model.Workload | None = None
+    """What only YTsaurus knows of an operation."""
     tasks: list[Task] = []
+    """What runs of it; may be empty. Read by all engines."""
 
 
 class Ask(Wire, frozen=True, kw_only=True):
     """Pending work; ``workload`` names the running one that it belongs to, if any."""
 
     id: Name
+    """Unique among the asks; may be the id of the workload that it belongs to. Read by all engines."""
     queue: Name
+    """The name of the queue it is charged to. Read by all engines."""
     workload: str | None = None
+    """The id of the running workload that it belongs to. Absent: none runs yet. Read by YuniKorn, KAI and YTsaurus."""
     uid: str | None = None
+    """The last tie break: lower goes first. Absent: the id. Read by Kueue and KAI."""
     priority: Priority | None = None
+    """Higher goes first and may preempt lower. Absent: the workload's, else 0. Read by Kueue, YuniKorn and KAI."""
     created_at: Time | None = None
+    """When it was created. Absent: older than everything. Read by Kueue, YuniKorn and KAI."""
     tasks: list[Task]
+    """What it wants. Read by all engines."""
     min_available: Count | None = None
+    """How many tasks must start together. Absent: all. Read by KAI."""
     preemption_policy: Literal["PreemptLowerPriority", "Never"] = "PreemptLowerPriority"
+    """Whether it may preempt others. Read by YuniKorn."""
     preemptible: bool | None = None
+    """Whether it may be evicted once it runs; KAI's quota rules depend on it. Absent: the workload's, else true. Read
+    by KAI and YuniKorn."""
     originator: bool = False
+    """Whether it is the first pod of its application. Read by YuniKorn."""
     required_node: str | None = None
+    """The only node it may run on, as a DaemonSet pod has one. Read by YuniKorn, KAI and YTsaurus."""
     feasible_nodes: list[str] | None = None
+    """The nodes that can take it at all, by rules that the state does not show. Absent: every node. Read by YuniKorn,
+    KAI and YTsaurus."""
     weight: float | None = None
+    """As of a workload, for an operation that runs nothing yet. Read by YTsaurus."""
     limit: Resources | None = None
+    """As of a workload, for an operation that runs nothing yet. Read by YTsaurus."""
     ytsaurus: ytsaurus_model.Workload | None = None
+    """As of a workload, for an operation that runs nothing yet."""
     yunikorn: yunikorn_model.Ask | None = None
+    """What earlier cycles of YuniKorn did for it."""
     kueue: kueue_model.Ask | None = None
+    """What only Kueue knows of it."""
 
 
 class Node(Wire, frozen=True, kw_only=True):
     name: Name
+    """Unique among the nodes."""
     capacity: Resources
+    """What workloads may use of it in total, by resource. Read by YuniKorn, KAI and YTsaurus."""
     occupied: Resources = {}
+    """What others, who are not in the state, use of it. Read by YuniKorn, KAI and YTsaurus."""
     labels: dict[str, str] = {}
+    """Its labels, by key. Read by KAI and YTsaurus."""
     taints: list[Taint] = []
+    """Its taints. Read by KAI."""
     schedulable: bool = True
+    """Whether new work may start there. Read by YuniKorn, KAI and YTsaurus."""
     ytsaurus: ytsaurus_model.Node | None = None
+    """What earlier heartbeats left behind."""
 
 
 class Reservation(Wire, frozen=True, kw_only=True):
     """A node kept for an ask by an earlier decision."""
 
     node: str
+    """The name of the node that is kept."""
     ask: Ask
+    """The ask it is kept for."""
 
 
 class QueueState(Wire, frozen=True, kw_only=True):
     ytsaurus: ytsaurus_model.PoolState | None = None
+    """What a fair-share update carries over to the next."""
 
 
 class State(Wire, frozen=True, kw_only=True):
     nodes: list[Node] = []
+    """The nodes. Read by YuniKorn, KAI and YTsaurus; Kueue knows quotas only."""
     workloads: list[Workload] = []
+    """What runs."""
     reservations: list[Reservation] = []
+    """Nodes that earlier decisions keep for asks. Read by YuniKorn."""
     queues: dict[str, QueueState] = {}
+    """What queues carry over from update to update, by name. Read by YTsaurus."""
