@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from app.solver import kubernetes
 from app.solver.engine import Question
 from app.solver.engines.kai.allocate import allocate
 from app.solver.engines.kai.baseline import baseline
@@ -24,7 +25,8 @@ _ACTIONS: dict[Action, Callable[[Cycle], None]] = {
 
 
 def plan(state: CompiledState, question: Question) -> Result:
-    """Decide. Raises InvalidInput for pods that KAI can't read and for running ones without a node."""
+    """Decide. Raises InvalidInput for pods that KAI can't read or Kubernetes would refuse, and for running ones without
+    a node."""
     _check(state, question.asks)
     if question.mode == "cycle":
         return _cycle(state, question)
@@ -75,7 +77,11 @@ def _run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: 
 
 
 def _check(state: CompiledState, asks: Sequence[Ask]) -> None:
-    problems = [problem for a, ask in enumerate(asks) for problem in task_problems(ask.tasks, ("asks", a))]
+    problems: list[Problem] = []
+    for a, ask in enumerate(asks):
+        problems += task_problems(ask.tasks, ("asks", a))
+        for t, task in enumerate(ask.tasks):
+            problems += kubernetes.problems(task, ("asks", a, "tasks", t))
     for j, i in baseline(state).homeless:
         at = pointer("state", "workloads", j, "tasks", i, "node")
         problems.append(Problem(pointer=at, detail="a running pod is on a node: say which"))

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-from app.solver.model.configuration import Taint
-from app.solver.model.state import Ask, Expression, Node, Task, Toleration
-
-_REPELS = ("NoSchedule", "NoExecute")
+from app.solver import kubernetes
+from app.solver.model.state import Ask, Node, Task
 
 
 class Predicates:
@@ -13,7 +11,7 @@ class Predicates:
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
-        self._open = [node.schedulable and not any(t.effect in _REPELS for t in node.taints) for node in nodes]
+        self._open = [node.schedulable and kubernetes.untolerated(node.taints, ()) is None for node in nodes]
         self._all = all(self._open)
         self._seen: dict[str, list[bool]] = {}
 
@@ -33,9 +31,9 @@ class Predicates:
             node.schedulable
             and (required is None or required == node.name)
             and (ask is None or ask.feasible_nodes is None or node.name in ask.feasible_nodes)
-            and all(_tolerated(taint, task.tolerations or []) for taint in node.taints if taint.effect in _REPELS)
-            and all(node.labels.get(k) == v for k, v in (task.node_selector or {}).items())
-            and (not task.node_affinity or any(_matches(term, node) for term in task.node_affinity))
+            and kubernetes.untolerated(node.taints, task.tolerations or ()) is None
+            and kubernetes.selects(task.node_selector or {}, node.labels)
+            and (not task.node_affinity or kubernetes.matches_any(task.node_affinity, node.labels))
         )
 
 
@@ -49,38 +47,3 @@ def constraints(task: Task, ask: Ask | None) -> str:
         [[(e.key, e.operator, e.values) for e in t] for t in task.node_affinity or []],
     )
     return repr(parts) if any(part is not None and part != [] for part in parts) else ""
-
-
-def _tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
-    return any(
-        (t.effect is None or t.effect == taint.effect)
-        and (t.key == taint.key if t.key else t.operator == "Exists")
-        and (t.operator == "Exists" or t.value == taint.value)
-        for t in tolerations
-    )
-
-
-def _matches(term: Sequence[Expression], node: Node) -> bool:
-    return bool(term) and all(_holds(e, node.labels.get(e.key)) for e in term)
-
-
-def _holds(expression: Expression, value: str | None) -> bool:
-    match expression.operator:
-        case "In":
-            return value in expression.values
-        case "NotIn":
-            return value not in expression.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt" | "Lt":
-            return _compares(expression, value)
-
-
-def _compares(expression: Expression, value: str | None) -> bool:
-    try:
-        number, bound = int(value or ""), int(expression.values[0])
-    except (ValueError, IndexError):
-        return False
-    return number > bound if expression.operator == "Gt" else number < bound
