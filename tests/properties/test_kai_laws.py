@@ -142,6 +142,25 @@ def test_nothing_placed_exceeds_a_node(seed: int, shape: Shape) -> None:
 
 @FAST
 @given(SEEDS, shapes())
+def test_pods_that_some_nodes_count_bind_there_and_nowhere_else(seed: int, shape: Shape) -> None:
+    body, random = cluster(seed, shape), Random(seed)
+    plain = decide(body)
+    counted = [node for node in body["state"]["nodes"] if random.random() < 0.5]
+    for node in counted:
+        node["capacity"]["pods"] = 1000
+    roomy = decide(body)
+    assert (roomy["decisions"], roomy["plan"]) == (plain["decisions"], plain["plan"])
+    for node in counted:
+        node["capacity"]["pods"] = random.randint(0, 6)
+    outcome = Outcome(body)
+    for node in counted:
+        stay = sum(task["node"] == node["name"] for w in outcome.workloads.values() for task in outcome.running(w))
+        come = sum(placement["node"] == node["name"] for placement in outcome.plan["placements"])
+        assert not come or stay + come <= node["capacity"]["pods"]
+
+
+@FAST
+@given(SEEDS, shapes())
 def test_the_plan_and_the_decisions_say_the_same(seed: int, shape: Shape) -> None:
     outcome = Outcome(cluster(seed, shape))
     running = {(w["id"], t["name"]) for w in outcome.workloads.values() for t in w["tasks"] if t["state"] == "running"}

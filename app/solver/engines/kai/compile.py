@@ -27,6 +27,7 @@ PODS = "pods"
 UNLIMITED = -1
 OLDEST = -(2**62)
 NOWHERE = -1
+BOUNDLESS = 2**62
 
 # Task states. RUNNING covers KAI's Bound and Running; ALLOCATED its Allocated and Binding.
 PENDING, RUNNING, ALLOCATED, PIPELINED, RELEASING, GONE = range(6)
@@ -94,7 +95,8 @@ class Jobs:
 
 @dataclass(frozen=True, slots=True)
 class CompiledState:
-    """``capacity[n]`` is what KAI may use of node n: capacity less what others occupy, never below 0.
+    """``capacity[n]`` is what KAI may use of node n: capacity less what others occupy, never below 0; BOUNDLESS pods where
+    others count pods and n does not.
     ``named_by_nodes``: how many resources there would be without the requests of workloads."""
 
     configuration: CompiledConfiguration
@@ -174,18 +176,21 @@ def unsupported_gpu(name: str) -> str | None:
 
 
 class Columns:
-    """Request dictionaries as vectors, each distinct one parsed once. Column order: cpu, memory, gpu, others."""
+    """Request dictionaries as vectors, each distinct one parsed once. Column order: cpu, memory, gpu, others. There is
+    a column of pods where some node counts them; a pod is one, whatever its requests say."""
 
-    __slots__ = ("_seen", "pods", "resources")
+    __slots__ = ("_one_pod", "_seen", "resources")
 
     def __init__(self, resources: ResourceIndex) -> None:
         self.resources = resources
-        self.pods = resources.index.get(PODS)
+        self._one_pod: tuple[tuple[str, Quantity], ...] = ((PODS, 1),) if PODS in resources.index else ()
         self._seen: dict[tuple[tuple[str, Quantity], ...], Vector] = {}
 
     def __call__(self, quantities: dict[str, Quantity], *, pod: bool = False) -> Vector:
         """The vector of ``quantities``; resources that no node has are columns too. Raises QuantityError."""
-        key = (*quantities.items(), (PODS, 1)) if pod and self.pods is not None else tuple(quantities.items())
+        if pod and PODS in quantities:
+            quantities = {name: value for name, value in quantities.items() if name != PODS}
+        key = (*quantities.items(), *self._one_pod) if pod else tuple(quantities.items())
         found = self._seen.get(key)
         if found is None:
             found = self._seen[key] = self._parse(dict(key))
@@ -206,7 +211,7 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
         for name in node.capacity:
             if not is_gpu(name):
                 resources.add(name)
-    named_by_nodes = len(resources)
+    named_by_nodes, pods = len(resources), resources.index.get(PODS)
     node_index = {node.name: n for n, node in enumerate(state.nodes)}
     columns = Columns(resources)
     jobs = Jobs()
@@ -215,6 +220,8 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
     for node in state.nodes:
         have, taken = columns(node.capacity), columns(node.occupied)
         capacity.append(tuple(max(0, a - b) for a, b in zip(have, taken, strict=False)))
+        if pods is not None and PODS not in node.capacity:
+            capacity[-1] = _uncounted(capacity[-1], pods)
     width = len(resources)
     return CompiledState(
         configuration=configuration, resources=resources, nodes=state.nodes,
@@ -222,6 +229,11 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
         capacity=[_wide(v, width) for v in capacity], jobs=jobs,
         named_by_nodes=named_by_nodes,
     )  # fmt: skip
+
+
+def _uncounted(capacity: Vector, pods: int) -> Vector:
+    """The capacity of a node that doesn't say how many pods it takes, where others do."""
+    return (*capacity[:pods], BOUNDLESS, *capacity[pods + 1 :])
 
 
 def _wide(vector: Vector, width: int) -> Vector:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from app.solver.model.problems import InvalidInput
+from tests.kai_world import Json
 from tests.unit.solver.engines.kai.case import Case, ask, node, queue, workload
 
 ROOT = queue("root", gpu="unlimited")
@@ -166,6 +167,26 @@ def test_labels_taints_and_names_of_nodes_bind() -> None:
     assert lands(node_affinity=[]) == "n0"
 
 
+@pytest.mark.parametrize("text", ["1_0", " 10", "１０", "1e1", "10 "])
+def test_labels_that_only_look_like_numbers_have_no_order(text: str) -> None:
+    """Kubernetes compares what Go parses: ASCII digits with a sign, nothing else."""
+    larger: Json = {"task": {"node_affinity": [[{"key": "size", "operator": "Gt", "values": ["3"]}]]}}
+    case = Case(ONE, [node("n", labels={"size": text})], [], ask("p", "a", **larger))
+    assert (case.outcome("p"), case.reason("p")) == ("infeasible", "NoNodeAllowed")
+
+
+def test_constraints_that_kubernetes_refuses_are_refused() -> None:
+    task: Json = {
+        "node_affinity": [[{"key": "size", "operator": "Lt", "values": ["1_0"]}]],
+        "tolerations": [{"operator": "Equal", "value": "v"}],
+    }
+    with pytest.raises(InvalidInput) as refused:
+        Case(ONE, [node("n")], [], ask("p", "a", task=task))
+    assert [p.pointer for p in refused.value.problems] == [
+        "/asks/0/tasks/0/tolerations/0/operator", "/asks/0/tasks/0/node_affinity/0/0/values"
+    ]  # fmt: skip
+
+
 def test_only_feasible_nodes_of_an_ask_are_open() -> None:
     case = Case(ONE, [node("n0"), node("n1")], [], ask("p", "a", feasible_nodes=["n1"]))
     assert case.placed == {"p-0": "n1"}
@@ -182,6 +203,25 @@ def test_other_resources_and_occupied_parts_bind_on_nodes() -> None:
 def test_pods_are_counted_where_nodes_name_them() -> None:
     case = Case(ONE, [node("n", capacity={"pods": 2})], [workload("w", "a", "n")], ask("p", "a"), ask("q", "a"))
     assert sorted([case.outcome("p"), case.outcome("q")]) == ["admit", "wait"]
+
+
+def test_a_node_that_names_no_pods_takes_any_number_of_them() -> None:
+    """One node that counts pods says nothing about the others."""
+    nodes = [node("full", capacity={"pods": 1}), node("n")]
+    held = workload("w", "a", "full", gpu=0)
+    case = Case(ONE, nodes, [held], ask("p", "a", 3, gpu=1))
+    assert case.placed == {"p-0": "n", "p-1": "n", "p-2": "n"}
+    counted = [node("full", capacity={"pods": 1})]
+    case = Case(ONE, counted, [held], ask("p", "a", gpu=1, preemptible=False), actions=["allocate"])
+    assert case.outcome("p") == "wait"
+
+
+def test_a_pod_is_one_pod_whatever_it_asks_for() -> None:
+    task: Json = {"requests": {"cpu": 1, "gpu": 1, "pods": 3}}
+    case = Case(ONE, [node("n", capacity={"pods": 2})], [], ask("p", "a", 2, task=task))
+    assert case.outcome("p") == "admit"
+    case = Case(ONE, [node("n")], [], ask("p", "a", 2, task=task))
+    assert case.outcome("p") == "admit"
 
 
 def test_shares_of_a_gpu_join_a_shared_device_first() -> None:
