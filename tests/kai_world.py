@@ -32,6 +32,7 @@ class Shape:
     actions: list[str] = field(default_factory=lambda: list(ALL_ACTIONS))
     rules: str = "documented"
     mode: str = "cycle"
+    gangs: tuple[int, ...] = (1, 1, 2, 3)
 
 
 def cluster(seed: int, shape: Shape) -> Json:
@@ -70,6 +71,77 @@ def cluster(seed: int, shape: Shape) -> Json:
         "state": {"nodes": nodes, "workloads": workloads},
         "asks": asks,
     }
+
+
+def crowded(seed: int) -> Json:
+    """A request body: few nodes, gangs of pods that differ in size and zone, one action that makes room for them.
+    What an earlier part of a gang took is often put back for a later one."""
+    random = Random(seed)
+    action = random.choice(["preempt", "preempt", "reclaim", "consolidation"])
+    nodes: list[Json] = [
+        {
+            "name": f"n{i}", "labels": {"zone": random.choice("ab")},
+            "capacity": {"cpu": 64, "memory": "256Gi", "gpu": random.choice([2, 3, 4, 6])},
+        }
+        for i in range(random.randint(2, 4))
+    ]  # fmt: skip
+    own = "b" if action == "reclaim" else "a"
+    workloads = _crowd(random, nodes, (own, "b") if action == "consolidation" else (own,))
+    asks: list[Json] = []
+    for i in range(random.randint(1, 2)):
+        pods = random.randint(2, 5)
+        tasks = [
+            {"name": f"p{i}-{t}", "priority": -t, "requests": _gpus(random), "node_selector": zone}
+            for t in range(pods)
+            for zone in ({"zone": random.choice("ab")} if random.random() < 0.4 else {},)
+        ]
+        asks.append({"id": f"p{i}", "queue": "a", "priority": 50, "min_available": pods, "tasks": tasks})
+    deserved = {"root": "unlimited", "a": 20 if action == "reclaim" else 99, "b": 0}
+    queues = [
+        {
+            "name": name,
+            **({"parent": "root"} if name != "root" else {}),
+            "quota": {
+                "cpu": {"guaranteed": "unlimited"},
+                "memory": {"guaranteed": "unlimited"},
+                "gpu": {"guaranteed": g},
+            },
+        }
+        for name, g in deserved.items()
+    ]
+    kai = {"rules": random.choice(["documented", "shipped"]), "actions": [action]}
+    return {
+        "engine": "kai", "mode": "cycle", "now": _at(0),
+        "configuration": {"settings": {"kai": kai}, "queues": queues},
+        "state": {"nodes": nodes, "workloads": workloads}, "asks": asks,
+    }  # fmt: skip
+
+
+def _gpus(random: Random) -> Json:
+    return {"cpu": 1, "memory": "1Gi", "gpu": random.choice([1, 1, 2, 3])}
+
+
+def _crowd(random: Random, nodes: list[Json], queues: tuple[str, ...]) -> list[Json]:
+    free = {node["name"]: node["capacity"]["gpu"] for node in nodes}
+    workloads: list[Json] = []
+    for i in range(random.randint(3, 9)):
+        requests = _gpus(random)
+        tasks: list[Json] = []
+        for t in range(random.choice([1, 1, 2, 3])):
+            fitting = [n for n, have in free.items() if have >= requests["gpu"]]
+            if fitting:
+                node = random.choice(fitting)
+                free[node] -= requests["gpu"]
+                tasks.append({"name": f"w{i}-{t}", "node": node, "requests": requests})
+        if tasks:
+            workloads.append(
+                {
+                    "id": f"w{i}", "queue": random.choice(queues), "priority": random.choice([40, 45]),
+                    "created_at": _at(random.randint(0, 30)), "min_available": random.choice([1, len(tasks)]),
+                    "tasks": tasks,
+                }
+            )  # fmt: skip
+    return workloads
 
 
 def _at(seconds: float) -> str:
@@ -147,7 +219,7 @@ def _workload(
 
 
 def _ask(random: Random, shape: Shape, identity: str, leaves: list[str]) -> Json:
-    pods = random.choice([1, 1, 2, 3])
+    pods = random.choice(shape.gangs)
     ask = _common(random, identity, leaves, pods)
     requests = _requests(random, shape)
     tasks: list[Json] = [{"name": f"{identity}-{t}", "requests": requests} for t in range(pods)]

@@ -95,8 +95,8 @@ class Jobs:
 
 @dataclass(frozen=True, slots=True)
 class CompiledState:
-    """``capacity[n]`` is what KAI may use of node n: capacity less what others occupy, never below 0; BOUNDLESS pods where
-    others count pods and n does not.
+    """``capacity[n]`` is what KAI may use of node n: capacity less what others occupy, never below 0; BOUNDLESS
+    pods where others count pods and n does not.
     ``named_by_nodes``: how many resources there would be without the requests of workloads."""
 
     configuration: CompiledConfiguration

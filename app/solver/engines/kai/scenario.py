@@ -31,31 +31,28 @@ class Scenario:
     def __init__(self, session: Session, job: int) -> None:
         self.session = session
         self.job = job
-        self.part: Sequence[int] = ()
         self._free = session.gpu_free().copy()
         self.taking: Collection[int] = ()
-        self._clear()
+        self._begin((), ())
 
-    def _clear(self) -> None:
-        self.recorded: list[Group] = []
-        self.recorded_jobs: dict[int, tuple[int, ...]] = {}
-        self.is_recorded: set[int] = set()
+    def _begin(self, part: Sequence[int], recorded: Sequence[Group]) -> None:
+        self.part = part
+        self.room = GpuRoom(self.session, part, self._free)
         self.listed: dict[int, list[int]] = {}
         self.groups: dict[int, list[Group]] = {}
         self.elastic: list[int] = []
         self.latest: int | None = None
         self._by_node: dict[int, dict[int, None]] = {}
+        self._walked: list[Group] = []
         self._with_others: set[int] = set()
         self.pods = 0
-
-    def start(self, part: Sequence[int], recorded: Sequence[Group]) -> None:
-        """Nobody is listed but the victims recorded for a shorter part."""
-        self._clear()
-        self.part = part
-        self.room = GpuRoom(self.session, part, self._free)
         self._record(recorded)
         for group in recorded:
             self._list(group)
+
+    def start(self, part: Sequence[int], recorded: Sequence[Group]) -> None:
+        """Nobody is listed but the victims recorded for a shorter part."""
+        self._begin(part, recorded)
 
     def go_on(self, part: Sequence[int], recorded: Sequence[Group]) -> bool:
         """Take a longer part and its recorded victims without walking the order again. False where only walking it
@@ -72,35 +69,35 @@ class Scenario:
         self.room.need(part)
         if self.room.enough():
             return False
-        self.part = part
         before = self.recorded_jobs
         self._record(recorded)
-        for job in before:
-            if job not in self.recorded_jobs:
-                self._place_again(job)
-        for job in self.recorded_jobs:
-            if job not in before:
-                self._place_again(job)
+        now = self.recorded_jobs
+        new = [job for job in now if job not in before]
+        if any(now.get(job) != chunks for job, chunks in before.items()) or any(len(self.groups[j]) > 1 for j in new):
+            self._list_again(part)
+        else:
+            self.part = part
+            for job in new:
+                for on_node in self._nodes_of(self.groups[job][0]):
+                    on_node.pop(job, None)
         return True
+
+    def _list_again(self, part: Sequence[int]) -> None:
+        """List the recorded victims and then what the order has yielded so far, as it would be listed had they been
+        recorded from the start. A victim that is recorded no longer, and whose turn has not come, is not listed."""
+        walked, with_others = self._walked, self._with_others
+        self._begin(part, self.recorded)
+        self._walked, self._with_others = walked, with_others
+        for group in walked:
+            if self.is_recorded.isdisjoint(group.tasks):
+                self._take_up(group)
 
     def _record(self, recorded: Sequence[Group]) -> None:
         self.recorded = list(recorded)
-        self.recorded_jobs = {}
+        self.recorded_jobs: dict[int, tuple[int, ...]] = {}
         for group in recorded:
             self.recorded_jobs[group.job] = (*self.recorded_jobs.get(group.job, ()), group.tasks[0])
         self.is_recorded = {t for group in recorded for t in group.tasks}
-
-    def _place_again(self, job: int) -> None:
-        """List the job's chunks as if its recorded one had come first, and only the others on nodes."""
-        groups = self.groups[job]
-        if len(groups) > 1:
-            groups.sort(key=lambda group: group.tasks[0] not in self.is_recorded)
-            self.listed[job] = [t for group in groups for t in group.tasks]
-        for on_node in self._by_node.values() if len(groups) > 1 else self._nodes_of(groups[0]):
-            on_node.pop(job, None)
-        for group in groups:
-            if group.tasks[0] not in self.is_recorded:
-                self._put_on_nodes(group)
 
     def _nodes_of(self, group: Group) -> list[dict[int, None]]:
         return [self._by_node.setdefault(self.session.node[t], {}) for t in group.tasks]
@@ -114,6 +111,11 @@ class Scenario:
         tasks = victim.tasks
         above = len(tasks) > self.session.jobs.min_available[victim.job]
         chunk = tasks[:1] if above else tasks
+        group = Group(victim.job, chunk)
+        if victim.others:
+            self._with_others.add(victim.job)
+        if chunk:
+            self._walked.append(group)
         if not self.is_recorded.isdisjoint(chunk):
             self._push(order, victim, [t for t in tasks if t not in self.is_recorded])
             return False
@@ -121,13 +123,13 @@ class Scenario:
             self._push(order, victim, tasks[1:])
         if not chunk:
             return False
-        self.latest = victim.job
-        if victim.others:
-            self._with_others.add(victim.job)
-        group = Group(victim.job, chunk)
+        self._take_up(group)
+        return True
+
+    def _take_up(self, group: Group) -> None:
+        self.latest = group.job
         self._list(group)
         self._put_on_nodes(group)
-        return True
 
     def _push(self, order: VictimOrder, victim: Victim, tasks: list[int]) -> None:
         if tasks or victim.others:

@@ -198,3 +198,29 @@ def test_independent_asks_do_not_see_one_another() -> None:
     assert alone.evicted == ["w0-0", "w1-0"]
     together = Case(TWO, [node("n")], FULL, *asks)
     assert [together.outcome("p"), together.outcome("q")] == ["preempt", "wait"]
+
+
+@pytest.mark.parametrize("rules", ["documented", "shipped"])
+def test_a_victim_put_back_for_one_part_is_taken_once_at_most_for_the_next(rules: str) -> None:
+    """n0 has 1 GPU free, n1 2, n2 none. Part 1 (2 GPUs) goes to n1 with ``new`` evicted, which moves to n0. Part 2 (and
+    1 GPU in zone a) fits with ``new`` put back: p-0 on n1, p-1 on n0, and 1 GPU is left for ``new`` on n1. Part 3 (and
+    3 GPUs in zone b) takes ``new`` and ``old`` from n1: of its 6 GPUs 5 are used, so that ``new`` stays."""
+    nodes = [
+        node("n0", gpu=2, labels={"zone": "a"}),
+        node("n1", gpu=6, labels={"zone": "b"}),
+        node("n2", gpu=3, labels={"zone": "a"}),
+    ]
+    running = [
+        workload("old", "a", "n1", gpu=3, priority=40, created_at="2027-01-01T00:00:00Z"),
+        workload("new", "a", "n1", gpu=1, priority=40, created_at="2027-01-01T00:01:00Z"),
+        workload("x", "a", "n0", gpu=1, priority=45),
+        workload("y", "a", "n2", gpu=3, priority=45),
+    ]
+    gang = ask("p", "a", 3)
+    for task, (gpus, zone) in zip(gang["tasks"], [(2, None), (1, "a"), (3, "b")], strict=True):
+        task["requests"]["gpu"] = gpus
+        task["node_selector"] = {"zone": zone} if zone else {}
+    case = Case([queue("root", gpu="unlimited"), queue("a", "root", gpu=9)], nodes, running, gang, actions=["preempt"],
+                rules=rules)  # fmt: skip
+    assert case.evicted == ["old-0"]
+    assert case.placed == {"p-0": "n1", "p-1": "n0", "p-2": "n1"}

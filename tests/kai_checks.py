@@ -1,0 +1,149 @@
+"""Invariants of KAI's session and scenarios, worked out again from the pods alone, to be held after every statement."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from app.solver.engines.kai.compile import (
+    ALLOCATED,
+    GPU,
+    PENDING,
+    PIPELINED,
+    RELEASING,
+    RUNNING,
+)
+from app.solver.engines.kai.scenario import Group, Scenario
+from app.solver.engines.kai.session import EVICT, Session
+from app.solver.engines.kai.solver import Solver
+from app.solver.engines.kai.victim_order import VictimOrder
+
+ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
+
+
+def check_books(session: Session) -> None:
+    """Jobs and nodes have what their pods leave; queues too where no pod is charged twice (``exact``)."""
+    status, node, request, jobs = session.status, session.node, session.request, session.jobs
+    for j, tasks in enumerate(jobs.tasks):
+        count = Counter(status[t] for t in tasks)
+        runs = [t for t in tasks if status[t] in (RUNNING, ALLOCATED)]
+        assert session.active[j] == sum(count[s] for s in ACTIVE)
+        assert session.pending[j] == count[PENDING]
+        assert session.used[j] == session.active[j] + count[RELEASING]
+        assert [session.held[r][j] for r in range(3)] == [sum(request[t][r] for t in runs) for r in range(3)]
+    for n, capacity in enumerate(session.state.capacity):
+        here = [t for t in range(len(status)) if node[t] == n]
+        for r in range(session.width):
+            if r == GPU and session.gpus.any:
+                continue
+            have = capacity[r] if r < len(capacity) else 0
+            later = sum(request[t][r] for t in here if status[t] in ACTIVE)
+            left = sum(request[t][r] for t, left in _left_behind(session) if left == n)
+            now = sum(request[t][r] for t in here if status[t] in (RUNNING, ALLOCATED, RELEASING)) + left
+            assert session.free[r][n] == have - later
+            assert session.idle[r][n] == have - now
+    if session.exact:
+        check_queues(session)
+
+
+def check_queues(session: Session) -> None:
+    """Queues hold what the pods below them hold."""
+    jobs, request = session.jobs, session.request
+    active = [t for t, status in enumerate(session.status) if status in ACTIVE]
+    for q in range(len(session.paths)):
+        below = [t for t in active if q in session.paths[jobs.queue[jobs.task_job[t]]]]
+        fixed = [t for t in below if not jobs.preemptible[jobs.task_job[t]]]
+        for r in range(3):
+            assert session.allocated[r][q] == sum(request[t][r] for t in below)
+            assert session.fixed[r][q] == sum(request[t][r] for t in fixed)
+
+
+def _left_behind(session: Session) -> list[tuple[int, int]]:
+    """Pods that moved in this cycle, each with every node that it left: what it held there is still being released."""
+    nodes = range(len(session.node_names))
+    return [(t, n) for t, left in enumerate(session.ghost) for n in nodes if left >> n & 1]
+
+
+def check_listing(scenario: Scenario) -> None:
+    """Every pod is listed once, by chunks, and what is recorded is listed."""
+    listed = [t for tasks in scenario.listed.values() for t in tasks]
+    assert len(listed) == len(set(listed)) == scenario.pods
+    assert {job: [t for g in groups for t in g.tasks] for job, groups in scenario.groups.items()} == scenario.listed
+    assert scenario.is_recorded <= set(listed)
+    for t in listed:
+        assert t in scenario.listed[scenario.session.jobs.task_job[t]]
+
+
+def listing(scenario: Scenario) -> dict[str, Any]:
+    """What a scenario lists, for comparison with one that walked the order of victims itself."""
+    return {
+        "listed": scenario.listed, "chunks": {j: [g.tasks for g in of] for j, of in scenario.groups.items()},
+        "elastic": set(scenario.elastic), "recorded": scenario.is_recorded, "pods": scenario.pods,
+        "on_nodes": {n: list(jobs) for n in range(-1, 99) if (jobs := scenario.victims_on(n))},
+    }  # fmt: skip
+
+
+@contextmanager
+def watched() -> Iterator[Counter[str]]:
+    """Holds every invariant while it is open; counts what was seen."""
+    seen: Counter[str] = Counter()
+    commit, rollback, pop = Session.commit, Session.rollback, VictimOrder.pop
+    grow, take_up = Scenario.grow, Solver._take_up  # pyright: ignore[reportPrivateUsage]
+    pops: Counter[int] = Counter()
+
+    def watched_commit(session: Session, action: str, job: int) -> None:
+        evicted = Counter(op.task for at, op in enumerate(session.ops) if op.kind == EVICT and not session.undone[at])
+        if session.exact:
+            assert not evicted or max(evicted.values()) == 1, "a pod is evicted once"
+        commit(session, action, job)
+        check_books(session)
+        seen["commits"] += 1
+
+    def watched_rollback(session: Session, mark: tuple[int, int]) -> None:
+        rollback(session, mark)
+        if not session.ops:
+            check_books(session)
+
+    def watched_pop(order: VictimOrder) -> Any:
+        pops[id(order)] += 1
+        return pop(order)
+
+    def watched_grow(scenario: Scenario, order: VictimOrder) -> bool | None:
+        grew = grow(scenario, order)
+        check_listing(scenario)
+        return grew
+
+    def watched_take_up(solver: Solver, part: list[int], recorded: list[Group], start: tuple[int, int]) -> None:
+        scenario, order = solver._scenario, solver._order  # pyright: ignore[reportPrivateUsage]
+        known = set(scenario.is_recorded)
+        take_up(solver, part, recorded, start)
+        session, going = scenario.session, {t for group in recorded for t in group.tasks}
+        evicted = Counter(op.task for at, op in enumerate(session.ops) if op.kind == EVICT and not session.undone[at])
+        assert evicted == dict.fromkeys(going, 1), "a part begins with what is recorded evicted, once, and nobody else"
+        assert len(session.ops) == len(going)
+        check_listing(scenario)
+        seen["parts"] += 1
+        seen["put back"] += bool(known - going)
+        now = solver._order  # pyright: ignore[reportPrivateUsage]
+        if now is not order:
+            pops.pop(id(now), None)
+            return
+        seen["gone on"] += 1
+        seen["gone on after some were put back"] += bool(known - going)
+        standing, victims = solver._before, solver._victims  # pyright: ignore[reportPrivateUsage]
+        again, fresh = VictimOrder(session, standing, victims), Scenario(session, scenario.job)
+        fresh._free = scenario._free  # pyright: ignore[reportPrivateUsage]
+        fresh.start(part, recorded)
+        for _ in range(pops[id(order)]):
+            grow(fresh, again)
+        assert listing(scenario) == listing(fresh), "going on is walking again"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Session, "commit", watched_commit)
+        patch.setattr(Session, "rollback", watched_rollback)
+        patch.setattr(VictimOrder, "pop", watched_pop)
+        patch.setattr(Scenario, "grow", watched_grow)
+        patch.setattr(Solver, "_take_up", watched_take_up)
+        yield seen

@@ -1,0 +1,98 @@
+"""The parts of a gang: each begins where the attempt began, and lists every victim once."""
+
+from random import Random
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.solver.engines.kai.compile import compile_configuration, compile_state
+from app.solver.engines.kai.queue_order import QueueOrder
+from app.solver.engines.kai.resident import Key, Victim
+from app.solver.engines.kai.scenario import Group, Scenario
+from app.solver.engines.kai.session import Session
+from app.solver.engines.kai.standing import Standing
+from app.solver.engines.kai.victim_order import VictimOrder, VictimTable, sort_victims
+from app.solver.model.configuration import Configuration
+from app.solver.model.instant import micros
+from app.solver.model.request import DecisionRequest
+from app.solver.model.state import State
+from tests.kai_checks import check_listing, listing, watched
+from tests.kai_world import NOW, Json, Shape, cluster, crowded, decide
+
+FAST = settings(derandomize=True, max_examples=300, deadline=None, database=None)
+SEEDS = st.integers(0, 2**32)
+
+
+@FAST
+@given(SEEDS)
+def test_every_statement_keeps_the_books(seed: int) -> None:
+    with watched():
+        decide(crowded(seed))
+
+
+@settings(FAST, max_examples=150)
+@given(SEEDS, st.sampled_from(["documented", "shipped"]), st.booleans())
+def test_every_statement_of_a_whole_cycle_keeps_the_books(seed: int, rules: str, shares: bool) -> None:
+    with watched():
+        decide(cluster(seed, Shape(nodes=3, workloads=12, rules=rules, gangs=(1, 2, 3, 4), shares_of_gpus=shares)))
+
+
+def test_parts_that_put_victims_back_are_among_those_played() -> None:
+    """Otherwise the tests above look at nothing."""
+    with watched() as seen:
+        for seed in range(300):
+            decide(crowded(seed))
+    assert seen["put back"] > 10
+    assert seen["gone on"] > 100
+
+
+def open_session(body: Json) -> Session:
+    request = msgspec.convert(body, DecisionRequest)
+    assert isinstance(request.configuration, Configuration)
+    assert isinstance(request.state, State)
+    state = compile_state(compile_configuration(request.configuration), request.state)
+    return Session(state, request.asks, micros(NOW))
+
+
+@FAST
+@given(SEEDS)
+def test_going_on_is_walking_again(seed: int) -> None:
+    """Whatever of a part's listing is recorded for the next one: its scenario is that which walks as far afresh."""
+    random = Random(seed)
+    body = crowded(seed) if seed % 2 else cluster(seed, Shape(asks=1, gangs=(3,)))
+    session = open_session(body)
+    job = session.jobs.of_ask[0]
+    part = session.jobs.tasks[job]
+    standing = Standing(QueueOrder(session).frozen())
+    table = VictimTable(session)
+    running = [j for j in range(len(session.jobs.id)) if session.active[j] and session.leaf[j]]
+    victims = sort_victims(session, map(table.of, running))
+    order, scenario, walked = VictimOrder(session, standing, victims), Scenario(session, job), 0
+    scenario.start(part, [])
+    for _ in range(6):
+        for _ in range(random.randint(0, 4)):
+            scenario.grow(order)
+            walked += 1
+            check_listing(scenario)
+        chunks = [group for groups in scenario.groups.values() for group in groups]
+        recorded = random.sample(chunks, random.randint(0, min(3, len(chunks))))
+        if random.random() < 0.3 or not scenario.go_on(part, recorded):
+            order, walked = VictimOrder(session, standing, victims), 0
+            scenario.start(part, recorded)
+        assert listing(scenario) == listing(_from_scratch(session, job, recorded, standing, victims, walked))
+
+
+def _from_scratch(
+    session: Session,
+    job: int,
+    recorded: list[Group],
+    standing: Standing,
+    victims: dict[int, list[tuple[Key, Victim]]],
+    walked: int,
+) -> Scenario:
+    order, scenario = VictimOrder(session, standing, victims), Scenario(session, job)
+    scenario.start(session.jobs.tasks[job], recorded)
+    for _ in range(walked):
+        scenario.grow(order)
+    return scenario
