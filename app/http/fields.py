@@ -72,6 +72,6 @@ def _of_class(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
             match after:
                 case ast.Expr(value=ast.Constant(value=str(text))):
-                    yield field.target.id, inspect.cleandoc(text).replace("\n", " ")
+                    yield field.target.id, " ".join(text.split())
                 case _:
                     pass

@@ -37,7 +37,6 @@ def test_structs_that_share_a_name_keep_their_own_texts() -> None:
 
 
 def test_inherited_fields_keep_their_texts_unless_declared_again() -> None:
-
     assert descriptions(ComparisonRequest).items() >= descriptions(DecisionRequest).items()
     assert descriptions(StateOrReference).items() >= descriptions(State).items()
     assert descriptions(QueueDocument)["name"] != descriptions(Queue)["name"]
