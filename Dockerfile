@@ -14,7 +14,7 @@ FROM python:3.13-slim
 RUN useradd --system --home-dir /srv/arbiter --no-create-home arbiter
 COPY --from=build /srv/arbiter /srv/arbiter
 WORKDIR /srv/arbiter
-ENV PATH=/srv/arbiter/.venv/bin:$PATH HOST=0.0.0.0 PORT=8080 ARBITER_AUTHENTICATION=required ARBITER_LOG_FORMAT=json PYTHONUNBUFFERED=1
+ENV PATH=/srv/arbiter/.venv/bin:$PATH HOST=0.0.0.0 PORT=8080 ARBITER_AUTHENTICATION=required ARBITER_LOG_FORMAT=json
 USER arbiter
 EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \

@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
+# Certificates of the system, as pip uses them, and not only uv's own list: a company's proxy has one of its own.
+export UV_SYSTEM_CERTS := true
 TESTS ?= tests
 WORKERS ?= 2
 BENCH ?= --chart docs/performance.svg

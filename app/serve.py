@@ -33,7 +33,7 @@ _RETRY_SECONDS = 5.0
 log = structlog.stdlib.get_logger("arbiter.serve")
 
 
-def run(settings: Settings, say: Callable[[str], None] = print) -> int:
+def run(settings: Settings, say: Callable[[str], None]) -> int:
     """Serve until interrupted; the exit status."""
     if settings.is_exposed and settings.authentication == "open":
         say(f"{settings.host} can be reached from elsewhere: set ARBITER_AUTHENTICATION=required, or HOST=127.0.0.1")

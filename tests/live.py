@@ -2,45 +2,71 @@
 
 import os
 import re
+import select
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-_ADDRESS = re.compile(r"http://[0-9.]+:[0-9]+")
+ADDRESS = re.compile(r"http://[0-9.]+:[0-9]+")
 
 
 @contextmanager
 def serving(database_url: str, data_dir: Path, **environment: str) -> Iterator[tuple[str, list[str]]]:
     """The address of a running service, and the lines that it said until it was up."""
-    given = {"DATABASE_URL": database_url, "DATA_DIR": str(data_dir), "PORT": "0", "PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "app.cli", "serve"],
-        cwd=ROOT, env=environment_of(given | environment), stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    given = {"DATABASE_URL": database_url, "DATA_DIR": str(data_dir), "PORT": "0"}
+    process = started(**(given | environment))
     assert process.stdout is not None
     try:
-        said: list[str] = []
-        for line in process.stdout:
-            said.append(line.rstrip("\n"))
-            if "curl" in line:
-                break
-        found = _ADDRESS.search("\n".join(said))
+        said = welcome(process)
+        found = ADDRESS.search("\n".join(said))
         assert found is not None, f"it said only {said}"
         yield found[0], said
     finally:
         process.terminate()
         process.stdout.close()
-        process.wait(30)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+
+
+def started(**environment: str) -> subprocess.Popen[str]:
+    """``arbiter serve``, its standard output a pipe, as under a supervisor or before ``tee``."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "app.cli", "serve"],
+        cwd=ROOT, env=environment_of(environment), stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def welcome(process: subprocess.Popen[str], seconds: float = 60.0) -> list[str]:
+    """The lines that a service says until it is up, or has ended.
+
+    Raises TimeoutError when it is not up after ``seconds``; then it is killed.
+    """
+    assert process.stdout is not None
+    deadline = time.monotonic() + seconds
+    said = b""
+    while not (said.endswith(b"\n") and b"curl" in said):
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+            process.kill()
+            raise TimeoutError(f"it is not up after {seconds:.0f} s and said only {said.decode()!r}")
+        chunk = os.read(process.stdout.fileno(), 65536)
+        if not chunk:
+            break
+        said += chunk
+    return said.decode().splitlines()
 
 
 def environment_of(changes: Mapping[str, str]) -> dict[str, str]:
-    """This process's environment without what would reach the service, and with ``changes``."""
+    """This process's environment without what would reach the service or help it, and with ``changes``."""
+    reaching = ("HOST", "PORT", "DATA_DIR", "DATABASE_URL", "WORKERS", "PYTHONUNBUFFERED")
     kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("ARBITER_") and name not in ("HOST", "PORT", "DATA_DIR", "DATABASE_URL")
+        name: value for name, value in os.environ.items() if not name.startswith("ARBITER_") and name not in reaching
     }
     return kept | dict(changes)

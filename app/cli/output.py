@@ -22,6 +22,18 @@ def say(text: str = "") -> None:
         raise ReaderGone from error
 
 
+def announce(text: str) -> None:
+    """A line that somebody waits for while this process goes on: it leaves at once, into a pipe too.
+
+    Raises ReaderGone.
+    """
+    say(text)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        raise ReaderGone from error
+
+
 def complain(text: str) -> None:
     """A line on standard error."""
     print(text, file=sys.stderr)

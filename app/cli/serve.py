@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from app.cli.output import BAD_INPUT, complain, say
+from app.cli.output import BAD_INPUT, announce, complain
 
 
 def serve(
@@ -24,4 +24,4 @@ def serve(
     except ValueError as error:
         complain(str(error))
         return BAD_INPUT
-    return run(settings, say)
+    return run(settings, announce)

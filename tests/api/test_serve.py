@@ -1,13 +1,10 @@
 """The service as a person starts it: a process, a port, a database of its own."""
 
 import json
-import os
-import re
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +12,8 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.live import ADDRESS, ROOT, started, welcome
+
 Start = Callable[..., "Serving"]
 
 
@@ -23,25 +21,10 @@ class Serving:
     """One ``arbiter serve``; its output is complete once the curl line is printed."""
 
     def __init__(self, data: Path, **environment: str) -> None:
-        settings = {
-            "DATA_DIR": str(data),
-            "PORT": "0",
-            "ARBITER_WORKERS": "0",
-            "ARBITER_LOG_FORMAT": "json",
-            **environment,
-        }
-        kept = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "HOST")}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "app.cli", "serve"], cwd=ROOT, env={**kept, **settings},
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        )  # fmt: skip
-        assert self.process.stdout is not None
-        self.said = ""
-        for line in self.process.stdout:
-            self.said += line
-            if "curl" in line:
-                break
-        found = re.search(r"http://\S+?:\d+", self.said)
+        given = {"DATA_DIR": str(data), "PORT": "0", "ARBITER_WORKERS": "0", "ARBITER_LOG_FORMAT": "json"}
+        self.process = started(**(given | environment))
+        self.said = "\n".join(welcome(self.process))
+        found = ADDRESS.search(self.said)
         self.address = found[0] if found else ""
 
     def get(self, path: str) -> Any:
@@ -50,7 +33,11 @@ class Serving:
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
         self.process.send_signal(how)
-        self.process.communicate(timeout=30)
+        try:
+            self.process.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
         return self.process.returncode
 
 

@@ -2,10 +2,11 @@
 
 Lints the document, and generates a client in each language, compiles it and runs it against a live service: put a
 configuration, decide, read the log. All of them without an argument. What this machine has no toolchain for is
-skipped, and said; everything else must work. What the locks name is fetched, with some patience. The clients are left
-in ``dist/clients``; nothing else is written into the checkout.
+skipped, and said (with CI=true it fails); everything else must work. What the locks name is fetched, with some
+patience. The clients are left in ``dist/clients``; nothing else is written into the checkout.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -63,7 +64,7 @@ def main(names: list[str]) -> int:
                     said = STEPS[name](folder, reach, DIST / name).strip().splitlines()
                     outcome = said[-1] if said else "done"
                 except Skipped as reason:
-                    outcome = f"skipped: {reason}"
+                    outcome, failed = f"skipped: {reason}", failed or os.environ.get("CI") == "true"
                 except Failed as error:
                     outcome, failed = f"FAILED: {error}", True
                 sys.stdout.write(f"{name}: {outcome} ({time.monotonic() - began:.0f} s)\n")

@@ -1,6 +1,8 @@
 """The files that deploy: they parse, and name what is really there."""
 
+import os
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -77,10 +79,53 @@ def test_every_target_of_make_is_in_its_help() -> None:
     assert {"help", "serve", "test", "check", "bench", "openapi", "clients", "migrate"} <= targets
 
 
-def test_ci_runs_check_test_and_clients() -> None:
-    script = (ROOT / ".ci" / "run").read_text()
-    assert re.findall(r"^make (\w+)$", script, re.MULTILINE) == ["check", "test", "clients"]
-    assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+def make_says(*options: str) -> str:
+    done = subprocess.run(
+        ["make", "--no-print-directory", *options], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_uv_trusts_whom_the_system_trusts() -> None:
+    assert make_says("--eval", "shown: ; @echo $$UV_SYSTEM_CERTS", "shown") == "true\n"
+
+
+def test_ci_runs_check_test_and_clients_as_a_newcomer_would(tmp_path: Path) -> None:
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "tools").write_text("")
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
+    (tmp_path / "make").write_text('#!/bin/sh\necho "make $*"\nenv\n')
+    (tmp_path / "make").chmod(0o755)
+    path = f"{tmp_path}:{os.defpath}"
+    kept = {"PATH": path, "HOME": "/a home", "SSL_CERT_FILE": "/c.pem", "LANG": "C.UTF-8"}
+    outside = {**kept, "PYTHONUNBUFFERED": "1", "DATABASE_URL": "postgresql://x", "PYTHONPATH": "/p"}
+    done = subprocess.run([tmp_path / ".ci" / "run"], env=outside, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("make")] == ["make check", "make test", "make clients"]
+    given = dict(line.split("=", 1) for line in lines if "=" in line)
+    assert {name: value for name, value in given.items() if name not in ("PWD", "OLDPWD", "_")} == {
+        **kept,
+        "CI": "true",
+    }
+
+
+@pytest.mark.parametrize("root", [True, False])
+def test_ci_fetches_what_a_bare_machine_lacks(root: bool, tmp_path: Path) -> None:
+    for name, code in {"id": f"echo {0 if root else 1000}", "apt-get": 'echo "apt-get $*" >&2', "node": ""}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{code}\n")
+        (tmp_path / name).chmod(0o755)
+    done = subprocess.run(
+        ["/bin/sh", "-euc", f". {ROOT}/.ci/tools"],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ("mvn is missing: install maven" in done.stdout) == (not root)
+    asked = done.stderr.splitlines()
+    assert len([line for line in asked if "update" in line]) == root
+    assert any(line.endswith("install --no-install-recommends -y maven") for line in asked) == root
+    assert "nodejs" not in done.stdout
 
 
 def test_the_command_of_the_project_exists() -> None:

@@ -1,0 +1,30 @@
+"""What holds for every test: it has an end, and in CI it is not skipped.
+
+``faulthandler_timeout`` in pyproject.toml is the limit of a test with its fixtures: every thread's stack is printed and
+the process ends, whoever holds the interpreter's lock; pytest-xdist reports the test and goes on with the next one.
+"""
+
+import faulthandler
+import os
+from collections.abc import Generator
+
+import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """pytest takes the limit off when a test fails, though what it leaves behind can be just what never ends."""
+    seconds = float(item.config.getini("faulthandler_timeout"))
+    faulthandler.dump_traceback_later(seconds, file=item.config.stash[fault_handler_stderr_fd_key], exit=True)
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """CI's machine has what tests need, or gets it (``.ci/tools``): a skip there would hide that it hasn't."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("CI") == "true":
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which CI must not: {report.longrepr}"
+    return report
