@@ -49,17 +49,30 @@ class Laws:
             if key not in gone and queue in self.path(t["queue"])
         )
 
-    def left(self, queue: str, resource: str, skip: frozenset[str] = frozenset()) -> int | None:
-        """Of the guarantee: the queue's own where it names the resource, else the tightest above; None without one."""
-        own = self.quota(queue, "guaranteed")
-        if resource in own:
-            return own[resource] - self.used(queue, resource)
-        above = [
-            of[resource] - self.used(q, resource)
-            for q in self.path(queue)[1:]
-            if q not in skip and resource in (of := self.quota(q, "guaranteed"))
-        ]
-        return min(above) if above else None
+    def guaranteed(self, queue: str, resource: str) -> int | None:
+        """The queue's own guarantee, None where it has none in ``resource``."""
+        return self.quota(queue, "guaranteed").get(resource)
+
+    def below_fork(self, queue: str, other: str) -> list[str]:
+        """From ``queue`` up to the lowest queue that is also above ``other``, that one left out."""
+        shared = self.path(other)
+        return [q for q in self.path(queue) if q not in shared]
+
+    def over(self, queue: str) -> bool:
+        """Law 5 for a victim in ``queue``."""
+        for r in self.needs:
+            nearest = [q for q in self.below_fork(queue, self.ask["queue"]) if self.guaranteed(q, r) is not None]
+            if not nearest or self.used(nearest[0], r) > (self.guaranteed(nearest[0], r) or 0):
+                return True
+        return False
+
+    def claims(self, queue: str) -> bool:
+        """Law 4 against a victim in ``queue``."""
+        return any(
+            (most := self.guaranteed(q, r)) is not None and self.used(q, r) < most
+            for q in self.below_fork(self.ask["queue"], queue)
+            for r in self.needs
+        )
 
     def fence(self) -> str:
         """Law 7: the lowest fence above the asking queue, or a queue that can't take the ask, or the root."""
@@ -75,7 +88,7 @@ class Laws:
         return "root"
 
     def candidate(self, key: tuple[str, str]) -> str | None:
-        """Laws 3, 5, 6 and 7 for one task: which forbids it, None when none does."""
+        """Laws 3 to 7 for one task: which forbids it, None when none does."""
         task, asking = self.tasks[key], self.ask["queue"]
         if task["app"] == self.ask.get("workload", self.ask["id"]) or task["queue"] == asking:
             return "law 3"
@@ -83,24 +96,27 @@ class Laws:
             return "law 6"
         if self.fence() not in self.path(task["queue"]):
             return "law 7"
-        shared = frozenset(self.path(asking)) if self.quota(asking, "guaranteed") else frozenset[str]()
-        known = any(
-            self.quota(q, "guaranteed") for q in self.path(task["queue"]) if q not in shared or q == "root"
-        )  # fmt: skip
-        skip = shared - {"root"}
-        over = [self.left(task["queue"], r, skip) for r in self.ask["tasks"][0]["requests"]]
-        if known and not any(left is not None and left < 0 for left in over):
+        if not self.claims(task["queue"]):
+            return "law 4"
+        if not self.over(task["queue"]):
             return "law 5"
         return None
 
     def lawful(self, keys: tuple[tuple[str, str], ...]) -> bool:
-        """Law 2 for all of them together: nobody on a path below its guarantee in what the victims use."""
+        """Law 2 for all of them together: below the fork nobody ends below its guarantee in what the victims use; on
+        the ask's path nobody ends, with the ask, below the lesser of its guarantee and what it used before."""
         gone = frozenset(keys)
-        for key in keys:
-            for queue in self.path(self.tasks[key]["queue"]):
-                for r, guaranteed in self.quota(queue, "guaranteed").items():
-                    if self.tasks[key]["requests"].get(r, 0) > 0 and self.used(queue, r, gone) < guaranteed:
-                        return False
+        asking = self.path(self.ask["queue"])
+        for queue in self.queues:
+            inside = [self.tasks[key] for key in keys if queue in self.path(self.tasks[key]["queue"])]
+            for r, guaranteed in self.quota(queue, "guaranteed").items():
+                if not any(victim["requests"].get(r, 0) > 0 for victim in inside):
+                    continue
+                after, least = self.used(queue, r, gone), guaranteed
+                if queue in asking:
+                    after, least = after + self.needs.get(r, 0), min(least, self.used(queue, r))
+                if after < least:
+                    return False
         return True
 
     def fits(self, node: str, keys: tuple[tuple[str, str], ...]) -> bool:
@@ -115,14 +131,8 @@ class Laws:
                     return False
         return True
 
-    def may_preempt(self) -> bool:
-        """Law 4: the asking queue is under its guarantee in something that the ask needs."""
-        return any((left := self.left(self.ask["queue"], r)) is not None and left > 0 for r in self.needs)
-
     def ways(self, *, opted_out: bool) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
         """Every lawful way to make room on one node."""
-        if not self.may_preempt():
-            return
         for name in sorted(self.nodes.keys() - self.closed):
             here = [
                 key
@@ -147,8 +157,6 @@ class Laws:
             found.append(f"law 1: {opted_out} although others make room")
         if not self.lawful(keys):
             found.append("law 2: a queue ends below its guarantee")
-        if not self.may_preempt():
-            found.append("law 4: the asking queue is not under its guarantee")
         found += [f"{law}: {key}" for key in keys if (law := self.candidate(key)) is not None]
         if {self.tasks[key]["node"] for key in keys} != {decision["node"]}:
             found.append("victims are not on the node")

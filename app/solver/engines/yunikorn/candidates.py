@@ -1,6 +1,6 @@
 """Which running tasks an ask may preempt at all: fence, priorities, guarantees of their queues."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,22 +9,27 @@ from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.yunikorn.board import Board
 from app.solver.engines.yunikorn.cluster import Bools, Cluster, Ints
 from app.solver.engines.yunikorn.compile import Amounts
-from app.solver.engines.yunikorn.guarantee import Level, over_any, own_first
+from app.solver.engines.yunikorn.guarantee import levels, over_any
+from app.solver.engines.yunikorn.laws import claim_of, over_guarantee
 from app.solver.engines.yunikorn.request import Request
 
 NEVER = -(2**62)
 ALWAYS = 2**62
 """Priority ceilings of a leaf: nobody there, and everybody whatever their priority."""
+Protection = Callable[[int], str | None]
+"""Why a leaf's guarantee keeps its tasks from the ask; None when it does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
     """How far an ask may reach. ``fence``: the queue below which victims are looked for; ``at_limit``: the fence is
-    there because that queue can't take the ask; ``ceiling``: by queue, the highest priority of a candidate;
-    ``excluded``: by leaf, why it gives nobody."""
+    there because that queue can't take the ask; ``claim``: see ``laws.claim_of`` (None with the released rules, which
+    judge by what is left of the guarantee); ``ceiling``: by queue, the highest priority of a candidate; ``excluded``:
+    by leaf, why it gives nobody."""
 
     fence: int
     at_limit: bool
+    claim: int | None
     ceiling: list[int]
     excluded: dict[int, str]
 
@@ -40,12 +45,15 @@ def path_limits(cluster: Cluster, queue: int) -> dict[int, Amounts]:
     return limits
 
 
-def reach(board: Board, request: Request, levels: list[Level | None]) -> Reach:
+def reach(board: Board, request: Request) -> Reach:
     """Fence and priority ceilings (YuniKorn: findPreemptionFenceRoot, findEligiblePreemptionVictims)."""
     fence, at_limit, priorities = _fence(board, request)
-    size = len(board.cluster.queues.tree)
-    found = Reach(fence, at_limit, [NEVER] * size, {})
-    _descend(board, request, levels, priorities, found)
+    queues = board.cluster.queues
+    documented = queues.rules == "documented"
+    claim = claim_of(board, request) if documented else None
+    found = Reach(fence, at_limit, claim, [NEVER] * len(queues.tree), {})
+    protection = _by_law(board, request, claim) if documented else _as_shipped(board, request)
+    _descend(board, request, protection, priorities, found)
     return found
 
 
@@ -70,9 +78,7 @@ def _fence(board: Board, request: Request) -> tuple[int, bool, dict[int, int]]:
     raise AssertionError("a path ends at the root")
 
 
-def _descend(
-    board: Board, request: Request, levels: list[Level | None], priorities: dict[int, int], found: Reach
-) -> None:
+def _descend(board: Board, request: Request, protection: Protection, priorities: dict[int, int], found: Reach) -> None:
     """Down from the fence. A branch with a priority fence is eligible as a whole or not at all; otherwise the
     offset of every queue on the way is taken off. Fences of preemption don't matter on the way down."""
     queues = board.cluster.queues
@@ -82,7 +88,8 @@ def _descend(
         if q == request.queue:
             continue
         if queues.leaf[q]:
-            why_not = _protected(board, request, levels[q], q)
+            disabled = queues.settings[q].preemption_policy == "disabled"
+            why_not = "preemption-disabled" if disabled else protection(q)
             if why_not is not None:
                 found.excluded[q] = why_not
             else:
@@ -103,16 +110,23 @@ def _descend(
                 )
 
 
-def _protected(board: Board, request: Request, level: Level | None, leaf: int) -> str | None:
-    """Why a leaf gives no victims; None when it may."""
+def _by_law(board: Board, request: Request, claim: int | None) -> Protection:
+    """Laws 4 and 5."""
     queues = board.cluster.queues
-    if queues.settings[leaf].preemption_policy == "disabled":
-        return "preemption-disabled"
-    if queues.rules == "documented":
-        over = own_first(queues, level, leaf, request.amounts, board.slack)
-    else:
-        over = over_any(level, board.slack)
-    return None if over else "within-guarantee"
+    shared = frozenset(queues.paths[request.queue])
+
+    def of(leaf: int) -> str | None:
+        if claim is None or claim in queues.paths[leaf]:
+            return "no-claim"
+        return None if over_guarantee(board, request, leaf, shared) else "within-guarantee"
+
+    return of
+
+
+def _as_shipped(board: Board, request: Request) -> Protection:
+    """What remains of the guarantee is unknown, or negative in some resource, whatever the ask needs."""
+    level = levels(board.cluster.queues, request.queue)
+    return lambda leaf: None if over_any(level[leaf], board.slack) else "within-guarantee"
 
 
 def candidates(board: Board, request: Request, found: Reach) -> Ints:

@@ -8,8 +8,9 @@ from app.solver.engines.yunikorn import nodes, record, required_node
 from app.solver.engines.yunikorn.board import Board, Held
 from app.solver.engines.yunikorn.candidates import Reach, candidates, fates, reach
 from app.solver.engines.yunikorn.cluster import Ints
-from app.solver.engines.yunikorn.documented import Lawful, under_guarantee
-from app.solver.engines.yunikorn.guarantee import Level, levels, remaining
+from app.solver.engines.yunikorn.compile import Amounts
+from app.solver.engines.yunikorn.documented import Lawful
+from app.solver.engines.yunikorn.guarantee import levels, remaining
 from app.solver.engines.yunikorn.needs import has_headroom, path_needs
 from app.solver.engines.yunikorn.outcome import Outcome
 from app.solver.engines.yunikorn.request import Request
@@ -125,11 +126,10 @@ def _making_way(board: Board, request: Request) -> list[tuple[int, Held]]:
 
 def _preempt(board: Board, request: Request, context: Context, why: Why, *, headroom: bool) -> Outcome:
     documented = board.cluster.queues.rules == "documented"
-    level = levels(board.cluster.queues, request.queue)
-    within = reach(board, request, level)
+    within = reach(board, request)
     among = candidates(board, request, within)
-    _record(board, request, level[request.queue], within, among, why)
-    if documented and not under_guarantee(board, request):
+    _record(board, request, within, among, why)
+    if documented and within.claim is None:
         return Outcome.wait("queue-guarantees", _facts(board, request, within, "queue-guarantees"))
     pool = nodes.pool(board, request, context.now)
     cancelled = pool.cancelled
@@ -139,7 +139,7 @@ def _preempt(board: Board, request: Request, context: Context, why: Why, *, head
         found = Lawful(board, request, among, pool, why).choose()
         cancelled = [(n, held) for n, held in pool.cancelled if n == found.node]
     else:
-        attempt = Preemptor(board, request, level, among, pool, why)
+        attempt = Preemptor(board, request, among, pool, why)
         found = attempt.choose(scored=context.scored, nodes_tried=headroom)
     if found.failed is not None:
         failed = "no-candidates" if found.failed != "queue-guarantees" and not len(among) else found.failed
@@ -159,20 +159,30 @@ def _on_cancelled(board: Board, request: Request, pool: nodes.Pool) -> int | Non
     return nodes.best_for_placing(board, open_) if len(open_) else None
 
 
-def _record(board: Board, request: Request, level: Level | None, within: Reach, among: Ints, why: Why) -> None:
+def _record(board: Board, request: Request, within: Reach, among: Ints, why: Why) -> None:
     if not why.on:
         return
     names = board.cluster.queues.tree.names
     reason = "it can't take the ask within its limit" if within.at_limit else "it is fenced, or the root"
     why.step("fence", f"victims are looked for below {names[within.fence]}: {reason}", candidates=len(among))
-    left = {
-        request.resources.names[r]: units(remaining(level, r, board.slack), request.resources.names[r])
-        for r in request.amounts
-        if level is not None and r in level
-    }
-    why.step("asking-queue", f"what is left of the guarantee of {names[request.queue]}", left=left)
+    asking, left = _left(board, request, within)
+    why.step(
+        "asking-queue", f"what is left of the guarantee of {names[asking]}",
+        left={request.resources.names[r]: units(amount, request.resources.names[r]) for r, amount in left.items()},
+    )  # fmt: skip
     record.excluded(board, fates(board, request, within), why)
     record.candidates(board, among.tolist(), why)
+
+
+def _left(board: Board, request: Request, within: Reach) -> tuple[int, Amounts]:
+    """What is left of the asking side's guarantee, in what the ask names: of the queue that has a claim, or of the
+    asking queue as the released rules see it."""
+    queues = board.cluster.queues
+    if queues.rules == "documented":
+        asking = request.queue if within.claim is None else within.claim
+        return asking, {r: board.slack[cell] for r, cell in queues.cells[asking].items() if r in request.amounts}
+    level = levels(queues, request.queue)[request.queue] or {}
+    return request.queue, {r: remaining(level, r, board.slack) for r in request.amounts if r in level}
 
 
 def _facts(board: Board, request: Request, within: Reach, failed: str) -> str:

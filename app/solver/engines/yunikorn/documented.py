@@ -1,9 +1,9 @@
 """The choice that keeps the seven laws of the preemption design without exception.
 
-1 opted-out tasks only when nothing else makes room on any node; 2 no queue on a victim's path falls below its
-guarantee; 3 never the ask's own application; 4 the asking queue is under its guarantee before; 5 the victim's is over
-it; 6 victims have lower or equal priority; 7 the fence. Laws 3, 5, 6 and 7 hold for every candidate
-(``candidates.py``). All victims are on the node, the ask then fits it and every limit, and nobody is superfluous.
+1 opted-out tasks only when nothing else makes room on any node; 2 no queue falls below its guarantee; 3 never the
+ask's own application; 4 the asking side is under its guarantee before; 5 the victim's is over it; 6 victims have lower
+or equal priority; 7 the fence. Laws 3 to 7 hold for every candidate (``candidates.py``), law 2 for all victims
+together (``laws.py``). All victims are on the node, the ask then fits it and every limit, and nobody is superfluous.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +14,7 @@ from app.solver.engines.yunikorn import nodes, record
 from app.solver.engines.yunikorn.board import Board
 from app.solver.engines.yunikorn.cluster import OPTED_OUT, ORIGINATOR, Bools, Ints
 from app.solver.engines.yunikorn.guarantee import keeps_guarantees, shift
+from app.solver.engines.yunikorn.laws import law_2_slack
 from app.solver.engines.yunikorn.needs import Needs, path_needs, without_superfluous
 from app.solver.engines.yunikorn.outcome import Found
 from app.solver.engines.yunikorn.request import Request
@@ -28,21 +29,6 @@ TIERS = ((), (ORIGINATOR,), (OPTED_OUT,), (ORIGINATOR, OPTED_OUT, ORIGINATOR | O
 """Whom each round may take besides plain tasks: law 1 first, then originators as far as possible."""
 
 
-def under_guarantee(board: Board, request: Request) -> bool:
-    """Law 4: in some resource that the ask needs, by the queue's own guarantee or else by every one above it.
-
-    What was evicted for other asks counts as used, although it has not come yet.
-    """
-    queues, queue = board.cluster.queues, request.queue
-    for r in request.needs:
-        own = queues.cells[queue].get(r)
-        cells = queues.path_cells[queue].get(r, []) if own is None else [own]
-        left = [board.slack[cell] - board.expected(queues.cell_owner[cell][0], r, request.ask) for cell in cells]
-        if left and min(left) > 0:
-            return True
-    return False
-
-
 class Lawful:
     """One search for one ask."""
 
@@ -52,7 +38,7 @@ class Lawful:
         self._cluster = board.cluster
         self._request = request
         self._path = path_needs(board, request)
-        self._slack = list(board.slack)
+        self._slack = law_2_slack(board, request)
         spare = self._spare(candidates) if len(candidates) else np.ones(0, dtype=bool)
         self._candidates = candidates[spare]
         if why.on:

@@ -12,6 +12,7 @@ from app.solver.engines.yunikorn.candidates import path_limits
 from app.solver.engines.yunikorn.cluster import OPTED_OUT
 from app.solver.engines.yunikorn.decide import Context, decide
 from app.solver.engines.yunikorn.guarantee import keeps_guarantees, levels, shift
+from app.solver.engines.yunikorn.laws import law_2_slack
 from app.solver.engines.yunikorn.outcome import REASONS, Outcome
 from app.solver.engines.yunikorn.record import counted
 from app.solver.engines.yunikorn.request import Request
@@ -89,7 +90,7 @@ def _that_apply(
 
 def _of_victims(board: Board, request: Request, documented: Outcome, shipped: Outcome) -> Iterator[rules.Difference]:
     cluster = board.cluster
-    if not _lawful(board, shipped.victims):
+    if not _lawful(board, request, shipped.victims):
         yield rules.VICTIM_GUARANTEE
     if any(int(cluster.workload[task]) == request.workload for task in shipped.victims):
         yield rules.SAME_APPLICATION
@@ -102,9 +103,9 @@ def _of_victims(board: Board, request: Request, documented: Outcome, shipped: Ou
         yield rules.FREE_SPACE
 
 
-def _lawful(board: Board, victims: list[int]) -> bool:
-    """Whether law 2 holds for the victims, one after the other."""
-    cluster, slack = board.cluster, list(board.slack)
+def _lawful(board: Board, request: Request, victims: list[int]) -> bool:
+    """Whether law 2 holds for the victims together."""
+    cluster, slack = board.cluster, law_2_slack(board, request)
     for task in victims:
         queue, amounts = int(cluster.queue[task]), cluster.amounts(task)
         if not keeps_guarantees(cluster.queues, queue, amounts, slack):

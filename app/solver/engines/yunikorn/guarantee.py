@@ -79,16 +79,9 @@ def tested_cells(level: Level | None, amounts: Amounts) -> list[int] | None:
     return [cell for r in amounts for cell in level.get(r, ())]
 
 
-def own_first(queues: Queues, level: Level | None, leaf: int, amounts: Amounts, slack: Sequence[int]) -> bool:
-    """Law 5: the leaf is over its guarantee in a resource of ``amounts``; its own guarantee beats inherited ones."""
-    if level is None:
-        return True
-    own = queues.cells[leaf]
-    return any(slack[own[r]] < 0 if r in own else any(slack[cell] < 0 for cell in level.get(r, ())) for r in amounts)
-
-
 def keeps_guarantees(queues: Queues, queue: int, amounts: Amounts, slack: Sequence[int]) -> bool:
-    """Law 2: taking ``amounts`` out of ``queue`` leaves every guarantee on its path met that names what they use."""
+    """Whether taking ``amounts`` out of ``queue`` leaves no cell on its path above 0 that names what they use: with
+    the slack as it is, every guarantee stays met; with ``laws.law_2_slack``, law 2 holds."""
     cells = queues.path_cells[queue]
     return all(slack[cell] + amount <= 0 for r, amount in amounts.items() if amount > 0 for cell in cells.get(r, ()))
 

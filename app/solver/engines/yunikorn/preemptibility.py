@@ -11,7 +11,8 @@ from app.solver.engines.yunikorn import required_node
 from app.solver.engines.yunikorn.board import Board
 from app.solver.engines.yunikorn.candidates import candidates, fates, reach
 from app.solver.engines.yunikorn.cluster import OPTED_OUT, Cluster
-from app.solver.engines.yunikorn.guarantee import Level, keeps_guarantees, levels, shift, tested_cells
+from app.solver.engines.yunikorn.guarantee import keeps_guarantees, levels, shift, tested_cells
+from app.solver.engines.yunikorn.laws import law_2_slack, law_2_slack_for_any
 from app.solver.engines.yunikorn.request import Request, ask_problems, refuse, requests_of
 from app.solver.model.problems import Problem, pointer
 
@@ -21,18 +22,17 @@ Preemptibility = Literal["non_preemptible", "aggressively_preemptible", "preempt
 def preemptibility(cluster: Cluster, question: ProtectionQuestion) -> dict[str, Any]:
     """The body of the answer; ``evict_allowed`` when evictions were named."""
     board = Board(cluster)
-    level: list[Level | None] | None = None
-    kept = dict(_kept_by_themselves(cluster))
+    request = None
     if question.ask is not None:
         refuse(ask_problems(cluster, question.ask, "ask"))
         request = requests_of(cluster, question.ask)[0]
-        level = levels(cluster.queues, request.queue)
-        kept = dict(_kept_from(board, request, level))
-    if cluster.queues.rules == "documented" and (question.ask is None or level is not None):
-        kept |= _kept_by_law_2(board, kept, question)
+    kept = dict(_kept_by_themselves(cluster) if request is None else _kept_from(board, request))
+    guarantees = _Guarantees(board, request)
+    kept |= {task: "law-2" for task in range(cluster.task_count) if task not in kept and not guarantees.keep(task)}
     answer: dict[str, Any] = {"workloads": _workloads(cluster, kept)}
     if question.evict:
-        answer["evict_allowed"] = _allowed(board, _named(cluster, question), kept, level, question)
+        tasks = _named(cluster, question)
+        answer["evict_allowed"] = not any(task in kept for task in tasks) and guarantees.keep_together(tasks)
     return answer
 
 
@@ -49,10 +49,10 @@ def _kept_by_themselves(cluster: Cluster) -> Iterable[tuple[int, str]]:
             yield task, "preemption-disabled"
 
 
-def _kept_from(board: Board, request: Request, level: list[Level | None]) -> Iterable[tuple[int, str]]:
+def _kept_from(board: Board, request: Request) -> Iterable[tuple[int, str]]:
     """Tasks that this ask may not preempt."""
     if request.required is None:
-        within = reach(board, request, level)
+        within = reach(board, request)
         open_ = set(candidates(board, request, within).tolist())
         rules = dict(fates(board, request, within))
         return ((task, rules.get(task, "excluded")) for task in range(board.cluster.task_count) if task not in open_)
@@ -64,17 +64,40 @@ def _kept_from(board: Board, request: Request, level: list[Level | None]) -> Ite
     )
 
 
-def _kept_by_law_2(board: Board, kept: dict[int, str], question: ProtectionQuestion) -> dict[int, str]:
-    """Documented rules: tasks whose removal alone would leave a queue below its guarantee."""
-    if question.ask is not None and (question.ask.required_node or question.ask.tasks[0].required_node):
-        return {}
-    cluster = board.cluster
-    return {
-        task: "law-2"
-        for task in range(cluster.task_count)
-        if task not in kept
-        and not keeps_guarantees(cluster.queues, int(cluster.queue[task]), cluster.amounts(task), board.slack)
-    }
+class _Guarantees:
+    """Which tasks the guarantees let go: law 2 (documented), or a queue that is over before (shipped, which knows no
+    protection without an ask). Asks with a required node ask for neither."""
+
+    def __init__(self, board: Board, request: Request | None) -> None:
+        self._cluster = board.cluster
+        self._slack: list[int] = []
+        self._tests: list[list[int] | None] = []
+        if request is not None and request.required is not None:
+            return
+        queues = board.cluster.queues
+        if queues.rules == "documented":
+            self._slack = law_2_slack_for_any(board) if request is None else law_2_slack(board, request)
+        elif request is not None:
+            self._slack = list(board.slack)
+            self._tests = [tested_cells(level, request.amounts) for level in levels(queues, request.queue)]
+
+    def keep(self, task: int) -> bool:
+        """Law 2 alone: whether the task may go with those that have gone."""
+        cluster, queue = self._cluster, int(self._cluster.queue[task])
+        if not self._slack or self._tests:
+            return True
+        return keeps_guarantees(cluster.queues, queue, cluster.amounts(task), self._slack)
+
+    def keep_together(self, tasks: list[int]) -> bool:
+        """Whether all of them may go, one after the other."""
+        cluster = self._cluster
+        for task in tasks if self._slack else ():
+            queue, amounts = int(cluster.queue[task]), cluster.amounts(task)
+            cells = self._tests[queue] if self._tests else None
+            if not self.keep(task) or (cells is not None and not any(self._slack[cell] < 0 for cell in cells)):
+                return False
+            shift(cluster.queues, queue, amounts, 1, self._slack)
+        return True
 
 
 def _workloads(cluster: Cluster, kept: dict[int, str]) -> dict[str, Any]:
@@ -119,23 +142,3 @@ def _named(cluster: Cluster, question: ProtectionQuestion) -> list[int]:
         found |= dict.fromkeys(wanted)
     refuse(problems)
     return list(found)
-
-
-def _allowed(
-    board: Board, tasks: list[int], kept: dict[int, str], level: list[Level | None] | None, question: ProtectionQuestion
-) -> bool:
-    """Whether all of them may go together: law 2 (documented), or each queue over its guarantee before (shipped)."""
-    cluster, slack = board.cluster, list(board.slack)
-    if any(task in kept for task in tasks):
-        return False
-    by_node = question.ask is not None and bool(question.ask.required_node or question.ask.tasks[0].required_node)
-    for task in tasks if not by_node else ():
-        queue, amounts = int(cluster.queue[task]), cluster.amounts(task)
-        if cluster.queues.rules == "documented" and not keeps_guarantees(cluster.queues, queue, amounts, slack):
-            return False
-        if level is not None and cluster.queues.rules == "shipped":
-            cells = tested_cells(level[queue], amounts)
-            if cells is not None and not any(slack[cell] < 0 for cell in cells):
-                return False
-        shift(cluster.queues, queue, amounts, 1, slack)
-    return True

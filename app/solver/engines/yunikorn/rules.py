@@ -36,12 +36,12 @@ ANCESTRY: Final = Difference(
 )  # fmt: skip
 ASK_GUARANTEE: Final = Difference(
     "ask-guarantee",
-    "the asking queue must be under its guarantee before, and may end above it",
+    "below the fork the ask's side must be under its guarantee before, and may end above it",
     "the ask must fit into what is left of the asking queue's guarantee",
 )
 VICTIM_GUARANTEE: Final = Difference(
     "victim-guarantee",
-    "no removal leaves a queue below its guarantee",
+    "nobody falls below a guarantee; queues that victim and ask share are judged with the ask placed",
     "a queue that is over its guarantee may be taken below it",
 )
 SAME_APPLICATION: Final = Difference(

@@ -14,7 +14,7 @@ from app.solver.engines.yunikorn import nodes, record
 from app.solver.engines.yunikorn.board import Board
 from app.solver.engines.yunikorn.cluster import OPTED_OUT, ORIGINATOR, Ints, sums
 from app.solver.engines.yunikorn.compile import Amounts
-from app.solver.engines.yunikorn.guarantee import Level, remaining, shift, tested_cells
+from app.solver.engines.yunikorn.guarantee import Level, levels, remaining, shift, tested_cells
 from app.solver.engines.yunikorn.outcome import Found
 from app.solver.engines.yunikorn.request import Request
 from app.solver.trace import Why
@@ -30,10 +30,7 @@ SCORE_UNFIT = 1 << 35
 class Preemptor:
     """One attempt for one ask."""
 
-    def __init__(
-        self, board: Board, request: Request, levels: list[Level | None], candidates: Ints, pool: nodes.Pool,
-        why: Why,
-    ) -> None:  # fmt: skip
+    def __init__(self, board: Board, request: Request, candidates: Ints, pool: nodes.Pool, why: Why) -> None:
         self._why = why
         self._board = board
         self._cluster = board.cluster
@@ -44,8 +41,9 @@ class Preemptor:
         self._pool = pool
         self._slack = list(board.slack)
         self._path_cells = self._cluster.queues.path_cells
-        self._tests = [tested_cells(level, self._ask) for level in levels]
-        self._asking: Level = levels[request.queue] or {}
+        known = levels(self._cluster.queues, request.queue)
+        self._tests = [tested_cells(level, self._ask) for level in known]
+        self._asking: Level = known[request.queue] or {}
         self._has_candidates = np.zeros(len(self._cluster.node_names), dtype=bool)
         self._has_candidates[self._cluster.node[candidates]] = True
         self._is_candidate = np.zeros(self._cluster.task_count, dtype=bool)
