@@ -13,18 +13,20 @@ import numpy as np
 from app.solver.engine import Question
 from app.solver.engines.yunikorn import report
 from app.solver.engines.yunikorn.board import Board
-from app.solver.engines.yunikorn.candidates import path_limits
 from app.solver.engines.yunikorn.cluster import OPTED_OUT, ORIGINATOR, Cluster
 from app.solver.engines.yunikorn.compile import Amounts
 from app.solver.engines.yunikorn.guarantee import keeps_guarantees
 from app.solver.model.decision import Plan, PlannedEviction, Result
 from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.quantity import units
 from app.solver.stopping import safe_point
 
 HOUR = 3600 * 10**6
 _SCORE_ORIGINATOR = 1 << 33
 _SCORE_OPTED_OUT = 1 << 34
-Rank = tuple[float, int, int, list[float]]
+MILLI = "vcore"
+"""The one resource that YuniKorn counts in thousandths."""
+Rank = tuple[int, int, int, list[float]]
 
 
 def enforce(cluster: Cluster, question: Question, name: str) -> Result:
@@ -97,26 +99,43 @@ def _parts(cluster: Cluster, queue: int, amount: Amounts) -> Iterator[tuple[int,
         for r, value in over.items():
             total[r] = total.get(r, 0) + value
     for child in sorted(overuse, key=queues.tree.names.__getitem__):
-        part = {r: int(value / total[r] * amount[r]) for r, value in overuse[child].items() if r in amount and total[r]}
+        part = {r: _part(value, total[r], amount[r]) for r, value in overuse[child].items() if r in amount}
         yield from _parts(cluster, child, part)
+
+
+def _part(value: int, total: int, amount: int) -> int:
+    """``value`` in ``total`` of ``amount``, rounded down; 0 where nobody overuses."""
+    return int(value / total * amount) if total else 0
 
 
 def _child_overuse(cluster: Cluster, child: int) -> Amounts:
     """Distance from the guarantee (the original counts what is under it as well), or all usage without one.
 
-    Nothing for a child that is within its guarantee in every resource.
+    Nothing for a child that is within its guarantee in every resource. A type with 0 says that the child has no part
+    in it, one that is missing that the child has no bound on it.
     """
     used, guaranteed = cluster.allocated[child], cluster.queues.guaranteed[child]
     if guaranteed is None:
-        return {r: value for r, value in enumerate(used) if value}
+        return {r: used[r] for r in _named(cluster, child)}
     if all(used[r] <= held for r, held in guaranteed.items()):
         return {}
     return {r: abs(used[r] - held) for r, held in guaranteed.items()}
 
 
+def _named(cluster: Cluster, queue: int) -> list[int]:
+    """Types that some task of the queue names, whatever the amount: those that its usage has in the original."""
+    inside = np.zeros(len(cluster.queues.tree), dtype=bool)
+    inside[cluster.queues.tree.under(queue)] = True
+    shapes: list[int] = np.unique(cluster.shape[inside[cluster.queue]]).tolist()
+    return sorted({r for shape in shapes for r in cluster.shapes[shape]})
+
+
 def _victims(board: Board, leaf: int, part: Amounts) -> list[int]:
-    """Tasks that fit into the part by themselves and together; one that doesn't is skipped."""
+    """Tasks that fit into the part by themselves and together; one that doesn't is skipped. A part that is all zeros
+    takes nobody (YuniKorn: filterAllocations)."""
     cluster = board.cluster
+    if not any(part.values()):
+        return []
     lawful = cluster.queues.rules == "documented"
     left = dict(part)
     taken: list[int] = []
@@ -138,19 +157,30 @@ def _victims(board: Board, leaf: int, part: Amounts) -> list[int]:
 def _candidates(cluster: Cluster, leaf: int, part: Amounts) -> list[int]:
     """Tasks of the leaf that may go, in order; Go's sort turns the order of equals round."""
     mask = cluster.eligible & (cluster.queue == leaf) & cluster.shares_a_type(part)
-    limit = path_limits(cluster, leaf)[leaf]
+    limit = cluster.limit[leaf] or {}
     ranks = {task: _rank(cluster, task, part, limit) for task in reversed(np.flatnonzero(mask).tolist())}
     return sorted(ranks, key=ranks.__getitem__)
 
 
 def _rank(cluster: Cluster, task: int, part: Amounts, limit: Amounts) -> Rank:
-    """Highest score, lowest priority, newest by whole hours, smallest shares of the limit.
+    """Highest score, lowest priority, newest by whole hours, smallest shares of the leaf's own limit.
 
-    The score puts originators and opted-out tasks first (shipped) or last (documented, law 1).
+    The score puts originators and opted-out tasks first (shipped) or last (documented, law 1). Shares are of the types
+    in the part only, the largest first; those of 0 count as if they were not there (YuniKorn:
+    CompUsageRatioSpecificTypes, compareShares).
     """
     flags, amounts = int(cluster.flags[task]), cluster.amounts(task)
-    score = sum(1 for r in amounts if r in part) * 100 / len(amounts)
+    score = sum(1 for r in amounts if r in part) * 100 // len(amounts)
     protected = (_SCORE_ORIGINATOR if flags & ORIGINATOR else 0) + (_SCORE_OPTED_OUT if flags & OPTED_OUT else 0)
     score += protected if cluster.queues.rules == "shipped" else -protected
-    shares = sorted((value / (limit.get(r) or 1) for r, value in amounts.items()), reverse=True)
-    return -score, int(cluster.priority[task]), -(cluster.created(task) // HOUR), shares
+    shares = [_share(cluster, r, value, limit) for r, value in amounts.items() if r in part and value]
+    return -score, int(cluster.priority[task]), -(cluster.created(task) // HOUR), sorted(shares, reverse=True)
+
+
+def _share(cluster: Cluster, resource: int, amount: int, limit: Amounts) -> float:
+    """Of the limit; without one the raw quantity, which YuniKorn has in thousandths for vcore and else in units."""
+    if limit.get(resource):
+        return amount / limit[resource]
+    return float(
+        amount if cluster.resources.names[resource] == MILLI else units(amount, cluster.resources.names[resource])
+    )

@@ -73,6 +73,93 @@ def test_documented_leaves_no_queue_below_its_guarantee() -> None:
     assert evicted(of, "root.p") == ["a0", "a1"]
 
 
+def pair(x: Json, y: Json, filler: Json | None = None) -> list[Json]:
+    """Two tasks that differ in what they request, and one that fits no part."""
+    others = [task("filler", "n1", filler)] if filler else []
+    return [task("x", "n1", x), task("y", "n1", y), *others]
+
+
+def test_shares_are_of_the_leafs_own_limit_where_it_has_one() -> None:
+    """x is a smaller part of what the path allows; of its own limits the leaf has one for vcore only, so that memory
+    counts as it is, and there x is larger."""
+    queues = [queue("root.p", {"vcore": (None, 1), "memory": (None, 1009)}), queue("root.p.a", {"vcore": (None, 1)})]
+    tasks = pair({"vcore": 1, "memory": 10}, {"vcore": 2, "memory": 9}, {"memory": 1000})
+    assert evicted(world(queues, p_a=tasks), "root.p") == ["y"]
+
+
+def test_shares_are_of_the_types_in_the_amount_only() -> None:
+    tasks = pair({"vcore": 1, "disk": 9}, {"vcore": 2, "disk": 1})
+    assert evicted(world([queue("root.a", {"vcore": (None, 1)})], a=tasks), "root.a") == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        ({"vcore": 1, "memory": 500}, {"vcore": "300m", "memory": 600}),
+        ({"nvidia.com/gpu": 1, "memory": 5}, {"nvidia.com/gpu": 2, "memory": 4}),
+        ({"vcore": 1, "memory": 2000, "disk": 1}, {"vcore": 1, "memory": 2000, "disk": 0}),
+    ],
+    ids=["vcore in thousandths", "everything else in units", "nothing counts as missing"],
+)
+def test_without_a_limit_of_the_leaf_raw_quantities_are_compared(x: Json, y: Json) -> None:
+    """The parent takes back what x has and y has not, and as much of everything else as either needs."""
+    limit = {r: (None, "300m" if r == "vcore" else 4 if r == "nvidia.com/gpu" else 1000) for r in x}
+    filler = {r: {"vcore": 2, "nvidia.com/gpu": 3, "memory": 2000, "disk": 1000}[r] for r in x}
+    of = world([queue("root.p", limit), queue("root.p.a")], p_a=pair(x, y, filler))
+    assert evicted(of, "root.p")[0] == "y"
+
+
+def test_matching_types_are_a_whole_percentage() -> None:
+    """9 of 10 and 10 of 11 types are 90 % both, so that the smaller one goes first."""
+    types = [f"r{i}" for i in range(10)]
+    x = dict.fromkeys(types, 2) | {"other": 1}
+    y = dict.fromkeys(types[:9], 1) | {"other": 1}
+    of = world([queue("root.a", dict.fromkeys(types, (None, 1)))], a=pair(x, y))
+    assert evicted(of, "root.a") == ["y"]
+
+
+def test_a_type_that_no_child_overuses_leaves_no_room_for_who_uses_it() -> None:
+    """Memory is two above the limit of p, and each child uses just the two that it is guaranteed."""
+    queues = [
+        queue("root.p", {"vcore": (None, 2), "memory": (None, 2)}), queue("root.p.a", {"vcore": 1, "memory": 2}),
+        queue("root.p.b", {"memory": 2}),
+    ]  # fmt: skip
+    both = [task(f"both{i}", "n1", {"vcore": 2, "memory": 1}, 60) for i in range(2)]
+    of = world(queues, p_a=both, p_b=[task("b", "n1", {"memory": 2})])
+    of.rules = "shipped"
+    answer = of.decide(mode="cycle", options={"yunikorn": {"enforce_quota": "root.p"}})
+    assert answer["plan"]["evictions"] == []
+    assert answer["notes"]["enforced"]["parts"] == {"root.p.a": {"vcore": 2, "memory": 0}}
+    of.workloads[0]["tasks"].append(task("one", "n1", ONE, 7200))
+    assert evicted(of, "root.p") == ["one"]
+
+
+def test_a_part_of_nothing_takes_nobody() -> None:
+    """Each child has half of the one that is to go, rounded down."""
+    queues = [queue("root.p", {"memory": (None, 5)}), queue("root.p.a"), queue("root.p.b")]
+    zero = [task("zero", "n1", {"vcore": 1, "memory": 0})]
+    of = world(queues, p_a=[*zero, task("a", "n1", {"memory": 3})], p_b=[task("b", "n1", {"memory": 3})])
+    answer = of.decide(mode="cycle", options={"yunikorn": {"enforce_quota": "root.p"}})
+    assert answer["plan"]["evictions"] == []
+    assert answer["notes"]["enforced"]["parts"] == {"root.p.a": {"memory": 0}, "root.p.b": {"memory": 0}}
+
+
+def test_a_child_without_a_guarantee_has_a_part_of_what_its_tasks_name() -> None:
+    """b names memory with 0, so its part says 0; a does not name it, and has no bound."""
+    queues = [
+        queue("root.p", {"vcore": (None, 2), "memory": (None, 1)}),
+        *map(queue, ("root.p.a", "root.p.b", "root.p.c")),
+    ]
+    of = world(
+        queues, p_a=[task("a", "n1", {"vcore": 2})], p_b=[task("b", "n1", {"vcore": 2, "memory": 0})],
+        p_c=[task("c", "n1", {"memory": 4})],
+    )  # fmt: skip
+    answer = of.decide(mode="cycle", options={"yunikorn": {"enforce_quota": "root.p"}})
+    assert answer["notes"]["enforced"]["parts"] == {
+        "root.p.a": {"vcore": 1}, "root.p.b": {"vcore": 1, "memory": 0}, "root.p.c": {"memory": 3},
+    }  # fmt: skip
+
+
 def test_bad_requests() -> None:
     of = world([queue("root.a")], a=several("t", 1))
     with pytest.raises(InvalidInput) as refused:
