@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.solver.engines.kueue.cluster import at, configuration, decide
+from tests.unit.solver.engines.kueue.rounds import cycles
 
 Cluster = tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]
 LAWS = settings(derandomize=True, max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -218,3 +219,38 @@ def test_many_asks_at_once_are_decided_as_each_alone(of: Cluster) -> None:
         (alone,) = decide(cluster, running, [ask])["decisions"].values()
         for i in range(16):
             assert together[f"{ask['id']}-{i}"] | {"ask": ask["id"]} == alone
+
+
+@LAWS
+@given(st.integers(0, 2**32), st.booleans())
+def test_cycles_fed_back_end_below_one_cohort_and_for_one_resource(seed: int, fair: bool) -> None:
+    """Asks arrive one after the other and go through cycles until nothing moves. What happens with two resources, or
+    with a cohort below another, is in test_rounds.py."""
+    rng = random.Random(seed)
+    queues: list[dict[str, Any]] = [{"name": "co", "quota": {"cpu": {"guaranteed": rng.randint(0, 2)}}}]
+    for i in range(rng.randint(2, 4)):
+        reclaim = rng.choice(["Never", "LowerPriority", "Any"])
+        preemption: dict[str, Any] = {
+            "within_cluster_queue": rng.choice(["Never", "LowerPriority", "LowerOrNewerEqualPriority"]),
+            "reclaim_within_cohort": reclaim,
+        }
+        if reclaim != "Never" and rng.random() < 0.5:
+            preemption["borrow_within_cohort"] = {"policy": "LowerPriority"}
+        quota = {"guaranteed": rng.randint(0, 2)}
+        quota |= {limit: rng.randint(0, 2) for limit in ("borrowing_limit",) if rng.random() < 0.2}
+        block = {"preemption": preemption}
+        queues.append(
+            {"name": f"q{i}", "parent": "co", "weight": rng.choice([1, 2]), "quota": {"cpu": quota}} | {"kueue": block}
+        )
+    of = configuration(*queues, fair=fair)
+    of["settings"]["kueue"]["preemption_strategies"] = ["LessThanOrEqualToFinalShare"]
+    running: list[dict[str, Any]] = []
+    waiting: list[dict[str, Any]] = []
+    for i in range(rng.randint(2, 5)):
+        task = {"name": "main", "requests": {"cpu": rng.randint(1, 3)}}
+        queue = rng.choice(queues[1:])["name"]
+        waiting.append({
+            "id": f"w{i}", "uid": f"w{i}", "queue": queue, "priority": rng.randint(0, 2),
+            "created_at": at(f"09:{rng.randint(0, 59):02}"), "tasks": [task | {"flavors": {"cpu": "default"}}],
+        })  # fmt: skip
+        assert len(cycles(of, running, waiting, 40)) < 40
