@@ -25,7 +25,7 @@ from app.decisions.log import DatabaseStore, DecisionLog
 from app.decisions.service import Decider
 from app.decisions.stored import StoredSources
 from app.formats import router as formats
-from app.http import docs, health, problems
+from app.http import docs, health, problems, routing
 from app.http.compression import CompressionMiddleware
 from app.http.description import describe
 from app.http.offload import Offload
@@ -59,7 +59,8 @@ Send a cluster's queues (inline, or stored as a configuration), what runs on it,
 each ask whether it can start, which running work must stop for it, in which order, and by which rule. The same request
 gives the same answer, byte for byte.
 
-Every error is `application/problem+json`; `errors` names each field at fault by JSON pointer.
+Every error is `application/problem+json`; `errors` names each field at fault by JSON pointer, unknown fields and query
+parameters too. `HEAD` works wherever `GET` does.
 """
 TAGS = [
     {"name": "decisions", "description": "Questions about a cluster"},
@@ -76,7 +77,7 @@ def create_app(settings: Settings) -> FastAPI:
     """The service on ``settings``. Nothing connects or starts before its lifespan begins."""
     app = FastAPI(
         title="Arbiter", summary=SUMMARY, description=DESCRIPTION, version=VERSION, openapi_tags=TAGS,
-        lifespan=_lifespan, redirect_slashes=False, docs_url=None, redoc_url=None,
+        lifespan=_lifespan, redirect_slashes=False, openapi_url=None,
     )  # fmt: skip
     database = Database(settings.database_url, settings)
     kept = Metrics()
@@ -111,13 +112,15 @@ def create_app(settings: Settings) -> FastAPI:
     problems.install(app)
     for found in (*_CAPABILITIES, metrics, docs):
         app.include_router(found.router)
+    app.state.operations = routing.install(app)
     app.openapi = cache(lambda: describe_api(app))  # pyright: ignore[reportAttributeAccessIssue]
     return app
 
 
 def describe_api(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document, as ``/openapi.json`` and openapi/openapi.json have it."""
-    return describe(app, tuple(shape for router in _CAPABILITIES for shape in router.DOCUMENTED))
+    shapes = tuple(shape for router in _CAPABILITIES for shape in router.DOCUMENTED)
+    return describe(app, app.state.operations.contexts, shapes)
 
 
 def _provider(settings: Settings) -> OpenId | None:

@@ -13,6 +13,7 @@ from app.auth.oidc import OpenId
 from app.auth.service import PREFIX, Caller, Tokens
 from app.errors import ArbiterError, Forbidden, Unauthorized, Unavailable
 from app.http.problems import answer_to
+from app.http.routing import Found
 
 
 class AuthenticationMiddleware:
@@ -24,15 +25,16 @@ class AuthenticationMiddleware:
         self._provider = provider
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        needed = scopes.required(scope["method"], scope["path"]) if scope["type"] == "http" else None
-        if needed is None:
+        found = scope["app"].state.operations.found(scope) if scope["type"] == "http" else None
+        if found is None or _is_public(found):
             await self.app(scope, receive, send)
             return
         who = actor.ANONYMOUS
         try:
             caller = await self._caller(Headers(scope=scope).get("authorization"))
             who = caller.name
-            if not scopes.allows(caller.scopes, needed):
+            needed = None if found.operation is None else found.operation.needs
+            if needed is not None and not scopes.allows(caller.scopes, needed):
                 raise Forbidden(f"this needs scope {needed}; {who} has {', '.join(sorted(caller.scopes)) or 'none'}")
         except ArbiterError as refusal:
             await self._refuse(who, refusal, scope, receive, send)
@@ -66,3 +68,10 @@ class AuthenticationMiddleware:
             with suppress(Unavailable):  # refusing does not wait for the log; the request log has the line
                 await to_thread.run_sync(write)
         await (await answer_to(Request(scope), refusal))(scope, receive, send)
+
+
+def _is_public(found: Found) -> bool:
+    """Whether nobody has to say who they are; what is not there at all is for callers with a name."""
+    if found.operation is not None:
+        return found.operation.needs is None
+    return found.place is not None and found.place.is_public

@@ -31,7 +31,7 @@ Id = Annotated[UUID, Path(description="`id` of a token")]
     "/tokens",
     operation_id="create_token",
     summary="Create a token",
-    **operation(request=TokenRequest, responses={201: TokenCreated}, errors=(503,), example=_EXAMPLE),
+    **operation(needs="admin", request=TokenRequest, responses={201: TokenCreated}, errors=(503,), example=_EXAMPLE),
 )
 def create_token(body: Body, service: Service) -> Response:
     """The secret is in this answer and nowhere else."""
@@ -41,7 +41,10 @@ def create_token(body: Body, service: Service) -> Response:
 
 
 @router.get(
-    "/tokens", operation_id="list_tokens", summary="All tokens", **operation(responses={200: TokenList}, errors=(503,))
+    "/tokens",
+    operation_id="list_tokens",
+    summary="All tokens",
+    **operation(needs="admin", responses={200: TokenList}, errors=(503,)),
 )
 def list_tokens(service: Service) -> Response:
     """Without their secrets, revoked ones too."""
@@ -52,7 +55,7 @@ def list_tokens(service: Service) -> Response:
     "/tokens/{id}",
     operation_id="revoke_token",
     summary="Revoke a token",
-    **operation(responses={200: TokenInfo}, errors=(404, 422, 503)),
+    **operation(needs="admin", responses={200: TokenInfo}, errors=(404, 422, 503)),
 )
 def revoke_token(id: Id, service: Service) -> Response:  # noqa: A002
     """At once here, within seconds on other replicas."""
@@ -63,7 +66,7 @@ def revoke_token(id: Id, service: Service) -> Response:  # noqa: A002
     "/audit",
     operation_id="list_audit",
     summary="Who did what",
-    **operation(responses={200: AuditPage}, errors=(400, 422, 503)),
+    **operation(needs="admin", responses={200: AuditPage}, errors=(400, 422, 503)),
 )
 def list_audit(
     service: Service,

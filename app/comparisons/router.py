@@ -24,7 +24,11 @@ router = APIRouter(prefix="/v1", tags=["comparisons"])
     operation_id="compare",
     summary="The same asks under several rule books",
     **operation(
-        request=ComparisonRequest, responses={200: Comparison}, errors=(404, 409, 429, 503, 504), example=EXAMPLE
+        needs="decide",
+        request=ComparisonRequest,
+        responses={200: Comparison},
+        errors=(404, 409, 429, 503, 504),
+        example=EXAMPLE,
     ),
 )
 async def compare(request: Request, body: Body) -> Response:

@@ -49,6 +49,7 @@ DOCUMENTED = (BatchAnswer,)
     operation_id="decide_batch",
     summary="Many questions, one a line",
     **operation(
+        needs="decide",
         request=lines(DecisionRequest, DECISION, {**SITUATION, "asks": []}),
         responses={200: lines(BatchAnswer)},
         errors=(415,),

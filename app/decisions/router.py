@@ -62,7 +62,9 @@ Id = Annotated[UUID, Path(description="`id` of an answer")]
     operation_id="decide",
     tags=["decisions"],
     summary="What must stop for these asks to run?",
-    **operation(request=DecisionRequest, responses={200: DecisionAnswer}, errors=_ASKED, example=DECISION),
+    **operation(
+        needs="decide", request=DecisionRequest, responses={200: DecisionAnswer}, errors=_ASKED, example=DECISION
+    ),
 )
 async def decide(request: Request) -> Response:  # no dependencies: resolving them costs as much as a small decision
     """Decide each ask against the same state (`independent`), or one scheduling cycle over all asks (`cycle`)."""
@@ -75,7 +77,7 @@ async def decide(request: Request) -> Response:  # no dependencies: resolving th
     operation_id="shares",
     tags=["decisions"],
     summary="What every queue is entitled to and uses",
-    **operation(request=SharesRequest, responses={200: Shares}, errors=_ASKED, example=SITUATION),
+    **operation(needs="decide", request=SharesRequest, responses={200: Shares}, errors=_ASKED, example=SITUATION),
 )
 async def shares(request: Request, body: Body, decider: Deciding) -> Response:
     """Fair shares and usage of every queue, as the engine counts them."""
@@ -88,7 +90,11 @@ async def shares(request: Request, body: Body, decider: Deciding) -> Response:
     tags=["decisions"],
     summary="What protects each running workload",
     **operation(
-        request=PreemptibilityRequest, responses={200: Preemptibility}, errors=_ASKED, example={**SITUATION, "ask": ASK}
+        needs="decide",
+        request=PreemptibilityRequest,
+        responses={200: Preemptibility},
+        errors=_ASKED,
+        example={**SITUATION, "ask": ASK},
     ),
 )
 async def preemptibility(request: Request, body: Body, decider: Deciding) -> Response:
@@ -102,6 +108,7 @@ async def preemptibility(request: Request, body: Body, decider: Deciding) -> Res
     tags=["decisions"],
     summary="What each queue inherits",
     **operation(
+        needs="decide",
         request=EffectiveSettingsRequest,
         responses={200: EffectiveSettings},
         errors=_ASKED,
@@ -142,7 +149,7 @@ def _filters(
     operation_id="list_decisions",
     tags=["decision log"],
     summary="The decision log",
-    **operation(responses={200: DecisionPage}, errors=(400, 422, 503)),
+    **operation(needs="read", responses={200: DecisionPage}, errors=(400, 422, 503)),
 )
 def list_decisions(
     decider: Deciding,
@@ -159,7 +166,7 @@ def list_decisions(
     operation_id="get_decision",
     tags=["decision log"],
     summary="One recorded decision",
-    **operation(responses={200: DecisionRecord}, errors=(404, 422, 503)),
+    **operation(needs="read", responses={200: DecisionRecord}, errors=(404, 422, 503)),
 )
 def get_decision(id: Id, decider: Deciding) -> Response:  # noqa: A002
     """The recorded answer, and what it was given for."""
@@ -171,7 +178,7 @@ def get_decision(id: Id, decider: Deciding) -> Response:  # noqa: A002
     operation_id="get_decision_request",
     tags=["decision log"],
     summary="The request of a recorded decision",
-    **operation(responses={200: DecisionRequest}, errors=(404, 422, 503)),
+    **operation(needs="read", responses={200: DecisionRequest}, errors=(404, 422, 503)),
 )
 def get_decision_request(id: Id, decider: Deciding) -> Response:  # noqa: A002
     """The body of the request, byte for byte as it was received."""
@@ -183,7 +190,7 @@ def get_decision_request(id: Id, decider: Deciding) -> Response:  # noqa: A002
     operation_id="replay_decision",
     tags=["decision log"],
     summary="Decide it again",
-    **operation(responses={200: Replay}, errors=(404, 409, 422, 429, 503, 504)),
+    **operation(needs="decide", responses={200: Replay}, errors=(404, 409, 422, 429, 503, 504)),
 )
 async def replay_decision(id: Id, request: Request, decider: Deciding) -> Response:  # noqa: A002
     """The same bytes, revision and `now` through today's service: `identical` says whether the answer is the same."""

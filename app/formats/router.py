@@ -43,7 +43,9 @@ router = APIRouter(prefix="/v1/configurations", tags=["configurations"])
 
 
 def _export_operation() -> dict[str, Any]:
-    arguments = operation(responses={200: ExportedManifest, 304: None}, errors=(400, 404, 422, 503), etag=True)
+    arguments = operation(
+        needs="read", responses={200: ExportedManifest, 304: None}, errors=(400, 404, 422, 503), etag=True
+    )
     arguments["responses"][200]["content"][_YAML] = {"schema": {"type": "string"}}
     return arguments
 
@@ -57,7 +59,7 @@ As = Annotated[
     ":import",
     operation_id="import_configuration",
     summary="Read a manifest of a real system",
-    **operation(request=_MANIFEST, responses={200: ImportedManifest}, errors=(413, 415, 422, 429)),
+    **operation(needs="decide", request=_MANIFEST, responses={200: ImportedManifest}, errors=(413, 415, 422, 429)),
 )
 async def import_manifest(
     request: Request,

@@ -3,13 +3,14 @@
 ``make openapi`` writes it to openapi/openapi.json.
 """
 
+from collections.abc import Sequence
 from typing import Any, get_args
 
 import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import RouteContext
 
-from app.auth import scopes
 from app.auth.scopes import Scope
 from app.http.fields import described
 from app.http.openapi import SCHEMA, VERSION, reference, renamed
@@ -87,17 +88,17 @@ _BEARER = {
 }
 
 
-def describe(app: FastAPI, shapes: tuple[type, ...]) -> dict[str, Any]:
-    """The OpenAPI document of ``app``; ``shapes`` are all structs that operations refer to."""
+def describe(app: FastAPI, routes: Sequence[RouteContext], shapes: tuple[type, ...]) -> dict[str, Any]:
+    """The OpenAPI document of ``app`` with ``routes``; ``shapes`` are all structs that operations refer to."""
     document = get_openapi(
-        title=app.title, version=VERSION, summary=app.summary, description=app.description, routes=app.routes,
+        title=app.title, version=VERSION, summary=app.summary, description=app.description, routes=routes,
         tags=app.openapi_tags, servers=[{"url": "/", "description": "This service"}],
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
     )  # fmt: skip
     bodies: list[str] = []
-    for path, item in document["paths"].items():
-        for method, found in item.items():
-            _finish(path, method, found)
+    for item in document["paths"].values():
+        for found in item.values():
+            _finish(found)
             bodies.extend(references(found.get("requestBody")))
     document["components"] = {
         "schemas": described(portable(_schemas(shapes), bodies, _common())),
@@ -137,11 +138,9 @@ def _request_id() -> dict[str, Any]:
     return {"X-Request-ID": {"$ref": "#/components/headers/RequestId"}}
 
 
-def _finish(path: str, method: str, found: dict[str, Any]) -> None:
+def _finish(found: dict[str, Any]) -> None:
     """What holds for every operation: who may call it, how its problems look, how long it may take."""
     found["tags"] = list(dict.fromkeys(found["tags"]))
-    needed = scopes.required(method.upper(), path)
-    found["security"] = [] if needed is None else [{"bearer": [needed]}, {}]
     for parameter in found.get("parameters", ()):
         parameter["schema"] = of_parameter(parameter["schema"], _common())
     for status, answer in list(found["responses"].items()):
@@ -149,7 +148,7 @@ def _finish(path: str, method: str, found: dict[str, Any]) -> None:
             found["responses"][status] = {"$ref": f"#/components/responses/{PROBLEMS[int(status)][0]}"}
         else:
             answer["headers"] = answer.get("headers", {}) | _request_id()
-    if needed is None:
+    if not found["security"]:
         for status in ("401", "403"):
             found["responses"].pop(status, None)
     if "504" in found["responses"]:

@@ -48,7 +48,7 @@ class Readiness(Wire, frozen=True, kw_only=True, omit_defaults=False):
 DOCUMENTED = (Health, Readiness)
 
 
-@router.get("/healthz", operation_id="get_health", **operation(responses={200: Health}))
+@router.get("/healthz", operation_id="get_health", **operation(needs=None, responses={200: Health}))
 async def health() -> Response:
     """The process answers. It says nothing about the database: decisions with an inline configuration need none."""
     return json_response(Health())
@@ -61,7 +61,9 @@ Purpose = Annotated[
 
 
 @router.get(
-    "/readyz", operation_id="get_readiness", **operation(responses={200: Readiness, 503: Readiness}, errors=(422,))
+    "/readyz",
+    operation_id="get_readiness",
+    **operation(needs=None, responses={200: Readiness, 503: Readiness}, errors=(422,)),
 )
 def readiness(request: Request, purpose: Purpose = "everything") -> Response:
     """Whether the database answers and is migrated to what this version needs, or further.

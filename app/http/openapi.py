@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from app.auth.scopes import Scope
 from app.http.problems import MEDIA_TYPE, ProblemDocument
 
 VERSION = "1.4.0"
@@ -14,10 +15,11 @@ VERSION = "1.4.0"
 
 Content = dict[str, dict[str, Any]]
 NDJSON = "application/x-ndjson"
-SHARED_ERRORS = (400, 401, 403, 500)
-_BODY_ERRORS = (413, 415, 422)
+SHARED_ERRORS = (400, 401, 403, 422, 500)
+_BODY_ERRORS = (413, 415)
 SCHEMA = "#/components/schemas/{name}"
 _ENGINES = {"kueue": "Kueue", "yunikorn": "YuniKorn", "kai": "Kai", "ytsaurus": "Ytsaurus"}
+_BEARER = "bearer"
 _ETAG = {"ETag": {"$ref": "#/components/headers/ETag"}}
 _SUCCESSES = {
     200: "Done",
@@ -46,6 +48,7 @@ def shown_as(shape: type) -> msgspec.Meta:
 
 def operation(
     *,
+    needs: Scope | None,
     request: type | Content | None = None,
     responses: Mapping[int, type | Content | None],
     errors: tuple[int, ...] = (),
@@ -53,8 +56,9 @@ def operation(
     answer_example: Any = None,
     etag: bool = False,
 ) -> dict[str, Any]:
-    """Keyword arguments for a FastAPI route: request body, responses and every problem it can answer.
+    """Keyword arguments for a FastAPI route: who may call it, request body, responses and every problem it can answer.
 
+    ``needs``: the scope that a caller must have; None for what is public. This is also what decides who gets in.
     A struct stands for JSON, and for the refusals of a body of JSON; other content is given by media type, and its
     refusals with ``errors``. No lines are lines as well; every other body must be there.
     """
@@ -76,13 +80,20 @@ def operation(
         "status_code": min(responses),
         "responses": documented,
         "response_model": None,
+        "openapi_extra": {"security": [] if needs is None else [{_BEARER: [needs]}, {}]},
     }
     if request is not None:
         content = request if isinstance(request, dict) else {"application/json": {"schema": reference(request)}}
         if example is not None:
             content["application/json"]["example"] = example
-        arguments["openapi_extra"] = {"requestBody": {"required": NDJSON not in content, "content": content}}
+        arguments["openapi_extra"]["requestBody"] = {"required": NDJSON not in content, "content": content}
     return arguments
+
+
+def needed_by(documented: Mapping[str, Any] | None) -> Scope | None:
+    """``needs``, as ``operation`` wrote it down. A route that does not say is nobody's: AssertionError."""
+    assert documented is not None, "every route says with operation() who may call it"
+    return next((scopes[0] for named in documented["security"] for scopes in named.values()), None)
 
 
 # msgspec tells structs of the same name apart by their module.

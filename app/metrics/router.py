@@ -15,7 +15,7 @@ router = APIRouter(tags=["operations"])
     operation_id="get_metrics",
     summary="Prometheus metrics",
     response_class=PlainTextResponse,
-    **operation(responses={200: {"text/plain": {"schema": {"type": "string"}}}}),
+    **operation(needs="read", responses={200: {"text/plain": {"schema": {"type": "string"}}}}),
 )
 def metrics(request: Request) -> Response:
     """Counters and latency histograms in Prometheus' text format."""

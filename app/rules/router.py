@@ -20,7 +20,7 @@ router = APIRouter(prefix="/v1")
     operation_id="list_rules",
     tags=["decisions"],
     summary="What the rules in explanations mean",
-    **operation(responses={200: Catalogue}, errors=(422,)),
+    **operation(needs="read", responses={200: Catalogue}),
 )
 async def rules(
     engine: Annotated[EngineName | None, Query(description="only those of this engine")] = None,

@@ -41,7 +41,7 @@ Name = Annotated[
     "",
     operation_id="list_snapshots",
     summary="What is kept",
-    **operation(responses={200: SnapshotList}, errors=(429, 503, 504)),
+    **operation(needs="read", responses={200: SnapshotList}, errors=(429, 503, 504)),
 )
 async def list_snapshots(request: Request, service: Service) -> Response:
     """Every kept snapshot with its generation, counts, age and estimated memory."""
@@ -53,6 +53,7 @@ async def list_snapshots(request: Request, service: Service) -> Response:
     operation_id="put_snapshot",
     summary="Keep a state",
     **operation(
+        needs="decide",
         request=SnapshotRequest,
         responses={200: SnapshotStatus},
         errors=_BUSY,
@@ -68,7 +69,7 @@ async def put_snapshot(name: Name, request: Request, body: Body, service: Servic
     "/{name}",
     operation_id="get_snapshot",
     summary="One kept state's generation, digest and counts",
-    **operation(responses={200: SnapshotStatus}, errors=_BUSY),
+    **operation(needs="read", responses={200: SnapshotStatus}, errors=_BUSY),
 )
 async def get_snapshot(name: Name, request: Request, service: Service) -> Response:
     """404 with code `snapshot_lost` means: put it again."""
@@ -79,7 +80,7 @@ async def get_snapshot(name: Name, request: Request, service: Service) -> Respon
     "/{name}",
     operation_id="delete_snapshot",
     summary="Keep it no longer",
-    **operation(responses={204: None}, errors=_BUSY),
+    **operation(needs="decide", responses={204: None}, errors=_BUSY),
 )
 async def delete_snapshot(name: Name, request: Request, service: Service) -> Response:
     """Its memory is free at once."""
@@ -92,6 +93,7 @@ async def delete_snapshot(name: Name, request: Request, service: Service) -> Res
     operation_id="change_snapshot",
     summary="What changed since a generation",
     **operation(
+        needs="decide",
         request=Delta,
         responses={200: SnapshotStatus},
         errors=_BUSY,
@@ -108,6 +110,7 @@ async def change_snapshot(name: Name, request: Request, body: Body, service: Ser
     operation_id="apply_decision",
     summary="Carry a decision out",
     **operation(
+        needs="decide",
         request=ApplyRequest,
         responses={200: SnapshotStatus},
         errors=_BUSY,

@@ -1,0 +1,158 @@
+"""From a path to its operation, found once: the same one is authorized, counted and carried out.
+
+A path belongs to one template, that with the most literal text of those that it matches as a whole, and knows all
+methods of that template; HEAD is GET without the body (RFC 9110, section 9.3.2). FastAPI's own matching overlooks a
+line break at the end of a path, knows the methods of one route at a time, and whoever wants to know beforehand which
+route it will find has to find it by other means.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl
+
+from fastapi import FastAPI
+from fastapi.dependencies.utils import get_flat_params, request_params_to_args
+from fastapi.exceptions import RequestValidationError
+from fastapi.params import Path, Query
+from fastapi.routing import RouteContext, iter_route_contexts
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.routing import BaseRoute, Match
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.auth import scopes
+from app.http.openapi import needed_by
+
+_FOUND = "arbiter.found"
+_PARAMETER = re.compile(r"\{[^}]*\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method of one template. ``needs``: the scope; None for what is public."""
+
+    app: ASGIApp
+    needs: scopes.Scope | None
+    path: list[Any]
+    query: list[Any]
+
+    def refuse_unknown(self, request: Request) -> None:
+        """Raises RequestValidationError where the query holds a parameter that this doesn't know."""
+        sent = dict.fromkeys(name for name, _ in parse_qsl(request.url.query, keep_blank_values=True))
+        known = {parameter.alias for parameter in self.query}
+        unknown = [{"loc": ("query", name), "msg": "unknown parameter"} for name in sent if name not in known]
+        if unknown:
+            _, wrong = request_params_to_args(self.path, request.path_params)
+            _, also = request_params_to_args(self.query, request.query_params)
+            raise RequestValidationError([*wrong, *also, *unknown])
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A template such as ``/v1/snapshots/{name}`` and its operations by method."""
+
+    template: str
+    pattern: re.Pattern[str]
+    operations: dict[str, Operation] = field(default_factory=dict[str, Operation])
+
+    def literal_length(self) -> int:
+        """How many letters of the template stand for themselves."""
+        return len(_PARAMETER.sub("", self.template))
+
+    @property
+    def is_public(self) -> bool:
+        """Whether everything here is."""
+        return all(operation.needs is None for operation in self.operations.values())
+
+    @property
+    def allowed(self) -> str:
+        """All methods, as ``Allow`` names them."""
+        also = ("HEAD",) if "GET" in self.operations else ()
+        return ", ".join(sorted({*self.operations, *also}))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a request means: nothing without ``place``, a method that the place has not without ``operation``."""
+
+    place: Place | None
+    operation: Operation | None
+    parameters: dict[str, str]
+
+
+class Operations(BaseRoute):
+    """The only route of the application: finds the operation and runs it."""
+
+    def __init__(self, contexts: Iterable[RouteContext]) -> None:
+        self.contexts = list(contexts)
+        self._exact: dict[str, Place] = {}
+        self._places: dict[str, Place] = {}
+        for context in self.contexts:
+            self._add(context)
+        self._patterned = sorted(self._places.values(), key=Place.literal_length, reverse=True)
+
+    def found(self, scope: Scope) -> Found:
+        """What the request of ``scope`` means; looked up once, then kept there."""
+        kept = scope.get(_FOUND)
+        if isinstance(kept, Found):
+            return kept
+        found = scope[_FOUND] = self._find(scope["method"], scope["path"])
+        return found
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Whether there is a place for the request of ``scope``, whatever its method."""
+        there = scope["type"] == "http" and self.found(scope).place is not None
+        return (Match.FULL if there else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the operation. Raises HTTPException (405), RequestValidationError."""
+        found = self.found(scope)
+        assert found.place is not None
+        if found.operation is None:
+            raise HTTPException(405, headers={"Allow": found.place.allowed})
+        scope["path_params"] = found.parameters
+        if scope["query_string"]:
+            found.operation.refuse_unknown(Request(scope))
+        await found.operation.app(scope, receive, send)
+
+    def _add(self, context: RouteContext) -> None:
+        template = context.path_format
+        assert template is not None
+        place = self._places.get(template)
+        if place is None:
+            place = self._places[template] = Place(template, context.path_regex)
+            if "{" not in template:
+                self._exact[template] = place
+        parameters = get_flat_params(context.dependant)
+        operation = Operation(
+            app=context.app,
+            needs=needed_by(context.openapi_extra),
+            path=[one for one in parameters if isinstance(one.field_info, Path)],
+            query=[one for one in parameters if isinstance(one.field_info, Query)],
+        )
+        for method in context.methods or ():
+            assert method not in place.operations, f"{method} {template} is there twice"
+            place.operations[method] = operation
+
+    def _find(self, method: str, path: str) -> Found:
+        place, parameters = self._place(path)
+        if place is None:
+            return Found(None, None, {})
+        return Found(place, place.operations.get("GET" if method == "HEAD" else method), parameters)
+
+    def _place(self, path: str) -> tuple[Place | None, dict[str, str]]:
+        if (exact := self._exact.get(path)) is not None:
+            return exact, {}
+        for place in self._patterned:
+            if (match := place.pattern.fullmatch(path)) is not None:
+                return place, match.groupdict()
+        return None, {}
+
+
+def install(app: FastAPI) -> Operations:
+    """Let every request to ``app`` go by its operations as they are now."""
+    operations = Operations(iter_route_contexts(app.router.routes))
+    app.router.routes[:] = [operations]
+    return operations
