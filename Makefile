@@ -10,10 +10,13 @@ UV_VERSION := 0.13.9
 export UV_SYSTEM_CERTS := true
 TESTS ?= tests
 WORKERS ?= 2
+PACKAGE ?=
+SEED ?= 0
+SAMPLE ?= 25
 BENCH ?= --chart docs/performance.svg
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench openapi clients migrate clean
+.PHONY: help serve test mutants check format bench openapi clients migrate clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +26,9 @@ serve: $(READY) ## Start the service (HOST, PORT, DATA_DIR, DATABASE_URL)
 
 test: $(READY) ## Run the tests (TESTS=path, WORKERS=n)
 	@$(BIN)/pytest $(TESTS) -n $(WORKERS)
+
+mutants: $(READY) ## How many small changes of the code the tests notice (PACKAGE=formats, SEED=n, SAMPLE=n)
+	@$(BIN)/python -m tests.mutants --package "$(PACKAGE)" --seed $(SEED) --sample $(SAMPLE)
 
 check: $(READY) ## Formatting, lint, types, import contracts, OpenAPI document, lock file
 	@$(BIN)/uv lock --check --quiet

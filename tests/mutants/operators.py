@@ -1,0 +1,238 @@
+"""Every small change of a module that a test ought to notice.
+
+Changed are comparisons, boolean and arithmetic operators, conditions, number and boolean literals, ``min``/``max``,
+``any``/``all``, ``sorted``, and statements that only have an effect (left out). Left as they are: annotations,
+decorators, headers of classes, named numbers of a module (bounds and tolerances are policy), texts, and what is logged.
+"""
+
+import ast
+import difflib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+_ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.BitXor: ast.BitAnd,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+}
+_CALLS = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list"}
+_LOGGERS = {"log", "logger"}
+
+
+class Mutant(NamedTuple):
+    """A module with one change."""
+
+    path: str
+    """The module, relative to the root of the repository."""
+    line: int
+    function: tuple[int, int] | None
+    """First and last line of the innermost function around the change; None on the level of the module."""
+    source: str
+    """The whole module, changed."""
+    before: str
+    """The changed line as it was, without its indentation."""
+    after: str
+
+    def difference(self, original: str) -> str:
+        """A unified diff against ``original``."""
+        lines = difflib.unified_diff(
+            original.splitlines(), self.source.splitlines(), self.path, self.path, lineterm="", n=2
+        )
+        return "\n".join(lines)
+
+
+def mutants(path: str, source: str) -> list[Mutant]:
+    """All mutants of a module, in the order of its text; only such as compile."""
+    lines = source.splitlines(keepends=True)
+    found: list[Mutant] = []
+    seen = {source}
+    for node, text, function in _Changes().of(ast.parse(source)):
+        changed = _replaced(lines, node, text)
+        if changed in seen or not _compiles(changed):
+            continue
+        seen.add(changed)
+        first, last = node.lineno - 1, node.end_lineno or node.lineno
+        kept = len(lines) - last
+        after = changed.splitlines()[first : len(changed.splitlines()) - kept]
+        found.append(Mutant(path, node.lineno, function, changed, _flat(lines[first:last]), _flat(after)))
+    return found
+
+
+def _flat(lines: list[str]) -> str:
+    return " ".join(line.strip() for line in lines)
+
+
+def _compiles(source: str) -> bool:
+    try:
+        compile(source, "<mutant>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _replaced(lines: list[str], node: ast.expr | ast.stmt, text: str) -> str:
+    """The text of the module with ``node`` written as ``text``. Columns of a syntax tree count bytes of UTF-8."""
+    first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+    head = lines[first].encode()[: node.col_offset].decode()
+    tail = lines[last].encode()[node.end_col_offset :].decode()
+    return "".join([*lines[:first], head + text + tail, *lines[last + 1 :]])
+
+
+class _Changes:
+    """Walks a syntax tree and yields what could stand in the place of its nodes."""
+
+    def __init__(self) -> None:
+        self._functions: list[tuple[int, int]] = []
+
+    def of(self, node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str, tuple[int, int] | None]]:
+        """Node, text in its place, and the function around it."""
+        if isinstance(node, ast.JoinedStr | ast.pattern) or _only_for_types(node) or _logs(node):
+            return
+        function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if function:
+            start = min(node.lineno, *(d.lineno for d in node.decorator_list), node.lineno)  # as code objects have it
+            self._functions.append((start, node.end_lineno or node.lineno))
+        at = self._functions[-1] if self._functions else None
+        if isinstance(node, ast.expr | ast.stmt):
+            yield from ((changed, text, at) for changed, text in _of_node(node))
+        for child in self._children(node):
+            yield from self.of(child)
+        if function:
+            self._functions.pop()
+
+    def _children(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Children in the order of the text, without what is a declaration."""
+        skipped: list[ast.AST] = []
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            skipped += node.decorator_list
+        if isinstance(node, ast.ClassDef):
+            skipped += [*node.bases, *node.keywords]
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            skipped += [node.returns] if node.returns else []
+        elif isinstance(node, ast.AnnAssign):
+            skipped.append(node.annotation)
+            if not self._functions and isinstance(node.value, ast.Constant):
+                skipped.append(node.value)
+        elif isinstance(node, ast.arg):
+            return
+        elif isinstance(node, ast.Assign) and not self._functions and isinstance(node.value, ast.Constant):
+            skipped.append(node.value)
+        yield from (child for child in ast.iter_child_nodes(node) if child not in skipped)
+
+
+def _only_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def _logs(node: ast.AST) -> bool:
+    """Whether a statement does nothing but log."""
+    if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+        return False
+    callee = node.value.func
+    while isinstance(callee, ast.Attribute):
+        callee = callee.value
+    return isinstance(callee, ast.Name) and callee.id.lstrip("_") in _LOGGERS
+
+
+def _of_node(node: ast.expr | ast.stmt) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
+    """What could stand in the place of this node, or of an expression that it owns."""
+    if isinstance(node, ast.stmt):
+        yield from _of_statement(node)
+    elif isinstance(node, ast.Compare):
+        for i, operator in enumerate(node.ops):
+            ops = [*node.ops[:i], _COMPARISONS[type(operator)](), *node.ops[i + 1 :]]
+            yield node, _text(ast.Compare(node.left, ops, node.comparators))
+    elif isinstance(node, ast.BoolOp):
+        yield node, _text(ast.BoolOp(ast.And() if isinstance(node.op, ast.Or) else ast.Or(), node.values))
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
+        yield node, _text(node.operand)
+    elif isinstance(node, ast.BinOp) and not _joins(node):
+        yield node, _text(ast.BinOp(node.left, _ARITHMETIC[type(node.op)](), node.right))
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS:
+        yield from _of_call(node, _CALLS[node.func.id])
+    elif isinstance(node, ast.Constant):
+        yield from _of_constant(node)
+    elif isinstance(node, ast.IfExp):
+        yield from _negated(node.test)
+    elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        for generator in node.generators:
+            for test in generator.ifs:
+                yield from _negated(test)
+
+
+def _of_statement(node: ast.stmt) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
+    if isinstance(node, ast.If):
+        yield from _negated(node.test)
+    elif isinstance(node, ast.Break):
+        yield node, "continue"
+    elif isinstance(node, ast.Continue):
+        yield node, "break"
+    elif isinstance(node, ast.AugAssign):
+        if not isinstance(node.value, ast.JoinedStr | ast.List | ast.ListComp | ast.Tuple):
+            other = ast.AugAssign(node.target, _ARITHMETIC[type(node.op)](), node.value)
+            yield node, ast.unparse(other)
+        yield node, "pass"
+    elif _has_only_an_effect(node):
+        yield node, "pass"
+
+
+def _has_only_an_effect(node: ast.stmt) -> bool:
+    """Whether the code still runs without it: a call whose value nobody takes, what is set in something, ..."""
+    if isinstance(node, ast.Assign):
+        return all(isinstance(target, ast.Attribute | ast.Subscript) for target in node.targets)
+    return isinstance(node, ast.Raise | ast.Delete) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+
+
+def _of_call(node: ast.Call, other: str) -> Iterator[tuple[ast.expr, str]]:
+    # Without its key a list is what an order would have been made of.
+    keywords = [] if other == "list" else node.keywords
+    yield node, ast.unparse(ast.Call(ast.Name(other), node.args, keywords))
+
+
+def _of_constant(node: ast.Constant) -> Iterator[tuple[ast.expr, str]]:
+    value = node.value
+    if isinstance(value, bool):
+        yield node, repr(not value)
+    elif isinstance(value, int | float):
+        yield node, repr(value + 1)
+
+
+def _negated(test: ast.expr) -> Iterator[tuple[ast.expr, str]]:
+    """The opposite condition, unless changing an operator of it comes to the same."""
+    opposite = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq | ast.NotEq | ast.Is | ast.IsNot)
+    member = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.In | ast.NotIn)
+    if not (opposite or member or (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not))):
+        yield test, f"(not ({ast.unparse(test)}))"
+
+
+def _joins(node: ast.BinOp) -> bool:
+    """Whether texts or lists are put together, which can't be subtracted anyway."""
+    kinds = ast.JoinedStr | ast.List | ast.ListComp | ast.Tuple
+    sides = (node.left, node.right)
+    text = any(isinstance(side, ast.Constant) and isinstance(side.value, str) for side in sides)
+    return text or any(isinstance(side, kinds) for side in sides)
+
+
+def _text(node: ast.expr) -> str:
+    return f"({ast.unparse(node)})"
