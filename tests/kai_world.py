@@ -73,6 +73,19 @@ def cluster(seed: int, shape: Shape) -> Json:
     }
 
 
+def in_groups(body: Json) -> Json:
+    """The same request with every quota written as a resource group."""
+    queues: list[Json] = []
+    for queue in body["configuration"]["queues"]:
+        rest = {k: v for k, v in queue.items() if k != "quota"}
+        quota: Json = queue.get("quota", {})
+        groups = [
+            {"resources": [name], "flavors": [{"name": "default", "quota": {name: of}}]} for name, of in quota.items()
+        ]
+        queues.append(rest | ({"resource_groups": groups} if groups else {}))
+    return body | {"configuration": body["configuration"] | {"queues": queues}}
+
+
 def crowded(seed: int) -> Json:
     """A request body: few nodes, gangs of pods that differ in size and zone, one action that makes room for them.
     What an earlier part of a gang took is often put back for a later one."""

@@ -20,6 +20,7 @@ from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.quantity import UNLIMITED as UNLIMITED_WORD
 from app.solver.model.quantity import parse
 from app.solver.model.state import Ask, Node, State, Task, Workload
+from app.solver.quotas import quotas
 
 CPU, MEMORY, GPU = 0, 1, 2
 QUEUE_RESOURCES = ("cpu", "memory", "gpu")
@@ -119,10 +120,10 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
     limit: list[Share] = []
     weight: list[tuple[float, float, float]] = []
     for i, queue in enumerate(configuration.queues):
-        quotas = _quotas(queue, i, problems)
-        deserved.append(_share([q.guaranteed for q in quotas], 0))
-        limit.append(_share([q.limit for q in quotas], UNLIMITED))
-        cpu, memory, gpu = (queue.weight if q.weight is None else q.weight for q in quotas)
+        own = _quotas(queue, i, problems)
+        deserved.append(_share([q.guaranteed for q in own], 0))
+        limit.append(_share([q.limit for q in own], UNLIMITED))
+        cpu, memory, gpu = (queue.weight if q.weight is None else q.weight for q in own)
         weight.append((cpu, memory, gpu))
     if problems:
         raise InvalidInput(problems)
@@ -135,21 +136,17 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
 
 
 def _quotas(queue: Queue, i: int, problems: list[Problem]) -> tuple[Quota, Quota, Quota]:
-    named: dict[str, Quota] = dict(queue.quota or {})
     for g, group in enumerate(queue.resource_groups or ()):
         if len(group.flavors) > 1:
             at = pointer("configuration", "queues", i, "resource_groups", g, "flavors")
             problems.append(Problem(pointer=at, detail="KAI has no flavors: give one quota a resource"))
-        for flavor in group.flavors[:1]:
-            named.update(flavor.quota)
-    gpus = [name for name in named if is_gpu(name)]
+    named = {placed.resource: placed for placed in quotas(queue, ("configuration", "queues", i))}
+    gpus = [placed for name, placed in named.items() if is_gpu(name)]
     if len(gpus) > 1:
         detail = "several GPU resources: KAI counts GPUs once"
-        problems += [
-            Problem(pointer=pointer("configuration", "queues", i, "quota", name), detail=detail) for name in gpus
-        ]
-    gpu = named[gpus[0]] if gpus else None
-    return named.get("cpu") or Quota(), named.get("memory") or Quota(), gpu or Quota()
+        problems += [Problem(pointer=pointer(*placed.at), detail=detail) for placed in gpus]
+    cpu, memory = (named[name].quota if name in named else Quota() for name in ("cpu", "memory"))
+    return cpu, memory, gpus[0].quota if gpus else Quota()
 
 
 def _share(values: Sequence[Quantity | None], absent: int) -> Share:

@@ -18,6 +18,7 @@ from app.solver.engines.kai.settings import settings_problems
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.kai import Settings
 from app.solver.model.problems import Finding, InvalidInput, pointer
+from app.solver.quotas import quotas
 
 _NAMES = QUEUE_RESOURCES
 
@@ -48,8 +49,7 @@ def _unread(configuration: Configuration) -> Iterator[Finding]:
     if configuration.flavors:
         yield _warning("kai-unread", pointer("flavors"), "KAI has no flavors")
     for i, queue in enumerate(configuration.queues):
-        for resource, quota in (queue.quota or {}).items():
-            at = ("queues", i, "quota", resource)
+        for _, resource, quota, at in quotas(queue, ("queues", i)):
             if resource not in ("cpu", "memory") and not is_gpu(resource):
                 why = unsupported_gpu(resource) or "KAI divides cpu, memory and GPUs only"
                 yield _warning("kai-unread", pointer(*at), why)
@@ -74,9 +74,9 @@ def _quotas(configuration: Configuration, compiled: CompiledConfiguration) -> It
 
 
 def _quota_pointer(queue: Queue, q: int, r: int) -> str:
-    for name in queue.quota or {}:
-        if name == _NAMES[r] or (r == GPU and is_gpu(name)):
-            return pointer("queues", q, "quota", name)
+    for placed in quotas(queue, ("queues", q)):
+        if placed.resource == _NAMES[r] or (r == GPU and is_gpu(placed.resource)):
+            return pointer(*placed.at)
     return pointer("queues", q)
 
 

@@ -16,6 +16,7 @@ from app.solver.engines.kai.compile import (
     Share,
 )
 from app.solver.engines.kai.fair_share import Claims, Ranks, allocatable_share, fair_shares
+from app.solver.quotas import quotas
 
 Amounts = tuple[float, float, float]
 
@@ -148,10 +149,7 @@ def answer(state: CompiledState, division: Division) -> dict[str, Any]:
 
 def answer_names(configuration: CompiledConfiguration, state: CompiledState | None) -> tuple[str, str, str]:
     """How answers name the three resources: GPUs by the one name that the documents use, else ``gpu``."""
-    used = {name for queue in configuration.queues for name in queue.quota or ()}
-    used |= {
-        name for queue in configuration.queues for group in queue.resource_groups or () for name in group.resources
-    }
+    used = {placed.resource for queue in configuration.queues for placed in quotas(queue)}
     used |= {name for node in (state.nodes if state else ()) for name in node.capacity}
     gpus = {name for name in used if name == QUEUE_RESOURCES[GPU] or name.endswith("/gpu")}
     return "cpu", "memory", gpus.pop() if len(gpus) == 1 else QUEUE_RESOURCES[GPU]

@@ -77,3 +77,35 @@ def test_effective_settings_name_where_a_value_comes_from() -> None:
     assert (leaf["preempt_min_runtime"], leaf["preempt_min_runtime_set_by"]) == (5, None)
     assert answer["queues"]["root"]["reclaim_min_runtime"] == 3600
     assert answer["settings"]["actions"] == ["allocate", "consolidation", "reclaim", "preempt"]
+
+
+def grouped(*quotas: dict[str, object]) -> Configuration:
+    """A root whose quotas stand in resource groups, one flavor each."""
+    groups = [{"resources": list(of), "flavors": [{"name": "f", "quota": of}]} for of in quotas]
+    return msgspec.convert({"engine": "kai", "queues": [{"name": "root", "resource_groups": groups}]}, Configuration)
+
+
+def test_quotas_in_resource_groups_are_read_and_pointed_at_where_they_stand() -> None:
+    document = grouped(
+        {"cpu": {"guaranteed": 4, "limit": 2}, "x/y": {"guaranteed": 1}},
+        {"nvidia.com/gpu": {"guaranteed": 3, "borrowing_limit": 1, "weight": 5}},
+    )
+    found = {(f.rule, f.pointer) for f in solve.findings(document)}
+    assert found == {
+        ("kai-deserved-over-limit", "/queues/0/resource_groups/0/flavors/0/quota/cpu"),
+        ("kai-unread", "/queues/0/resource_groups/0/flavors/0/quota/x~1y"),
+        ("kai-unread", "/queues/0/resource_groups/1/flavors/0/quota/nvidia.com~1gpu/borrowing_limit"),
+    }
+    root = solve.effective_settings(solve.configure(document), None)["queues"]["root"]
+    assert root["deserved"] == {"cpu": 4, "memory": 0, "nvidia.com/gpu": 3}
+    assert root["limit"] == {"cpu": 2, "memory": "unlimited", "nvidia.com/gpu": "unlimited"}
+    assert root["over_quota_weight"] == {"cpu": 1.0, "memory": 1.0, "nvidia.com/gpu": 5.0}
+
+
+def test_two_gpu_resources_are_refused_where_they_stand() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        solve.configure(grouped({"gpu": {}}, {"cpu": {}, "amd.com/gpu": {}}))
+    assert [p.pointer for p in refused.value.problems] == [
+        "/configuration/queues/0/resource_groups/0/flavors/0/quota/gpu",
+        "/configuration/queues/0/resource_groups/1/flavors/0/quota/amd.com~1gpu",
+    ]
