@@ -287,6 +287,11 @@ class Outcome:
         self.moved = {(p["workload"], p["task"]): p for p in self.plan["placements"] if p.get("workload")}
         self.placed = {(p["ask"], p["task"]): p for p in self.plan["placements"] if p.get("ask")}
 
+    def may_have_asked(self, eviction: Json) -> list[Json]:
+        """The ask that the eviction is for, and those that lost their place: it may have been made for one of them."""
+        lost = [d["ask"] for d in self.answer["decisions"] if d["conditions"][0]["reason"] == "PlaceTaken"]
+        return [self.asks[name] for name in (eviction["for_ask"], *lost)]
+
     def path(self, queue: str | None) -> list[str]:
         """From a queue up to its root."""
         path: list[str] = []

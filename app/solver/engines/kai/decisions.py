@@ -20,17 +20,50 @@ _MESSAGES = {
 }
 
 
-def decision_of(cycle: Cycle, a: int, question: Question) -> Decision:
+class Outcomes:
+    """What a cycle came to, by number of the ask.
+
+    ``placed``: pods that have a place in the end. ``lost``: the eviction that took the last place of an ask that has
+    none in the end. ``victims``: evictions of pods that run, in order; a pod placed by the cycle itself never ran: it
+    just isn't placed. Who makes room and then loses it makes it for whoever has it in the end.
+    """
+
+    def __init__(self, cycle: Cycle) -> None:
+        session = cycle.session
+        self.pods = [session.pods_of(a) for a in range(len(session.asks))]
+        self.placed = [[t for t in pods if session.status[t] in (ALLOCATED, PIPELINED)] for pods in self.pods]
+        evicted = session.evictions
+        self.lost: list[Eviction | None] = [
+            None if placed else max((evicted[t] for t in pods if t in evicted), key=_statement, default=None)
+            for pods, placed in zip(self.pods, self.placed, strict=True)
+        ]
+        self.evictions = [e for e in evicted.values() if e.task < session.running_tasks]
+        self.victims: list[list[Eviction]] = [[] for _ in self.pods]
+        for eviction in self.evictions:
+            self.victims[self.holder(eviction.ask)].append(eviction)
+
+    def holder(self, a: int) -> int:
+        """Who has the room in the end that ask number ``a`` made: itself, or whoever took it. Whoever takes a place
+        gets it later than whoever had it, so that this ends."""
+        while (lost := self.lost[a]) is not None:
+            a = lost.ask
+        return a
+
+
+def _statement(eviction: Eviction) -> int:
+    return eviction.statement
+
+
+def decision_of(cycle: Cycle, outcomes: Outcomes, a: int, question: Question) -> Decision:
     """The answer for ask number ``a`` of the cycle."""
     session = cycle.session
     ask, job = session.asks[a], session.jobs.of_ask[a]
     now = at(question.now)
-    pods = [t for t in session.jobs.tasks[job] if session.ask_of_task(t) is ask]
-    placed = [t for t in pods if session.status[t] in (ALLOCATED, PIPELINED)]
-    victims = [victim_of(cycle, e, now) for e in evictions(cycle) if e.job == job]
-    why = None if placed else never(cycle, job)
+    placed, lost = outcomes.placed[a], outcomes.lost[a]
+    victims = [victim_of(cycle, e, outcomes.holder(e.ask), now) for e in outcomes.victims[a]]
+    why = None if placed or lost else never(cycle, job)
     outcome = _outcome(cycle, placed, why, evicts=bool(victims))
-    condition = _condition(cycle, job, pods, placed, why, now)
+    condition = _condition(cycle, outcomes, a, why, now)
     names = session.node_names
     return Decision(
         ask=ask.id,
@@ -41,26 +74,21 @@ def decision_of(cycle: Cycle, a: int, question: Question) -> Decision:
         conditions=[condition],
         shortages=why.shortages or None if why else None,
         starts=[ask.workload or ask.id] if job in cycle.starts and placed else None,
-        explanation=explain(cycle, job, question, outcome, why, condition.message),
+        explanation=explain(cycle, job, outcomes.victims[a], question, outcome, why, condition.message),
     )
 
 
-def evictions(cycle: Cycle) -> list[Eviction]:
-    """Evictions of pods that run, in order. A pod placed by the cycle itself never ran: it just isn't placed."""
-    return [e for e in cycle.session.evictions.values() if e.task < cycle.session.running_tasks]
-
-
-def planned(cycle: Cycle) -> list[PlannedEviction]:
+def planned(cycle: Cycle, outcomes: Outcomes) -> list[PlannedEviction]:
     """The evictions as the plan shows them."""
     session, jobs = cycle.session, cycle.session.jobs
     out: list[PlannedEviction] = []
-    for e in evictions(cycle):
+    for e in outcomes.evictions:
         job = jobs.task_job[e.task]
         out.append(
             PlannedEviction(
                 workload=jobs.id[job], task=jobs.task_name[e.task], queue=session.queue_name(jobs.queue[job]),
                 node=session.node_names[jobs.task_node[e.task]], reason=e.action,
-                for_ask=session.asks[jobs.ask[e.job]].id,
+                for_ask=session.asks[outcomes.holder(e.ask)].id,
             )
         )  # fmt: skip
     return out
@@ -84,16 +112,18 @@ def placements(cycle: Cycle) -> list[Placement]:
     return out
 
 
-def victim_of(cycle: Cycle, eviction: Eviction, now: datetime) -> Victim:
-    """One eviction with what it frees and why."""
+def victim_of(cycle: Cycle, eviction: Eviction, holder: int, now: datetime) -> Victim:
+    """One eviction with what it frees and why. ``holder``: the ask that has the room in the end."""
     session, jobs = cycle.session, cycle.session.jobs
     t = eviction.task
     job = jobs.task_job[t]
     queue = session.queue_name(jobs.queue[job])
+    asking = session.asks[eviction.ask]
     message = _MESSAGES[eviction.action].format(
-        pod=f"{jobs.id[job]}/{jobs.task_name[t]}", queue=queue,
-        ask=session.asks[jobs.ask[eviction.job]].id, for_queue=session.queue_name(jobs.queue[eviction.job]),
-    )  # fmt: skip
+        pod=f"{jobs.id[job]}/{jobs.task_name[t]}", queue=queue, ask=asking.id, for_queue=asking.queue
+    )
+    if holder != eviction.ask:
+        message += f"; {session.asks[holder].id} has that room now"
     if session.status[t] == PIPELINED:
         message += f"; it runs on at {session.node_names[session.node[t]]}"
     return Victim(
@@ -111,26 +141,29 @@ def victim_of(cycle: Cycle, eviction: Eviction, now: datetime) -> Victim:
 def _outcome(cycle: Cycle, placed: list[int], why: Never | None, *, evicts: bool) -> Outcome:
     """Reserved places that nobody has to be evicted for wait for releases that are under way already."""
     if not placed:
-        return "infeasible" if why is not None and not evicts else "wait"
+        return "infeasible" if why is not None else "wait"
     if evicts:
         return "preempt"
     return "admit" if any(cycle.session.status[t] == ALLOCATED for t in placed) else "wait"
 
 
-def _condition(
-    cycle: Cycle, job: int, pods: list[int], placed: list[int], why: Never | None, now: datetime
-) -> Condition:
-    session = cycle.session
-    some = f"{len(placed)} of {len(pods)} pods"
-    if any(session.status[t] == ALLOCATED for t in placed):
-        return _condition_of("PodScheduled", "True", "Allocated", f"{some} start now", now)
+def _condition(cycle: Cycle, outcomes: Outcomes, a: int, why: Never | None, now: datetime) -> Condition:
+    session, pods, placed, lost = cycle.session, outcomes.pods[a], outcomes.placed[a], outcomes.lost[a]
+    starting = sum(session.status[t] == ALLOCATED for t in placed)
+    later = len(placed) - starting
+    if starting:
+        waits = f", {later} more once what is on {'its' if later == 1 else 'their'} place is gone" if later else ""
+        message = f"{starting} of {len(pods)} pods start now{waits}"
+        return _condition_of("PodScheduled", "True", "Allocated", message, now)
     if placed:
-        return _condition_of(
-            "PodScheduled", "False", "Pipelined", f"{some} have a place that is still being released", now
-        )
+        message = f"{later} of {len(pods)} pods have a place that is still being released"
+        return _condition_of("PodScheduled", "False", "Pipelined", message, now)
+    if lost is not None:
+        message = f"{lost.action}: {session.asks[lost.ask].id} took the place that it was given"
+        return _condition_of("PodScheduled", "False", "PlaceTaken", message, now)
     if why is not None:
         return _condition_of("PodScheduled", "False", why.reason, why.message, now)
-    reason, message = blocker(cycle, job)
+    reason, message = blocker(cycle, session.jobs.of_ask[a])
     return _condition_of("PodScheduled", "False", reason, message, now)
 
 

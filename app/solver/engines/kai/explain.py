@@ -1,14 +1,18 @@
 """Why: the trail of a job as an explanation, and the one thing that stands in its way."""
 
+from collections.abc import Sequence
+
 from app.solver.engine import Question
 from app.solver.engines.kai.cycle import Cycle
 from app.solver.engines.kai.feasibility import Never
+from app.solver.engines.kai.session import Eviction
 from app.solver.model.decision import Outcome
 from app.solver.model.trace import Explanation
 
 
 def explain(
-    cycle: Cycle, job: int, question: Question, outcome: Outcome, why: Never | None, message: str
+    cycle: Cycle, job: int, victims: Sequence[Eviction], question: Question, outcome: Outcome, why: Never | None,
+    message: str,
 ) -> Explanation | None:  # fmt: skip
     """Every scenario considered, equal ones counted once, and why each failed. ``message``: that of the condition."""
     record = question.why()
@@ -27,15 +31,13 @@ def explain(
             "protected", refusal.rule, session.jobs.id[victim], queue=session.queue_name(session.jobs.queue[victim]),
             detail=refusal.detail, **refusal.numbers,
         )  # fmt: skip
-    for eviction in cycle.session.evictions.values():
-        if eviction.job == job and eviction.task < cycle.session.running_tasks:
-            session, t = cycle.session, eviction.task
-            owner = session.jobs.task_job[t]
-            record.candidate(
-                "victim", eviction.action, session.jobs.id[owner], task=session.jobs.task_name[t],
-                queue=session.queue_name(session.jobs.queue[owner]),
-                node=session.node_names[session.jobs.task_node[t]],
-            )  # fmt: skip
+    for eviction in victims:
+        session, t = cycle.session, eviction.task
+        owner = session.jobs.task_job[t]
+        record.candidate(
+            "victim", eviction.action, session.jobs.id[owner], task=session.jobs.task_name[t],
+            queue=session.queue_name(session.jobs.queue[owner]), node=session.node_names[session.jobs.task_node[t]],
+        )  # fmt: skip
     name = session_name(cycle, job)
     if why is not None:
         record.headline(f"{name} can never run: {why.message}")

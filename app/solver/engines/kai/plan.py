@@ -10,7 +10,7 @@ from app.solver.engines.kai.budget import Budget
 from app.solver.engines.kai.compile import CompiledState, task_problems
 from app.solver.engines.kai.consolidation import consolidation
 from app.solver.engines.kai.cycle import Cycle, begin
-from app.solver.engines.kai.decisions import decision_of, placements, planned
+from app.solver.engines.kai.decisions import Outcomes, decision_of, placements, planned
 from app.solver.engines.kai.preempt import preempt
 from app.solver.engines.kai.reclaim import reclaim
 from app.solver.model.decision import Decision, Placement, Plan, PlannedEviction, Result
@@ -36,11 +36,11 @@ def plan(state: CompiledState, question: Question) -> Result:
 def _cycle(state: CompiledState, question: Question) -> Result:
     cycle = run(state, question.asks, question, Budget())
     asks = question.asks
-    jobs = cycle.session.jobs
+    jobs, outcomes = cycle.session.jobs, Outcomes(cycle)
     return Result(
-        decisions=[decision_of(cycle, a, question) for a in range(len(asks))],
+        decisions=[decision_of(cycle, outcomes, a, question) for a in range(len(asks))],
         order=[asks[jobs.ask[job]].id for job in cycle.taken],
-        plan=Plan(evictions=planned(cycle), placements=placements(cycle)),
+        plan=Plan(evictions=planned(cycle, outcomes), placements=placements(cycle)),
     )
 
 
@@ -52,8 +52,9 @@ def _each_alone(state: CompiledState, question: Question) -> Result:
     for ask in question.asks:
         safe_point()
         cycle = run(state, [ask], question, budget)
-        decisions.append(decision_of(cycle, 0, question))
-        own = {(e.workload, e.task): e for e in planned(cycle) if (e.workload, e.task) not in evictions}
+        outcomes = Outcomes(cycle)
+        decisions.append(decision_of(cycle, outcomes, 0, question))
+        own = {(e.workload, e.task): e for e in planned(cycle, outcomes) if (e.workload, e.task) not in evictions}
         evictions |= own
         places += [
             place for place in placements(cycle) if place.workload is None or (place.workload, place.task) in own

@@ -52,11 +52,12 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """A committed eviction: the action that did it and the job that it was done for."""
+    """A committed eviction: the action that did it, the ask that it was done for, and the number of the statement."""
 
     task: int
     action: str
-    job: int
+    ask: int
+    statement: int
 
 
 class Session:
@@ -95,7 +96,7 @@ class Session:
         self._waiting = [j for j, count in enumerate(self.pending) if count]
         self.node_names = state.node_name
         self._overfull = [[n for n, free in enumerate(column) if free < 0] for column in self.free]
-        self._ask_of_task = [ask for ask in asks for _ in ask.tasks]
+        self._ask_of_task = [a for a, ask in enumerate(asks) for _ in ask.tasks]
         self.leaf = [tree.is_leaf(q) for q in jobs.queue]
         self._ordered: dict[int, list[int]] = {}
         self.version = [0] * len(jobs.id)  # by job, counts commits that touched it
@@ -105,6 +106,7 @@ class Session:
         self._wanted: dict[int, tuple[list[int], Share]] = {}
         self.evictions: dict[int, Eviction] = {}
         self.placed: dict[int, None] = {}
+        self._committed = 0
 
     def _set_queues(self, queues: int) -> None:
         division = self.division
@@ -155,7 +157,12 @@ class Session:
 
     def ask_of_task(self, t: int) -> Ask | None:
         """The ask that a pod came with; None for a pod of the state."""
-        return self._ask_of_task[t - self.running_tasks] if t >= self.running_tasks else None
+        return self.asks[self._ask_of_task[t - self.running_tasks]] if t >= self.running_tasks else None
+
+    def pods_of(self, a: int) -> list[int]:
+        """The pods that came with ask number ``a``."""
+        first = self.running_tasks
+        return [t for t in self.jobs.tasks[self.jobs.of_ask[a]] if t >= first and self._ask_of_task[t - first] == a]
 
     def in_order(self, job: int) -> list[int]:
         """The pods of a job in task order: priority, age, name."""
@@ -357,13 +364,17 @@ class Session:
                     self.gpus.change(t, n, ALLOCATED, PIPELINED, self.free[GPU], self.idle[GPU])
 
     def commit(self, action: str, job: int) -> None:
-        """Make the statement final."""
+        """Make the statement final. Its evictions were done for the ask whose pods it placed first."""
+        task_job, first = self.jobs.task_job, self.running_tasks
+        placed = (op.task for op in self.ops if op.kind == PLACE and task_job[op.task] == job and op.task >= first)
+        ask = next((self._ask_of_task[t - first] for t in placed), self.jobs.ask[job])
+        self._committed += 1
         for at, op in enumerate(self.ops):
             if self.undone[at]:
                 continue
             if op.kind == EVICT:
                 self.overlay.put(self.virtual, op.task, 0)
-                self.evictions[op.task] = Eviction(op.task, action, job)
+                self.evictions[op.task] = Eviction(op.task, action, ask, self._committed)
             elif op.kind == PLACE:
                 self.placed.setdefault(op.task)
             self._wanted.pop(self.jobs.task_job[op.task], None)

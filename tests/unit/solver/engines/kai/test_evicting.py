@@ -224,3 +224,39 @@ def test_a_victim_put_back_for_one_part_is_taken_once_at_most_for_the_next(rules
                 rules=rules)  # fmt: skip
     assert case.evicted == ["old-0"]
     assert case.placed == {"p-0": "n1", "p-1": "n0", "p-2": "n1"}
+
+
+def test_pods_that_wait_for_a_place_do_not_start_now() -> None:
+    """One GPU is idle for the gang of one, the second pod waits for the one that is reclaimed."""
+    queues = [ROOT, queue("a", "root", gpu=2), queue("b", "root", gpu=0)]
+    case = Case(queues, [node("n", gpu=2)], [workload("w", "b", "n")], ask("p", "a", 2, min_available=1))
+    assert (case.outcome("p"), case.evicted, case.waiting) == ("preempt", ["w-0"], {"p-1"})
+    (condition,) = case.decisions["p"]["conditions"]
+    assert condition["message"] == "1 of 2 pods start now, 1 more once what is on its place is gone"
+
+
+def test_who_loses_its_place_again_waits_and_its_victims_go_for_whoever_has_the_room() -> None:
+    """``p`` preempts ``w`` of its own queue, which deserves nothing; then ``q`` reclaims the place that ``p`` got."""
+    queues = [ROOT, queue("a", "root", gpu=0), queue("b", "root", gpu=1)]
+    running = [workload("w", "a", "n", priority=40)]
+    case = Case(queues, [node("n", gpu=1)], running, ask("p", "a"), ask("q", "b"), actions=["preempt", "reclaim"])
+    (eviction,) = case.answer["plan"]["evictions"]
+    assert (eviction["task"], eviction["reason"], eviction["for_ask"]) == ("w-0", "preempt", "q")
+    assert (case.outcome("p"), case.decisions["p"]["victims"]) == ("wait", [])
+    (condition,) = case.decisions["p"]["conditions"]
+    assert (condition["reason"], condition["message"]) == (
+        "PlaceTaken", "reclaim: q took the place that it was given"
+    )  # fmt: skip
+    assert (case.outcome("q"), case.placed) == ("preempt", {"q-0": "n"})
+    (victim,) = case.decisions["q"]["victims"]
+    assert victim["message"].endswith("p, which has a higher priority in the same queue a; q has that room now")
+
+
+def test_victims_go_for_the_ask_whose_pods_they_make_room_for() -> None:
+    """Two asks grow one workload by a pod each, and each of the pods takes one of the two that ``w`` runs."""
+    queues = [ROOT, queue("a", "root", gpu=9), queue("b", "root", gpu=0)]
+    running = [workload("w", "b", "n", "n", min_available=1), workload("own", "a", "n", min_available=1)]
+    grown = [ask(name, "a", workload="own", min_available=1) for name in ("p", "q")]
+    case = Case(queues, [node("n", gpu=3)], running, *grown, actions=["reclaim", "reclaim"])
+    assert [[v["task"] for v in case.decisions[name]["victims"]] for name in ("p", "q")] == [["w-1"], ["w-0"]]
+    assert [case.outcome(name) for name in ("p", "q")] == ["preempt", "preempt"]
