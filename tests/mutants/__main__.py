@@ -45,7 +45,7 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=120.0, help="seconds of tests that a mutant meets at most")
     parser.add_argument("--list", action="store_true", help="only show the sample, as diffs")
     given = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # else what was started would go on
+    signal.signal(signal.SIGTERM, _stop)
     options = Options(given.seed, given.sample, given.budget)
     chosen = _chosen(given.package)
     if not chosen:
@@ -59,6 +59,11 @@ def main() -> int:
         table = [_package(shop, package, sample, options) for package, sample in samples.items()]
     _show(table)
     return 0
+
+
+def _stop(number: int, frame: object) -> None:
+    """Leave by an exception, so that what was started is stopped and the copy goes away."""
+    sys.exit(128 + number)
 
 
 def _chosen(asked: str) -> dict[str, list[str]]:
