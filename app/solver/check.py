@@ -69,12 +69,14 @@ def _sound_reservations(names: set[str], state: State, index: Index) -> bool:
     return True
 
 
-def configuration_problems(configuration: Configuration, engine: str) -> list[Problem]:
-    """Everything that is wrong with the document on its own; pointers start at /configuration."""
+def configuration_problems(configuration: Configuration, *, implicit_parents: bool = False) -> list[Problem]:
+    """Everything that is wrong with the document on its own; pointers start at /configuration.
+
+    ``implicit_parents``: a parent that is no queue of the document exists all the same."""
     base = ("configuration",)
     found = list(_duplicates((f.name for f in configuration.flavors), (*base, "flavors"), "flavor"))
     found += _duplicates((q.name for q in configuration.queues), (*base, "queues"), "queue")
-    found += _tree_problems(configuration.queues, implicit=engine == "kueue")
+    found += _tree_problems(configuration.queues, implicit=implicit_parents)
     for i, queue in enumerate(configuration.queues):
         at = (*base, "queues", i)
         if queue.weight != queue.weight or queue.weight < 0 or queue.weight == float("inf"):

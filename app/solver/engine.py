@@ -50,6 +50,8 @@ class Engine(ABC, Generic[C, S]):
     name: str
     rules: ClassVar[tuple[Rule, ...]]
     """Every rule that its explanations name: the catalogue that ``GET /v1/rules`` serves."""
+    implicit_parents: ClassVar[bool] = False
+    """Whether a parent that the configuration does not list is a queue all the same."""
     looks: ClassVar[bool] = False
     """Whether ``load`` raises KeyError for a workload in an unknown queue and ValueError for tasks of one workload that
     share a name or stand on an unknown node, so that nobody has to look before."""

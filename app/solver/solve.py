@@ -71,17 +71,17 @@ def configure(
     configuration: Configuration, engine: str | None = None, *, name: str | None = None, revision: int | None = None
 ) -> Configured:
     """Compile a configuration. Raises InvalidInput with every problem; pointers start at /configuration."""
-    chosen = engine_name(engine, configuration)
+    chosen = engine_of(engine_name(engine, configuration))
     safe_point()
-    if problems := check.configuration_problems(configuration, chosen):
+    if problems := check.configuration_problems(configuration, implicit_parents=chosen.implicit_parents):
         raise InvalidInput(problems)
     names = {q.name for q in configuration.queues}
-    if chosen == "kueue":
+    if chosen.implicit_parents:
         names |= {q.parent for q in configuration.queues if q.parent is not None}
     return Configured(
-        engine=engine_of(chosen),
+        engine=chosen,
         configuration=configuration,
-        compiled=engine_of(chosen).configure(configuration),
+        compiled=chosen.configure(configuration),
         names=names,
         used=ConfigurationUsed(name=name, revision=revision, digest=digest(configuration, "configuration")),
     )
@@ -168,15 +168,15 @@ def effective_settings(configured: Configured, state: State | None) -> dict[str,
 
 def findings(configuration: Configuration, engine: str | None = None) -> list[Finding]:
     """What an administrator should know before storing ``configuration``; pointers are relative to the document."""
-    chosen = engine_name(engine, configuration)
-    problems = check.configuration_problems(configuration, chosen)
+    chosen = engine_of(engine_name(engine, configuration))
+    problems = check.configuration_problems(configuration, implicit_parents=chosen.implicit_parents)
     found = [as_finding(problem) for problem in problems]
     if not problems:
         try:
-            engine_of(chosen).configure(configuration)
+            chosen.configure(configuration)
         except InvalidInput as invalid:
             found += [as_finding(problem) for problem in invalid.problems]
-        found += engine_of(chosen).findings(configuration)
+        found += chosen.findings(configuration)
         found += oversubscribed(configuration)
     return list({(f.rule, f.pointer): f for f in found}.values())
 

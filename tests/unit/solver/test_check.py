@@ -26,7 +26,7 @@ def test_every_problem_of_a_configuration_is_listed_with_its_pointer() -> None:
             },
         ],
     )
-    pointers = {p.pointer for p in check.configuration_problems(broken, "yunikorn")}
+    pointers = {p.pointer for p in check.configuration_problems(broken)}
     assert pointers == {
         "/configuration/queues/0/parent",
         "/configuration/queues/1/parent",

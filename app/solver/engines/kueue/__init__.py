@@ -22,6 +22,7 @@ class KueueEngine(Engine[Configured, Loaded]):
 
     name = "kueue"
     looks = True
+    implicit_parents = True  # Kueue: a cohort that is only referenced exists, without quota
     rules = RULES
 
     def configure(self, configuration: Configuration) -> Configured:
