@@ -28,7 +28,7 @@ from app.formats import router as formats
 from app.http import docs, health, problems, routing
 from app.http.compression import CompressionMiddleware
 from app.http.description import describe
-from app.http.offload import Offload
+from app.http.offload import Offload, Room
 from app.http.openapi import VERSION
 from app.http.requests import RequestMiddleware
 from app.http.timeout import TimeoutMiddleware
@@ -43,10 +43,13 @@ from app.workers.desk import Desk
 from app.workers.front import Front
 from app.workers.memory import Reserve, keep_freed_blocks
 from app.workers.pool import Limits, Pool
+from app.workers.ticket import CLASSES, Class
 
 _CAPABILITIES = (decisions, batch, comparisons, rules, snapshots, formats, configurations, access, health)
 """What the interface documents."""
 
+_THREADS = 8
+"""Requests of a class that this process works on at once; more would only slow one another down."""
 _AT_ONCE = 4
 """Small requests in memory at the same time that memory is kept for."""
 _RESERVE_BYTES = 64 << 20
@@ -89,6 +92,8 @@ def create_app(settings: Settings) -> FastAPI:
     kept.follow(stored.heads, settings.heads_stale_seconds)
     sources = StoredSources(stored, settings.configuration_cache_bytes)
     front = _front(settings, sources)
+    offload = Offload(_rooms(settings), settings.request_timeout)
+    front.crowded = lambda: offload.inside("small") > 1
     decider = Decider(front, log=log, metrics=kept, database=database)
 
     app.state.settings = settings
@@ -98,7 +103,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.configurations = stored
     app.state.administration = Administration(database, stored, settings.idempotency_seconds)
     app.state.follower = Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds)
-    app.state.offload = Offload(settings.waiting_requests + settings.workers)
+    app.state.offload = offload
     app.state.front = front
     app.state.decider = decider
     app.state.snapshots = Snapshots(front, decider)
@@ -137,12 +142,18 @@ def _provider(settings: Settings) -> OpenId | None:
     )
 
 
+def _rooms(settings: Settings) -> dict[Class, Room]:
+    """A thread for each request that may wait for a worker; few where they share this process's interpreter."""
+    waiting = settings.waiting_requests
+    elsewhere = Room(settings.workers + waiting, 0) if settings.workers else Room(_THREADS, waiting)
+    return {of: Room(_THREADS, waiting) if of == "small" else elsewhere for of in CLASSES}
+
+
 def _front(settings: Settings, sources: StoredSources) -> Front:
     store = SnapshotStore(
         budget=settings.snapshot_memory_bytes, idle=settings.snapshot_idle_seconds, clock=time.monotonic
     )
     limits = Limits(
-        waiting=settings.waiting_requests,
         seconds=settings.request_timeout,
         snapshot_bytes=settings.snapshot_memory_bytes,
         snapshot_idle=settings.snapshot_idle_seconds,
@@ -166,8 +177,8 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     try:
         yield
     finally:
-        app.state.offload.close()
-        app.state.front.close()
-        app.state.follower.close()
         log.stop()
+        app.state.front.close()
+        app.state.offload.close()
+        app.state.follower.close()
         database.close()

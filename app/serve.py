@@ -1,5 +1,7 @@
 """Serve: the database, the example configuration, the address to look at, then the service itself."""
 
+import asyncio
+import faulthandler
 import signal
 import socket
 import threading
@@ -7,10 +9,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 
 import msgspec
 import structlog
 import uvicorn
+from fastapi import FastAPI
 
 from app import logs
 from app.auth import actor
@@ -29,6 +33,10 @@ from app.solver.model.configuration import Configuration
 EXAMPLE = Path(__file__).parent.parent / "examples" / "kueue-classic.json"
 EXAMPLE_NAME = "example"
 _RETRY_SECONDS = 5.0
+PROMISED_SECONDS = 10
+"""From being told to stop until the process is gone."""
+_FINISH_SECONDS = 4
+"""Of these, what requests under way have to finish."""
 
 log = structlog.stdlib.get_logger("arbiter.serve")
 
@@ -49,13 +57,7 @@ def run(settings: Settings, say: Callable[[str], None]) -> int:
         settings = settings.model_copy(update={"database_url": url})
         _prepare(settings, say)
         _welcome(settings, listening.getsockname()[1], say)
-        server = uvicorn.Server(
-            uvicorn.Config(
-                create_app(settings), http=BulkProtocol, loop="asyncio", lifespan="on", log_config=None,
-                access_log=False, server_header=False, date_header=True, timeout_graceful_shutdown=10,
-            )
-        )  # fmt: skip
-        server.run(sockets=[listening])
+        Server(create_app(settings)).run(sockets=[listening])
     except EmbeddedError as error:
         say(str(error))
         return 1
@@ -66,6 +68,35 @@ def run(settings: Settings, say: Callable[[str], None]) -> int:
         if own is not None:
             own.stop()
     return 0
+
+
+class Server(uvicorn.Server):
+    """Ends within ``PROMISED_SECONDS`` of being told to: requests may finish, then solving is given up, then what waits
+    for the decision log is written. Should anything hold out, the process says where it hangs and ends all the same."""
+
+    def __init__(self, app: FastAPI) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app, http=BulkProtocol, loop="asyncio", lifespan="on", log_config=None, access_log=False,
+                server_header=False, date_header=True, timeout_graceful_shutdown=_FINISH_SECONDS + 1,
+            )
+        )  # fmt: skip
+        self._app = app
+        signal.signal(signal.SIGHUP, self.handle_exit)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end; told again, don't wait for requests."""
+        faulthandler.dump_traceback_later(PROMISED_SECONDS - 0.5, exit=True)
+        super().handle_exit(sig, frame)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Wait for requests, for as long as is promised."""
+        give_up = threading.Thread(target=self._app.state.front.close, name="give-up", daemon=True)
+        timer = asyncio.get_running_loop().call_later(_FINISH_SECONDS, give_up.start)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            timer.cancel()
 
 
 def _end_in_order() -> None:

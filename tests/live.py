@@ -8,15 +8,36 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ADDRESS = re.compile(r"http://[0-9.]+:[0-9]+")
 
 
+@dataclass(frozen=True, slots=True)
+class Live:
+    """``said``: its lines until it was up."""
+
+    address: str
+    said: list[str]
+    process: subprocess.Popen[str]
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+
 @contextmanager
 def serving(database_url: str, data_dir: Path, **environment: str) -> Iterator[tuple[str, list[str]]]:
     """The address of a running service, and the lines that it said until it was up."""
+    with running(database_url, data_dir, **environment) as live:
+        yield live.address, live.said
+
+
+@contextmanager
+def running(database_url: str, data_dir: Path, **environment: str) -> Iterator[Live]:
+    """A running service; ended, unless it is by then."""
     given = {"DATABASE_URL": database_url, "DATA_DIR": str(data_dir), "PORT": "0"}
     process = started(**(given | environment))
     assert process.stdout is not None
@@ -24,7 +45,7 @@ def serving(database_url: str, data_dir: Path, **environment: str) -> Iterator[t
         said = welcome(process)
         found = ADDRESS.search("\n".join(said))
         assert found is not None, f"it said only {said}"
-        yield found[0], said
+        yield Live(found[0], said, process)
     finally:
         process.terminate()
         process.stdout.close()

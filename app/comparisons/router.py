@@ -4,7 +4,6 @@ from fastapi import APIRouter, Request, Response
 
 from app.comparisons.schemas import Comparison, ComparisonRequest
 from app.decisions.examples import DECISION
-from app.decisions.service import Decider
 from app.http.body import Body
 from app.http.openapi import operation
 from app.http.responses import json_response
@@ -33,5 +32,5 @@ router = APIRouter(prefix="/v1", tags=["comparisons"])
 )
 async def compare(request: Request, body: Body) -> Response:
     """One answer for each variant of engine, settings or configuration, and where they differ."""
-    decider: Decider = request.app.state.decider
-    return json_response(await request.app.state.offload.run(decider.ask, "comparisons", body))
+    state = request.app.state
+    return json_response(await state.offload.run(state.front.class_of(body), state.decider.ask, "comparisons", body))

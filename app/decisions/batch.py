@@ -21,6 +21,7 @@ from app.http.offload import Offload
 from app.http.openapi import NDJSON, lines, operation, shown_as
 from app.http.problems import ProblemDocument
 from app.solver.model.request import DecisionRequest
+from app.workers.front import Front
 
 _AHEAD = 4
 """Lines that may be in the works at once; more are not even read, so memory stays bounded."""
@@ -107,11 +108,12 @@ async def _answers(request: Request) -> AsyncGenerator[bytes]:
 
 async def _one(request: Request, number: int, line: bytes | TooLarge) -> BatchAnswer:
     decider: Decider = request.app.state.decider
+    front: Front = request.app.state.front
     offload: Offload = request.app.state.offload
     try:
         if isinstance(line, TooLarge):
             raise line
-        answer = await offload.run(decider.decide, line)
+        answer = await offload.run(front.class_of(line), decider.decide, line)
     except Exception as error:
         refusal = await problems.answer_to(request, error)
         return BatchAnswer(number, refusal.status_code, problem=msgspec.Raw(bytes(refusal.body)))

@@ -105,14 +105,15 @@ class DecisionLog:
         self._thread = threading.Thread(target=self._run, name="decision-log", daemon=True)
         self._thread.start()
 
-    def stop(self, seconds: float = 5.0) -> None:
+    def stop(self, seconds: float = 3.0) -> None:
         """Write what waits, for at most ``seconds``; the rest is dropped and counted."""
+        end = monotonic() + seconds
         self.settle(seconds)
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
         if self._thread is not None:
-            self._thread.join(seconds)
+            self._thread.join(max(end - monotonic(), 0.1))
         with self._changed:
             self._drop("shutdown", len(self._waiting))
 

@@ -69,7 +69,13 @@ Id = Annotated[UUID, Path(description="`id` of an answer")]
 async def decide(request: Request) -> Response:  # no dependencies: resolving them costs as much as a small decision
     """Decide each ask against the same state (`independent`), or one scheduling cycle over all asks (`cycle`)."""
     state = request.app.state
-    return json_response(await state.offload.run(state.decider.decide, await read_body(request)))
+    body = await read_body(request)
+    return json_response(await state.offload.run(state.front.class_of(body), state.decider.decide, body))
+
+
+async def _ask(request: Request, kind: str, body: bytes) -> bytes:
+    state = request.app.state
+    return await state.offload.run(state.front.class_of(body), state.decider.ask, kind, body)
 
 
 @router.post(
@@ -79,9 +85,9 @@ async def decide(request: Request) -> Response:  # no dependencies: resolving th
     summary="What every queue is entitled to and uses",
     **operation(needs="decide", request=SharesRequest, responses={200: Shares}, errors=_ASKED, example=SITUATION),
 )
-async def shares(request: Request, body: Body, decider: Deciding) -> Response:
+async def shares(request: Request, body: Body) -> Response:
     """Fair shares and usage of every queue, as the engine counts them."""
-    return json_response(await request.app.state.offload.run(decider.ask, "shares", body))
+    return json_response(await _ask(request, "shares", body))
 
 
 @router.post(
@@ -97,9 +103,9 @@ async def shares(request: Request, body: Body, decider: Deciding) -> Response:
         example={**SITUATION, "ask": ASK},
     ),
 )
-async def preemptibility(request: Request, body: Body, decider: Deciding) -> Response:
+async def preemptibility(request: Request, body: Body) -> Response:
     """Whether each running workload and task could be stopped, and what protects it; nothing is decided."""
-    return json_response(await request.app.state.offload.run(decider.ask, "preemptibility", body))
+    return json_response(await _ask(request, "preemptibility", body))
 
 
 @router.post(
@@ -115,9 +121,9 @@ async def preemptibility(request: Request, body: Body, decider: Deciding) -> Res
         example={"configuration": SITUATION["configuration"]},
     ),
 )
-async def effective_settings(request: Request, body: Body, decider: Deciding) -> Response:
+async def effective_settings(request: Request, body: Body) -> Response:
     """What each queue and workload inherits or overrides in the end; durations in seconds."""
-    return json_response(await request.app.state.offload.run(decider.ask, "effective-settings", body))
+    return json_response(await _ask(request, "effective-settings", body))
 
 
 def _filters(
@@ -194,4 +200,4 @@ def get_decision_request(id: Id, decider: Deciding) -> Response:  # noqa: A002
 )
 async def replay_decision(id: Id, request: Request, decider: Deciding) -> Response:  # noqa: A002
     """The same bytes, revision and `now` through today's service: `identical` says whether the answer is the same."""
-    return json_response(encode(await request.app.state.offload.run(decider.replay, id)))
+    return json_response(encode(await request.app.state.offload.run("large", decider.replay, id)))

@@ -19,7 +19,6 @@ from app.decisions.schemas import DecisionPage, DecisionRecord, DecisionSummary,
 from app.decisions.sources import Used
 from app.errors import BadRequest, NotFound
 from app.http.pages import decode_cursor, encode_cursor
-from app.http.timeout import seconds
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed
 from app.solver.model.instant import at
@@ -41,7 +40,7 @@ class Decider:
     def decide(self, body: bytes) -> bytes:
         """The response body of ``POST /v1/decisions``. Raises InvalidInput, NotFound, Unavailable."""
         moment = datetime.now(UTC)
-        answered = self._front.run("decisions", body, moment, seconds=seconds()).answered()
+        answered = self._front.run("decisions", body, moment).answered()
         facts = answered.facts
         self._metrics.decided(facts.engine, facts.outcomes, facts.reasons, facts.victims, answered.seconds)
         identity = self._identifiers.new(moment)
@@ -50,7 +49,7 @@ class Decider:
 
     def ask(self, kind: str, body: bytes) -> bytes:
         """The response body of the other questions. Raises InvalidInput, NotFound, Unavailable."""
-        return self._front.run(kind, body, datetime.now(UTC), seconds=seconds()).body
+        return self._front.run(kind, body, datetime.now(UTC)).body
 
     def listing(self, filters: Filters, cursor: str | None, limit: int) -> DecisionPage:
         """A page of the log, newest first; what this process has just answered is in it."""
@@ -77,7 +76,7 @@ class Decider:
         recorded = _unsqueezed(row["answer"])
         used = msgspec.json.decode(recorded, type=Used)
         request = _unsqueezed(row["request"])
-        replayed = self._front.run("decisions", request, at(row["now"]), pinned=used, seconds=seconds()).body
+        replayed = self._front.run("decisions", request, at(row["now"]), pinned=used).body
         return Replay(
             decision=identity,
             identical=replayed == recorded,

@@ -75,7 +75,7 @@ async def import_manifest(
     """
     if not body.strip():
         raise BadRequest("there is no manifest")
-    return json_response(await request.app.state.offload.run(_imported, body, format))
+    return json_response(await request.app.state.offload.run("large", _imported, body, format))
 
 
 @router.get(

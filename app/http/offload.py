@@ -1,4 +1,5 @@
-"""Work that takes the processor for long: off the event loop, with the garbage collector out of the way.
+"""Work that takes the processor for long: off the event loop, each class in places of its own, with the garbage
+collector out of the way.
 
 Decoding allocates hundreds of thousands of containers that live until the answer is written; a collector that
 looks at them over and over doubles the time and frees nothing. While any solve runs the collector is paused;
@@ -9,14 +10,17 @@ import asyncio
 import gc
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from app.errors import TooManyRequests
+from app.errors import DeadlinePassed, TooManyRequests
+from app.http import timeout
+from app.workers.front import TooSlow
+from app.workers.ticket import Class, Ticket, holding
 
 T = TypeVar("T")
 
@@ -57,33 +61,78 @@ def collector_paused() -> Generator[None]:
             gc.collect(1)
 
 
-class Offload:
-    """Threads of their own, so that waiting for the database never takes the place of solving.
+@dataclass(frozen=True, slots=True)
+class Room:
+    """``threads``: requests of a class that are answered at once; ``waiting``: those that may wait for a thread."""
 
-    ``most`` calls may be inside at once, those that wait for a worker process included; the next is refused.
+    threads: int
+    waiting: int
+
+
+class _Places:
+    """The places of one class."""
+
+    def __init__(self, of: Class, room: Room) -> None:
+        self.threads = ThreadPoolExecutor(room.threads, thread_name_prefix=f"solve-{of}")
+        self.room = room
+        self.inside = 0
+
+    async def run(self, ticket: Ticket, function: Callable[..., T], *args: Any) -> T:
+        """Raises what ``function`` raises, TooManyRequests, and DeadlinePassed where it did not begin in time."""
+        if self.inside >= self.room.threads + self.room.waiting:
+            raise TooManyRequests(f"{self.inside} requests like this one are being answered or wait already")
+        self.inside += 1
+        try:
+            # Cancelling does nothing once it has begun: then it stops by itself, at a safe point.
+            future = self.threads.submit(copy_context().run, _paused, ticket, function, *args)
+            overdue = asyncio.get_running_loop().call_later(ticket.left, future.cancel)
+            try:
+                return await asyncio.wrap_future(future)
+            except asyncio.CancelledError:
+                if future.cancelled() and not ticket.left:
+                    raise DeadlinePassed(ticket.seconds) from None
+                raise
+            finally:
+                overdue.cancel()
+        finally:
+            self.inside -= 1
+
+
+class Offload:
+    """Threads by class, so that waiting for the database never takes the place of solving, nor one class another's.
+
+    ``seconds``: the longest a request may take from here on, waiting included.
     """
 
-    def __init__(self, most: int) -> None:
-        self._pool = ThreadPoolExecutor(most, thread_name_prefix="solve")
-        self._most = most
-        self._inside = 0
+    def __init__(self, rooms: Mapping[Class, Room], seconds: float) -> None:
+        self._places = {of: _Places(of, room) for of, room in rooms.items()}
+        self._seconds = seconds
 
-    async def run(self, function: Callable[..., T], *args: Any) -> T:
-        """``function(*args)`` in a thread. Raises what it raises, and TooManyRequests."""
-        if self._inside >= self._most:
-            raise TooManyRequests(f"{self._most} requests are being answered or wait already")
-        work = partial(copy_context().run, _paused, function, *args)
-        self._inside += 1
+    async def run(self, of: Class, function: Callable[..., T], *args: Any) -> T:
+        """``function(*args)`` in a thread of that class, within ``Request-Timeout``. A small one that turns out to take
+        long begins again among the slow ones. Raises what it raises, TooManyRequests and DeadlinePassed."""
+        asked = timeout.seconds()
+        ticket = Ticket.now(of, self._seconds if asked is None else min(asked, self._seconds))
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
-        finally:
-            self._inside -= 1
+            return await self._places[of].run(ticket, function, *args)
+        except TooSlow:
+            return await self._places["slow"].run(replace(ticket, of="slow"), function, *args)
+
+    def inside(self, of: Class) -> int:
+        """Requests of the class that are being answered or wait."""
+        return self._places[of].inside
+
+    def waiting(self, of: Class) -> int:
+        """Those that wait for a thread."""
+        places = self._places[of]
+        return max(0, places.inside - places.room.threads)
 
     def close(self) -> None:
-        """Finish what runs, drop what waits."""
-        self._pool.shutdown(cancel_futures=True)
+        """Drop what waits. What runs ends at its next safe point; nobody waits for it here."""
+        for places in self._places.values():
+            places.threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _paused(function: Callable[..., T], *args: Any) -> T:
-    with collector_paused():
+def _paused(ticket: Ticket, function: Callable[..., T], *args: Any) -> T:
+    with collector_paused(), holding(ticket):
         return function(*args)

@@ -45,7 +45,7 @@ Name = Annotated[
 )
 async def list_snapshots(request: Request, service: Service) -> Response:
     """Every kept snapshot with its generation, counts, age and estimated memory."""
-    return json_response(await request.app.state.offload.run(service.listing))
+    return json_response(await request.app.state.offload.run("snapshot", service.listing))
 
 
 @router.put(
@@ -62,7 +62,7 @@ async def list_snapshots(request: Request, service: Service) -> Response:
 )
 async def put_snapshot(name: Name, request: Request, body: Body, service: Service) -> Response:
     """Keep a state compiled for a configuration; what had the name is replaced, and its generation counts on."""
-    return json_response(await request.app.state.offload.run(service.put, name, body))
+    return json_response(await request.app.state.offload.run("snapshot", service.put, name, body))
 
 
 @router.get(
@@ -73,7 +73,7 @@ async def put_snapshot(name: Name, request: Request, body: Body, service: Servic
 )
 async def get_snapshot(name: Name, request: Request, service: Service) -> Response:
     """404 with code `snapshot_lost` means: put it again."""
-    return json_response(await request.app.state.offload.run(service.get, name))
+    return json_response(await request.app.state.offload.run("snapshot", service.get, name))
 
 
 @router.delete(
@@ -84,7 +84,7 @@ async def get_snapshot(name: Name, request: Request, service: Service) -> Respon
 )
 async def delete_snapshot(name: Name, request: Request, service: Service) -> Response:
     """Its memory is free at once."""
-    await request.app.state.offload.run(service.delete, name)
+    await request.app.state.offload.run("snapshot", service.delete, name)
     return Response(status_code=204)
 
 
@@ -102,7 +102,7 @@ async def delete_snapshot(name: Name, request: Request, service: Service) -> Res
 )
 async def change_snapshot(name: Name, request: Request, body: Body, service: Service) -> Response:
     """Nodes, workloads, tasks and reservations by id; all of it or nothing. A stale generation is 409."""
-    return json_response(await request.app.state.offload.run(service.delta, name, body))
+    return json_response(await request.app.state.offload.run("snapshot", service.delta, name, body))
 
 
 @router.post(
@@ -119,4 +119,4 @@ async def change_snapshot(name: Name, request: Request, body: Body, service: Ser
 )
 async def apply_decision(name: Name, request: Request, body: Body, service: Service) -> Response:
     """Evict, place and reserve in the kept state what the decision said. Refused (409) once the state has moved on."""
-    return json_response(await request.app.state.offload.run(service.apply, name, body))
+    return json_response(await request.app.state.offload.run("snapshot", service.apply, name, body))

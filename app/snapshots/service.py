@@ -8,7 +8,6 @@ import msgspec
 from app.decisions.service import Decider
 from app.decoding import decode
 from app.errors import BadInput
-from app.http.timeout import seconds
 from app.snapshots.schemas import ApplyRequest, Carried, SnapshotList
 from app.solver.model.decision import Decision, Plan, StateUsed
 from app.solver.model.problems import Problem
@@ -78,4 +77,4 @@ class Snapshots:
         return ApplyRequest(decision=carried, generation=generation, now=request.now)
 
     def _run(self, kind: str, name: str, body: bytes = b"") -> bytes:
-        return self._front.run(kind, body, datetime.now(UTC), name, seconds=seconds()).body
+        return self._front.run(kind, body, datetime.now(UTC), name).body

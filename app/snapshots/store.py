@@ -16,6 +16,7 @@ from app.solver.model.delta import Delta
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import State, Workload
 from app.solver.solve import Configured, Loaded
+from app.solver.stopping import safe_point
 
 BYTES_PER_JSON_BYTE = 6
 """Memory of a kept state, decoded and compiled, by byte of its JSON; measured on Kueue and YuniKorn at 50,000."""
@@ -43,6 +44,18 @@ def _tasks(workload: Workload | None) -> int:
     return 0 if workload is None else len(workload.tasks)
 
 
+def _after(old: Snapshot, delta: Delta) -> Snapshot:
+    """The generation after ``old``. Raises InvalidInput."""
+    state, index, changes = apply_delta(old.loaded.state, old.loaded.index, delta)
+    try:
+        loaded = solve.update(old.loaded, state, index, changes, generation=old.generation + 1)
+    except InvalidInput as invalid:
+        raise InvalidInput(in_delta(invalid.problems, state, delta)) from None
+    tasks = old.tasks + sum(_tasks(new) - _tasks(before) for _, before, new in changes.workloads)
+    grown = replace(old, loaded=loaded, generation=old.generation + 1, tasks=tasks)
+    return replace(grown, size=old.size * max(1, grown.items) // max(1, old.items))
+
+
 def check_generation(snapshot: Snapshot, generation: int) -> None:
     """Raises Conflict unless ``snapshot`` is still at ``generation``."""
     now = snapshot.generation
@@ -67,28 +80,27 @@ class SnapshotStore:
 
     def put(self, name: str, configured: Configured, state: State, json_bytes: int) -> Snapshot:
         """Keep ``state``, replacing what had the name; the generation goes on counting. Raises InvalidInput."""
-        old = self._kept.get(name)
-        generation = old.generation + 1 if old is not None else 1
-        loaded = solve.load(configured, state, snapshot=name, generation=generation)
+        loaded = solve.load(configured, state, snapshot=name)
         tasks = sum(len(w.tasks) for w in state.workloads)
-        kept = Snapshot(name, loaded, generation, self._clock(), json_bytes * BYTES_PER_JSON_BYTE, tasks)
+        kept = Snapshot(name, loaded, 0, self._clock(), json_bytes * BYTES_PER_JSON_BYTE, tasks)
+        safe_point()  # the last one: from here on it is kept, and the answer says so
         with self._lock:
-            return self._keep(kept)
+            old = self._kept.get(name)
+            generation = old.generation + 1 if old is not None else 1
+            return self._keep(replace(kept, loaded=replace(loaded, generation=generation), generation=generation))
 
     def apply(self, name: str, delta: Delta) -> Snapshot:
         """The next generation. Raises NotFound, Conflict for a stale generation, InvalidInput; then nothing changes."""
-        with self._lock:
-            old = self._found(name)
+        while True:
+            with self._lock:
+                old = self._found(name)
             check_generation(old, delta.generation)
-            state, index, changes = apply_delta(old.loaded.state, old.loaded.index, delta)
-            try:
-                loaded = solve.update(old.loaded, state, index, changes, generation=old.generation + 1)
-            except InvalidInput as invalid:
-                raise InvalidInput(in_delta(invalid.problems, state, delta)) from None
-            tasks = old.tasks + sum(_tasks(new) - _tasks(before) for _, before, new in changes.workloads)
-            grown = replace(old, loaded=loaded, generation=old.generation + 1, tasks=tasks)
-            size = old.size * max(1, grown.items) // max(1, old.items)
-            return self._keep(replace(grown, size=size))
+            new = _after(old, delta)
+            safe_point()
+            with self._lock:
+                if self._found(name) is old:
+                    return self._keep(new)
+            # Somebody was faster: with a change, which makes this one stale, or by compiling the same state again.
 
     def get(self, name: str) -> Snapshot:
         """The current version. Raises NotFound with code ``snapshot_lost``: send it again."""
@@ -129,6 +141,12 @@ class SnapshotStore:
         with self._lock:
             self._expire()
             return sorted(self._kept)
+
+    @property
+    def kept(self) -> tuple[int, int]:
+        """How many there are, and their estimated bytes."""
+        with self._lock:
+            return len(self._kept), sum(snapshot.size for snapshot in self._kept.values())
 
     def idle_seconds(self, name: str) -> float:
         """Since the snapshot was last used."""

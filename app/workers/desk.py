@@ -31,6 +31,7 @@ class Desk:
     """One process's operations over its configurations and the snapshots it keeps."""
 
     def __init__(self, configurations: Sources, store: SnapshotStore) -> None:
+        self.store = store
         self.sources = Resident(configurations, store)
         keeper = Keeper(store, self.sources)
         self._questions: dict[str, Plain] = {

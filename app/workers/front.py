@@ -1,15 +1,29 @@
-"""Who answers: this process for what is small, a worker for what is large or asks about a kept snapshot."""
+"""Who answers: this process for what is small, a worker for what is large, slow or asks about a kept snapshot."""
 
+import time
+from collections import Counter
+from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
 
 from app.decisions.sources import Used
-from app.workers.deadline import deadline
+from app.errors import Unavailable
+from app.solver.stopping import stoppable
 from app.workers.desk import Desk, Reply
 from app.workers.pool import Pool
+from app.workers.ticket import Class, Ticket, held
+from app.workers.turns import CLOSING
 
 _NAMED = b'"snapshot"'
+_PATIENCE = 0.1
+"""Seconds of the processor that a small request may take in this process; then it is slow."""
+_PATIENCE_IN_A_CROWD = 0.01
+"""The same while other small ones wait for the processor."""
+
+
+class TooSlow(Exception):
+    """A small request takes too long to be answered here: give it to a worker. Nothing was changed."""
 
 
 class _StateName(msgspec.Struct, frozen=True):
@@ -27,7 +41,8 @@ _PEEK = msgspec.json.Decoder(_Peek)
 class Front:
     """The operations of ``Desk``, wherever they run. Without a pool everything runs here.
 
-    ``small``: bodies up to this many bytes are answered here; ``seconds``: the longest anything may take.
+    ``small``: bodies up to this many bytes are answered here; ``seconds``: the longest anything may take that comes
+    without a ticket.
     """
 
     def __init__(self, desk: Desk, pool: Pool | None, *, small: int, seconds: float) -> None:
@@ -35,29 +50,55 @@ class Front:
         self._pool = pool
         self._small = small
         self._seconds = seconds
+        self._closing = False
+        self.crowded: Callable[[], bool] = lambda: False
 
     @property
     def desk(self) -> Desk:
         """What runs here."""
         return self._desk
 
+    @property
+    def pool(self) -> Pool | None:
+        """The workers."""
+        return self._pool
+
+    def class_of(self, body: bytes, name: str = "") -> Class:
+        """The class of a request. ``name``: of the snapshot, for the snapshot operations. A large body is not looked
+        into: that would take long."""
+        if name:
+            return "snapshot"
+        if len(body) > self._small:
+            return "large"
+        return "small" if named_in(body)[0] is None else "snapshot"
+
     def run(
-        self, kind: str, body: bytes, now: datetime, name: str = "", *, pinned: Used | None = None,
-        seconds: float | None = None,
+        self, kind: str, body: bytes, now: datetime, name: str = "", *, pinned: Used | None = None
     ) -> Reply:  # fmt: skip
-        """``name``: of the snapshot, for the snapshot operations. Raises DeadlinePassed and what it does."""
-        limit = self._seconds if seconds is None else min(seconds, self._seconds)
-        snapshot, reference = (name, None) if name else named_in(body)
-        if self._pool is None or (snapshot is None and len(body) <= self._small):
-            with deadline(limit):
+        """``name``: of the snapshot, for the snapshot operations. Raises what it does, and DeadlinePassed, TooSlow,
+        Unavailable; then nothing has changed."""
+        ticket = held() or Ticket.now(self.class_of(body, name), self._seconds)
+        if self._pool is None or ticket.of == "small":
+            check = self._here(ticket)
+            with stoppable(check):
+                check()
                 return self._desk.run(kind, body, now, name, pinned)
-        return self._pool.call(kind, body, now, snapshot=snapshot, pinned=pinned, seconds=limit, reference=reference)
+        snapshot, reference = (name, None) if name else named_in(body)
+        return self._pool.call(kind, body, now, snapshot=snapshot, pinned=pinned, ticket=ticket, reference=reference)
 
     def everywhere(self, kind: str, now: datetime) -> list[Reply]:
-        """Run an operation in every process that keeps snapshots."""
+        """Run an operation in every process that keeps snapshots. Raises DeadlinePassed, Unavailable."""
         if self._pool is None:
             return [self._desk.run(kind, b"", now)]
-        return [self._pool.call(kind, b"", now, worker=worker) for worker in range(len(self._pool))]
+        return [self._pool.call(kind, b"", now, worker=at, ticket=held()) for at in range(len(self._pool))]
+
+    def waiting(self) -> Counter[Class]:
+        """How many wait for a worker, by class."""
+        return Counter() if self._pool is None else self._pool.waiting()
+
+    def kept(self) -> tuple[int, int]:
+        """Snapshots in memory, and their estimated bytes."""
+        return self._desk.store.kept if self._pool is None else self._pool.kept()
 
     def start(self) -> None:
         """Start the workers."""
@@ -65,9 +106,29 @@ class Front:
             self._pool.start()
 
     def close(self) -> None:
-        """Stop the workers."""
+        """Stop the workers, and at its next safe point whatever runs here: who waits for it gets Unavailable."""
+        self._closing = True
         if self._pool is not None:
             self._pool.close()
+
+    def _here(self, ticket: Ticket) -> Callable[[], None]:
+        """What is asked at safe points of work in this process."""
+        began, spent = time.monotonic(), time.thread_time
+        at_first = spent()
+        moves_on = self._pool is not None and ticket.of == "small"
+
+        def check() -> None:
+            now = time.monotonic()
+            if now >= ticket.end:
+                ticket.check()
+            if self._closing:
+                raise Unavailable(CLOSING, retry_after=1)
+            if moves_on and now - began > _PATIENCE_IN_A_CROWD:
+                taken = spent() - at_first
+                if taken > _PATIENCE or (taken > _PATIENCE_IN_A_CROWD and self.crowded()):
+                    raise TooSlow
+
+        return check
 
 
 def named_in(body: bytes) -> tuple[str | None, str | None]:

@@ -20,14 +20,15 @@ class Head(msgspec.Struct, frozen=True, tag=True):
 
 
 class Call(msgspec.Struct, frozen=True, tag=True):
-    """Service to worker: run ``kind``. ``name``: of the snapshot meant. ``seconds``: until solving must stop.
+    """Service to worker: run ``kind``. ``name``: of the snapshot meant. ``end`` and ``seconds``: of its ticket.
 
     ``heads``: what references in the body mean now, where that is known beforehand; the worker asks for the others."""
 
     kind: str
     now: datetime
+    end: float
+    seconds: float
     name: str = ""
-    seconds: float | None = None
     pinned: Used | None = None
     heads: dict[str, Head] = {}
 
@@ -37,8 +38,9 @@ class Document(msgspec.Struct, frozen=True, tag=True):
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):
-    """Worker to service: the body is the answer."""
+    """Worker to service: the body is the answer. ``kept``: how many snapshots the worker has, and their bytes."""
 
+    kept: tuple[int, int]
     facts: Facts | None = None
     seconds: dict[str, float] = {}
 

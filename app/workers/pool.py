@@ -5,23 +5,25 @@ import socket
 import subprocess
 import sys
 import time
-from collections import OrderedDict
-from collections.abc import Callable
-from contextlib import suppress
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
 from typing import Protocol
 
 from app.decisions.sources import Used
-from app.errors import DeadlinePassed, TooManyRequests, Unavailable
+from app.errors import DeadlinePassed, Unavailable
 from app.workers.desk import Reply
 from app.workers.frames import Closed, receive, send
 from app.workers.messages import Call, Document, Done, Failed, FromWorker, Head, WantDocument, WantHead, failed, raised
+from app.workers.ticket import Class, Ticket
+from app.workers.turns import CLOSING, Turns
 
 _MOST_NAMES = 65_536
-_GRACE_SECONDS = 5.0
-"""Past its deadline a worker gets this long to say so; then it is stuck in one call and is replaced."""
+_GRACE_SECONDS = 10.0
+"""Past its deadline a worker gets this long to reach a safe point; then it is stuck and is replaced."""
 
 
 class Documents(Protocol):
@@ -38,39 +40,38 @@ class Documents(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``waiting``: calls that may wait for a worker; ``seconds``: the longest any call may take."""
+    """``seconds``: the longest any call may take; ``snapshot_bytes``: of all workers together."""
 
-    waiting: int = 64
     seconds: float = 60.0
     snapshot_bytes: int = 4 << 30
     snapshot_idle: float = 3600.0
 
 
 class _Worker:
-    """One process and its connection; replaced when it dies."""
+    """One process and its connection; replaced when it dies. ``kept``: its snapshots and their bytes, as last heard."""
 
     def __init__(self, start: Callable[[], tuple[subprocess.Popen[bytes], socket.socket]]) -> None:
         self._start = start
-        self.lock = Lock()
+        self.kept: tuple[int, int] = (0, 0)
         self.process, self.connection = start()
 
     def restart(self) -> None:
         """A fresh process; the snapshots of the old one are lost."""
-        self.stop()
+        self.kill()
+        self.process.wait()
+        self.connection.close()
+        self.kept = (0, 0)
         self.process, self.connection = self._start()
 
-    def stop(self) -> None:
-        """Close the connection, which ends the process; kill it if it does not listen."""
-        self.connection.close()
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(0.5)
-            return
+    def kill(self) -> None:
+        """End the process, whatever it does: all that it has is in memory. Who waits for its answer is told."""
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
         self.process.kill()
-        self.process.wait()
 
 
 class Pool:
-    """``count`` workers. Calls that name a snapshot go to the worker that keeps it, others to the least busy one.
+    """``count`` workers. Calls that name a snapshot go to the worker that keeps it, others to whichever is free.
 
     A new snapshot goes to the worker that keeps the fewest, so that a few snapshots are spread evenly too."""
 
@@ -79,8 +80,10 @@ class Pool:
         self._limits = limits
         self._count = count
         self._workers: list[_Worker] = []
-        self._queued = [0] * count
+        self._turns = Turns(count)
         self._owners: OrderedDict[str, int] = OrderedDict()
+        self._putting: Counter[str] = Counter()
+        self._closing = False
         self._guard = Lock()
 
     def start(self) -> None:
@@ -97,39 +100,66 @@ class Pool:
 
     def call(
         self, kind: str, body: bytes, now: datetime, *, snapshot: str | None = None, pinned: Used | None = None,
-        seconds: float | None = None, worker: int | None = None, reference: str | None = None,
+        ticket: Ticket | None = None, worker: int | None = None, reference: str | None = None,
     ) -> Reply:  # fmt: skip
         """Run one operation in a worker. ``reference``: the configuration that the body names, where that is known: it
-        saves asking back. Raises what it raises, TooManyRequests, DeadlinePassed, Unavailable."""
-        limit = min(seconds or self._limits.seconds, self._limits.seconds)
-        end = time.monotonic() + limit
-        if worker is None and snapshot is not None:
-            worker = self._claim(snapshot) if kind == "snapshot-put" else self.owner(snapshot)
-        at = self._queue(worker)
-        try:
-            if not self._workers[at].lock.acquire(timeout=limit):
-                raise DeadlinePassed(limit)
+        saves asking back. Raises what it raises, DeadlinePassed and Unavailable."""
+        ticket = ticket or Ticket.now("large", self._limits.seconds)
+        heads = self._heads(reference)
+        with self._routed(kind, snapshot) as owner:
+            at = self._turns.take(ticket, owner if worker is None else worker)
             try:
-                call = Call(kind, now, snapshot or "", end - time.monotonic(), pinned, self._heads(reference))
-                return self._talk(at, call, body, limit, end)
+                return self._talk(at, Call(kind, now, ticket.end, ticket.seconds, snapshot or "", pinned, heads), body)
             finally:
-                self._workers[at].lock.release()
-        finally:
-            with self._guard:
-                self._queued[at] -= 1
+                self._turns.give(at)
 
     def alive(self) -> int:
         """How many workers run."""
         return sum(worker.process.poll() is None for worker in self._workers)
 
+    def waiting(self) -> Counter[Class]:
+        """How many calls wait for a worker, by class."""
+        return self._turns.waiting()
+
+    def busy(self) -> int:
+        """How many workers answer a call."""
+        return self._turns.busy()
+
+    def kept(self) -> tuple[int, int]:
+        """Snapshots in the memory of all workers, and their bytes."""
+        return sum(worker.kept[0] for worker in self._workers), sum(worker.kept[1] for worker in self._workers)
+
     def close(self) -> None:
-        """Stop every worker."""
+        """Stop every worker at once, also one that is at work: its caller gets Unavailable."""
+        self._closing = True
+        self._turns.close()
         for worker in self._workers:
-            worker.stop()
+            worker.kill()
+        for worker in self._workers:
+            worker.process.wait()
+            worker.connection.close()
+
+    @contextmanager
+    def _routed(self, kind: str, snapshot: str | None) -> Generator[int | None]:
+        """The worker that keeps the snapshot, or is to keep it. While a put is under way its name stays there, so that
+        two of them can't end up in two places."""
+        if snapshot is None:
+            yield None
+            return
+        if kind != "snapshot-put":
+            yield self.owner(snapshot)
+            return
+        at = self._claim(snapshot)
+        try:
+            yield at
+        finally:
+            with self._guard:
+                self._putting[snapshot] -= 1
+                self._putting += Counter[str]()  # drops zeros
 
     def _claim(self, name: str) -> int:
-        """The worker that is to keep snapshot ``name``."""
         with self._guard:
+            self._putting[name] += 1
             found = self._owners.pop(name, None)
             if found is None:
                 kept = list(self._owners.values())
@@ -139,27 +169,26 @@ class Pool:
                 self._owners.popitem(last=False)
             return found
 
-    def _forget(self, name: str) -> None:
+    def _forget(self, names: Iterable[str]) -> None:
         with self._guard:
-            self._owners.pop(name, None)
+            for name in names:
+                if not self._putting[name]:
+                    self._owners.pop(name, None)
 
-    def _disown(self, worker: int) -> None:
-        """The worker's snapshots are lost."""
+    def _replace(self, at: int) -> bool:
+        """A fresh worker for one that is gone or stuck. Whether snapshots were lost with it."""
+        lost = self._workers[at].kept[0] > 0
         with self._guard:
-            for name in [name for name, at in self._owners.items() if at == worker]:
-                del self._owners[name]
+            names = [name for name, owner in self._owners.items() if owner == at]
+        self._forget(names)
+        self._workers[at].restart()
+        if self._closing:
+            self._workers[at].kill()
+        return lost
 
-    def _queue(self, worker: int | None) -> int:
-        with self._guard:
-            if sum(self._queued) >= self._limits.waiting + self._count:
-                raise TooManyRequests(f"{self._limits.waiting} requests wait already", retry_after=1)
-            at = self._queued.index(min(self._queued)) if worker is None else worker
-            self._queued[at] += 1
-            return at
-
-    def _talk(self, at: int, call: Call, body: bytes, limit: float, end: float) -> Reply:
+    def _talk(self, at: int, call: Call, body: bytes) -> Reply:
         worker = self._workers[at]
-        worker.connection.settimeout(max(end - time.monotonic(), 0) + _GRACE_SECONDS)
+        worker.connection.settimeout(max(call.end - time.monotonic(), 0) + _GRACE_SECONDS)
         try:
             send(worker.connection, call, body)
             while True:
@@ -167,19 +196,19 @@ class Pool:
                 header: FromWorker = received
                 match header:
                     case Done():
+                        worker.kept = header.kept
                         if call.kind == "snapshot-delete":
-                            self._forget(call.name)
+                            self._forget([call.name])
                         return Reply(answer, header.facts, header.seconds)
                     case Failed():
                         raise raised(header)
                     case WantHead() | WantDocument():
                         self._supply(worker.connection, header)
         except Closed:
-            overdue = time.monotonic() >= end
-            self._disown(at)
-            worker.restart()
-            if overdue:
-                raise DeadlinePassed(limit) from None
+            if self._closing:
+                raise Unavailable(CLOSING, retry_after=1) from None
+            if not self._replace(at) and time.monotonic() >= call.end:
+                raise DeadlinePassed(call.seconds) from None
             raise Unavailable("the solver process stopped; its snapshots must be sent again", retry_after=1) from None
 
     def _heads(self, reference: str | None) -> dict[str, Head]:

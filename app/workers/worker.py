@@ -16,11 +16,12 @@ from app.solver import solve
 from app.solver.model.configuration import Configuration
 from app.solver.registry import ENGINES, engine_of
 from app.solver.solve import Configured, Loaded
-from app.workers.deadline import deadline
+from app.solver.stopping import stoppable
 from app.workers.desk import Desk
 from app.workers.frames import Closed, receive, send
 from app.workers.memory import Reserve, keep_freed_blocks
 from app.workers.messages import Call, Document, Done, Failed, Head, ToWorker, WantDocument, WantHead, failed, raised
+from app.workers.ticket import Ticket
 
 _CONFIGURATIONS = 64
 _FULL_COLLECTION_EVERY = 64
@@ -66,7 +67,8 @@ class Remote(AsWritten):
 def serve(connection: socket.socket, budget: int, idle: float) -> None:
     """Answer calls until the service closes the connection."""
     remote = Remote(connection)
-    desk = Desk(remote, SnapshotStore(budget=budget, idle=idle, clock=time.monotonic))
+    store = SnapshotStore(budget=budget, idle=idle, clock=time.monotonic)
+    desk = Desk(remote, store)
     for name in ENGINES:
         engine_of(name)  # imported now, not within the first request
     gc.freeze()
@@ -80,7 +82,7 @@ def serve(connection: socket.socket, budget: int, idle: float) -> None:
         size = len(body)
         remote.heads = call.heads
         with kept():
-            header, answer = _answer(desk, call, body)
+            header, answer = _answer(desk, store, call, body)
             del body
             send(connection, header, answer)
         calls += 1
@@ -90,15 +92,18 @@ def serve(connection: socket.socket, budget: int, idle: float) -> None:
             reserve.grow(size)
 
 
-def _answer(desk: Desk, call: Call, body: bytes) -> tuple[Done | Failed, bytes]:
+def _answer(desk: Desk, store: SnapshotStore, call: Call, body: bytes) -> tuple[Done | Failed, bytes]:
+    """Work stops at the first safe point past the deadline; what is in the store by then is there to stay."""
+    ticket = Ticket("large", call.end, call.seconds)
     try:
-        with deadline(call.seconds):
+        with stoppable(ticket.check):
+            ticket.check()
             reply = desk.run(call.kind, body, call.now, call.name, call.pinned)
     except Closed:
         raise
     except Exception as error:
         return failed(error, traceback.format_exc()), b""
-    return Done(reply.facts, reply.seconds), reply.body
+    return Done(store.kept, reply.facts, reply.seconds), reply.body
 
 
 def main() -> None:

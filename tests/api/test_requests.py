@@ -76,7 +76,7 @@ def test_health_is_answered_while_something_is_solved() -> None:
 
     @app.get("/slow")
     async def slow() -> None:
-        await app.state.offload.run(time.sleep, 0.5)
+        await app.state.offload.run("small", time.sleep, 0.5)
 
     with TestClient(app) as client, ThreadPoolExecutor(2) as pool:
         working = pool.submit(client.get, "/slow")

@@ -4,7 +4,10 @@ import threading
 
 import pytest
 
-from app.http.offload import Offload, collector_paused
+from app.errors import DeadlinePassed, TooManyRequests
+from app.http.offload import Offload, Room, collector_paused
+from app.workers.front import TooSlow
+from app.workers.ticket import CLASSES, Ticket, held
 
 
 def test_the_collector_is_off_inside_and_on_outside() -> None:
@@ -52,13 +55,73 @@ def test_unbroken_load_does_not_keep_it_from_collecting(monkeypatch: pytest.Monk
     assert collected == [1, 1]
 
 
+def offload(threads: int = 1, waiting: int = 1, seconds: float = 20.0) -> Offload:
+    return Offload(dict.fromkeys(CLASSES, Room(threads, waiting)), seconds)
+
+
 def test_work_runs_in_a_thread_of_its_own_and_its_errors_come_back() -> None:
-    offload = Offload(1)
+    places = offload()
 
     async def run() -> str:
         with pytest.raises(ZeroDivisionError):
-            await offload.run(divmod, 1, 0)
-        return await offload.run(lambda: threading.current_thread().name)
+            await places.run("small", divmod, 1, 0)
+        return await places.run("small", lambda: threading.current_thread().name)
 
-    assert asyncio.run(run()).startswith("solve")
-    offload.close()
+    assert asyncio.run(run()).startswith("solve-small")
+    places.close()
+
+
+def test_a_class_that_is_full_refuses_its_own_and_nobody_else() -> None:
+    places, leave = offload(), threading.Event()
+
+    async def run() -> None:
+        full = [asyncio.ensure_future(places.run("large", leave.wait, 10)) for _ in range(2)]
+        await asyncio.sleep(0)
+        assert (places.inside("large"), places.waiting("large")) == (2, 1)
+        with pytest.raises(TooManyRequests):
+            await places.run("large", int)
+        for of in ("small", "slow", "snapshot"):
+            assert await places.run(of, int) == 0
+        leave.set()
+        assert await asyncio.gather(*full) == [True, True]
+        assert await places.run("large", int) == 0
+
+    asyncio.run(run())
+    places.close()
+
+
+def test_waiting_for_a_thread_counts_and_what_did_not_begin_never_does() -> None:
+    places, leave = offload(seconds=0.1), threading.Event()
+    begun: list[int] = []
+
+    async def run() -> None:
+        first = asyncio.ensure_future(places.run("large", leave.wait, 10))
+        await asyncio.sleep(0)
+        with pytest.raises(DeadlinePassed):
+            await places.run("large", begun.append, 1)
+        leave.set()
+        assert await first
+
+    asyncio.run(run())
+    places.close()
+    assert begun == []
+
+
+def test_a_small_one_that_takes_long_begins_again_among_the_slow_within_its_deadline() -> None:
+    places = offload()
+    tickets: list[Ticket | None] = []
+
+    def work() -> str:
+        ticket = held()
+        tickets.append(ticket)
+        assert ticket is not None
+        if ticket.of == "small":
+            raise TooSlow
+        return threading.current_thread().name
+
+    assert asyncio.run(places.run("small", work)).startswith("solve-slow")
+    places.close()
+    first, second = tickets
+    assert first is not None
+    assert second is not None
+    assert (first.end, first.seconds) == (second.end, second.seconds)

@@ -1,5 +1,9 @@
 """A kept state equals the whole one, moves by deltas, and goes when it must."""
 
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -16,6 +20,7 @@ from app.solver.model.delta import Delta
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Ask, State
 from app.solver.solve import Configured
+from app.solver.stopping import stoppable
 
 
 class Clock:
@@ -181,3 +186,74 @@ def test_tasks_are_counted_along() -> None:
     assert kept.apply("s", delta(1, tasks={"add": more}, workloads={"add": [workload("w2")]})).tasks == 6
     fewer = [{"workload": "w0", "task": "t1"}]
     assert kept.apply("s", delta(2, tasks={"remove": fewer}, workloads={"remove": ["w1"]})).tasks == 4
+
+
+class Stopped(Exception):
+    """What a test's check raises."""
+
+
+class Countdown:
+    """Raises at the call after ``left`` calls."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def __call__(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise Stopped
+
+
+def test_no_two_changes_get_the_same_generation() -> None:
+    """A put compiles for long; deltas that come meanwhile must not be given the generation that it will have."""
+    kept, _ = store()
+    compiled = configured()
+    document = state(*(workload(f"w{i}") for i in range(50)))
+    kept.put("s", compiled, document, 100)
+    given: list[int] = []
+
+    def put() -> None:
+        given.extend(kept.put("s", compiled, document, 100).generation for _ in range(30))
+
+    def change() -> None:
+        for i in range(200):
+            with suppress(Conflict):
+                given.append(kept.apply("s", delta(kept.get("s").generation, workloads={"change": [
+                    workload("w0", priority=i % 9)
+                ]})).generation)  # fmt: skip
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=target) for target in (put, change, put, change)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert sorted(given) == list(range(2, kept.get("s").generation + 1))
+
+
+def test_a_change_that_is_stopped_at_its_last_safe_point_has_changed_nothing() -> None:
+    kept, _ = store()
+    compiled = configured()
+    kept.put("s", compiled, state(workload("w0")), 100)
+
+    def attempts(change: Callable[[], object]) -> int:
+        for left in range(1000):
+            try:
+                with stoppable(Countdown(left)):
+                    change()
+            except Stopped:
+                assert kept.get("s").generation == 1
+            else:
+                return left
+        raise AssertionError
+
+    assert attempts(lambda: kept.apply("s", delta(1, workloads={"add": [workload("w1")]}))) > 0
+    assert kept.get("s").generation == 2
+    kept.delete("s")
+    kept.put("s", compiled, state(workload("w0")), 100)
+    assert attempts(lambda: kept.put("s", compiled, state(), 100)) > 2
+    assert kept.get("s").generation == 2

@@ -2,9 +2,9 @@
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,10 +13,11 @@ import pytest
 
 from app.decisions.answer import answer
 from app.decisions.sources import NoSources
-from app.errors import DeadlinePassed, NotFound, TooManyRequests, Unavailable
+from app.errors import DeadlinePassed, NotFound, Unavailable
 from app.solver.model.problems import InvalidInput
 from app.workers.front import named_in
 from app.workers.pool import Limits, Pool
+from app.workers.ticket import Ticket
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 CONFIGURATION: dict[str, Any] = {
@@ -64,7 +65,7 @@ def shelf() -> Shelf:
 
 @pytest.fixture
 def pool(shelf: Shelf) -> Iterator[Pool]:
-    opened = Pool(2, shelf, Limits(waiting=1, seconds=20))
+    opened = Pool(2, shelf, Limits(seconds=20))
     opened.start()
     yield opened
     opened.close()
@@ -148,6 +149,16 @@ def test_a_killed_worker_is_replaced_and_its_snapshots_are_gone(pool: Pool) -> N
     assert pool.alive() == 2
 
 
+def test_a_change_that_is_past_its_deadline_has_changed_nothing_and_the_count_is_told(pool: Pool) -> None:
+    put = msgspec.json.encode({"configuration": CONFIGURATION, "state": STATE})
+    pool.call("snapshot-put", put, NOW, snapshot="s")
+    assert pool.kept()[0] == 1
+    for kind, sent in (("snapshot-delta", b'{"generation":1}'), ("snapshot-put", put)):
+        with pytest.raises(DeadlinePassed):
+            pool.call(kind, sent, NOW, snapshot="s", ticket=Ticket("snapshot", time.monotonic() - 1, 1))
+    assert msgspec.json.decode(pool.call("snapshot-get", b"", NOW, snapshot="s").body)["generation"] == 1
+
+
 def test_solving_stops_at_the_deadline_and_the_worker_goes_on(pool: Pool) -> None:
     big = msgspec.json.encode(
         {
@@ -157,25 +168,39 @@ def test_solving_stops_at_the_deadline_and_the_worker_goes_on(pool: Pool) -> Non
         }
     )
     with pytest.raises(DeadlinePassed):
-        pool.call("decisions", big, NOW, seconds=0.003, worker=0)
+        pool.call("decisions", big, NOW, ticket=Ticket.now("large", 0.003), worker=0)
     assert pool.call("decisions", body(), NOW, worker=0).facts is not None
 
 
-def test_past_the_queue_calls_are_refused_at_once(pool: Pool) -> None:
-    for worker in pool._workers:
-        worker.lock.acquire()
-    waiting = [threading.Thread(target=pool.call, args=("decisions", body(), NOW)) for _ in range(3)]
-    for thread in waiting:
-        thread.start()
-    while sum(pool._queued) < 3:
-        time.sleep(0.01)
-    with pytest.raises(TooManyRequests) as refused:
+def test_a_worker_that_hangs_is_replaced_and_who_asked_is_told(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.workers.pool._GRACE_SECONDS", 0.2)
+    put = msgspec.json.encode({"configuration": CONFIGURATION, "state": STATE})
+    pool.call("snapshot-put", put, NOW, snapshot="s")
+    owner = pool.owner("s")
+    for worker, error in ((owner, Unavailable), (1 - owner, DeadlinePassed)):  # with snapshots, and without
+        os.kill(pool._workers[worker].process.pid, signal.SIGSTOP)
+        with pytest.raises(error):
+            pool.call("decisions", body(), NOW, ticket=Ticket.now("large", 0.1), worker=worker)
+        assert pool.call("decisions", body(), NOW, worker=worker).facts is not None
+    assert pool.kept() == (0, 0)
+
+
+def test_closing_ends_what_runs_and_what_waits(pool: Pool) -> None:
+    os.kill(pool._workers[0].process.pid, signal.SIGSTOP)
+    with ThreadPoolExecutor(2) as threads:
+        asked = [threads.submit(pool.call, "decisions", body(), NOW, worker=0) for _ in range(2)]
+        while not pool.waiting():
+            time.sleep(0.01)
+        assert (pool.busy(), pool.waiting()) == (1, {"large": 1})
+        began = time.monotonic()
+        pool.close()
+        for one in asked:
+            with pytest.raises(Unavailable):
+                one.result()
+    assert time.monotonic() - began < 2
+    assert pool.alive() == 0
+    with pytest.raises(Unavailable):
         pool.call("decisions", body(), NOW)
-    assert refused.value.headers == {"Retry-After": "1"}
-    for worker in pool._workers:
-        worker.lock.release()
-    for thread in waiting:
-        thread.join()
 
 
 def test_snapshots_are_spread_evenly_and_stay_where_they_are(pool: Pool) -> None:
