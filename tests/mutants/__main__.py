@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 from random import Random
 from typing import NamedTuple
 
@@ -38,11 +37,6 @@ class Options(NamedTuple):
     budget: float
 
 
-def _stop(number: int, frame: object) -> NoReturn:
-    del frame
-    sys.exit(128 + number)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--package", default="", help="one package, or the start of the paths of modules, without app/")
@@ -51,11 +45,7 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=120.0, help="seconds of tests that a mutant meets at most")
     parser.add_argument("--list", action="store_true", help="only show the sample, as diffs")
     given = parser.parse_args()
-<<<<<<< HEAD
     signal.signal(signal.SIGTERM, _stop)
-=======
-    signal.signal(signal.SIGTERM, _stop)  # else what was started would go on
->>>>>>> 1ab7f89 (The handler of a signal has types)
     options = Options(given.seed, given.sample, given.budget)
     chosen = _chosen(given.package)
     if not chosen:
