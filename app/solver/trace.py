@@ -54,6 +54,10 @@ class Why:
             else:
                 self._steps_dropped += 1
 
+    def forget_candidates(self) -> None:
+        """What was said of candidates belongs to a trial that is not the answer's."""
+        self._candidates.clear()
+
     def candidates(self) -> Iterable[Candidate]:
         """The records so far, one a candidate."""
         return self._candidates.values()

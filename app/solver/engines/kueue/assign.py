@@ -11,17 +11,17 @@ from app.solver.engines.kueue.compile import DEFAULT_FLAVOR, Configured, Group
 from app.solver.engines.kueue.eligibility import refusal
 from app.solver.engines.kueue.level import borrowing_level
 from app.solver.engines.kueue.modes import BEST, WORST, Fit, Mode, Suit, mode_of, preferred, stops_search
+from app.solver.engines.kueue.recorder import SILENT, Recorder
 from app.solver.engines.kueue.snapshot import Preemptor, Snapshot, Target
 from app.solver.model.configuration import Flavor
 from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Task
-from app.solver.trace import SILENT, Why
 
 PODS = "pods"
 
 Pins = Mapping[str, Mapping[str, str]]
 """Flavors that must be kept: by task, by resource."""
-Search = Callable[[Snapshot, Preemptor, Collection[int], Why], list[Target]]
+Search = Callable[[Snapshot, Preemptor, Collection[int], Recorder], list[Target]]
 """How victims are searched for: ``targets.get_targets``, or one that knows whom an ask must spare."""
 
 
@@ -67,7 +67,7 @@ class Assigner:
     tasks: Sequence[Task]
     search: Search
     pins: Pins | None = None
-    why: Why = SILENT
+    record: Recorder = SILENT
     _simulated: dict[tuple[int, int], Suit] = field(default_factory=dict[tuple[int, int], Suit])
 
     def assign(self, counts: Sequence[int] | None = None) -> Assignment:
@@ -124,7 +124,7 @@ class Assigner:
         for name in group.flavors:
             refused = self._refusal(configured, task, name, wanted)
             if refused is not None:
-                self.why.step("flavor-refused", refused, task=task.name, flavor=name)
+                self.record.flavor_refused(task.name, name, refused)
                 continue
             worst, choices = BEST, dict[str, Choice]()
             for resource, amount in wanted.items():
@@ -134,8 +134,7 @@ class Assigner:
                 if worst.fit is Fit.NO_FIT:
                     break
                 choices[resource] = Choice(name, mode_of(suit.fit), suit.level)
-            if self.why.on:
-                self._record(task, name, worst)
+            self.record.flavor_considered(task.name, name, worst)
             if stops_search(worst, rules):
                 return choices, worst
             if preferred(worst, best_suit, rules):
@@ -149,12 +148,6 @@ class Assigner:
                 return f"flavor {name} is not the one that was nominated"
         flavor = flavor_called(configured, name)
         return f"flavor {name} not found" if flavor is None else refusal(flavor, task)
-
-    def _record(self, task: Task, flavor: str, suit: Suit) -> None:
-        self.why.step(
-            "flavor-considered", f"{flavor} for {task.name}: {_SAYS[suit.fit]}",
-            task=task.name, flavor=flavor, suit=suit.fit.name, level=None if suit.fit is Fit.NO_FIT else suit.level,
-        )  # fmt: skip
 
     def _suit(self, flavor: str, resource: str, amount: int, out: Assignment) -> Suit:
         """How one resource could be had from one flavor (Kueue: fitsResourceQuota)."""
@@ -184,15 +177,6 @@ class Assigner:
         if known is None:
             known = self._simulated[(fr, total)] = simulate(self.snapshot, self.preemptor, fr, total, self.search)
         return known
-
-
-_SAYS = {
-    Fit.NO_FIT: "does not fit and can't be preempted for",
-    Fit.NO_CANDIDATES: "within quota, but there is nobody to preempt",
-    Fit.PREEMPT: "needs preemption, its own queue's workloads among them",
-    Fit.RECLAIM: "needs to reclaim from the cohort",
-    Fit.FIT: "fits",
-}
 
 
 def simulate(snapshot: Snapshot, preemptor: Preemptor, fr: int, total: int, search: Search) -> Suit:

@@ -1,6 +1,7 @@
 """What the heads of a cycle have booked so far, and who stops for them."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from app.solver.engines.kueue.nominate import Nomination
@@ -9,9 +10,19 @@ from app.solver.engines.kueue.snapshot import Snapshot, Target
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one head booked in its queue, steps by flavor-resource, and who stops for it."""
+
+    ask: str
+    queue: int
+    amounts: tuple[tuple[int, int], ...]
+    victims: tuple[int, ...] = ()
+
+
 class Books:
     """``snapshot``: usage with everything booked and every victim still running, as Kueue keeps it; ``victims``: those
-    of all heads so far.
+    of all heads so far; ``entries``: what each head booked, in order.
 
     Every head's fit is tested with all victims gone. That second view of usage is kept up to date beside the first,
     so that a cycle costs what its heads change, not heads times victims. To be made once all heads are nominated."""
@@ -19,6 +30,7 @@ class Books:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.victims: set[int] = set()
+        self.entries: list[Entry] = []
         self._without = snapshot.usage.copy()
         self._uneven = False
 
@@ -28,17 +40,21 @@ class Books:
 
     def fits(self, head: Nomination) -> bool:
         """Whether the head fits once all victims so far, and its own, have stopped."""
+        return self.without(head, lambda: self.snapshot.usage.fits(head.preemptor.queue, head.preemptor.request))
+
+    def without(self, head: Nomination, work: Callable[[], T]) -> T:
+        """Do ``work`` on the snapshot as it would be with every victim so far, and the head's own, gone."""
         own = [workload for workload, _ in head.targets if workload not in self.victims]
 
-        def test() -> bool:
+        def with_own_gone() -> T:
             for workload in own:
                 self.snapshot.remove(workload)
-            fits = self.snapshot.usage.fits(head.preemptor.queue, head.preemptor.request)
+            done = work()
             for workload in own:
                 self.snapshot.restore(workload)
-            return fits
+            return done
 
-        return self.without_victims(test)
+        return self.without_victims(with_own_gone)
 
     def without_victims(self, work: Callable[[], T]) -> T:
         """Do ``work`` on the snapshot as it would be with every victim so far gone, usage and all."""
@@ -60,6 +76,7 @@ class Books:
         self.snapshot.usage.add(queue, request)
         self._without.add(queue, request)
         loaded = self.snapshot.loaded
+        self.entries.append(Entry(head.ask.id, queue, request, tuple(workload for workload, _ in head.targets)))
         for workload, _ in head.targets:
             if workload not in self.victims:
                 self.victims.add(workload)
@@ -69,7 +86,9 @@ class Books:
         """The head keeps its capacity from later heads although nobody stops for it."""
         queue = head.preemptor.queue
         usage = self.snapshot.usage
-        for fr, amount in reservation(self.snapshot, head):
+        amounts = reservation(self.snapshot, head)
+        self.entries.append(Entry(head.ask.id, queue, tuple(amounts)))
+        for fr, amount in amounts:
             if amount >= 0:
                 usage.add(queue, ((fr, amount),))
                 self._without.add(queue, ((fr, amount),))

@@ -8,14 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.solver.engines.kueue import explain, minimise, order
+from app.solver.engines.kueue import minimise, order
 from app.solver.engines.kueue.order import Indices
+from app.solver.engines.kueue.recorder import SILENT, Recorder
 from app.solver.engines.kueue.snapshot import Preemptor, Reason, Snapshot, Target
 from app.solver.stopping import safe_point
-from app.solver.trace import SILENT, Why
-
-_WOULD_BORROW = "it may only go for an ask that stays within nominal quota, and this attempt lets the ask borrow"
-_BACK_WITHIN = "with those before it gone, its queue or a cohort above it is back within quota"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +30,15 @@ class Found:
     with_borrowing: frozenset[int]
 
 
-def search(snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int], why: Why = SILENT) -> list[Target]:
+def search(
+    snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int], record: Recorder = SILENT
+) -> list[Target]:
     """Victims, empty when no attempt makes room. See ``targets.get_targets``."""
     found = collect(snapshot, preemptor, contested)
     candidates = _Once(_in_order(snapshot, found))
     for borrow in _attempts(snapshot, preemptor, contested, found):
-        if why.on:
-            allowing = "allowing" if borrow else "without"
-            why.step("attempt", f"take candidates in order, {allowing} borrowing", borrowing=borrow)
-        targets = _attempt(snapshot, preemptor, contested, found, candidates, borrow, why)
+        record.attempt_begins(snapshot, borrow=borrow)
+        targets = _attempt(snapshot, preemptor, contested, found, candidates, borrow, record)
         if targets:
             return targets
     return []
@@ -126,7 +123,7 @@ def _under_nominal(snapshot: Snapshot, queue: int, contested: frozenset[int]) ->
 
 def _attempt(
     snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int], found: Found,
-    candidates: "_Once", borrow: bool, why: Why,
+    candidates: "_Once", borrow: bool, record: Recorder,
 ) -> list[Target]:  # fmt: skip
     """Remove candidates in order until the preemptor fits, then put back whom it does not need gone."""
     loaded, usage, queue = snapshot.loaded, snapshot.usage, preemptor.queue
@@ -139,23 +136,18 @@ def _attempt(
         if of != queue:
             reason = "InCohortReclaimWhileBorrowing" if workload in found.with_borrowing else "InCohortReclamation"
             if borrow and reason == "InCohortReclamation" and len(found.priority) and workload not in hierarchical:
-                if why.on:
-                    explain.record(snapshot, why, workload, "protected", "ask-would-borrow", _WOULD_BORROW)
+                record.would_borrow(snapshot, workload)
                 continue
             if not _still_exceeds(snapshot, of, found.ancestor[of], contested):
-                if why.on:
-                    explain.record(snapshot, why, workload, "protected", "queue-back-within-quota", _BACK_WITHIN)
+                record.back_within(snapshot, workload)
                 continue
         snapshot.remove(workload)
         targets.append((workload, reason))
         fits = usage.fits(queue, preemptor.request, borrow=borrow)
-        if why.on:
-            explain.taken(snapshot, preemptor, why, targets[-1], len(targets), fits, borrowing=borrow)
+        record.taken(snapshot, preemptor, targets, fits=fits)
         if fits:
-            return minimise.spare(snapshot, preemptor, targets, borrow, why)
-    if why.on:
-        detail = "the ask does not fit even with everybody gone whom this attempt may take"
-        explain.attempt_failed(snapshot, why, targets, detail)
+            return minimise.spare(snapshot, preemptor, targets, borrow, record)
+    record.search_failed(snapshot, targets)
     for workload, _ in targets:
         snapshot.restore(workload)
     return []

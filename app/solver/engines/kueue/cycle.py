@@ -11,15 +11,16 @@ from app.solver.engine import Question
 from app.solver.engines.kueue import answer
 from app.solver.engines.kueue.assign import Pins
 from app.solver.engines.kueue.booking import Books
+from app.solver.engines.kueue.explain import recorder
 from app.solver.engines.kueue.fair_order import fair_order
 from app.solver.engines.kueue.modes import Mode
 from app.solver.engines.kueue.nominate import Nomination, nominate
 from app.solver.engines.kueue.plan import decision
+from app.solver.engines.kueue.recorder import Recorder
 from app.solver.engines.kueue.rules import Rules
 from app.solver.engines.kueue.snapshot import Snapshot
 from app.solver.model.decision import Decision, Result, plan_of
 from app.solver.model.state import Ask
-from app.solver.trace import Why
 
 OUTRUN = "Workload no longer fits after processing another workload"
 OVERLAP = "Workload has overlapping preemption targets with another workload"
@@ -33,7 +34,7 @@ def cycle(rules: Rules, question: Question) -> Result:
     order = [head.ask.id for head in turn.run(heads)]
     found = turn.decisions
     for ask, head in behind:
-        found[ask.id] = _waits_behind(turn.snapshot, ask, head, question.why())
+        found[ask.id] = _waits_behind(turn.snapshot, ask, head, recorder(question.why()))
     decisions = [found[ask.id] for ask in question.asks]
     return Result(decisions=decisions, order=order, plan=plan_of([found[name] for name in order]))
 
@@ -70,55 +71,61 @@ class _Cycle:
 
     def run(self, heads: list[Ask]) -> Iterator[Nomination]:
         """Nominate all, then decide each in the engine's order and yield it."""
-        whys = {ask.id: self._question.why() for ask in heads}
-        for ask in heads:
-            self._rules.say(ask, whys[ask.id])
-        nominations = [self._nominate(ask, whys[ask.id]) for ask in heads]
+        records = {ask.id: recorder(self._question.why()) for ask in heads}
+        nominations = [self._nominate(ask, records[ask.id]) for ask in heads]
         fair = self._rules.loaded.configured.fair_sharing
         books = Books(self.snapshot)
         ordered = fair_order(self.snapshot, nominations) if fair else classical_order(nominations)
         for place, head in enumerate(ordered):
-            why = whys[head.ask.id]
-            if why.on:
-                why.step("cycle-order", f"number {place + 1} of {len(heads)} heads", level=head.assignment.level)
-            self.decisions[head.ask.id] = self._process(books, head, why)
+            record = records[head.ask.id]
+            record.in_order(place, len(heads), head.assignment.level)
+            self.decisions[head.ask.id] = self._process(books, head, record)
             yield head
 
-    def _nominate(self, ask: Ask, why: Why, pins: Pins | None = None) -> Nomination:
+    def _nominate(self, ask: Ask, record: Recorder, pins: Pins | None = None) -> Nomination:
         rules = self._rules
         rules.prepare(self.snapshot, ask)
-        return nominate(self.snapshot, ask, rules.preemptor(ask), rules.search(ask), why, pins)
+        preemptor = rules.preemptor(ask)
+        if pins is None:
+            record.boosted(ask.priority or 0, preemptor.priority)
+        return nominate(self.snapshot, ask, preemptor, rules.search(ask), record, pins)
 
-    def _process(self, books: Books, head: Nomination, why: Why) -> Decision:
+    def _process(self, books: Books, head: Nomination, record: Recorder) -> Decision:
         deferred = False
         if books.overlaps(head.targets):
-            head = self._again(books, head, why)
+            record.again()
+            head = self._again(books, head, record)
             deferred = head.assignment.mode is Mode.FIT
         if head.assignment.mode is Mode.NO_FIT:
-            return decision(self.snapshot, head, why)
+            return decision(self.snapshot, head, record, books=books)
         if head.assignment.mode is Mode.PREEMPT and not head.targets:
-            reserves = self._rules.block(head.ask).reclaim_within_cohort != "Any"
-            if reserves and why.on:
-                why.step("reserves", "it can't be sure to reclaim its capacity later: kept from later heads")
-            decided = decision(self.snapshot, head, why)
-            if reserves:
-                books.reserve(head)
-            return decided
-        if books.overlaps(head.targets) or not books.fits(head):
-            message = OVERLAP if books.overlaps(head.targets) else OUTRUN
-            if why.on:
-                why.step("skipped", message)
-            return decision(self.snapshot, head, why, waiting=message)
-        decided = decision(self.snapshot, head, why, waiting=OTHERS if deferred else None)
+            return self._unhelped(books, head, record)
+        if books.overlaps(head.targets):
+            record.overlaps(books, head, OVERLAP)
+            return decision(self.snapshot, head, record, waiting=OVERLAP)
+        if not books.fits(head):
+            record.outrun(books, head, OUTRUN)
+            return decision(self.snapshot, head, record, waiting=OUTRUN)
+        if deferred:
+            record.deferred(books, head)
+        decided = decision(self.snapshot, head, record, waiting=OTHERS if deferred else None)
         books.book(head)
         return decided
 
-    def _again(self, books: Books, head: Nomination, why: Why) -> Nomination:
+    def _unhelped(self, books: Books, head: Nomination, record: Recorder) -> Decision:
+        """Nobody may stop for it. Unless it can always reclaim what is its own, it keeps its capacity."""
+        reserves = self._rules.block(head.ask).reclaim_within_cohort != "Any"
+        if reserves:
+            record.reserves()
+        decided = decision(self.snapshot, head, record, books=books)
+        if reserves:
+            books.reserve(head)
+        return decided
+
+    def _again(self, books: Books, head: Nomination, record: Recorder) -> Nomination:
         """Nominated anew with the flavors kept and every earlier victim out of the snapshot: somebody else already
         stops for another head, and may make room for both or leave the way to other victims."""
-        if why.on:
-            why.step("targets-overlap", "some targets already stop for another head: assigned again without them")
-        return books.without_victims(lambda: self._nominate(head.ask, why, head.assignment.flavors()))
+        return books.without_victims(lambda: self._nominate(head.ask, record, head.assignment.flavors()))
 
 
 def classical_order(heads: Iterable[Nomination]) -> Iterator[Nomination]:
@@ -126,7 +133,7 @@ def classical_order(heads: Iterable[Nomination]) -> Iterator[Nomination]:
     return iter(sorted(heads, key=lambda h: (h.assignment.level, -h.preemptor.priority, h.preemptor.created)))
 
 
-def _waits_behind(snapshot: Snapshot, ask: Ask, head: Ask, why: Why) -> Decision:
+def _waits_behind(snapshot: Snapshot, ask: Ask, head: Ask, record: Recorder) -> Decision:
     configured = snapshot.loaded.configured
     strict = configured.policy[configured.tree.index[ask.queue]].strict_fifo
     rest = (
@@ -134,10 +141,9 @@ def _waits_behind(snapshot: Snapshot, ask: Ask, head: Ask, why: Why) -> Decision
         if strict
         else "one ask of a queue is tried in a cycle; a head that can't be admitted steps aside in the next"
     )
-    if why.on:
-        why.step("behind-head", rest, head=head.id)
+    record.behind(ask, head, rest)
     message = f"Waits behind {head.id}, the head of ClusterQueue {ask.queue}: {rest}"
     return Decision(
         ask=ask.id, outcome="wait", victims=[], conditions=[answer.pending(snapshot, message)],
-        explanation=why.explanation(),
+        explanation=record.explanation(),
     )  # fmt: skip

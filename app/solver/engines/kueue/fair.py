@@ -4,38 +4,38 @@ Source: Kueue ``pkg/scheduler/preemption/preemption.go`` (fairPreemptions) and `
 counts in every share from the start of the search to its end; it is left out only where a fit is tested.
 """
 
-import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from app.solver.engines.kueue import explain, minimise, order
+from app.solver.engines.kueue import minimise, order
 from app.solver.engines.kueue.amounts import Amounts
 from app.solver.engines.kueue.pool import Leftover, Pool
+from app.solver.engines.kueue.recorder import SILENT, Recorder
 from app.solver.engines.kueue.share import Share, share_without
 from app.solver.engines.kueue.snapshot import Preemptor, Reason, Snapshot, Target
 from app.solver.engines.kueue.tournament import Tournament
 from app.solver.stopping import safe_point
-from app.solver.trace import SILENT, Why
 
 
-def search(snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int], why: Why = SILENT) -> list[Target]:
+def search(
+    snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int], record: Recorder = SILENT
+) -> list[Target]:
     """Victims, empty when no set of them makes room. See ``targets.get_targets``."""
     candidates = collect(snapshot, preemptor, contested)
     if not candidates.queues:
         return []
     strategies = snapshot.loaded.configured.strategies
-    search = _Search(snapshot, preemptor, contested, why)
+    search = _Search(snapshot, preemptor, contested, record)
     snapshot.usage.add(preemptor.queue, preemptor.request)
     fits = search.first_round(candidates, final=strategies[0] == "LessThanOrEqualToFinalShare")
     if not fits and len(strategies) > 1:
         fits = search.second_round()
     snapshot.usage.remove(preemptor.queue, preemptor.request)
     if fits:
-        return minimise.spare(snapshot, preemptor, search.targets, True, why)
-    if why.on:
-        explain.attempt_failed(snapshot, why, search.targets, "the ask does not fit even with everybody taken")
+        return minimise.spare(snapshot, preemptor, search.targets, True, record)
+    record.search_failed(snapshot, search.targets)
     for workload, _ in search.targets:
         snapshot.restore(workload)
     return []
@@ -58,12 +58,12 @@ def collect(snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int])
 class _Search:
     """One search. ``targets``: taken so far, all removed from the snapshot."""
 
-    def __init__(self, snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int], why: Why) -> None:
+    def __init__(self, snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int], record: Recorder) -> None:
         self.targets: list[Target] = []
         self._snapshot = snapshot
         self._preemptor = preemptor
         self._contested = contested
-        self._why = why
+        self._record = record
         self._retry = Leftover()
         path = snapshot.loaded.configured.tree.path(preemptor.queue)
         self._below = dict(zip(path[1:], path, strict=False))
@@ -73,7 +73,8 @@ class _Search:
         the preemptor fits."""
         tournament = Tournament(self._snapshot, self._preemptor.queue, candidates)
         reclaims = self._within_nominal()
-        self._say_round("LessThanOrEqualToFinalShare" if final else "LessThanInitialShare", reclaims)
+        strategy = "LessThanOrEqualToFinalShare" if final else "LessThanInitialShare"
+        self._record.round_begins(strategy, reclaims=reclaims)
         while (queue := tournament.next()) is not None:
             if queue == self._preemptor.queue:
                 fits = self._take(tournament, queue, tournament.waiting(queue).popleft(), "InClusterQueue")
@@ -88,7 +89,7 @@ class _Search:
     def second_round(self) -> bool:
         """One try a queue: its first candidate left over goes if the preemptor's share is below the queue's."""
         tournament = Tournament(self._snapshot, self._preemptor.queue, self._retry)
-        self._say_round("LessThanInitialShare", False)
+        self._record.round_begins("LessThanInitialShare", reclaims=False)
         while (queue := tournament.next()) is not None:
             rivals = self._rivals(tournament, queue)
             if rivals.ours < rivals.theirs:
@@ -98,9 +99,7 @@ class _Search:
                     return True
             else:
                 left = tournament.surrender(queue)
-                if self._why.on:
-                    for workload in left:
-                        self._say_failed(workload, rivals, "LessThanInitialShare")
+                self._record.too_low(self._snapshot, left, rivals, "LessThanInitialShare")
         return False
 
     def _take_fairly(self, tournament: Tournament, queue: int, *, final: bool) -> bool:
@@ -118,9 +117,7 @@ class _Search:
         if hopeless:
             left = tournament.surrender(queue)
             self._retry.add(queue, left)
-            if self._why.on:
-                for workload in left:
-                    self._say_failed(workload, rivals, strategy)
+            self._record.too_low(self._snapshot, left, rivals, strategy)
             return False
         waiting = tournament.waiting(queue)
         while waiting:
@@ -133,8 +130,7 @@ class _Search:
             if rivals.ours <= limit if final else rivals.ours < limit:
                 return self._take(tournament, queue, workload, "InCohortFairSharing", rivals)
             self._retry.add(queue, (workload,))
-            if self._why.on:
-                self._say_failed(workload, rivals, strategy)
+            self._record.too_low(self._snapshot, (workload,), rivals, strategy)
         return False
 
     def _least(self, workloads: Iterable[int]) -> Amounts:
@@ -146,18 +142,18 @@ class _Search:
         return share_without(self._snapshot.loaded.configured, self._snapshot.usage, node, queue, amounts)
 
     def _take(
-        self, tournament: Tournament, queue: int, workload: int, reason: Reason, rivals: "_Rivals | None" = None
+        self, tournament: Tournament, queue: int, workload: int, reason: Reason, rivals: "Rivals | None" = None
     ) -> bool:
         """Remove a workload; whether the preemptor fits now."""
-        snapshot, preemptor, why = self._snapshot, self._preemptor, self._why
-        compared = self._compared(rivals, workload) if rivals is not None and why.on else {}
+        snapshot, preemptor = self._snapshot, self._preemptor
+        if rivals is not None:
+            self._record.taking(snapshot, workload, rivals)
         snapshot.remove(workload)
         tournament.changed(queue)
         self.targets.append((workload, reason))
         snapshot.usage.remove(preemptor.queue, preemptor.request)
         fits = snapshot.usage.fits(preemptor.queue, preemptor.request)
-        if why.on:
-            explain.taken(snapshot, preemptor, why, self.targets[-1], len(self.targets), fits, **compared)
+        self._record.taken(snapshot, preemptor, self.targets, fits=fits)
         snapshot.usage.add(preemptor.queue, preemptor.request)
         return fits
 
@@ -166,44 +162,17 @@ class _Search:
         FairSharingPreemptWithinNominal)."""
         return not self._snapshot.usage.exceeds(self._preemptor.queue, self._contested)
 
-    def _rivals(self, tournament: Tournament, queue: int) -> "_Rivals":
+    def _rivals(self, tournament: Tournament, queue: int) -> "Rivals":
         """The two children of the lowest common cohort on the ways to the preemptor and to ``queue``."""
         parent = self._snapshot.loaded.configured.tree.parent
         node = queue
         while (above := parent[node]) not in self._below:
             node = above
         mine = self._below[above]
-        return _Rivals(above, mine, node, tournament.share(mine), tournament.share(node))
-
-    def _say_round(self, strategy: str, reclaims: bool) -> None:
-        if self._why.on:
-            if reclaims:
-                detail = "the ask's queue stays within nominal quota with it: others are taken whatever the shares"
-                self._why.step("reclaim-within-nominal", detail)
-            else:
-                self._why.step("round", f"queues by share; candidates of others by {strategy}", strategy=strategy)
-
-    def _say_failed(self, workload: int, rivals: "_Rivals", strategy: str) -> None:
-        compared = self._compared(rivals, workload)
-        detail = f"share of the ask's side {compared['ask_share']} against {compared['share_before']} before and "
-        detail += f"{compared['share_after']} after, below {compared['common_ancestor']}: fails {strategy}"
-        explain.record(
-            self._snapshot, self._why, workload, "protected", "share-too-low", detail, strategy=strategy, **compared
-        )
-
-    def _compared(self, rivals: "_Rivals", workload: int) -> dict[str, Any]:
-        names, queue = self._snapshot.loaded.configured.tree.names, int(self._snapshot.loaded.queue[workload])
-        return {
-            "common_ancestor": names[rivals.ancestor], "ask_side": names[rivals.our_side],
-            "queue_side": names[rivals.their_side], "ask_share": _shown(rivals.ours),
-            "share_before": _shown(rivals.theirs),
-            "share_after": _shown(
-                self._share_without(rivals.their_side, queue, self._snapshot.loaded.amounts(workload))
-            ),
-        }  # fmt: skip
+        return Rivals(above, mine, node, tournament.share(mine), tournament.share(node))
 
 
-class _Rivals(NamedTuple):
+class Rivals(NamedTuple):
     """Whose shares are compared, and below which cohort."""
 
     ancestor: int
@@ -211,7 +180,3 @@ class _Rivals(NamedTuple):
     their_side: int
     ours: Share
     theirs: Share
-
-
-def _shown(of: Share) -> float | str:
-    return "infinite" if math.isinf(of.weighted) else of.value

@@ -3,14 +3,13 @@
 Source: Kueue ``fillBackWorkloads``: from the second-last removed to the first; the last one is never tried.
 """
 
-from app.solver.engines.kueue import explain
+from app.solver.engines.kueue.recorder import SILENT, Recorder
 from app.solver.engines.kueue.snapshot import Preemptor, Snapshot, Target
 from app.solver.stopping import safe_point
-from app.solver.trace import SILENT, Why
 
 
 def spare(
-    snapshot: Snapshot, preemptor: Preemptor, targets: list[Target], borrow: bool, why: Why = SILENT
+    snapshot: Snapshot, preemptor: Preemptor, targets: list[Target], borrow: bool, record: Recorder = SILENT
 ) -> list[Target]:
     """The targets that must go, in Kueue's order: a spared one's place is taken by the last of the list.
 
@@ -24,8 +23,7 @@ def spare(
         if usage.fits(preemptor.queue, preemptor.request, borrow=borrow):
             kept[i] = kept[-1]
             kept.pop()
-            if why.on:
-                explain.record(snapshot, why, workload, "put-back", "still-fits", "the ask fits with it back")
+            record.put_back(snapshot, workload)
         else:
             snapshot.remove(workload)
     for workload, _ in kept:

@@ -13,10 +13,10 @@ from app.solver.engines.kueue.level import borrowing_level
 from app.solver.engines.kueue.modes import Mode
 from app.solver.engines.kueue.partial import largest, may_shrink
 from app.solver.engines.kueue.quota import FlavorResource
+from app.solver.engines.kueue.recorder import SILENT, Recorder
 from app.solver.engines.kueue.snapshot import Preemptor, Snapshot, Target
 from app.solver.model.state import Ask
 from app.solver.stopping import safe_point
-from app.solver.trace import SILENT, Why
 
 _MOST_FLAVORS = 16
 
@@ -42,21 +42,22 @@ class Nomination:
 
 
 def nominate(
-    snapshot: Snapshot, ask: Ask, preemptor: Preemptor, search: Search, why: Why = SILENT, pins: Pins | None = None
-) -> Nomination:
+    snapshot: Snapshot, ask: Ask, preemptor: Preemptor, search: Search, record: Recorder = SILENT,
+    pins: Pins | None = None,
+) -> Nomination:  # fmt: skip
     """The full size where it fits or somebody can be preempted for it; else the largest partial size that either
     fits or finds victims; else the full size without victims. The snapshot is left as it was.
 
     ``preemptor.request`` is not read; ``pins``: flavors to keep. Raises QuantityError."""
     safe_point()
     if is_pinned(ask):
-        return _targeted(snapshot, ask, preemptor, _as_pinned(snapshot, preemptor.queue, ask), search, why)
+        return _targeted(snapshot, ask, preemptor, _as_pinned(snapshot, preemptor.queue, ask), search, record)
     search = _remembering(search, snapshot)
-    assigner = Assigner(snapshot, preemptor, ask.tasks, search, pins, why)
-    whole = _targeted(snapshot, ask, preemptor, assigner.assign(), search, why)
+    assigner = Assigner(snapshot, preemptor, ask.tasks, search, pins, record)
+    whole = _targeted(snapshot, ask, preemptor, assigner.assign(), search, record)
     if whole.assignment.mode is Mode.FIT or whole.targets or not may_shrink(ask.tasks):
         return whole
-    quiet = replace(assigner, why=SILENT)
+    quiet = replace(assigner, record=SILENT)
 
     def attempt(counts: list[int]) -> Nomination | None:
         reduced = _targeted(snapshot, ask, preemptor, quiet.assign(counts), search, SILENT)
@@ -66,11 +67,9 @@ def nominate(
     if found is None:
         return whole
     counts, reduced = found
-    if why.on:
-        sizes = {task.name: count for task, count in zip(ask.tasks, counts, strict=True)}
-        why.step("partial-admission", "the full size can't be had; these counts can", counts=sizes)
-        if reduced.targets:
-            search(snapshot, reduced.preemptor, reduced.contested, why)
+    record.reduced(ask.tasks, counts)
+    if reduced.targets and record is not SILENT:
+        search(snapshot, reduced.preemptor, reduced.contested, record)
     return reduced
 
 
@@ -79,12 +78,12 @@ def _remembering(search: Search, home: Snapshot) -> Search:
     flavor-resource wants the same victims as the simulation that found its flavor."""
     known: dict[tuple[tuple[tuple[int, int], ...], tuple[int, ...]], list[Target]] = {}
 
-    def ask(snapshot: Snapshot, preemptor: Preemptor, contested: Collection[int], why: Why) -> list[Target]:
+    def ask(snapshot: Snapshot, preemptor: Preemptor, contested: Collection[int], record: Recorder) -> list[Target]:
         if snapshot is not home:
-            return search(snapshot, preemptor, contested, why)
+            return search(snapshot, preemptor, contested, record)
         key = (preemptor.request, tuple(contested))
-        if why.on or key not in known:
-            known[key] = search(snapshot, preemptor, contested, why)
+        if record is not SILENT or key not in known:
+            known[key] = search(snapshot, preemptor, contested, record)
         return known[key]
 
     return ask
@@ -114,13 +113,13 @@ def demands(snapshot: Snapshot, nomination: Nomination) -> list[dict[int, int]]:
 
 
 def _targeted(
-    snapshot: Snapshot, ask: Ask, preemptor: Preemptor, assignment: Assignment, search: Search, why: Why
+    snapshot: Snapshot, ask: Ask, preemptor: Preemptor, assignment: Assignment, search: Search, record: Recorder
 ) -> Nomination:
     asking = replace(preemptor, request=assignment.request())
     disputed = contested(snapshot, preemptor.queue, assignment)
     targets: list[Target] = []
     if disputed and assignment.mode is Mode.PREEMPT:
-        targets = search(snapshot, asking, disputed, why)
+        targets = search(snapshot, asking, disputed, record)
     return Nomination(ask, asking, assignment, disputed, targets, is_pinned(ask), search)
 
 

@@ -4,27 +4,29 @@ from app.solver import kubernetes
 from app.solver.engine import Question
 from app.solver.engines.kueue import answer
 from app.solver.engines.kueue.assign import never_fits
-from app.solver.engines.kueue.blocker import blocked
+from app.solver.engines.kueue.booking import Books
+from app.solver.engines.kueue.explain import recorder
 from app.solver.engines.kueue.load import Loaded
 from app.solver.engines.kueue.modes import Mode
 from app.solver.engines.kueue.nominate import Nomination, demands, nominate
+from app.solver.engines.kueue.recorder import Recorder
 from app.solver.engines.kueue.rules import Rules
 from app.solver.engines.kueue.snapshot import Snapshot
 from app.solver.model.decision import Decision, Result, plan_of
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask
-from app.solver.trace import Why
 
 
 def independent(rules: Rules, question: Question) -> Result:
     """Decide every ask. The asks must have passed ``check_asks``."""
     decisions: list[Decision] = []
     for ask in question.asks:
-        snapshot, why = Snapshot(rules.loaded, rules.now), question.why()
+        snapshot, record = Snapshot(rules.loaded, rules.now), recorder(question.why())
         rules.prepare(snapshot, ask)
-        rules.say(ask, why)
-        nomination = nominate(snapshot, ask, rules.preemptor(ask), rules.search(ask), why)
-        decisions.append(decision(snapshot, nomination, why))
+        preemptor = rules.preemptor(ask)
+        record.boosted(ask.priority or 0, preemptor.priority)
+        nomination = nominate(snapshot, ask, preemptor, rules.search(ask), record)
+        decisions.append(decision(snapshot, nomination, record))
     return Result(decisions=decisions, plan=plan_of(decisions))
 
 
@@ -47,38 +49,41 @@ def check_asks(loaded: Loaded, asks: list[Ask]) -> None:
         raise InvalidInput(problems)
 
 
-def decision(snapshot: Snapshot, nomination: Nomination, why: Why, waiting: str | None = None) -> Decision:
-    """The answer for one ask. ``waiting``: why it waits although its nomination alone would let it go on."""
+def decision(
+    snapshot: Snapshot, nomination: Nomination, record: Recorder, waiting: str | None = None, books: Books | None = None
+) -> Decision:
+    """The answer for one ask. ``waiting``: why it waits although its nomination alone would let it go on; ``books``:
+    of the cycle that it is part of."""
     ask, queue, assignment = nomination.ask, nomination.preemptor.queue, nomination.assignment
     goes = waiting is None and assignment.mode is not Mode.NO_FIT
     counts = None
     if nomination.reduced:
         counts = {task.name: count for task, count in zip(ask.tasks, assignment.counts, strict=True)}
     if goes and assignment.mode is Mode.FIT:
-        why.headline(f"{ask.id} fits in {ask.queue} without stopping anybody")
+        record.fits(ask)
         return Decision(
             ask=ask.id, outcome="admit", assignment=assignment.flavors(), borrowing=assignment.level > 0, victims=[],
-            counts=counts, conditions=[answer.reserved(snapshot, queue)], explanation=why.explanation(),
+            counts=counts, conditions=[answer.reserved(snapshot, queue)], explanation=record.explanation(),
         )  # fmt: skip
     wanted = [pair for demand in demands(snapshot, nomination) for pair in demand.items()]
     short = answer.shortages(snapshot, queue, wanted) or None
     text = answer.shortage_text(snapshot, queue, wanted)
     if goes and nomination.targets:
         victims = answer.victims(snapshot, ask, queue, nomination.targets)
-        why.headline(answer.summary(ask, victims))
+        record.preempts(ask, victims)
         pending = f"{text}. Pending the preemption of {len(nomination.targets)} workload(s)"
         return Decision(
             ask=ask.id, outcome="preempt", assignment=assignment.flavors(), borrowing=assignment.level > 0,
             counts=counts, victims=victims, shortages=short, beyond=answer.beyond(victims),
-            conditions=[answer.pending(snapshot, pending)], explanation=why.explanation(),
+            conditions=[answer.pending(snapshot, pending)], explanation=record.explanation(),
         )  # fmt: skip
-    if why.on and waiting is None:
-        blocked(snapshot, nomination, why)
+    if waiting is None:
+        record.blocked(snapshot, nomination, books)
     never = None if nomination.pinned else never_fits(snapshot.loaded.configured, queue, ask.tasks)
     hopeless = never is not None or (nomination.pinned and assignment.mode is Mode.NO_FIT)
     reasons = "; ".join(filter(None, [waiting, never, *assignment.lacking, text])) or "no workload may be preempted"
-    why.headline(f"{ask.id} {'can never run' if hopeless else 'waits'}: {reasons}")
+    record.waits(ask, reasons, hopeless=hopeless)
     return Decision(
         ask=ask.id, outcome="infeasible" if hopeless else "wait", victims=[], shortages=short,
-        conditions=[answer.pending(snapshot, reasons)], explanation=why.explanation(),
+        conditions=[answer.pending(snapshot, reasons)], explanation=record.explanation(),
     )  # fmt: skip

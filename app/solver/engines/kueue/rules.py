@@ -23,7 +23,6 @@ from app.solver.model.instant import micros
 from app.solver.model.kueue import Preemption, Sorting
 from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.state import Ask
-from app.solver.trace import Why
 
 Knob = Literal[
     "trigger_after_workload_waiting_seconds", "workload_sorting", "disruption_cost_milestones", "long_runner_penalty",
@@ -133,14 +132,6 @@ class Rules:
         many = self.asks >= _MANY
         if sorting or costs or (many and snapshot.rank is None):
             snapshot.rank = self._rank(tuple(sorting or knobs.DEFAULT_SORTING))
-
-    def say(self, ask: Ask, why: Why) -> None:
-        """Record what the knobs make of the ask itself."""
-        given, counts = ask.priority or 0, self.preemptor(ask).priority
-        if why.on and counts != given:
-            why.step(
-                "waiting-boost", f"priority {given} counts as {counts} after waiting", priority=given, counts_as=counts
-            )
 
     def _penalised(self) -> list[int]:
         loaded = self.loaded

@@ -6,14 +6,14 @@ Source: ``pkg/scheduler/preemption/preemption.go`` (getTargets).
 from collections.abc import Collection
 
 from app.solver.compiled.tree import ROOTLESS
-from app.solver.engines.kueue import classical, explain, fair
+from app.solver.engines.kueue import classical, fair
+from app.solver.engines.kueue.recorder import SILENT, Recorder
 from app.solver.engines.kueue.snapshot import Preemptor, Snapshot, Target
 from app.solver.stopping import safe_point
-from app.solver.trace import SILENT, Why
 
 
 def get_targets(
-    snapshot: Snapshot, preemptor: Preemptor, contested: Collection[int], why: Why = SILENT
+    snapshot: Snapshot, preemptor: Preemptor, contested: Collection[int], record: Recorder = SILENT
 ) -> list[Target]:
     """Victims in Kueue's order, empty when no set of them makes room. The snapshot is left as it was.
 
@@ -24,15 +24,14 @@ def get_targets(
     """
     safe_point()
     contested = frozenset(contested)
-    if why.on:
-        explain.search_begins(snapshot, preemptor, contested, why)
-    if not _anybody_low_enough(snapshot, preemptor, why):
+    record.search_begins(snapshot, preemptor, contested)
+    if not _anybody_low_enough(snapshot, preemptor, record):
         return []
     search = fair.search if snapshot.loaded.configured.fair_sharing else classical.search
-    return search(snapshot, preemptor, contested, why)
+    return search(snapshot, preemptor, contested, record)
 
 
-def _anybody_low_enough(snapshot: Snapshot, preemptor: Preemptor, why: Why) -> bool:
+def _anybody_low_enough(snapshot: Snapshot, preemptor: Preemptor, record: Recorder) -> bool:
     """Whether the lowest priority that runs within reach lets the policies pick anybody at all.
 
     KEP-83's shortcut: where nobody's priority is low enough, candidates need not be looked for."""
@@ -45,11 +44,7 @@ def _anybody_low_enough(snapshot: Snapshot, preemptor: Preemptor, why: Why) -> b
     reach = ((policy.within_cluster_queue, own), (policy.reclaim_within_cohort, others))
     if any(lowest is not None and _admits(rule, lowest, preemptor.priority) for rule, lowest in reach):
         return True
-    if why.on:
-        why.step(
-            "nobody-low-enough", "no workload within reach has a priority that the policies let this ask preempt",
-            ask_priority=preemptor.priority, lowest_priority_in_queue=own, lowest_priority_in_cohort=others,
-        )  # fmt: skip
+    record.nobody_low_enough(preemptor, own, others)
     return False
 
 
@@ -59,15 +54,17 @@ def _admits(policy: str, lowest: int, priority: int) -> bool:
     return policy == "Any" or (policy == "LowerPriority" and lowest < priority)
 
 
-def nobody(snapshot: Snapshot, preemptor: Preemptor, contested: Collection[int], why: Why = SILENT) -> list[Target]:
+def nobody(
+    snapshot: Snapshot, preemptor: Preemptor, contested: Collection[int], record: Recorder = SILENT
+) -> list[Target]:
     """The search of an ask that never preempts."""
-    if why.on:
-        why.step("never-preempts", "the ask's preemption policy is Never")
+    record.never_preempts(snapshot)
     return []
 
 
-def not_yet(snapshot: Snapshot, preemptor: Preemptor, contested: Collection[int], why: Why = SILENT) -> list[Target]:
+def not_yet(
+    snapshot: Snapshot, preemptor: Preemptor, contested: Collection[int], record: Recorder = SILENT
+) -> list[Target]:
     """The search of an ask that has not waited long enough to preempt (KEP-83)."""
-    if why.on:
-        why.step("waits-before-preempting", "the ask has not waited as long as its queue wants before it preempts")
+    record.not_yet(snapshot)
     return []

@@ -110,7 +110,7 @@ def test_every_workload_has_a_verdict_with_its_rule() -> None:
         "big": ("victim", "InCohortReclamation"),
         "small": ("not-needed", "candidate-not-reached"),
         "quiet": ("protected", "within-nominal"),
-        "far": ("protected", "outside-cohort"),
+        "far": ("out-of-reach", "outside-cohort"),
         "fixed": ("protected", "not-preemptible"),
     }
     by_id = {c["workload"]: c["numbers"] for c in found["explanation"]["candidates"]}
@@ -141,6 +141,46 @@ def test_spared_and_failed_candidates_are_told_apart() -> None:
     }  # fmt: skip
     failed = rules(one(of, running, ask("q", 9, 5), explain="full"))
     assert {failed[name] for name in "abc"} == {("not-needed", "not-enough")}
+
+
+def test_a_second_attempt_forgets_what_the_first_said() -> None:
+    """Without borrowing not even all three are enough. With it loan may not go, and low does; mid is not needed."""
+    of = configuration(queue("c", 3), queue("q", 3, "c", preemption=LOWER | RECLAIM), queue("r", 0, "c"))
+    running = [runs("low", "q", 1, 0), runs("mid", "q", 1, 1), runs("loan", "r", 1, 9)]
+    found = one(of, running, ask("q", 4, 5), explain="full")
+    assert [s["numbers"]["borrowing"] for s in found["explanation"]["steps"] if s["rule"] == "attempt"] == [False, True]
+    assert rules(found) == {
+        "low": ("victim", "InClusterQueue"), "mid": ("not-needed", "candidate-not-reached"),
+        "loan": ("protected", "ask-would-borrow"),
+    }  # fmt: skip
+
+
+def test_whom_a_full_size_would_have_stopped_is_no_matter_for_a_smaller_one() -> None:
+    """4 do not fit, and high may not be stopped for them; 2 fit as it is."""
+    of = configuration(queue("q", 4, preemption=LOWER))
+    found = one(of, [runs("high", "q", 2, 9)], asks("ask", "q", 1, 5, count=4, min_count=1), explain="full")
+    assert (found["outcome"], found["counts"]) == ("admit", {"main": 2})
+    assert rules(found) == {}
+    running = [runs("high", "q", 2, 9), runs("low", "q", 1)]
+    smaller = one(of, running, asks("ask", "q", 1, 5, count=4, min_count=2), explain="full")
+    assert (smaller["outcome"], smaller["counts"]) == ("preempt", {"main": 2})
+    assert rules(smaller) == {"high": ("protected", "priority"), "low": ("victim", "InClusterQueue")}
+
+
+def test_an_ask_that_never_preempts_protects_everybody() -> None:
+    of = configuration(queue("q", 4, preemption=LOWER))
+    never = one(of, [runs("w", "q", 4)], ask("q", 1, 5, preemption_policy="Never"), explain="full")
+    assert rules(never) == {"w": ("protected", "preemption-policy-never")}
+    assert never["explanation"]["blocker"].endswith("(4 in 1 workload(s)) could only go for an ask that preempts")
+
+
+def test_a_fair_search_that_fails_says_of_everybody_why() -> None:
+    """w's queue r is at nominal quota once v is gone; that w was not looked at any more is no lack of need."""
+    of = configuration(queue("c"), queue("q", 3, "c", preemption=RECLAIM), queue("r", 2, "c"), fair=True)
+    running = [runs("v", "r", 1, started_at=at("11:00")), runs("w", "r", 2)]
+    found = one(of, running, ask("q", 4), explain="full")
+    assert found["outcome"] == "wait"
+    assert "candidate-not-reached" not in {rule for _, rule in rules(found).values()}
 
 
 def test_nobody_low_enough_is_said_without_looking_for_candidates() -> None:
