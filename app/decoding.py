@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
 from types import UnionType
@@ -25,6 +26,8 @@ MAX_PROBLEMS = 200
 _MOST_DIGITS = 400
 _MOST_ITEMS = 4_000_000
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_ESCAPED = re.compile(rb"\\u00(?:3[0-9]|2[dD])")
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _WHERE = re.compile(r" - at `([^`]*)`$")
 _STEP = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
 
@@ -35,10 +38,14 @@ class Malformed(InvalidInput):
 
 def decode(body: bytes, shape: type[T]) -> T:
     """``body`` as a ``shape``. Raises Malformed, or InvalidInput with up to 200 problems."""
+    decoder: msgspec.json.Decoder[T] = _decoder(shape)
     try:
-        return _decoder(shape).decode(body)
+        decoded = decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError, OverflowError) as refusal:
         raise _diagnose(body, shape, refusal) from None
+    if _may_leave_the_calendar(body) and (found := _listed(json.loads(body), shape)):
+        raise InvalidInput(found)
+    return decoded
 
 
 def convert(document: object, shape: type[T]) -> T:
@@ -70,12 +77,21 @@ def _diagnose(body: bytes, shape: object, refusal: Exception) -> InvalidInput:
         return _malformed(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}")
     if deep := _deepest(document):
         return Malformed([Problem(pointer=deep, detail=f"nested deeper than {MAX_DEPTH} levels")])
-    found = _listed(document, shape)
-    try:
-        msgspec.json.encode(found)
-    except UnicodeEncodeError:
+    if _HALF.search(text) and not _is_text(document):
         return _malformed("not JSON: a string holds half of a surrogate pair")
+    found = _listed(document, shape)
     return InvalidInput(found) if found else _malformed(str(refusal))
+
+
+def _may_leave_the_calendar(body: bytes) -> bool:
+    """Whether an instant in ``body`` could have an offset that takes it out of the years 1 to 9999.
+
+    Only the first and the last day can, unless somebody writes digits or hyphens as escapes. Searched from the end:
+    that skips farther in documents full of other instants.
+    """
+    if body.rfind(b'"0001-01-01') >= 0 or body.rfind(b'"9999-12-31') >= 0:
+        return True
+    return b"\\" in body and b"\\u00" in body and _ESCAPED.search(body) is not None
 
 
 def _first(refusal: Exception) -> InvalidInput:
@@ -124,6 +140,15 @@ def _deepest(document: object) -> str | None:
             if isinstance(child, dict | list):
                 stack.append((cast(object, child), (*at, key)))
     return None
+
+
+def _is_text(document: object) -> bool:
+    """Whether every string can be written as UTF-8: half of a surrogate pair can't."""
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _children(value: Any) -> Iterator[tuple[str | int, object]]:
@@ -176,11 +201,22 @@ def _leaf_problems(value: object, shape: Any, at: tuple[str | int, ...]) -> Iter
         yield Problem(pointer=pointer(*at), detail=detail)
         return
     try:
-        msgspec.convert(value, shape)
+        found: object = msgspec.convert(value, shape)
     except (msgspec.ValidationError, OverflowError) as error:
         choices = _choices(shape) if isinstance(value, str) else []
         detail = f"{str(value)[:64]!r} is none of {', '.join(choices)}" if choices else _WHERE.sub("", str(error))
         yield Problem(pointer=pointer(*at), detail=detail)
+        return
+    if isinstance(found, datetime) and not _is_in_calendar(found):
+        yield Problem(pointer=pointer(*at), detail="its offset takes it out of the years 1 to 9999 in UTC")
+
+
+def _is_in_calendar(at: datetime) -> bool:
+    try:
+        at.astimezone(UTC)
+    except OverflowError:
+        return False
+    return True
 
 
 def _choices(shape: Any) -> list[str]:

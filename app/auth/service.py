@@ -14,7 +14,8 @@ from uuid import UUID, uuid4
 from app.auth import actor, audit, repository
 from app.auth.repository import AuditRow, TokenRow
 from app.db import Database
-from app.errors import NotFound, Unavailable
+from app.errors import BadInput, NotFound, Unavailable
+from app.solver.model.problems import Problem
 
 PREFIX = "arb_"
 _FRESH_SECONDS = 2.0
@@ -47,7 +48,9 @@ class Tokens:
         self._lock = Lock()
 
     def create(self, name: str, scopes: list[str], expires: datetime | None) -> tuple[str, TokenRow]:
-        """A new token: its secret, which is shown this once, and what is stored. Raises Unavailable."""
+        """A new token: its secret, which is shown this once, and what is stored. Raises BadInput, Unavailable."""
+        if not name.isprintable():  # it goes into logs, lists and the database, whose texts hold no NUL
+            raise BadInput([Problem(pointer="/name", detail="a letter that can't be printed")])
         secret = PREFIX + secrets.token_urlsafe(32)
         with self._database.session() as session:
             row = repository.add(session, uuid4(), name, scopes, digest_of(secret), actor.current(), expires)

@@ -27,7 +27,11 @@ def create(name: str, *, scope: list[Literal["decide", "read", "admin"]], days: 
     scope: what it allows; may be given several times.
     days: until it expires; never when left out.
     """
-    expires = None if days is None else datetime.now(UTC) + timedelta(days=days)
+    try:
+        expires = None if days is None else datetime.now(UTC) + timedelta(days=days)
+    except (OverflowError, ValueError):
+        complain(f"--days {days:g}: no calendar goes that far")
+        return BAD_INPUT
 
     def act(tokens: "Tokens") -> int:
         secret, _ = tokens.create(name, list(dict.fromkeys(scope)), expires)
@@ -67,7 +71,7 @@ def _on_tokens(act: "Callable[[Tokens], int]") -> int:
     from app.auth.service import Tokens
     from app.db import Database, migrate
     from app.embedded import EmbeddedError, EmbeddedPostgres
-    from app.errors import NotFound, Unavailable
+    from app.errors import BadInput, NotFound, Unavailable
     from app.settings import Settings
 
     settings = Settings()
@@ -84,7 +88,7 @@ def _on_tokens(act: "Callable[[Tokens], int]") -> int:
     except (EmbeddedError, Unavailable) as error:
         complain(str(error))
         return UNREACHABLE
-    except NotFound as error:
+    except (BadInput, NotFound) as error:
         complain(error.detail)
         return BAD_INPUT
     finally:
