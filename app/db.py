@@ -6,10 +6,12 @@ becomes ``Unavailable`` here, once, so that no caller has to know how SQLAlchemy
 
 import selectors
 import socket
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from alembic import command
@@ -17,15 +19,22 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, MetaData, create_engine, event, make_url, text
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from app.errors import Unavailable
+from app.reach import KEEPALIVES, Breaker, Late, PatientConnection, left, within
 from app.settings import Settings
 
 MIGRATIONS = Path(__file__).parent.parent / "migrations"
+
+_FRESH = "fresh"
+_PING_SECONDS = 1.0
+_EARLIER_SECONDS = 0.25
+_IDLE_MILLISECONDS = 60_000
+"""Of a transaction that this process keeps open and does nothing in: frozen, most likely, and holding locks."""
 
 metadata = MetaData(
     naming_convention={
@@ -42,58 +51,106 @@ class Database:
     """A pool of connections to one PostgreSQL, opened when needed. Without a URL it is always away."""
 
     def __init__(self, url: str | None, settings: Settings) -> None:
-        self._engine = None if url is None else self._pool(with_driver(url), settings)
-        self._single = None if url is None else self._watched(with_driver(url), settings)
+        self._seconds = settings.database_timeout
+        self._queue_seconds = settings.database_pool_timeout
+        self._places = threading.BoundedSemaphore(settings.database_pool_size)
+        self._engine = None if url is None else _pool(with_driver(url), settings)
+        self._single = None if url is None else _single(with_driver(url), settings)
+        self._breaker = Breaker(self._answers, self._forget)
 
-    @staticmethod
-    def _pool(url: str, settings: Settings) -> Engine:
-        return create_engine(
-            url,
-            pool_size=settings.database_pool_size,
-            max_overflow=0,
-            pool_timeout=settings.database_pool_timeout,
-            pool_pre_ping=True,
-            connect_args={"connect_timeout": settings.database_connect_timeout, "application_name": "arbiter"},
-        )
-
-    @staticmethod
-    def _watched(url: str, settings: Settings) -> Engine:
-        """Connections that wait for long; the system notices within seconds when nobody is there any more."""
-        arguments = {
-            "connect_timeout": settings.database_connect_timeout,
-            "application_name": "arbiter-follower",
-            "keepalives_idle": 5,
-            "keepalives_interval": 2,
-            "keepalives_count": 3,
-            "tcp_user_timeout": 10_000,
-        }
-        return create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=arguments)
+    @property
+    def is_silent(self) -> bool:
+        """Whether it is known not to answer: everything that needs it raises Unavailable at once."""
+        return self._engine is None or self._breaker.is_open
 
     @contextmanager
-    def session(self) -> Generator[Session]:
-        """One transaction: committed at the end, rolled back on any error. Raises Unavailable."""
-        if self._engine is None:
-            raise Unavailable("no database is configured", retry_after=60)
-        with _translated(), Session(self._engine, expire_on_commit=False) as session, session.begin():
+    def session(self, seconds: float | None = None) -> Generator[Session]:
+        """One transaction: committed at the end, rolled back on any error.
+
+        ``seconds`` bound all waiting for the database, the time for a free connection included; None: those of the
+        settings. Raises Unavailable.
+        """
+        with (
+            self._reached(self._engine, self._seconds if seconds is None else seconds) as engine,
+            self._place(),
+            Session(engine, expire_on_commit=False) as session,
+            session.begin(),
+        ):
             yield session
 
     @contextmanager
     def watching(self, channel: str) -> Generator["Watch"]:
         """A connection of its own, outside of the pool, that listens on ``channel``. Raises Unavailable."""
-        if self._single is None:
-            raise Unavailable("no database is configured", retry_after=60)
-        with _translated(), self._single.connect() as connection:
-            yield Watch(connection, channel)
+        with self._reached(self._single, self._seconds) as engine:
+            connection = engine.connect()
+        try:
+            with self._reached(engine, self._seconds):
+                watch = Watch(connection, channel, lambda: self._reached(engine, self._seconds))
+            yield watch
+        finally:
+            connection.close()
 
-    def migration_state(self) -> tuple[str | None, str]:
+    @contextmanager
+    def _reached(self, engine: Engine | None, seconds: float) -> Generator[Engine]:
+        """``engine``, for so long.
+
+        Raises Unavailable for what says that the database is away; other errors as they are.
+        """
+        if engine is None:
+            raise Unavailable("no database is configured", retry_after=60)
+        self._refuse_when_silent()
+        try:
+            with within(seconds):
+                yield engine
+        except PoolTimeout as error:
+            raise Unavailable("all connections to the database are in use") from error
+        except (OperationalError, InterfaceError) as error:
+            if isinstance(error.orig, Late):
+                self._breaker.trip()
+                raise Unavailable("the database does not answer") from error
+            if isinstance(error.orig, psycopg.errors.QueryCanceled):
+                raise Unavailable("the database takes too long") from error
+            raise Unavailable("the database can't be reached") from error
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+            raise Unavailable("the database went away") from error
+
+    def _refuse_when_silent(self) -> None:
+        if self._breaker.is_open:
+            raise Unavailable("the database does not answer")
+
+    @contextmanager
+    def _place(self) -> Generator[None]:
+        """One of as many as the pool has connections: the pool's own queue does not know how long we may wait."""
+        if not self._places.acquire(timeout=min(self._queue_seconds, left())):
+            raise Unavailable("all connections to the database are in use")
+        try:
+            self._refuse_when_silent()
+            yield
+        finally:
+            self._places.release()
+
+    def _answers(self) -> None:
+        assert self._single is not None
+        with self._single.connect() as connection:
+            connection.execute(text("select 1"))
+
+    def _forget(self) -> None:
+        """Give up the connections that are not in use: they lead to where nobody answers."""
+        assert self._engine is not None
+        self._engine.dispose()
+
+    def migration_state(self, seconds: float | None = None) -> tuple[str | None, str]:
         """The revision that the database is at, and the one that this code needs. Raises Unavailable."""
-        with self.session() as session:
+        with self.session(seconds) as session:
             session.execute(text("select 1"))
             current = MigrationContext.configure(session.connection()).get_current_revision()
         return current, head_revision()
 
     def close(self) -> None:
         """Close the connections that are not in use."""
+        self._breaker.close()
         if self._engine is not None:
             self._engine.dispose()
 
@@ -104,8 +161,11 @@ class Watch:
     Where nobody can tell (a standby, or a pooler between), it only wakes when its time is up.
     """
 
-    def __init__(self, connection: Connection, channel: str) -> None:
+    def __init__(
+        self, connection: Connection, channel: str, reached: Callable[[], AbstractContextManager[Engine]]
+    ) -> None:
         self._connection = connection
+        self._reached = reached
         driver = connection.connection.driver_connection
         assert isinstance(driver, psycopg.Connection)
         self._driver: psycopg.Connection = driver
@@ -117,8 +177,8 @@ class Watch:
 
     @contextmanager
     def session(self) -> Generator[Session]:
-        """A session on this connection; every statement sees what is committed by then."""
-        with Session(self._connection, expire_on_commit=False) as session:
+        """A session on this connection; every statement sees what is committed by then. Raises Unavailable."""
+        with self._reached(), Session(self._connection, expire_on_commit=False) as session:
             yield session
 
     def wait(self, seconds: float, interrupt: socket.socket) -> None:
@@ -147,17 +207,62 @@ def after_commit(session: Session, act: Callable[[], None]) -> None:
     event.listen(session, "after_commit", committed, once=True)
 
 
-@contextmanager
-def _translated() -> Generator[None]:
-    """Raises Unavailable for what says that the database is away; other errors as they are."""
+def _pool(url: str, settings: Settings) -> Engine:
+    engine = create_engine(
+        url,
+        pool_size=settings.database_pool_size,
+        max_overflow=0,
+        pool_timeout=settings.database_pool_timeout,
+        connect_args=connect_arguments(settings) | {"application_name": "arbiter"},
+    )
+    event.listen(engine, "do_connect", _connect)
+    event.listen(engine, "connect", _mark_fresh)
+    event.listen(engine, "checkout", _ping)
+    event.listen(engine, "begin", _bound)
+    return engine
+
+
+def _single(url: str, settings: Settings) -> Engine:
+    """Connections that nobody else uses, and that may wait for long."""
+    arguments = connect_arguments(settings) | {"application_name": "arbiter-follower"}
+    engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=arguments)
+    event.listen(engine, "do_connect", _connect)
+    return engine
+
+
+def connect_arguments(settings: Settings) -> dict[str, Any]:
+    """What libpq is told about a network that loses packets."""
+    return {"connect_timeout": settings.database_connect_timeout, **KEEPALIVES}
+
+
+def _connect(_: object, __: object, arguments: Sequence[Any], named: dict[str, Any]) -> PatientConnection:
+    return PatientConnection.within_time(arguments, named)
+
+
+def _mark_fresh(_: PatientConnection, record: ConnectionPoolEntry) -> None:
+    record.info[_FRESH] = True
+
+
+def _ping(connection: PatientConnection, record: ConnectionPoolEntry, _: object) -> None:
+    """A connection out of the pool answers, or the pool makes another one. Which takes time as well: half is for it."""
+    if record.info.pop(_FRESH, False):
+        return
     try:
-        yield
-    except (OperationalError, InterfaceError, PoolTimeout) as error:
-        raise Unavailable("the database can't be reached") from error
-    except DBAPIError as error:
-        if not error.connection_invalidated:
-            raise
-        raise Unavailable("the database went away") from error
+        with within(min(_PING_SECONDS, left() / 2)):
+            connection.autocommit = True  # else it would begin a transaction, which is a round trip more
+            connection.execute("")
+            connection.autocommit = False
+    except psycopg.Error as error:
+        raise DisconnectionError from error
+
+
+def _bound(connection: Connection) -> None:
+    """The server gives up before we do, so that a slow statement is told from a server that is silent."""
+    milliseconds = max(100, int(1000 * (left() - _EARLIER_SECONDS)))
+    connection.exec_driver_sql(
+        "select set_config('statement_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true)",
+        (str(milliseconds), str(_IDLE_MILLISECONDS)),
+    )
 
 
 def with_driver(url: str) -> str:

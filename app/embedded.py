@@ -198,7 +198,9 @@ class EmbeddedPostgres:
         return lines[4].strip() if len(lines) >= 8 and lines[7].strip() == "ready" else None
 
     def _ensure_database(self, folder: str) -> None:
-        with psycopg.connect(host=folder, user="postgres", dbname="postgres", autocommit=True) as connection:
+        with psycopg.connect(
+            host=folder, user="postgres", dbname="postgres", autocommit=True, connect_timeout=5
+        ) as connection:
             known = connection.execute("select 1 from pg_database where datname = %s", (DATABASE,)).fetchone()
             if known is None:
                 connection.execute(sql.SQL("create database {}").format(sql.Identifier(DATABASE)))

@@ -42,6 +42,7 @@ class Settings(BaseSettings):
     database_pool_size: Annotated[int, Field(ge=1)] = 10
     database_connect_timeout: Annotated[int, Field(ge=1)] = 3
     database_pool_timeout: Annotated[float, Field(gt=0)] = 3.0
+    database_timeout: Annotated[float, Field(gt=0, le=3600)] = 3.0
 
     authentication: Literal["open", "required"] = "open"
     oidc_issuer: str | None = None

@@ -7,7 +7,7 @@ from alembic import context
 from sqlalchemy import MetaData, create_engine, pool, text
 
 import app
-from app.db import is_newer, metadata, with_driver
+from app.db import connect_arguments, is_newer, metadata, with_driver
 from app.settings import Settings
 
 _TURN = 0x41524249  # any number that only migrations of Arbiter use
@@ -29,7 +29,7 @@ def _tables() -> MetaData:
 
 
 def run() -> None:
-    engine = create_engine(_url(), poolclass=pool.NullPool)
+    engine = create_engine(_url(), poolclass=pool.NullPool, connect_args=connect_arguments(Settings()))
     with engine.connect() as connection:
         context.configure(
             connection=connection,

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from functools import partial
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -15,6 +15,9 @@ from app.errors import ArbiterError, Forbidden, Unauthorized, Unavailable
 from app.http.problems import answer_to
 from app.http.routing import Found
 
+_LOOKUPS = 10
+"""Tokens looked up at once, in threads of their own: requests that wait for the database may take all others."""
+
 
 class AuthenticationMiddleware:
     """Bearer tokens: the service's own, or those of an OpenID Connect provider."""
@@ -23,6 +26,7 @@ class AuthenticationMiddleware:
         self.app = app
         self._tokens = tokens
         self._provider = provider
+        self._lookups = CapacityLimiter(_LOOKUPS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = scope["app"].state.operations.found(scope) if scope["type"] == "http" else None
@@ -51,7 +55,9 @@ class AuthenticationMiddleware:
             raise Unauthorized("send Authorization: Bearer with a token")
         secret = secret.strip()
         if secret.startswith(PREFIX):
-            found = await to_thread.run_sync(self._tokens.caller, secret)
+            found = self._tokens.remembered(secret)
+            if found is None:
+                found = await to_thread.run_sync(self._tokens.caller, secret, limiter=self._lookups)
         elif self._provider is not None:
             found = await to_thread.run_sync(self._provider.caller, secret)
         else:

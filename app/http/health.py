@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
+from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
@@ -13,6 +14,11 @@ from app.errors import Unavailable
 from app.http.openapi import operation
 from app.http.responses import json_response
 from app.solver.model.base import Wire
+
+_SECONDS = 1.5
+"""That a look at the database may take: whoever asks whether we are ready does not wait for long."""
+_LOOKS = CapacityLimiter(4)
+"""Threads of its own: requests that wait for the database may take all others."""
 
 router = APIRouter(tags=["operations"])
 
@@ -65,12 +71,12 @@ Purpose = Annotated[
     operation_id="get_readiness",
     **operation(needs=None, responses={200: Readiness, 503: Readiness}, errors=(422,)),
 )
-def readiness(request: Request, purpose: Purpose = "everything") -> Response:
+async def readiness(request: Request, purpose: Purpose = "everything") -> Response:
     """Whether the database answers and is migrated to what this version needs, or further.
 
     Decisions by name go on without the database, on what names last meant; `for=decisions` asks only for that.
     """
-    found = _found(request.app.state.database, *_heads(request))
+    found = await to_thread.run_sync(_found, request.app.state.database, *_heads(request), limiter=_LOOKS)
     if purpose == "decisions" and found.configurations != "unknown":
         found = msgspec.structs.replace(found, status="ready")
     ready = found.status == "ready"
@@ -87,7 +93,7 @@ def _heads(request: Request) -> tuple[Literal["current", "stale", "unknown"], da
 
 def _found(database: Database, heads: Literal["current", "stale", "unknown"], as_of: datetime | None) -> Readiness:
     try:
-        migration, needed = database.migration_state()
+        migration, needed = database.migration_state(_SECONDS)
     except Unavailable as away:
         return Readiness(
             status="unready", database="unreachable", migration=None, needed=None, configurations=heads,
