@@ -13,15 +13,21 @@ from app.solver.model.state import Ask
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An ask that holds a node."""
+    """An ask that holds a node. ``unit``: which of its allocation asks; None: whichever comes first, since the request
+    says only that the ask holds it."""
 
     ask: Ask
+    unit: int | None
     queue: int
     amounts: Amounts
     priority: int
     created: int
     required: bool
     triggered: bool
+
+    def is_of(self, request: Request) -> bool:
+        """Whether the node is held for this allocation ask."""
+        return self.ask.id == request.ask.id and self.unit in (None, request.unit)
 
 
 class Board:
@@ -47,7 +53,7 @@ class Board:
         for reservation in cluster.reservations:
             request = holder_of(cluster, reservation.ask)
             if request is not None:
-                self.hold(cluster.node_index[reservation.node], request, triggered=request.triggered)
+                self._hold(cluster.node_index[reservation.node], request, None, triggered=request.triggered)
 
     def copy(self) -> "Board":
         """A board that can be given up without trace."""
@@ -68,19 +74,19 @@ class Board:
         row = self.allocated[queue]
         return row[resource] if resource < len(row) else 0
 
-    def used_after(self, queue: int, resource: int, but: Ask) -> int:
+    def used_after(self, queue: int, resource: int, but: Request) -> int:
         """Usage once everybody that is being preempted has left and everybody that waits for it has come."""
         row = self.preempting[queue]
         leaving = row[resource] if resource < len(row) else 0
         return self.used(queue, resource) - leaving + self.expected(queue, resource, but)
 
-    def expected(self, queue: int, resource: int, but: Ask) -> int:
+    def expected(self, queue: int, resource: int, but: Request) -> int:
         """What other asks that hold a node and evicted somebody for it will take in ``queue``."""
         own = sum(
             held.amounts.get(resource, 0)
             for holders in self.held.values()
             for held in holders
-            if held.triggered and held.ask.id == but.id and queue in self.cluster.queues.paths[held.queue]
+            if held.triggered and held.is_of(but) and queue in self.cluster.queues.paths[held.queue]
         )
         return self.coming.get((queue, resource), 0) - own
 
@@ -90,7 +96,7 @@ class Board:
         self._slack(request.queue, request.amounts, -1)
         for r, amount in request.needs.items():
             self.free[node, r] -= amount
-        self.release(request.ask)
+        self._release(node, request)
 
     def evict(self, tasks: Iterable[int]) -> None:
         """The tasks are being preempted: they still use their node and their queue."""
@@ -103,10 +109,14 @@ class Board:
             self._shift(self.preempting, int(cluster.queue[task]), amounts, 1)
             self._slack(int(cluster.queue[task]), amounts, 1)
 
-    def hold(self, node: int, request: Request, *, triggered: bool) -> None:
-        """The ask reserves ``node``."""
+    def hold(self, node: int, request: Request) -> None:
+        """The ask evicted somebody and reserves ``node``, and no other."""
+        self._release(node, request)
+        self._hold(node, request, request.unit, triggered=True)
+
+    def _hold(self, node: int, request: Request, unit: int | None, *, triggered: bool) -> None:
         held = Held(
-            ask=request.ask, queue=request.queue, amounts=request.amounts, priority=request.priority,
+            ask=request.ask, unit=unit, queue=request.queue, amounts=request.amounts, priority=request.priority,
             created=request.created, required=request.required is not None, triggered=triggered,
         )  # fmt: skip
         self.held.setdefault(node, []).append(held)
@@ -121,12 +131,13 @@ class Board:
         if held.triggered:
             self._coming(held, -1)
 
-    def release(self, ask: Ask) -> None:
-        """Every node that ``ask`` holds."""
-        for node, holders in list(self.held.items()):
+    def _release(self, node: int, request: Request) -> None:
+        """The ask has got ``node``, and lets go of what it holds; what its later tasks may still want is kept."""
+        last = request.unit == request.units - 1
+        for at, holders in list(self.held.items()):
             for held in holders:
-                if held.ask.id == ask.id:
-                    self.cancel(node, held)
+                if held.is_of(request) and (last or at == node or held.unit is not None):
+                    self.cancel(at, held)
 
     def _coming(self, held: Held, sign: int) -> None:
         for queue in self.cluster.queues.paths[held.queue]:

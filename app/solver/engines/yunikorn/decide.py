@@ -57,23 +57,22 @@ def apply(board: Board, request: Request, outcome: Outcome) -> None:
     if outcome.kind == "admit":
         board.place(outcome.node, request)
     elif outcome.kind == "preempt":
-        board.release(request.ask)
         board.evict(outcome.victims)
-        board.hold(outcome.node, request, triggered=True)
+        board.hold(outcome.node, request)
 
 
 def _place(board: Board, request: Request) -> int | None:
     """A node with room now: the required one, else one that the ask holds, else the least used."""
     room = nodes.fits(board, request)
     if request.required is not None:
-        kept = any(held.required and held.ask.id != request.ask.id for held in board.held.get(request.required, ()))
+        kept = any(held.required and not held.is_of(request) for held in board.held.get(request.required, ()))
         return request.required if room[request.required] and not kept else None
     room &= board.cluster.schedulable
     if request.feasible is not None:
         room &= np.isin(np.arange(len(room)), sorted(request.feasible))
     own: list[int] = []
     for node, holders in board.held.items():
-        if any(held.ask.id == request.ask.id for held in holders):
+        if any(held.is_of(request) for held in holders):
             own.append(node)
         else:
             room[node] = False
@@ -121,7 +120,7 @@ def _making_way(board: Board, request: Request) -> list[tuple[int, Held]]:
     if request.required is None:
         return []
     holders = board.held.get(request.required, ())
-    return [(request.required, held) for held in holders if not held.required and held.ask.id != request.ask.id]
+    return [(request.required, held) for held in holders if not held.required and not held.is_of(request)]
 
 
 def _preempt(board: Board, request: Request, context: Context, why: Why, *, headroom: bool) -> Outcome:

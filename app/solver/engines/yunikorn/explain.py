@@ -139,7 +139,7 @@ def _raises(board: Board, request: Request) -> Iterator[tuple[int, int, str, int
     for r in sorted((r for r in request.needs if r < len(names)), key=names.__getitem__):
         amount = request.needs[r]
         held = (cluster.queues.guaranteed[own] or {}).get(r)
-        needed = board.used_after(own, r, request.ask) + (1 if cluster.queues.rules == "documented" else amount)
+        needed = board.used_after(own, r, request) + (1 if cluster.queues.rules == "documented" else amount)
         if (held is None or needed > held) and needed <= ceiling.get(r, needed):
             yield own, r, "guaranteed", held, needed
         for q in cluster.queues.paths[own][:-1]:

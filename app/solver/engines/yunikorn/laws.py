@@ -26,7 +26,7 @@ def claim_of(board: Board, request: Request) -> int | None:
     queues = board.cluster.queues
     for queue in queues.paths[request.queue]:
         for r, cell in queues.cells[queue].items():
-            if r in request.needs and board.slack[cell] > board.expected(queue, r, request.ask):
+            if r in request.needs and board.slack[cell] > board.expected(queue, r, request):
                 return queue
     return None
 

@@ -60,7 +60,7 @@ def path_needs(board: Board, request: Request) -> PathNeeds:
             Need(r, over, q)
             for q in cluster.queues.paths[request.queue]
             for r, most in (cluster.limit[q] or {}).items()
-            if r in request.needs and (over := board.used_after(q, r, request.ask) + request.needs[r] - most) > 0
+            if r in request.needs and (over := board.used_after(q, r, request) + request.needs[r] - most) > 0
         ),
     )
 
@@ -73,7 +73,7 @@ def has_headroom(board: Board, request: Request) -> bool:
         for r, most in (cluster.limit[q] or {}).items():
             if r not in request.needs:
                 continue
-            used = board.used(q, r) + (board.expected(q, r, request.ask) if documented else 0)
+            used = board.used(q, r) + (board.expected(q, r, request) if documented else 0)
             if used + request.needs[r] > most:
                 return False
     return True

@@ -37,7 +37,7 @@ def pool(board: Board, request: Request, now: int) -> Pool:
         usable &= column(cluster.capacity, r) >= amount
     cancelled: list[tuple[int, Held]] = []
     for node, holders in board.held.items():
-        if not usable[node] or any(held.ask.id == request.ask.id for held in holders):
+        if not usable[node] or any(held.is_of(request) for held in holders):
             continue
         weak = next((held for held in holders if _gives_way(held, request, now)), None)
         if weak is None:

@@ -1,6 +1,6 @@
 """Pending work as YuniKorn sees it: one allocation ask after the other, each for one node."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.engines.yunikorn.cluster import OLDEST, Cluster
@@ -19,7 +19,8 @@ class Request:
 
     ``amounts``: by index of ``resources`` (the cluster's, extended by what only the ask names); ``created`` and
     ``checked`` in microseconds; ``required``: index of the only node it may run on; ``feasible``: indices of the
-    nodes that pass the predicates, None when all do; ``workload``: canonical index of its application.
+    nodes that pass the predicates, None when all do; ``workload``: canonical index of its application; ``unit``: its
+    place among the ``units`` allocation asks that ``ask`` stands for.
     """
 
     ask: Ask
@@ -34,6 +35,8 @@ class Request:
     required: int | None
     feasible: frozenset[int] | None
     workload: int | None
+    unit: int = 0
+    units: int = 1
 
     @property
     def needs(self) -> Amounts:
@@ -43,7 +46,8 @@ class Request:
 
 def requests_of(cluster: Cluster, ask: Ask) -> list[Request]:
     """The allocation asks of ``ask``, a task after the other. Raises QuantityError."""
-    return [one for task in ask.tasks for one in [_request(cluster, ask, task)] * task.count]
+    found = [one for task in ask.tasks for one in [_request(cluster, ask, task)] * task.count]
+    return found if len(found) == 1 else [replace(one, unit=i, units=len(found)) for i, one in enumerate(found)]
 
 
 def holder_of(cluster: Cluster, ask: Ask) -> Request | None:

@@ -247,6 +247,40 @@ def test_a_whole_ask_of_several_pods_or_nobody() -> None:
     assert (answer["decisions"][0]["outcome"], answer["plan"]) == ("wait", {"evictions": [], "placements": []})
 
 
+def test_a_node_is_held_for_one_task_of_an_ask() -> None:
+    """Each task would fit after one victim; together they need more than the node has."""
+    of = world(task("a", "n1", TWO, 10), task("b", "n1", TWO, 20), nodes=[node("n1", {"vcore": 5})])
+    pair = wanting({}) | {"tasks": [{"name": "x", "count": 2, "requests": THREE}]}
+    assert of.decide(pair)["plan"] == {"evictions": [], "placements": []}
+    of.nodes.append(node("n2", {"vcore": 3}))
+    of.workloads[1]["tasks"].append(task("c", "n2", THREE, 30))
+    assert victims(of.one(pair)) == ["a", "c"]
+
+
+def test_tasks_of_one_ask_count_together_in_limits_and_guarantees() -> None:
+    of = world(task("a", "n1", TWO, 10), task("b", "n2", TWO, 20), nodes=[node("n1", TWO), node("n2", TWO)])
+    pair = wanting({}) | {"tasks": [{"name": "x", "count": 2, "requests": TWO}]}
+    assert victims(of.one(pair)) == ["a", "b"]
+    of.queues[1] = queue("root.prod", {"vcore": 2})
+    assert of.one(pair)["conditions"][0]["reason"] == "QueueGuaranteesCheckFailed"
+    of.queues[1] = queue("root.prod", {"vcore": (3, 3)})
+    assert of.one(pair)["outcome"] == "wait"
+
+
+def test_each_task_of_an_ask_takes_a_node_that_the_ask_holds() -> None:
+    of = world(nodes=[node(name, {"vcore": 6}) for name in ("n1", "n2", "n3")])
+    pair = wanting({}) | {"tasks": [{"name": name, "requests": TWO} for name in ("x", "y")]}
+    other = ask("other", "root.test", TWO)
+    of.reservations = [{"node": name, "ask": pair} for name in ("n2", "n3")]
+    assert of.one(pair)["placements"] == {"x": "n2", "y": "n3"}
+    of.nodes = of.nodes[1:]
+    assert of.one(other)["outcome"] == "wait"
+    single = pair | {"tasks": pair["tasks"][:1], "priority": 1}
+    of.reservations = [{"node": name, "ask": single} for name in ("n2", "n3")]
+    after = of.decide(single, other | {"tasks": [{"name": "other", "requests": {"vcore": 6}}]}, mode="cycle")
+    assert [d["node"] for d in after["decisions"]] == ["n2", "n3"]
+
+
 def test_a_cycle_sees_what_earlier_asks_took_and_stops_at_ten_attempts() -> None:
     of = world(*(task(f"t{i}", "n1", ONE, i) for i in range(6)))
     first, second = wanting(TWO, priority=1), ask("next", "root.prod", TWO, workload="prod")
