@@ -161,7 +161,7 @@ def fates(board: Board, request: Request, found: Reach) -> Iterator[tuple[int, s
         elif q in found.excluded:
             yield task, found.excluded[q]
         elif of.required_node is not None:
-            yield task, "required-node"
+            yield task, "bound-to-its-node"
         elif of.state != "running" or (board.gone is not None and board.gone[task]):
             yield task, "already-leaving"
         elif of.node is None:

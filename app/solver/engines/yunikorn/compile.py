@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.compiled.tree import ROOTLESS, Tree, compile_tree
-from app.solver.engines.yunikorn.rules import RuleSet
+from app.solver.engines.yunikorn.rule_sets import RuleSet
 from app.solver.engines.yunikorn.settings import QueueSettings, effective
 from app.solver.model import yunikorn as wire
 from app.solver.model.configuration import Configuration, Queue

@@ -6,14 +6,15 @@ from app.solver.engine import Question
 from app.solver.engines.yunikorn import report
 from app.solver.engines.yunikorn.board import Board
 from app.solver.engines.yunikorn.cluster import Cluster
+from app.solver.engines.yunikorn.comparison import compare
 from app.solver.engines.yunikorn.decide import Context, apply, decide
-from app.solver.engines.yunikorn.explain import explain
+from app.solver.engines.yunikorn.explain import recorder
 from app.solver.engines.yunikorn.outcome import Outcome
+from app.solver.engines.yunikorn.record import Silent
 from app.solver.engines.yunikorn.request import Request, check_asks, requests_of
 from app.solver.model.decision import Decision, Placement, Result, plan_of
 from app.solver.model.state import Ask
 from app.solver.stopping import safe_point
-from app.solver.trace import Why
 
 
 def plan(cluster: Cluster, question: Question) -> Result:
@@ -31,9 +32,9 @@ def plan(cluster: Cluster, question: Question) -> Result:
     for turn, ask in enumerate(asks):
         if turn and not cycle:
             board = Board(cluster)
-        why = question.why()
-        board, outcomes = _units(board, requests_of(cluster, ask), context, why)
-        decisions[ask.id] = report.decision(board, ask, outcomes, question.now, why)
+        record = recorder(question.why())
+        board, outcomes = _units(board, requests_of(cluster, ask), context, record)
+        decisions[ask.id] = report.decision(board, ask, outcomes, question.now, record)
         waits = decisions[ask.id].outcome == "wait"
         placements[ask.id] = [] if waits else report.placements(board, ask, outcomes)
         notes[ask.id] = report.carried(outcomes[-1][0], outcomes[-1][1], question.now)
@@ -49,16 +50,17 @@ def plan(cluster: Cluster, question: Question) -> Result:
 
 
 def _units(
-    board: Board, requests: list[Request], context: Context, why: Why
+    board: Board, requests: list[Request], context: Context, record: Silent
 ) -> tuple[Board, list[tuple[Request, Outcome]]]:
     """The allocation asks of one ask, each seeing what the ones before took; all of them, or nobody is evicted."""
     trial = board if len(requests) == 1 else board.copy()
     outcomes: list[tuple[Request, Outcome]] = []
     for request in requests:
         safe_point()
-        outcome = decide(trial, request, context, why)
-        if why.on:
-            explain(trial, request, context, outcome, why)
+        outcome = decide(trial, request, context, record)
+        record.decided(trial, request, outcome)
+        if record.on:
+            compare(trial, request, context, outcome, record)
         outcomes.append((request, outcome))
         if outcome.kind == "wait" and len(requests) > 1:
             return board, outcomes[-1:]

@@ -4,20 +4,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.solver.engines.yunikorn import nodes, record, required_node
+from app.solver.engines.yunikorn import nodes, required_node
 from app.solver.engines.yunikorn.board import Board, Held
-from app.solver.engines.yunikorn.candidates import Reach, candidates, fates, reach
-from app.solver.engines.yunikorn.cluster import Ints
-from app.solver.engines.yunikorn.compile import Amounts
+from app.solver.engines.yunikorn.candidates import Reach, candidates, reach
 from app.solver.engines.yunikorn.documented import Lawful
-from app.solver.engines.yunikorn.guarantee import levels, remaining
 from app.solver.engines.yunikorn.needs import has_headroom, path_needs
 from app.solver.engines.yunikorn.outcome import Outcome
+from app.solver.engines.yunikorn.record import Silent
 from app.solver.engines.yunikorn.request import Request
 from app.solver.engines.yunikorn.settings import SECOND
 from app.solver.engines.yunikorn.shipped import Preemptor
-from app.solver.model.quantity import units
-from app.solver.trace import Why
+from app.solver.engines.yunikorn.wording import joined
 
 ATTEMPTS = 10
 """Preemption attempts of a leaf queue in one cycle (YuniKorn: maxPreemptionsPerQueue)."""
@@ -33,16 +30,16 @@ class Context:
     scored: bool
 
 
-def decide(board: Board, request: Request, context: Context, why: Why) -> Outcome:
+def decide(board: Board, request: Request, context: Context, record: Silent) -> Outcome:
     """What becomes of the ask, on the board as it is; ``apply`` carries it out."""
     headroom = has_headroom(board, request)
     if headroom and (node := _place(board, request)) is not None:
         return Outcome("admit", node, cancelled=_making_way(board, request))
     if request.required is not None:
-        return _on_required_node(board, request, why)
+        return _on_required_node(board, request, record)
     if (unmet := _precondition(board, request, context)) is not None:
         return unmet
-    return replace(_preempt(board, request, context, why, headroom=headroom), attempted=True)
+    return replace(_preempt(board, request, context, record, headroom=headroom), attempted=True)
 
 
 def apply(board: Board, request: Request, outcome: Outcome) -> None:
@@ -67,9 +64,7 @@ def _place(board: Board, request: Request) -> int | None:
     if request.required is not None:
         kept = any(held.required and not held.is_of(request) for held in board.held.get(request.required, ()))
         return request.required if room[request.required] and not kept else None
-    room &= board.cluster.schedulable
-    if request.feasible is not None:
-        room &= np.isin(np.arange(len(room)), sorted(request.feasible))
+    room = nodes.among_feasible(request, room & board.cluster.schedulable)
     own: list[int] = []
     for node, holders in board.held.items():
         if any(held.is_of(request) for held in holders):
@@ -100,14 +95,12 @@ def _precondition(board: Board, request: Request, context: Context) -> Outcome |
     return None
 
 
-def _on_required_node(board: Board, request: Request, why: Why) -> Outcome:
+def _on_required_node(board: Board, request: Request, record: Silent) -> Outcome:
     if request.triggered:
         return Outcome.wait("required-node-released")
     documented = board.cluster.queues.rules == "documented"
-    victims = required_node.documented(board, request) if documented else required_node.shipped(board, request)
-    if why.on:
-        record.candidates(board, required_node.candidates(board, request), why)
-        record.victims(board, victims or [], "required-node", why)
+    search = required_node.documented if documented else required_node.shipped
+    victims = search(board, request, record)
     if victims is None:
         room = not path_needs(board, request).on(board, request, request.required or 0).of
         failed = "resources-releasing" if documented and room else "required-node"
@@ -123,73 +116,63 @@ def _making_way(board: Board, request: Request) -> list[tuple[int, Held]]:
     return [(request.required, held) for held in holders if not held.required and not held.is_of(request)]
 
 
-def _preempt(board: Board, request: Request, context: Context, why: Why, *, headroom: bool) -> Outcome:
+def _preempt(board: Board, request: Request, context: Context, record: Silent, *, headroom: bool) -> Outcome:
     documented = board.cluster.queues.rules == "documented"
     within = reach(board, request)
     among = candidates(board, request, within)
-    _record(board, request, within, among, why)
+    record.searching(board, request, within, among)
     if documented and within.claim is None:
-        return Outcome.wait("queue-guarantees", _facts(board, request, within, "queue-guarantees"))
+        return _waits(board, request, within, "queue-guarantees")
     pool = nodes.pool(board, request, context.now)
+    record.opened(pool)
     cancelled = pool.cancelled
     if documented:
         if headroom and (node := _on_cancelled(board, request, pool)) is not None:
             return Outcome("admit", node, cancelled=[(n, held) for n, held in pool.cancelled if n == node])
-        found = Lawful(board, request, among, pool, why).choose()
+        found = Lawful(board, request, among, pool, record).choose()
         cancelled = [(n, held) for n, held in pool.cancelled if n == found.node]
     else:
-        attempt = Preemptor(board, request, among, pool, why)
-        found = attempt.choose(scored=context.scored, nodes_tried=headroom)
-    if found.failed is not None:
-        failed = "no-candidates" if found.failed != "queue-guarantees" and not len(among) else found.failed
-        dropped = cancelled if found.failed != "queue-guarantees" else []
-        return Outcome.wait(failed, _facts(board, request, within, failed), dropped)
-    if why.on:
-        record.victims(board, found.victims, "makes-room", why)
-    return Outcome("preempt", found.node, found.victims, cancelled=cancelled)
+        found = Preemptor(board, request, among, pool, record).choose(scored=context.scored, nodes_tried=headroom)
+    if found.failed is None:
+        return Outcome("preempt", found.node, found.victims, cancelled=cancelled)
+    if found.failed == "queue-guarantees":
+        return _waits(board, request, within, found.failed)
+    if (holders := _held_up(board, request, pool)) is not None:
+        return Outcome.wait("nodes-held", holders, cancelled)
+    return replace(_waits(board, request, within, found.failed if len(among) else "no-candidates"), cancelled=cancelled)
 
 
 def _on_cancelled(board: Board, request: Request, pool: nodes.Pool) -> int | None:
     """A node that has room now and whose reservation gives way."""
-    room = pool.usable & nodes.fits(board, request)
-    if request.feasible is not None:
-        room &= np.isin(np.arange(len(room)), sorted(request.feasible))
+    room = nodes.among_feasible(request, pool.usable & nodes.fits(board, request))
     open_ = np.array([node for node, _ in pool.cancelled if room[node]], dtype=np.int64)
     return nodes.best_for_placing(board, open_) if len(open_) else None
 
 
-def _record(board: Board, request: Request, within: Reach, among: Ints, why: Why) -> None:
-    if not why.on:
-        return
+def _held_up(board: Board, request: Request, pool: nodes.Pool) -> str | None:
+    """Who holds the nodes, when every node that could be preempted on is held for others; None when that is not so."""
+    held = [(n, of) for n, of in pool.held if request.feasible is None or n in request.feasible]
+    if not held or nodes.among_feasible(request, pool.usable).any():
+        return None
+    rank = board.cluster.node_rank
+    held.sort(key=lambda one: int(rank[one[0]]))
+    places = joined([board.cluster.node_names[n] for n, _ in held])
+    own = sorted({of.unit + 1 for _, of in held if of.ask.id == request.ask.id and of.unit is not None})
+    others = sorted({of.ask.id for _, of in held if of.ask.id != request.ask.id})
+    whose = [f"ask{'s' * (len(others) > 1)} {joined(others)}"] if others else []
+    if own:
+        whose.append(f"task{'s' * (len(own) > 1)} {joined([str(unit) for unit in own])} of the same ask")
+    return f"{places} {'is' if len(held) == 1 else 'are'} held for {' and '.join(whose)}"
+
+
+def _waits(board: Board, request: Request, within: Reach, failed: str) -> Outcome:
+    """With the facts of what failed."""
     names = board.cluster.queues.tree.names
-    reason = "it can't take the ask within its limit" if within.at_limit else "it is fenced, or the root"
-    why.step("fence", f"victims are looked for below {names[within.fence]}: {reason}", candidates=len(among))
-    asking, left = _left(board, request, within)
-    why.step(
-        "asking-queue", f"what is left of the guarantee of {names[asking]}",
-        left={request.resources.names[r]: units(amount, request.resources.names[r]) for r, amount in left.items()},
-    )  # fmt: skip
-    record.excluded(board, fates(board, request, within), why)
-    record.candidates(board, among.tolist(), why)
-
-
-def _left(board: Board, request: Request, within: Reach) -> tuple[int, Amounts]:
-    """What is left of the asking side's guarantee, in what the ask names: of the queue that has a claim, or of the
-    asking queue as the released rules see it."""
-    queues = board.cluster.queues
-    if queues.rules == "documented":
-        asking = request.queue if within.claim is None else within.claim
-        return asking, {r: board.slack[cell] for r, cell in queues.cells[asking].items() if r in request.amounts}
-    level = levels(queues, request.queue)[request.queue] or {}
-    return request.queue, {r: remaining(level, r, board.slack) for r in request.amounts if r in level}
-
-
-def _facts(board: Board, request: Request, within: Reach, failed: str) -> str:
-    names = board.cluster.queues.tree.names
+    detail = f"searched below {names[within.fence]}"
     if failed == "queue-guarantees":
-        return f"asking queue {names[request.queue]}"
-    if within.at_limit and (over := path_needs(board, request).of):
+        detail = f"asking queue {names[request.queue]}"
+    elif within.at_limit and (over := path_needs(board, request).of):
         full = over[0].queue
         resource = min(request.resources.names[need.resource] for need in over if need.queue == full)
-        return f"{names[full or 0]} is at its limit of {resource}"
-    return f"searched below {names[within.fence]}"
+        detail = f"{names[full or 0]} is at its limit of {resource}"
+    return Outcome.wait(failed, detail)

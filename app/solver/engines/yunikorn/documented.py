@@ -10,16 +10,16 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from app.solver.engines.yunikorn import nodes, record
+from app.solver.engines.yunikorn import nodes
 from app.solver.engines.yunikorn.board import Board
 from app.solver.engines.yunikorn.cluster import OPTED_OUT, ORIGINATOR, Bools, Ints
 from app.solver.engines.yunikorn.guarantee import keeps_guarantees, shift
 from app.solver.engines.yunikorn.laws import law_2_slack
 from app.solver.engines.yunikorn.needs import Needs, path_needs, without_superfluous
 from app.solver.engines.yunikorn.outcome import Found
+from app.solver.engines.yunikorn.record import Silent
 from app.solver.engines.yunikorn.request import Request
 from app.solver.stopping import safe_point
-from app.solver.trace import Why
 
 EXACT_CANDIDATES = 16
 """Most candidates on a node for the exact search."""
@@ -32,8 +32,8 @@ TIERS = ((), (ORIGINATOR,), (OPTED_OUT,), (ORIGINATOR, OPTED_OUT, ORIGINATOR | O
 class Lawful:
     """One search for one ask."""
 
-    def __init__(self, board: Board, request: Request, candidates: Ints, pool: nodes.Pool, why: Why) -> None:
-        self._why = why
+    def __init__(self, board: Board, request: Request, candidates: Ints, pool: nodes.Pool, record: Silent) -> None:
+        self._record = record
         self._board = board
         self._cluster = board.cluster
         self._request = request
@@ -41,14 +41,10 @@ class Lawful:
         self._slack = law_2_slack(board, request)
         spare = self._spare(candidates) if len(candidates) else np.ones(0, dtype=bool)
         self._candidates = candidates[spare]
-        if why.on:
-            record.forbidden(board, candidates[~spare].tolist(), "law-2", why)
+        record.forbidden(candidates[~spare])
         self._allowed = np.zeros(self._cluster.task_count, dtype=bool)
         self._steps = EXACT_STEPS
-        usable = pool.usable.copy()
-        if request.feasible is not None:
-            usable &= np.isin(np.arange(len(usable)), sorted(request.feasible))
-        self._usable: Bools = usable
+        self._usable: Bools = nodes.among_feasible(request, pool.usable)
 
     def choose(self) -> Found:
         """The best node's set: fewest victims, then the node's name; among sets without opted-out tasks first."""
@@ -105,17 +101,15 @@ class Lawful:
         found: list[int] = on_node[self._allowed[on_node]].tolist()
         order = sorted(found, key=lambda task: (int(cluster.flags[task]), -cluster.created(task)))
         needs = self._path.on(self._board, self._request, node)
-        victims = self._greedy(needs, order)
+        taken = self._greedy(needs, order)
+        victims = None if taken is None else without_superfluous(needs, taken)
         if victims is None and len(order) <= EXACT_CANDIDATES and self._may_suffice(needs, order):
-            victims = self._exact(needs, order)
-        if self._why.on and victims is not None:
-            record.node(self._board, node, victims, self._why)
-        elif self._why.on:
-            record.node_out(self._board, node, self._why)
+            taken = victims = self._exact(needs, order)
+        self._record.searched(node, taken or (), victims)
         return None if victims is None else (len(victims), victims)
 
     def _greedy(self, needs: Needs, order: Sequence[int]) -> list[int] | None:
-        """Take in the shipped order whom law 2 allows given the ones taken; then put back who is not needed."""
+        """Take in the shipped order whom law 2 allows given the ones taken, until the ask fits; None: it never does."""
         cluster = self._cluster
         missing = [need.amount for need in needs.of]
         taken: list[int] = []
@@ -129,7 +123,7 @@ class Lawful:
                 break
         for task in taken:
             self._move(task, -1)
-        return without_superfluous(needs, taken) if all(lack <= 0 for lack in missing) else None
+        return taken if all(lack <= 0 for lack in missing) else None
 
     def _may_suffice(self, needs: Needs, order: Sequence[int]) -> bool:
         """A bound that spares exact searches: no leaf gives more than it has above the guarantees on its path."""

@@ -1,148 +1,211 @@
-"""Why, in comparison: which difference between the rule sets decided, and what would have let the ask in.
+"""Why: what is made of a search once its outcome is known.
 
-Both are found by deciding again, silently, on a changed copy of the board; so what is claimed was tried.
+Verdicts and prose are derived here from what the search told (``record.py``). The explanation is that of the answer
+given: a candidate has one verdict for the whole ask, and an ask that waits takes nobody, whatever was tried for its
+first tasks.
 """
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from app.solver.engines.yunikorn import rules, what_if
+from app.solver.engines.yunikorn import required_node
 from app.solver.engines.yunikorn.board import Board
-from app.solver.engines.yunikorn.candidates import path_limits
-from app.solver.engines.yunikorn.cluster import OPTED_OUT
-from app.solver.engines.yunikorn.decide import Context, decide
-from app.solver.engines.yunikorn.guarantee import keeps_guarantees, levels, shift
-from app.solver.engines.yunikorn.laws import law_2_slack
-from app.solver.engines.yunikorn.outcome import REASONS, Outcome
-from app.solver.engines.yunikorn.record import counted
+from app.solver.engines.yunikorn.candidates import Reach, fates
+from app.solver.engines.yunikorn.cluster import OPTED_OUT, ORIGINATOR, Ints
+from app.solver.engines.yunikorn.compile import Amounts
+from app.solver.engines.yunikorn.guarantee import levels, remaining
+from app.solver.engines.yunikorn.nodes import Pool
+from app.solver.engines.yunikorn.outcome import Outcome
+from app.solver.engines.yunikorn.record import SILENT, Silent
 from app.solver.engines.yunikorn.request import Request
+from app.solver.engines.yunikorn.wording import counted, joined
 from app.solver.model.quantity import units
-from app.solver.model.trace import Change
-from app.solver.trace import SILENT, Why
+from app.solver.model.trace import Change, Explanation, Verdict
+from app.solver.trace import Why
 
-MOST_TRIED = 12
-"""Quota changes that are tried for one ask."""
+Fate = tuple[Verdict, str]
+"""A verdict and its rule."""
+OUT_OF_REACH = frozenset({
+    "asking-queue", "outside-the-fence", "on-no-node", "no-common-resource", "on-another-node", "node-held",
+    "node-closed",
+})  # fmt: skip
+"""Rules by which a task was never looked at for the ask; the others forbid that it goes."""
+SEARCHED_IN_VAIN = frozenset({"no-node", "no-victims", "no-candidates", "nodes-held", "shortfall", "required-node"})
+"""Failures of a search that has looked at every candidate."""
+_NEARNESS: dict[Verdict, int] = {
+    "victim": 4, "put-back": 3, "not-needed": 2, "protected": 1, "out-of-reach": 0,
+}  # fmt: skip
+"""Of several tasks of an ask each gives a verdict; the one that came nearest to evicting holds."""
 
 
-def explain(board: Board, request: Request, context: Context, outcome: Outcome, why: Why) -> None:
-    """Headline, the difference that decided, and the smallest change for an ask that waits. ``board``: before it."""
-    if not why.on:
-        return
-    why.headline(_headline(board, request, outcome))
-    _differences(board, request, context, outcome, why)
-    if outcome.kind == "wait":
-        why.blocked(outcome.failed or "", *_changes(board, request, context))
+class Recorder(Silent):
+    """One ask's record."""
+
+    __slots__ = ("_among", "_board", "_final", "_forbidden", "_places", "_pool", "_taken", "_vain", "_why", "_within")
+    on = True
+
+    def __init__(self, why: Why) -> None:
+        self._why = why
+        self._final: dict[int, Fate] = {}
+        self._places: dict[int, int] = {}
+        self._board: Board | None = None
+        self._start()
+
+    def _start(self) -> None:
+        self._within: Reach | None = None
+        self._among: list[int] | None = None
+        self._pool: Pool | None = None
+        self._forbidden: set[int] = set()
+        self._taken: dict[int, list[int]] = {}
+        self._vain: set[int] = set()
+
+    def searching(self, board: Board, request: Request, within: Reach | None, among: Sequence[int] | Ints) -> None:
+        """See ``Silent``."""
+        self._within = within
+        self._among = [int(task) for task in among]
+        if within is None:
+            return
+        names = board.cluster.queues.tree.names
+        reason = "it can't take the ask within its limit" if within.at_limit else "it is fenced, or the root"
+        self._why.step(
+            "fence", f"victims are looked for below {names[within.fence]}: {reason}", candidates=len(self._among)
+        )
+        asking, left = _left(board, request, within)
+        shown = {request.resources.names[r]: units(n, request.resources.names[r]) for r, n in left.items()}
+        self._why.step("guarantee-left", f"what is left of the guarantee of {names[asking]}", left=shown)
+
+    def opened(self, pool: Pool) -> None:
+        """See ``Silent``."""
+        self._pool = pool
+
+    def forbidden(self, tasks: Ints) -> None:
+        """See ``Silent``."""
+        self._forbidden.update(tasks.tolist())
+
+    def searched(self, node: int, taken: Sequence[int], victims: Sequence[int] | None) -> None:
+        """See ``Silent``."""
+        if victims is None:
+            self._vain.add(node)
+        else:
+            self._vain.discard(node)
+            self._taken[node] = list(taken)
+
+    def decided(self, board: Board, request: Request, outcome: Outcome) -> None:
+        """See ``Silent``."""
+        self._board = board
+        self._tell_nodes(board, outcome)
+        if request.units > 1:
+            self._why.step("task", f"{request.task.name}: {outcome.kind}", place=request.unit)
+        found = {} if self._among is None else dict(self._fates(board, request, self._among, outcome))
+        if outcome.kind != "wait":
+            for task, fate in found.items():
+                held = self._final.get(task)
+                if held is None or _NEARNESS[fate[0]] >= _NEARNESS[held[0]]:
+                    self._final[task] = fate
+            self._places |= {task: len(self._places) + i for i, task in enumerate(outcome.victims)}
+        else:
+            tried = {task for task, (verdict, _) in self._final.items() if verdict in ("victim", "put-back")}
+            self._final |= found
+            self._final |= dict.fromkeys(tried, ("not-needed", "part-waits"))
+            self._places = {}
+        self._start()
+
+    def _tell_nodes(self, board: Board, outcome: Outcome) -> None:
+        names = board.cluster.node_names
+        for node, taken in self._taken.items():
+            victims = outcome.victims if node == outcome.node else taken
+            shown = ["/".join(board.cluster.label(task)) for task in victims]
+            self._why.step("node", f"{names[node]}: {counted(len(victims), 'victim')}", victims=shown, node=names[node])
+        for node in self._vain:
+            detail = f"{names[node]}: what may be preempted there does not make room"
+            self._why.step("node-out", detail, node=names[node])
+
+    def _fates(self, board: Board, request: Request, among: list[int], outcome: Outcome) -> Iterable[tuple[int, Fate]]:
+        """One verdict a task, from the point of view of one allocation ask."""
+        within = self._within
+        kept = required_node.fates(board, request) if within is None else fates(board, request, within)
+        for task, rule in kept:
+            yield task, ("out-of-reach" if rule in OUT_OF_REACH else "protected", rule)
+        victims = set(outcome.victims)
+        for task in among:
+            yield task, ("victim", "makes-room") if task in victims else self._spared(board, task, outcome)
+
+    def _spared(self, board: Board, task: int, outcome: Outcome) -> Fate:
+        """The verdict of a candidate that stays."""
+        node = int(board.cluster.node[task])
+        if task in self._forbidden:
+            return "protected", "law-2"
+        if self._pool is not None and not self._pool.usable[node]:
+            held = any(at == node for at, _ in self._pool.held)
+            return "out-of-reach", "node-held" if held else "node-closed"
+        if node == outcome.node and task in self._taken.get(node, ()):
+            return "put-back", "fits-without"
+        if node in self._vain or outcome.failed in SEARCHED_IN_VAIN:
+            return "not-needed", "makes-no-room"
+        return "not-needed", "not-reached"
+
+    def step(self, rule: str, detail: str) -> None:
+        """See ``Silent``."""
+        self._why.step(rule, detail)
+
+    def blocked(self, blocker: str, changes: Iterable[Change]) -> None:
+        """See ``Silent``."""
+        self._why.blocked(blocker, *changes)
+
+    def explanation(self, board: Board, outcomes: Sequence[tuple[Request, Outcome]]) -> Explanation | None:
+        """See ``Silent``."""
+        self._why.headline(headline(board, outcomes))
+        if self._board is not None:
+            for task, (verdict, rule) in sorted(self._final.items()):
+                self._candidate(self._board, task, verdict, rule)
+        return self._why.explanation()
+
+    def _candidate(self, board: Board, task: int, verdict: Verdict, rule: str) -> None:
+        cluster = board.cluster
+        workload, name = cluster.label(task)
+        numbers: dict[str, Any] = {
+            "priority": int(cluster.priority[task]),
+            "opted_out": bool(cluster.flags[task] & OPTED_OUT),
+            "originator": bool(cluster.flags[task] & ORIGINATOR),
+            "requests": cluster.resources.units(cluster.amounts(task)),
+        }
+        if verdict == "victim":
+            numbers["place"] = self._places[task]
+        self._why.candidate(
+            verdict, rule, workload, task=name, queue=cluster.queue_name(task), node=cluster.tasks[task].node,
+            **numbers,
+        )  # fmt: skip
 
 
-def _headline(board: Board, request: Request, outcome: Outcome) -> str:
+def recorder(why: Why) -> Silent:
+    """What a search tells itself to."""
+    return Recorder(why) if why.on else SILENT
+
+
+def _left(board: Board, request: Request, within: Reach) -> tuple[int, Amounts]:
+    """What is left of the asking side's guarantee, in what the ask names: of the queue that has a claim, or of the
+    asking queue as the released rules see it."""
+    queues = board.cluster.queues
+    if queues.rules == "documented":
+        asking = request.queue if within.claim is None else within.claim
+        return asking, {r: board.slack[cell] for r, cell in queues.cells[asking].items() if r in request.amounts}
+    level = levels(queues, request.queue)[request.queue] or {}
+    return request.queue, {r: remaining(level, r, board.slack) for r in request.amounts if r in level}
+
+
+def headline(board: Board, outcomes: Sequence[tuple[Request, Outcome]]) -> str:
+    """The answer to an ask in one sentence."""
+    request, last = outcomes[-1]
     ask = request.ask.id
-    if outcome.kind == "wait" or outcome.node is None:
-        reason = REASONS[outcome.failed or ""][1]
-        return f"{ask} waits: {reason}" + (f" ({outcome.detail})" if outcome.detail else "")
-    node = board.cluster.node_names[outcome.node]
-    if outcome.kind == "admit":
-        return f"{ask} fits on {node} now"
-    queues = sorted({board.cluster.queue_name(task) for task in outcome.victims})
-    return f"{counted(len(outcome.victims), 'task')} of {', '.join(queues)} must go; {node} is reserved for {ask}"
-
-
-def _differences(board: Board, request: Request, context: Context, outcome: Outcome, why: Why) -> None:
-    mine = board.cluster.queues.rules
-    other: rules.RuleSet = "shipped" if mine == "documented" else "documented"
-    twin = what_if.under(board, other)
-    theirs = decide(twin, request, context, SILENT)
-    if (outcome.kind, outcome.node, sorted(outcome.victims)) == (theirs.kind, theirs.node, sorted(theirs.victims)):
-        return
-    detail = f"{other} rules: {_headline(twin, request, theirs)}"
-    documented, shipped = (outcome, theirs) if mine == "documented" else (theirs, outcome)
-    found = False
-    for difference in _that_apply(board, twin, request, documented, shipped):
-        found = True
-        rules.decided(why, difference, mine, detail)
-    if not found:
-        rules.decided(why, rules.NODE_CHOICE, mine, detail)
-
-
-def _that_apply(
-    board: Board, twin: Board, request: Request, documented: Outcome, shipped: Outcome
-) -> Iterator[rules.Difference]:
-    """The named differences that the two outcomes show."""
-    cluster = board.cluster
-    if request.required is not None:
-        yield rules.REQUIRED_NODE
-    if (documented.failed == "too-young") != (shipped.failed == "too-young"):
-        yield rules.PARENT_DELAY
-    policies = [
-        (a.preemption_policy, b.preemption_policy)
-        for a, b in zip(cluster.queues.settings, twin.cluster.queues.settings, strict=True)
-    ]
-    if any(a != b for a, b in policies):
-        yield rules.ROOT_POLICY
-    if levels(cluster.queues, request.queue) != levels(twin.cluster.queues, request.queue):
-        yield rules.ANCESTRY
-    if (documented.failed == "queue-guarantees") != (shipped.failed == "queue-guarantees"):
-        yield rules.ASK_GUARANTEE
-    if shipped.victims and request.required is None:
-        yield from _of_victims(board, request, documented, shipped)
-    if shipped.failed == "shortfall":
-        yield rules.FREE_SPACE
-
-
-def _of_victims(board: Board, request: Request, documented: Outcome, shipped: Outcome) -> Iterator[rules.Difference]:
-    cluster = board.cluster
-    if not _lawful(board, request, shipped.victims):
-        yield rules.VICTIM_GUARANTEE
-    if any(int(cluster.workload[task]) == request.workload for task in shipped.victims):
-        yield rules.SAME_APPLICATION
-    opted_out = [bool(cluster.flags[task] & OPTED_OUT) for task in shipped.victims]
-    if any(opted_out) and not any(cluster.flags[task] & OPTED_OUT for task in documented.victims):
-        yield rules.OPTED_OUT
-    if any(int(cluster.node[task]) != shipped.node for task in shipped.victims):
-        yield rules.ONE_NODE
-    elif documented.node == shipped.node and documented.victims != shipped.victims:
-        yield rules.FREE_SPACE
-
-
-def _lawful(board: Board, request: Request, victims: list[int]) -> bool:
-    """Whether law 2 holds for the victims together."""
-    cluster, slack = board.cluster, law_2_slack(board, request)
-    for task in victims:
-        queue, amounts = int(cluster.queue[task]), cluster.amounts(task)
-        if not keeps_guarantees(cluster.queues, queue, amounts, slack):
-            return False
-        shift(cluster.queues, queue, amounts, 1, slack)
-    return True
-
-
-def _changes(board: Board, request: Request, context: Context) -> Iterator[Change]:
-    """Single quotas that, raised this far, would let the ask in or make room for it; each was tried."""
-    cluster = board.cluster
-    for q, r, field, current, needed in islice(_raises(board, request), MOST_TRIED):
-        changed = what_if.with_limit if field == "limit" else what_if.with_guarantee
-        if decide(changed(board, q, r, needed), request, context, SILENT).kind != "wait":
-            name = cluster.resources.names[r]
-            queue = cluster.queues.tree.names[q]
-            yield Change(
-                queue=queue, resource=name, field=field, current=None if current is None else units(current, name),
-                needed=units(needed, name), detail=f"{field} of {name} in {queue}",
-            )  # fmt: skip
-
-
-def _raises(board: Board, request: Request) -> Iterator[tuple[int, int, str, int | None, int]]:
-    """(queue, resource, field, current, needed): the asking queue's guarantee, and limits on the path in the way.
-
-    The documented rules want the queue under its guarantee, the released ones room for the whole ask.
-    """
-    cluster, own = board.cluster, request.queue
-    ceiling = path_limits(cluster, own)[own]
-    names = cluster.resources.names
-    for r in sorted((r for r in request.needs if r < len(names)), key=names.__getitem__):
-        amount = request.needs[r]
-        held = (cluster.queues.guaranteed[own] or {}).get(r)
-        needed = board.used_after(own, r, request) + (1 if cluster.queues.rules == "documented" else amount)
-        if (held is None or needed > held) and needed <= ceiling.get(r, needed):
-            yield own, r, "guaranteed", held, needed
-        for q in cluster.queues.paths[own][:-1]:
-            most = (cluster.limit[q] or {}).get(r)
-            if most is not None and board.used(q, r) + amount > most:
-                yield q, r, "limit", most, board.used(q, r) + amount
+    if last.kind == "wait":
+        part = f"task {request.unit + 1} of {request.units}: " if request.units > 1 else ""
+        return f"{ask} waits: {part}{last.reason}"
+    names = board.cluster.node_names
+    nodes = joined(list(dict.fromkeys(names[o.node] for _, o in outcomes if o.node is not None)))
+    victims = [task for _, outcome in outcomes for task in outcome.victims]
+    if not victims:
+        return f"{ask} fits on {nodes} now"
+    queues = sorted({board.cluster.queue_name(task) for task in victims})
+    held = list(dict.fromkeys(names[o.node] for _, o in outcomes if o.kind == "preempt" and o.node is not None))
+    verb = "is" if len(held) == 1 else "are"
+    return f"{counted(len(victims), 'task')} of {', '.join(queues)} must go; {joined(held)} {verb} reserved for {ask}"

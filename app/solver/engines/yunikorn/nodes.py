@@ -23,10 +23,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """``usable``: by node. ``cancelled``: reservations of others that give way."""
+    """``usable``: by node. ``cancelled``: reservations of others that give way; ``held``: those that don't, on nodes
+    that would be usable without them."""
 
     usable: Bools
     cancelled: list[tuple[int, Held]]
+    held: list[tuple[int, Held]]
 
 
 def pool(board: Board, request: Request, now: int) -> Pool:
@@ -36,15 +38,24 @@ def pool(board: Board, request: Request, now: int) -> Pool:
     for r, amount in request.needs.items():
         usable &= column(cluster.capacity, r) >= amount
     cancelled: list[tuple[int, Held]] = []
+    closed: list[tuple[int, Held]] = []
     for node, holders in board.held.items():
         if not usable[node] or any(held.is_of(request) for held in holders):
             continue
         weak = next((held for held in holders if _gives_way(held, request, now)), None)
         if weak is None:
             usable[node] = False
+            closed.append((node, holders[0]))
         else:
             cancelled.append((node, weak))
-    return Pool(usable, cancelled)
+    return Pool(usable, cancelled, closed)
+
+
+def among_feasible(request: Request, usable: Bools) -> Bools:
+    """Of the nodes those that pass the ask's predicates."""
+    if request.feasible is None:
+        return usable
+    return usable & np.isin(np.arange(len(usable)), sorted(request.feasible))
 
 
 def _gives_way(held: Held, request: Request, now: int) -> bool:

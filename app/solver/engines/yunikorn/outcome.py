@@ -24,12 +24,12 @@ REASONS: dict[str, tuple[str, str]] = {
     ),
     "no-candidates": ("NoPreemptionVictims", "nobody inside the fence may be preempted for this ask"),
     "no-node": ("PreemptionDoesNotHelp", "no node can make room for the ask"),
+    "nodes-held": ("PreemptionDoesNotHelp", "every node that could make room for the ask is held for another"),
     "no-victims": ("PreemptionDoesNotHelp", "no victim would help the ask"),
     "shortfall": ("PreemptionShortfall", "preemption would help, but what it frees is short of the ask"),
     "resources-releasing": ("ResourcesReleasing", "what the ask needs is being released already"),
     "required-node": ("NoVictimForRequiredNode", "nothing that may be preempted makes room on the required node"),
     "required-node-released": ("ResourcesReleasing", "preemption for the required node was triggered before"),
-    "part-waits": ("PartOfAskWaits", "not every task of the ask can be placed, so nobody is evicted for any of them"),
 }  # fmt: skip
 """By stage that failed: the condition's reason, and what it means."""
 
@@ -55,6 +55,12 @@ class Outcome:
     detail: str = ""
     cancelled: list[tuple[int, Held]] = field(default_factory=list[tuple[int, Held]])
     attempted: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why it waits, in a sentence."""
+        text = REASONS[self.failed or ""][1]
+        return f"{text}: {self.detail}" if self.detail else text
 
     @staticmethod
     def wait(failed: str, detail: str = "", cancelled: list[tuple[int, Held]] | None = None) -> "Outcome":

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from app.solver.engine import ProtectionQuestion
 from app.solver.engines.yunikorn import required_node
 from app.solver.engines.yunikorn.board import Board
-from app.solver.engines.yunikorn.candidates import candidates, fates, reach
+from app.solver.engines.yunikorn.candidates import fates, reach
 from app.solver.engines.yunikorn.cluster import OPTED_OUT, Cluster
 from app.solver.engines.yunikorn.guarantee import keeps_guarantees, levels, shift, tested_cells
 from app.solver.engines.yunikorn.laws import law_2_slack, law_2_slack_for_any
@@ -40,7 +40,7 @@ def _kept_by_themselves(cluster: Cluster) -> Iterable[tuple[int, str]]:
     """Tasks that no ask may preempt."""
     for task, of in enumerate(cluster.tasks):
         if of.required_node is not None:
-            yield task, "required-node"
+            yield task, "bound-to-its-node"
         elif of.state != "running":
             yield task, "already-leaving"
         elif of.node is None:
@@ -51,17 +51,9 @@ def _kept_by_themselves(cluster: Cluster) -> Iterable[tuple[int, str]]:
 
 def _kept_from(board: Board, request: Request) -> Iterable[tuple[int, str]]:
     """Tasks that this ask may not preempt."""
-    if request.required is None:
-        within = reach(board, request)
-        open_ = set(candidates(board, request, within).tolist())
-        rules = dict(fates(board, request, within))
-        return ((task, rules.get(task, "excluded")) for task in range(board.cluster.task_count) if task not in open_)
-    allowed = set(required_node.candidates(board, request))
-    return (
-        (task, "on-another-node" if int(board.cluster.node[task]) != request.required else "excluded")
-        for task in range(board.cluster.task_count)
-        if task not in allowed
-    )
+    if request.required is not None:
+        return required_node.fates(board, request)
+    return fates(board, request, reach(board, request))
 
 
 class _Guarantees:
@@ -102,7 +94,7 @@ class _Guarantees:
 
 def _workloads(cluster: Cluster, kept: dict[int, str]) -> dict[str, Any]:
     found: dict[str, Any] = {
-        workload.id: {"preemptible": False, "reason": "no running tasks", "tasks": {}} for workload in cluster.workloads
+        workload.id: {"preemptible": False, "reason": "nothing-runs", "tasks": {}} for workload in cluster.workloads
     }
     for task in range(cluster.task_count):
         workload, name = cluster.label(task)

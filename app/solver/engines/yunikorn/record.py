@@ -1,70 +1,49 @@
-"""Records of a decision, made where the choice is made; they cost one test when nobody asked for reasons."""
+"""What a search tells of itself, at each moment that matters, with what it has at hand.
+
+``Silent`` forgets it, at the cost of a call; ``explain.Recorder`` keeps it. Neither answers, so that explaining can't
+change what is decided.
+"""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from app.solver.engines.yunikorn.board import Board
-from app.solver.engines.yunikorn.cluster import OPTED_OUT, ORIGINATOR
-from app.solver.model.trace import Verdict
-from app.solver.trace import Why
+from app.solver.engines.yunikorn.candidates import Reach
+from app.solver.engines.yunikorn.cluster import Ints
+from app.solver.engines.yunikorn.nodes import Pool
+from app.solver.engines.yunikorn.outcome import Outcome
+from app.solver.engines.yunikorn.request import Request
+from app.solver.model.trace import Change, Explanation
 
 
-def excluded(board: Board, fates: Iterable[tuple[int, str]], why: Why) -> None:
-    """Every task that is no candidate, with the rule that keeps it."""
-    for task, rule in fates:
-        _candidate(board, task, "protected", rule, why)
+class Silent:
+    """Nobody asked why."""
+
+    __slots__ = ()
+    on = False
+
+    def searching(self, board: Board, request: Request, within: Reach | None, among: Sequence[int] | Ints) -> None:
+        """The candidates are known: within the reach of the ask, or (None) on the node that it requires."""
+
+    def opened(self, pool: Pool) -> None:
+        """It is known which nodes may be preempted on."""
+
+    def forbidden(self, tasks: Ints) -> None:
+        """Law 2 keeps these candidates, each by itself."""
+
+    def searched(self, node: int, taken: Sequence[int], victims: Sequence[int] | None) -> None:
+        """A node was searched: who was taken, and who of them is needed; None: it can't make room."""
+
+    def decided(self, board: Board, request: Request, outcome: Outcome) -> None:
+        """What becomes of one allocation ask; ``board`` as it was before."""
+
+    def step(self, rule: str, detail: str) -> None:
+        """Something that is not part of the search."""
+
+    def blocked(self, blocker: str, changes: Iterable[Change]) -> None:
+        """What the ask waits for, and what would let it in."""
+
+    def explanation(self, board: Board, outcomes: Sequence[tuple[Request, Outcome]]) -> Explanation | None:
+        """Everything told about an ask, None when nobody asked."""
 
 
-def candidates(board: Board, tasks: Sequence[int], why: Why) -> None:
-    """Every candidate; those that are taken in the end are recorded again."""
-    for task in tasks:
-        _candidate(board, task, "not-needed", "not-reached", why)
-
-
-def forbidden(board: Board, tasks: Iterable[int], rule: str, why: Why) -> None:
-    """Candidates that a law keeps."""
-    for task in tasks:
-        _candidate(board, task, "protected", rule, why)
-
-
-def victims(board: Board, tasks: Sequence[int], rule: str, why: Why) -> None:
-    """The tasks that go, in the order of taking."""
-    for place, task in enumerate(tasks):
-        _candidate(board, task, "victim", rule, why, place=place)
-
-
-def node(board: Board, at: int, taken: Sequence[int], why: Why) -> None:
-    """A node that was searched and can make room."""
-    name = board.cluster.node_names[at]
-    why.step("node", f"{name}: {counted(len(taken), 'victim')}", victims=_names(board, taken), node=name)
-
-
-def node_out(board: Board, at: int, why: Why) -> None:
-    """A node that was searched in vain."""
-    name = board.cluster.node_names[at]
-    why.step("node-out", f"{name}: what may be preempted there does not make room", node=name)
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 task``, ``2 tasks``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _names(board: Board, tasks: Sequence[int]) -> list[str]:
-    return ["/".join(board.cluster.label(task)) for task in tasks]
-
-
-def _candidate(board: Board, task: int, verdict: Verdict, rule: str, why: Why, place: int | None = None) -> None:
-    cluster = board.cluster
-    workload, name = cluster.label(task)
-    numbers: dict[str, Any] = {
-        "priority": int(cluster.priority[task]),
-        "opted_out": bool(cluster.flags[task] & OPTED_OUT),
-        "originator": bool(cluster.flags[task] & ORIGINATOR),
-        "requests": cluster.resources.units(cluster.amounts(task)),
-    }
-    if place is not None:
-        numbers["place"] = place
-    why.candidate(
-        verdict, rule, workload, task=name, queue=cluster.queue_name(task), node=cluster.tasks[task].node, **numbers
-    )
+SILENT = Silent()

@@ -5,18 +5,18 @@ from typing import Any
 
 from app.solver.engines.yunikorn.board import Board, Held
 from app.solver.engines.yunikorn.outcome import REASONS, Outcome
-from app.solver.engines.yunikorn.record import counted
+from app.solver.engines.yunikorn.record import Silent
 from app.solver.engines.yunikorn.request import Request
+from app.solver.engines.yunikorn.wording import counted
 from app.solver.model import instant
 from app.solver.model.decision import Condition, Decision, Placement, Victim
 from app.solver.model.state import Ask
-from app.solver.trace import Why
 
 EVICTED = "PreemptedByScheduler"
 QUOTA_ENFORCED = "QuotaChanged"
 
 
-def decision(board: Board, ask: Ask, outcomes: list[tuple[Request, Outcome]], now: int, why: Why) -> Decision:
+def decision(board: Board, ask: Ask, outcomes: list[tuple[Request, Outcome]], now: int, record: Silent) -> Decision:
     """The decision of one ask from what became of its allocation asks."""
     at = instant.at(now)
     kinds = {outcome.kind for _, outcome in outcomes}
@@ -32,7 +32,7 @@ def decision(board: Board, ask: Ask, outcomes: list[tuple[Request, Outcome]], no
     conditions = [_condition(board, request, outcome, at) for request, outcome in outcomes]
     return Decision(
         ask=ask.id, outcome=kind, node=nodes[0] if len(nodes) == 1 else None, placements=placed or None,
-        victims=victims, conditions=list(dict.fromkeys(conditions)), explanation=why.explanation(),
+        victims=victims, conditions=list(dict.fromkeys(conditions)), explanation=record.explanation(board, outcomes),
     )  # fmt: skip
 
 
@@ -84,8 +84,7 @@ def _condition(board: Board, request: Request, outcome: Outcome, at: datetime) -
         gone = counted(len(outcome.victims), "preempted task")
         message = f"{_node(board, outcome)} is reserved for the ask; it waits for {gone} to leave"
     else:
-        reason, message = REASONS[outcome.failed or ""]
-        message = f"{message}: {outcome.detail}" if outcome.detail else message
+        reason, message = REASONS[outcome.failed or ""][0], outcome.reason
     return Condition(type="Allocated", status=status, reason=reason, message=message, last_transition_time=at)
 
 

@@ -3,10 +3,13 @@
 No delay, no guarantees, no fences; the ask's own Never does not hold either.
 """
 
+from collections.abc import Iterator
+
 from app.solver.engines.yunikorn.board import Board
 from app.solver.engines.yunikorn.cluster import OPTED_OUT, ORIGINATOR
 from app.solver.engines.yunikorn.compile import Amounts
 from app.solver.engines.yunikorn.needs import Needs, path_needs, without_superfluous
+from app.solver.engines.yunikorn.record import Silent
 from app.solver.engines.yunikorn.request import Request
 
 _INSERTION = 20
@@ -33,6 +36,27 @@ def candidates(board: Board, request: Request) -> list[int]:
     for task in found:
         groups.setdefault(_order(board, task), []).append(task)
     return [task for key in sorted(groups) for task in _smaller_first(board, groups[key])]
+
+
+def fates(board: Board, request: Request) -> Iterator[tuple[int, str]]:
+    """Every task that is no candidate, and the rule that keeps it; for explanations."""
+    cluster, open_ = board.cluster, set(candidates(board, request))
+    for task in range(cluster.task_count):
+        of = cluster.tasks[task]
+        if task in open_:
+            continue
+        if int(cluster.node[task]) != request.required:
+            yield task, "on-another-node"
+        elif of.required_node is not None:
+            yield task, "bound-to-its-node"
+        elif of.state != "running" or (board.gone is not None and board.gone[task]):
+            yield task, "already-leaving"
+        elif int(cluster.priority[task]) > request.priority:
+            yield task, "higher-priority"
+        elif not any(r in request.amounts for r in cluster.amounts(task)):
+            yield task, "no-common-resource"
+        else:
+            yield task, "same-application"
 
 
 def _order(board: Board, task: int) -> tuple[int, int, int]:
@@ -68,13 +92,15 @@ def _larger(left: Amounts, right: Amounts) -> bool:
     return any(gap > 0 for gap in gaps) and all(gap >= 0 for gap in gaps)
 
 
-def shipped(board: Board, request: Request) -> list[int] | None:
+def shipped(board: Board, request: Request, record: Silent) -> list[int] | None:
     """Collect until the victims alone cover the ask; accept if victims and free space do. None: nobody goes."""
     cluster, ask = board.cluster, request.amounts
     assert request.required is not None
     total: Amounts = {}
     victims: list[int] = []
-    for task in candidates(board, request):
+    everybody = candidates(board, request)
+    record.searching(board, request, None, everybody)
+    for task in everybody:
         if all(total.get(r, 0) >= amount for r, amount in ask.items()):
             break
         victims.append(task)
@@ -82,22 +108,29 @@ def shipped(board: Board, request: Request) -> list[int] | None:
             total[r] = total.get(r, 0) + amount
     free = board.free[request.required].tolist()
     covered = all(total.get(r, 0) + (free[r] if r < len(free) else 0) >= amount for r, amount in ask.items())
-    return victims if victims and covered else None
+    found = victims if victims and covered else None
+    record.searched(request.required, victims, found)
+    return found
 
 
-def documented(board: Board, request: Request) -> list[int] | None:
+def documented(board: Board, request: Request, record: Silent) -> list[int] | None:
     """The same order beside free space; opted-out tasks only when nothing else makes room; nobody superfluous."""
     assert request.required is not None
     needs = path_needs(board, request).on(board, request, request.required)
     everybody = candidates(board, request)
+    record.searching(board, request, None, everybody)
     opted_in = [task for task in everybody if not int(board.cluster.flags[task]) & OPTED_OUT]
     for among in (opted_in, everybody):
-        if (found := _collect(needs, among)) is not None:
+        taken = _collect(needs, among)
+        found = None if taken is None else without_superfluous(needs, taken)
+        record.searched(request.required, taken or (), found)
+        if found is not None:
             return found
     return None
 
 
 def _collect(needs: Needs, among: list[int]) -> list[int] | None:
+    """Who is taken, in order, until the ask fits; None when it never does."""
     taken: list[int] = []
     missing = [need.amount for need in needs.of]
     for task in among:
@@ -105,4 +138,4 @@ def _collect(needs: Needs, among: list[int]) -> list[int] | None:
             break
         taken.append(task)
         missing = [lack - help_ for lack, help_ in zip(missing, needs.help_of(task), strict=True)]
-    return without_superfluous(needs, taken) if taken and all(lack <= 0 for lack in missing) else None
+    return taken if taken and all(lack <= 0 for lack in missing) else None

@@ -1,91 +1,98 @@
-"""The two rule sets, and every place where they part.
+"""Every rule that answers of YuniKorn name, with what it says and where it comes from.
 
-``documented`` keeps the seven laws of the preemption design without exception and follows the released code
-where the design is silent; ``shipped`` is yunikorn-core be3bb487, defects included. Everything that they do
-differently is named here and nowhere else; a stage that meets a difference asks ``Rules`` and records it, so
-that the explanation can say which one decided.
+Files are those of yunikorn-core's ``pkg/scheduler/objects``; "Preemption Design" is the page of that name in YuniKorn's
+documentation, whose laws are numbered in its order.
 """
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from collections.abc import Iterator
 
-from app.solver.trace import Why
+from app.solver.engines.yunikorn.rule_sets import DIFFERENCES
+from app.solver.model.rule import Rule
 
-RuleSet = Literal["documented", "shipped"]
+_DESIGN = "Preemption Design"
+_VICTIMS = "queue.go, findEligiblePreemptionVictims"
+_TRY = "preemption.go, TryPreemption"
+_PRECONDITIONS = "preemption.go, CheckPreconditions"
+_REQUIRED = "required_node_preemptor.go"
 
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One place where the rule sets part: what each of them does."""
-
-    name: str
-    documented: str
-    shipped: str
-
-
-ROOT_POLICY: Final = Difference(
-    "root-policy",
-    "preemption.policy on the root has no effect",
-    "'disabled' on the root is inherited by configured queues",
+_CANDIDATES = (
+    ("asking-queue", "A task of the asking queue itself, where preemption does not look.", f"{_DESIGN}, law 3"),
+    ("outside-the-fence", "Its queue is not below the fence of the asking queue.", f"{_DESIGN}, law 7"),
+    ("priority-fence", "A priority fence above its queue has a higher offset than the ask's priority.", _VICTIMS),
+    ("preemption-disabled", "Its queue has preemption.policy disabled.", _VICTIMS),
+    (
+        "no-claim",
+        "No queue of the ask's path below the fork of both is under its guarantee in what the ask needs.",
+        f"{_DESIGN}, law 4",
+    ),
+    ("within-guarantee", "Its queue is not over its guarantee.", f"{_DESIGN}, law 5"),
+    ("bound-to-its-node", "It requires its node, as a DaemonSet pod does, and can run nowhere else.", _VICTIMS),
+    ("already-leaving", "It is being preempted, or has been released, already.", _VICTIMS),
+    ("on-no-node", "It runs on no node, so that no node gains room without it.", _VICTIMS),
+    ("no-common-resource", "It names no resource that the ask names.", _VICTIMS),
+    ("higher-priority", "Its priority is higher than the ask's, as seen from its queue.", f"{_DESIGN}, law 6"),
+    ("same-application", "It belongs to the ask's own application.", f"{_DESIGN}, law 3"),
+    ("law-2", "Without it a queue would be below its guarantee.", f"{_DESIGN}, law 2"),
+    ("on-another-node", "It is not on the node that the ask requires.", _REQUIRED),
+    ("node-held", "Its node is held for another ask.", "preemption.go, initWorkingState"),
+    (
+        "node-closed",
+        "Its node is unschedulable, too small for the ask, or none that passes its predicates.",
+        "preemption.go, initWorkingState",
+    ),
+    ("makes-room", "It goes, and makes room for the ask.", _TRY),
+    ("fits-without", "It was taken and put back, because the ask fits without it.", _DESIGN),
+    ("makes-no-room", "It may go, but all that may go on its node does not make room for the ask.", _TRY),
+    ("not-reached", "It may go, but the search ended before it was needed.", _TRY),
+    (
+        "part-waits",
+        "It would have gone for one task of the ask, and stays because another task can't be placed.",
+        "Arbiter",
+    ),
+    ("may-be-preempted", "Nothing protects it.", _VICTIMS),
+    ("opted-out", "It has opted out of preemption and goes as a last resort.", f"{_DESIGN}, law 1"),
+    (
+        "originator",
+        "It is the originator of its application and goes after its other tasks.",
+        "preemption.go, sortVictimsForPreemption",
+    ),
+    ("nothing-runs", "The application has no running task.", "Arbiter"),
 )
-PARENT_DELAY: Final = Difference(
-    "parent-delay", "preemption.delay works on the leaf that sets it", "configured leaves inherit preemption.delay"
+_STEPS = (
+    ("fence", "How far up the tree victims are looked for.", "queue.go, findPreemptionFenceRoot"),
+    (
+        "guarantee-left",
+        "What is left of the guarantee on the ask's side.",
+        "preemption.go, GetRemainingGuaranteedResource",
+    ),
+    ("task", "What became of one task of an ask that has several.", "Arbiter"),
+    ("node", "A node that can make room, and who would go there.", "preemption.go, calculateVictimsByNode"),
+    ("node-out", "A node that was searched in vain.", "preemption.go, calculateVictimsByNode"),
+)
+_FAILURES = (
+    ("never-preempts", "The ask's own policy is Never.", _PRECONDITIONS),
+    ("already-triggered", "The ask has triggered preemption before.", _PRECONDITIONS),
+    ("too-young", "The ask is younger than the preemption.delay of its queue.", _PRECONDITIONS),
+    ("checked-lately", "The last preemption check of the ask was less than 15 s ago.", _PRECONDITIONS),
+    ("attempts-exhausted", "The queue has had its preemption attempts of this cycle.", "application.go, tryPreemption"),
+    ("queue-guarantees", "The ask's side is not under its guarantee.", f"{_DESIGN}, law 4"),
+    ("no-candidates", "Nobody inside the fence may be preempted for the ask.", _VICTIMS),
+    ("no-node", "No node can make room for the ask.", _TRY),
+    ("nodes-held", "Every node that could make room is held for another ask.", "preemption.go, initWorkingState"),
+    ("no-victims", "No victim would help the ask.", _TRY),
+    ("shortfall", "What the victims free is short of the ask.", _TRY),
+    ("resources-releasing", "What the ask needs is being released already.", "Arbiter"),
+    ("required-node", "Nothing that may go makes room on the node that the ask requires.", _REQUIRED),
+    ("required-node-released", "Preemption on the required node was triggered before.", _REQUIRED),
 )  # fmt: skip
-ANCESTRY: Final = Difference(
-    "ancestry", "an ancestor is one in the tree", "a queue whose path is a textual prefix counts as an ancestor"
-)  # fmt: skip
-ASK_GUARANTEE: Final = Difference(
-    "ask-guarantee",
-    "below the fork the ask's side must be under its guarantee before, and may end above it",
-    "the ask must fit into what is left of the asking queue's guarantee",
-)
-VICTIM_GUARANTEE: Final = Difference(
-    "victim-guarantee",
-    "nobody falls below a guarantee; queues that victim and ask share are judged with the ask placed",
-    "a queue that is over its guarantee may be taken below it",
-)
-SAME_APPLICATION: Final = Difference(
-    "same-application",
-    "no task of the ask's own application",
-    "tasks outside the asking queue, whatever their application",
-)
-OPTED_OUT: Final = Difference(
-    "opted-out",
-    "opted-out tasks only when nothing else makes room on any node",
-    "opted-out tasks come last on their node",
-)
-FREE_SPACE: Final = Difference(
-    "free-space",
-    "free space of the node counts together with the victims",
-    "the victims alone must reach the ask, and collecting stops as soon as one resource is exceeded",
-)
-ONE_NODE: Final = Difference(
-    "one-node", "all victims are on one node", "victims may be on any node when the chosen one has room already"
-)
-NODE_CHOICE: Final = Difference(
-    "node-choice",
-    "the node whose victims are nobody opted out, then no originator, then fewest, then by name",
-    "the node by number of victims and name, with scores that look at candidates and not at victims",
-)
-REQUIRED_NODE: Final = Difference(
-    "required-node",
-    "no more victims than the ask needs beside the free space",
-    "victims are collected until they alone cover the ask",
-)
-QUOTA_ORDER: Final = Difference(
-    "quota-order",
-    "opted-out tasks and originators last, nobody below a guarantee",
-    "opted-out tasks and originators first, guarantees limit only the amount",
-)
-
-DIFFERENCES: Final = (
-    ROOT_POLICY, PARENT_DELAY, ANCESTRY, ASK_GUARANTEE, VICTIM_GUARANTEE, SAME_APPLICATION, OPTED_OUT, FREE_SPACE,
-    ONE_NODE, NODE_CHOICE, REQUIRED_NODE, QUOTA_ORDER,
-)  # fmt: skip
 
 
-def decided(why: Why, difference: Difference, rules: RuleSet, detail: str) -> None:
-    """Record that ``difference`` changed what happens next, under ``rules``."""
-    if why.on:
-        text = difference.documented if rules == "documented" else difference.shipped
-        why.step(f"difference:{difference.name}", f"{rules} rules: {text}; {detail}")
+def _rules() -> Iterator[Rule]:
+    for rule, sentence, source in (*_CANDIDATES, *_STEPS, *_FAILURES):
+        yield Rule(rule=rule, sentence=sentence, source=source)
+    for difference in DIFFERENCES:
+        sentence = f"The rule sets part. Documented: {difference.documented}; released: {difference.shipped}."
+        yield Rule(rule=difference.rule, sentence=sentence, source=f"{_DESIGN}; {difference.source}")
+
+
+RULES: tuple[Rule, ...] = tuple(_rules())

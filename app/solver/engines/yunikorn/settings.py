@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from app.solver.compiled.tree import ROOTLESS, Tree
-from app.solver.engines.yunikorn.rules import RuleSet
+from app.solver.engines.yunikorn.rule_sets import RuleSet
 from app.solver.model import yunikorn as wire
 
 PREEMPTION_POLICY = "preemption.policy"

@@ -10,14 +10,14 @@ from itertools import islice
 
 import numpy as np
 
-from app.solver.engines.yunikorn import nodes, record
+from app.solver.engines.yunikorn import nodes
 from app.solver.engines.yunikorn.board import Board
 from app.solver.engines.yunikorn.cluster import OPTED_OUT, ORIGINATOR, Ints, sums
 from app.solver.engines.yunikorn.compile import Amounts
 from app.solver.engines.yunikorn.guarantee import Level, levels, remaining, shift, tested_cells
 from app.solver.engines.yunikorn.outcome import Found
+from app.solver.engines.yunikorn.record import Silent
 from app.solver.engines.yunikorn.request import Request
-from app.solver.trace import Why
 
 BATCH = 10
 """Predicate calls made at a time (YuniKorn: preemptCheckConcurrency)."""
@@ -30,8 +30,8 @@ SCORE_UNFIT = 1 << 35
 class Preemptor:
     """One attempt for one ask."""
 
-    def __init__(self, board: Board, request: Request, candidates: Ints, pool: nodes.Pool, why: Why) -> None:
-        self._why = why
+    def __init__(self, board: Board, request: Request, candidates: Ints, pool: nodes.Pool, record: Silent) -> None:
+        self._record = record
         self._board = board
         self._cluster = board.cluster
         self._request = request
@@ -146,10 +146,7 @@ class Preemptor:
             return -1, []
         order = self._first_pass(node, list(free))
         found = self._second_pass(order, free) if order else None
-        if self._why.on and found is not None:
-            record.node(self._board, node, found[1], self._why)
-        elif self._why.on:
-            record.node_out(self._board, node, self._why)
+        self._record.searched(node, found[1] if found else (), found[1] if found else None)
         return found
 
     def _first_pass(self, node: int, free: list[int]) -> list[int]:

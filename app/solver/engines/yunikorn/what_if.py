@@ -5,7 +5,7 @@ from dataclasses import replace
 from app.solver.engines.yunikorn.board import Board
 from app.solver.engines.yunikorn.cluster import slack_of
 from app.solver.engines.yunikorn.compile import Amounts, Queues, cells_of
-from app.solver.engines.yunikorn.rules import RuleSet
+from app.solver.engines.yunikorn.rule_sets import RuleSet
 from app.solver.engines.yunikorn.settings import effective
 
 

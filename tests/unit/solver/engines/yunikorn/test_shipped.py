@@ -31,7 +31,7 @@ def both(of: World, wanted: Json) -> tuple[list[str], list[str]]:
         decision = of.one(wanted, explain="summary")
         found.append([victim["task"] for victim in decision["victims"]])
         steps = {step["rule"] for step in decision["explanation"]["steps"]}
-        named.append({rule for rule in steps if rule.startswith("difference:")})
+        named.append({rule for rule in steps if rule.startswith("difference-")})
     assert named[0] == named[1]
     assert bool(named[0]) == (found[0] != found[1])
     return found[0], found[1]

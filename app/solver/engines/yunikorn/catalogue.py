@@ -1,5 +1,0 @@
-"""Every rule that answers of YuniKorn name, with what it says and where it comes from."""
-
-from app.solver.model.rule import Rule
-
-RULES: tuple[Rule, ...] = ()
