@@ -45,6 +45,6 @@ def _without_place(session: Session, scenario: Scenario) -> Refusal | None:
     for victim, listed in scenario.listed.items():
         for t in listed:
             if session.status[t] == RELEASING:
-                name = f"{session.jobs.id[victim]}/{session.jobs.task_name[t]}"
-                return Refusal("victim-without-place", "a pod that would move has no other place", {"pod": name})
+                numbers = {"workload": session.jobs.id[victim], "task": session.jobs.task_name[t]}
+                return Refusal("victim-without-place", "a pod that would move has no other place", numbers)
     return None

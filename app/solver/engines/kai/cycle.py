@@ -78,6 +78,7 @@ class Cycle:
             if use_signatures and not of_like.easier(job):
                 trail.note("no-easier", "a job of the same constraints that is no harder failed before it")
             elif attempt(job):
+                trail.found(session)
                 session.commit(action, job)
             else:
                 of_like.add(job)

@@ -3,11 +3,14 @@
 from datetime import datetime
 from typing import Literal
 
+from msgspec.structs import replace
+
 from app.solver.engine import Question
 from app.solver.engines.kai.compile import ALLOCATED, PIPELINED
 from app.solver.engines.kai.cycle import Cycle
 from app.solver.engines.kai.explain import blocker, explain
 from app.solver.engines.kai.feasibility import Never, never
+from app.solver.engines.kai.outcomes import Outcomes
 from app.solver.engines.kai.session import Eviction
 from app.solver.model.decision import Condition, Decision, Outcome, Placement, PlannedEviction, Victim
 from app.solver.model.instant import at
@@ -18,40 +21,6 @@ _MESSAGES = {
     "preempt": "{pod} is preempted by {ask}, which has a higher priority in the same queue {queue}",
     "consolidation": "{pod} moves so that {ask} fits",
 }
-
-
-class Outcomes:
-    """What a cycle came to, by number of the ask.
-
-    ``placed``: pods that have a place in the end. ``lost``: the eviction that took the last place of an ask that has
-    none in the end. ``victims``: evictions of pods that run, in order; a pod placed by the cycle itself never ran: it
-    just isn't placed. Who makes room and then loses it makes it for whoever has it in the end.
-    """
-
-    def __init__(self, cycle: Cycle) -> None:
-        session = cycle.session
-        self.pods = [session.pods_of(a) for a in range(len(session.asks))]
-        self.placed = [[t for t in pods if session.status[t] in (ALLOCATED, PIPELINED)] for pods in self.pods]
-        evicted = session.evictions
-        self.lost: list[Eviction | None] = [
-            None if placed else max((evicted[t] for t in pods if t in evicted), key=_statement, default=None)
-            for pods, placed in zip(self.pods, self.placed, strict=True)
-        ]
-        self.evictions = [e for e in evicted.values() if e.task < session.running_tasks]
-        self.victims: list[list[Eviction]] = [[] for _ in self.pods]
-        for eviction in self.evictions:
-            self.victims[self.holder(eviction.ask)].append(eviction)
-
-    def holder(self, a: int) -> int:
-        """Who has the room in the end that ask number ``a`` made: itself, or whoever took it. Whoever takes a place
-        gets it later than whoever had it, so that this ends."""
-        while (lost := self.lost[a]) is not None:
-            a = lost.ask
-        return a
-
-
-def _statement(eviction: Eviction) -> int:
-    return eviction.statement
 
 
 def decision_of(cycle: Cycle, outcomes: Outcomes, a: int, question: Question) -> Decision:
@@ -65,7 +34,7 @@ def decision_of(cycle: Cycle, outcomes: Outcomes, a: int, question: Question) ->
     outcome = _outcome(cycle, placed, why, evicts=bool(victims))
     condition = _condition(cycle, outcomes, a, why, now)
     names = session.node_names
-    return Decision(
+    decision = Decision(
         ask=ask.id,
         outcome=outcome,
         node=names[session.node[placed[0]]] if len({session.node[t] for t in placed}) == 1 else None,
@@ -74,8 +43,10 @@ def decision_of(cycle: Cycle, outcomes: Outcomes, a: int, question: Question) ->
         conditions=[condition],
         shortages=why.shortages or None if why else None,
         starts=[ask.workload or ask.id] if job in cycle.starts and placed else None,
-        explanation=explain(cycle, job, outcomes.victims[a], question, outcome, why, condition.message),
     )
+    if question.explain == "none":
+        return decision
+    return replace(decision, explanation=explain(cycle, outcomes, a, question, decision))
 
 
 def planned(cycle: Cycle, outcomes: Outcomes) -> list[PlannedEviction]:

@@ -10,7 +10,8 @@ from app.solver.engines.kai.budget import Budget
 from app.solver.engines.kai.compile import CompiledState, task_problems
 from app.solver.engines.kai.consolidation import consolidation
 from app.solver.engines.kai.cycle import Cycle, begin
-from app.solver.engines.kai.decisions import Outcomes, decision_of, placements, planned
+from app.solver.engines.kai.decisions import decision_of, placements, planned
+from app.solver.engines.kai.outcomes import Outcomes
 from app.solver.engines.kai.preempt import preempt
 from app.solver.engines.kai.reclaim import reclaim
 from app.solver.model.decision import Decision, Placement, Plan, PlannedEviction, Result

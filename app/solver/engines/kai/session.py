@@ -29,6 +29,7 @@ from app.solver.model.state import Ask
 from app.solver.overlay import Overlay
 
 EVICT, PLACE, RESTORE = range(3)
+NO_ASK = -1
 Mark = tuple[int, int]
 _RUNS = (RUNNING, ALLOCATED)
 
@@ -231,6 +232,16 @@ class Session:
         """How often the statement in hand evicts the pod."""
         return sum(not self.undone[at] for at in self._evicted_by.get(t, ()))
 
+    def stays_evicted(self, t: int) -> bool:
+        """Whether the statement in hand evicts the pod in the end, be it for another place."""
+        return self.evictions_of(t) > 0
+
+    def asking(self, job: int) -> int:
+        """The ask that the statement in hand is for: that of the first of the job's pods that it placed."""
+        task_job, first = self.jobs.task_job, self.running_tasks
+        placed = (op.task for op in self.ops if op.kind == PLACE and task_job[op.task] == job and op.task >= first)
+        return next((self._ask_of_task[t - first] for t in placed), self.jobs.ask[job])
+
     # Statements.
 
     def checkpoint(self) -> Mark:
@@ -364,10 +375,8 @@ class Session:
                     self.gpus.change(t, n, ALLOCATED, PIPELINED, self.free[GPU], self.idle[GPU])
 
     def commit(self, action: str, job: int) -> None:
-        """Make the statement final. Its evictions were done for the ask whose pods it placed first."""
-        task_job, first = self.jobs.task_job, self.running_tasks
-        placed = (op.task for op in self.ops if op.kind == PLACE and task_job[op.task] == job and op.task >= first)
-        ask = next((self._ask_of_task[t - first] for t in placed), self.jobs.ask[job])
+        """Make the statement final."""
+        ask = self.asking(job)
         self._committed += 1
         for at, op in enumerate(self.ops):
             if self.undone[at]:

@@ -56,6 +56,7 @@ class Solver:
         self._validators = validators
         self._foregone = foregone
         self._before = Standing(tools.order.frozen())
+        tools.trail.search(victims)
         self._victims = sort_victims(self._session, map(tools.victims.of, victims))
         self._open = set(self._open_nodes())
         self._contenders = Contenders(self._session, job)

@@ -1,10 +1,12 @@
 """Why a job waits: the scenarios of its attempts, equal ones counted once."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from app.solver.engines.kai.queue_order import OverBound
 from app.solver.engines.kai.scenario import Scenario
+from app.solver.engines.kai.session import EVICT, NO_ASK, Session
 from app.solver.engines.kai.validators import Refusal
 
 _SUCCEEDED = ("placed", "solved")
@@ -31,6 +33,19 @@ class Tried:
     count: int = 0
 
 
+@dataclass(slots=True)
+class Search:
+    """One search for victims: the action, who might be taken, whom a filter kept out and why. Where it found room: the
+    ask that it was for, and the pods that its statement took, those that it put back among them."""
+
+    action: str
+    eligible: frozenset[int] = frozenset()
+    refused: dict[int, Refusal] = field(default_factory=dict[int, Refusal])
+    ask: int = NO_ASK
+    taken: frozenset[int] = frozenset()
+    put_back: frozenset[int] = frozenset()
+
+
 class Trail:
     """Records of one job at a time. Unless on, only what every job's main failure was."""
 
@@ -38,14 +53,17 @@ class Trail:
         self.on = on
         self._found: dict[int, dict[tuple[str, int, str, str], Tried]] = {}
         self._main: dict[int, tuple[int, str, str, str]] = {}
-        self._spared: dict[int, dict[int, Refusal]] = {}
+        self._searches: dict[int, list[Search]] = {}
         self._job = -1
         self._action = ""
+        self._search = Search("")
         self._part = (0, 0)
 
     def begin(self, job: int, action: str) -> None:
         """What follows is about this job in this action."""
         self._job, self._action, self._part = job, action, (0, 0)
+        if self.on:
+            self._search = Search(action)
 
     def part(self, size: int, of: int) -> None:
         """The gang's first ``size`` pods are being solved."""
@@ -73,11 +91,24 @@ class Trail:
     def spare(self, victim: int, refusal: Refusal) -> None:
         """A filter keeps a job from being a victim."""
         if self.on:
-            self._spared.setdefault(self._job, {})[victim] = refusal
+            self._search.refused[victim] = refusal
 
-    def spared(self, job: int) -> list[tuple[int, Refusal]]:
-        """Who was kept from being a victim of a job, and why."""
-        return list(self._spared.get(job, {}).items())
+    def search(self, eligible: Iterable[int]) -> None:
+        """A search begins; it may take from these jobs."""
+        if self.on:
+            self._search.eligible = frozenset(eligible)
+            self._searches.setdefault(self._job, []).append(self._search)
+
+    def found(self, session: Session) -> None:
+        """The search found room; its statement is still open."""
+        if self.on:
+            self._search.ask = session.asking(self._job)
+            self._search.taken = frozenset(op.task for op in session.ops if op.kind == EVICT)
+            self._search.put_back = frozenset(t for t in self._search.taken if not session.stays_evicted(t))
+
+    def searches(self, job: int) -> list[Search]:
+        """The searches for one job, in order."""
+        return self._searches.get(job, [])
 
     def too_short(self, scenario: Scenario) -> None:
         """The listed victims' GPUs can't hold the part."""

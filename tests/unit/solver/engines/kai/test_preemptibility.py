@@ -7,6 +7,7 @@ import pytest
 
 from app.solver import solve
 from app.solver.engine import ProtectionQuestion
+from app.solver.engines.kai.catalogue import RULES
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
@@ -49,7 +50,9 @@ def answer(
     assert request.now is not None
     loaded = solve.load(solve.configure(request.configuration, "kai"), request.state)
     question = ProtectionQuestion(micros(request.now), request.asks, request.ask, request.action, request.evict)
-    return solve.preemptibility(loaded, question)
+    got = solve.preemptibility(loaded, question)
+    assert {shown["reason"] for shown in got["workloads"].values()} <= {rule.rule for rule in RULES}
+    return got
 
 
 def evict(*names: str) -> list[dict[str, str]]:
