@@ -18,7 +18,7 @@ from app.solver.engines.ytsaurus.situation import Situation, situate
 from app.solver.engines.ytsaurus.split import Bounds, bounds, groups
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import SharesRequest
-from tests.properties.ytsaurus_trees import Element, divided, tree
+from tests.properties.ytsaurus_trees import Element, divided, heartbeat, tree
 from tests.unit.solver.engines.ytsaurus.cluster import (
     alloc,
     ask,
@@ -150,27 +150,6 @@ def test_why_that_law_speaks_of_growth_in_every_resource() -> None:
 
 def _replaced(of: FairShares, **changes: Any) -> dict[str, Any]:
     return {name: getattr(of, name) for name in of.__slots__} | changes
-
-
-def heartbeat(seed: int) -> Json:
-    """A body for one heartbeat: starving operations, a crowded node, sometimes pools that starve."""
-    rng = random.Random(seed)
-    body = tree(rng, depth=2, allocations=True)
-    for one in body["state"]["workloads"]:
-        level = rng.choice(("non_starving", "non_starving", "starving", "aggressively_starving"))
-        one["ytsaurus"] = {"starvation": level}
-        if rng.random() < 0.1:
-            one["ytsaurus"]["preemption_mode"] = "graceful"
-    if rng.random() < 0.3:
-        name = rng.choice(body["configuration"]["queues"])["name"]
-        body["state"]["queues"] = {name: {"ytsaurus": {"starvation": "starving"}}}
-    for one in body["state"]["nodes"]:
-        used = [a for w in body["state"]["workloads"] for a in w["tasks"] if a["node"] == one["name"]]
-        one["capacity"] = {
-            r: int(sum(a["requests"][r] for a in used)) + rng.randint(0, 3) for r in ("user_slots", "cpu", "memory")
-        }
-    body["configuration"]["settings"]["ytsaurus"]["preemptive_scheduling_backoff"] = 0
-    return body
 
 
 @LAWS

@@ -48,6 +48,27 @@ def tree(rng: random.Random, *, depth: int = 2, allocations: bool = False) -> Js
     }
 
 
+def heartbeat(seed: int) -> Json:
+    """A body for one heartbeat: starving operations, a crowded node, sometimes pools that starve."""
+    rng = random.Random(seed)
+    body = tree(rng, depth=2, allocations=True)
+    for one in body["state"]["workloads"]:
+        level = rng.choice(("non_starving", "non_starving", "starving", "aggressively_starving"))
+        one["ytsaurus"] = {"starvation": level}
+        if rng.random() < 0.1:
+            one["ytsaurus"]["preemption_mode"] = "graceful"
+    if rng.random() < 0.3:
+        name = rng.choice(body["configuration"]["queues"])["name"]
+        body["state"]["queues"] = {name: {"ytsaurus": {"starvation": "starving"}}}
+    for one in body["state"]["nodes"]:
+        used = [a for w in body["state"]["workloads"] for a in w["tasks"] if a["node"] == one["name"]]
+        one["capacity"] = {
+            r: int(sum(a["requests"][r] for a in used)) + rng.randint(0, 3) for r in ("user_slots", "cpu", "memory")
+        }
+    body["configuration"]["settings"]["ytsaurus"]["preemptive_scheduling_backoff"] = 0
+    return body
+
+
 def _pool(rng: random.Random, name: str, parent: str | None, depth: int, queues: list[Json], leaves: list[str]) -> None:
     pool: Json = {"name": name, "weight": rng.choice((0.5, 1, 2, 3.3))} | ({} if parent is None else {"parent": parent})
     quota: Json = {}

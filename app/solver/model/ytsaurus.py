@@ -21,7 +21,7 @@ Slots = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 class Settings(Wire, frozen=True, kw_only=True):
     """``settings.ytsaurus``: the pool tree's level of every setting, and the scheduler's own few."""
 
-    rules: Rules = "documented"
+    rules: Rules = "shipped"
     """`documented`: as the preemption page says, and as released where it is silent; `shipped`: as the release does."""
     fair_share_starvation_tolerance: float | None = None
     """How much of its fair share an element must use not to be below it; from 0 to 1. Absent: 0.8."""

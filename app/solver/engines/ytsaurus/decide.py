@@ -144,11 +144,11 @@ def _heartbeats(board: Board, nodes: Sequence[int], now: int) -> list[int]:
     for node in nodes:
         safe_point()
         heard.append(node)
+        before = len(board.started)
         if quiet[node]:
             heartbeat.pass_over(board, node, now)
-            continue
-        before = len(board.started)
-        heartbeat.process(board, node, now)
+        else:
+            heartbeat.process(board, node, now)
         if waits and len(nodes) > 1 and not board.left.any():
             break
         if skips and exceeds and len(board.started) > before and board.started[-1].stage != "regular":

@@ -26,7 +26,7 @@ def process(board: Board, node: int, now: int) -> None:
     _ask_graceful(board, node)
     if schedulable:
         free = board.free(node)
-        started = stage.run(board, node, "regular", None, None, stage.MOST_STARTS)
+        started = stage.run(board, node, "regular", None, stage.MOST_STARTS)
         _record(board, node, "regular", free, started)
     if backoff_is_over(board, node, now):
         board.last_preemptive[node] = now
@@ -79,9 +79,10 @@ def _preemptive(board: Board, node: int, name: StageName, *, schedulable: bool) 
     free, before = board.free(node), len(board.stopped)
     least = PREEMPTIBLE if normal else AGGRESSIVELY_PREEMPTIBLE
     order = victims.candidates(board, node, least, normal=normal)
-    usage = board.prepared.situation.cluster.allocations.usage[order]
-    started = stage.run(board, node, name, who, np.sum(usage, axis=0), 1) if schedulable and who.any() else []
-    victims.preempt(board, node, order.tolist(), _REASONS[name], started[0] if started else NOBODY)
+    started = stage.run(board, node, name, who, 1, order) if schedulable and who.any() else []
+    want = started[0] if started else NOBODY
+    order = victims.for_want(board, order, want)
+    victims.preempt(board, node, order.tolist(), _REASONS[name], want)
     _record(board, node, name, free, started, least, int(who.sum()), order.tolist(), before)
     return bool(started)
 

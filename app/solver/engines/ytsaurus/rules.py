@@ -1,7 +1,7 @@
 """Where the preemption page and the released scheduler differ, in one place.
 
 ``documented`` takes the page literally, ``shipped`` does what the released code does. Everything else is common to
-both; docs/engines/ytsaurus.md lists the same three differences with their sources.
+both; docs/engines/ytsaurus.md lists the same four differences with their sources.
 """
 
 from dataclasses import dataclass, replace
@@ -20,12 +20,14 @@ class RuleSet:
     allocation whose cumulative usage crosses a bound is in the less protected group ("exceeds", literally).
     ``stages``: the preemptive stages in the order in which they run.
     ``normal_serves_aggressive``: aggressively starving operations take part in the normal preemptive stage too.
+    ``own_allocations_make_room``: an operation may evict allocations of its own to start another.
     """
 
     name: Rules
     bound_allocation_preemptible: bool
     stages: tuple[StageName, StageName]
     normal_serves_aggressive: bool
+    own_allocations_make_room: bool
 
 
 DOCUMENTED = RuleSet(
@@ -33,12 +35,14 @@ DOCUMENTED = RuleSet(
     bound_allocation_preemptible=True,
     stages=("preemptive_normal", "preemptive_aggressive"),
     normal_serves_aggressive=True,
+    own_allocations_make_room=False,
 )
 SHIPPED = RuleSet(
     name="shipped",
     bound_allocation_preemptible=False,
     stages=("preemptive_aggressive", "preemptive_normal"),
     normal_serves_aggressive=False,
+    own_allocations_make_room=True,
 )
 RULE_SETS: dict[Rules, RuleSet] = {"documented": DOCUMENTED, "shipped": SHIPPED}
 
@@ -76,5 +80,11 @@ DIFFERENCES = (
         field="normal_serves_aggressive",
         documented="aggressively starving operations take part in the preemptive stage too",
         shipped="the preemptive stage serves exactly the starving operations",
+    ),
+    Difference(
+        rule="own-allocations",
+        field="own_allocations_make_room",
+        documented="an operation makes no room for itself: that would start nothing more of it",
+        shipped="an operation may evict its own allocations to start another one",
     ),
 )

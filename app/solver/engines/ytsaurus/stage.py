@@ -17,15 +17,19 @@ MOST_STARTS_IN_ALL = 200_000
 """Allocations that all heartbeats of a decision may start."""
 
 
-def run(board: Board, node: int, stage: Stage, among: Flags | None, discount: Ints | None, most: int) -> list[int]:
+def run(
+    board: Board, node: int, stage: Stage, among: Flags | None, most: int, candidates: Ints | None = None
+) -> list[int]:
     """Start up to ``most`` allocations on ``node``; the want rows, in order.
 
-    ``among``: operations that take part (None: all); ``discount``: resources of victims, free for this stage.
+    ``among``: operations that take part (None: all); ``candidates``: allocation rows whose resources count as free.
     """
     preemptive = stage != "regular"
     started: list[int] = []
-    free = _free(board, node, discount)
+    discount = _discount(board, candidates)
+    free = board.free(node) + discount
     rows = _candidates(board, node, among, _fitting(board, free))
+    rows = rows[_without_its_own(board, rows, free, candidates)]
     rows = rows[_allowed(board, rows, preemptive=preemptive)]
     most = min(most, MOST_STARTS_IN_ALL - len(board.started))
     while len(started) < most and _goes_on(board, free):
@@ -40,12 +44,28 @@ def run(board: Board, node: int, stage: Stage, among: Flags | None, discount: In
             continue
         board.start(want, node, stage)
         started.append(want)
-        free = _free(board, node, discount)
+        free = board.free(node) + discount
     return started
 
 
-def _free(board: Board, node: int, discount: Ints | None) -> Ints:
-    return board.free(node) if discount is None else board.free(node) + discount
+def _discount(board: Board, candidates: Ints | None) -> Ints:
+    """What ``candidates`` use together."""
+    cluster = board.prepared.situation.cluster
+    if candidates is None:
+        return np.zeros(len(cluster.total), np.int64)
+    return np.add.reduce(cluster.allocations.usage[candidates], axis=0)
+
+
+def _without_its_own(board: Board, rows: Ints, free: Ints, candidates: Ints | None) -> Flags:
+    """Which wants fit ``free`` without what ``candidates`` of their own operation use, where the rules ask that."""
+    situation = board.prepared.situation
+    fits = np.ones(len(rows), bool)
+    if candidates is None or situation.config.settings.rules.own_allocations_make_room:
+        return fits
+    owner, usage = situation.cluster.allocations.operation[candidates], situation.cluster.allocations.usage[candidates]
+    own = np.zeros_like(board.usage)
+    np.add.at(own, owner, usage)
+    return all_of(situation.wants.need[rows] <= free - own[situation.wants.operation[rows]])
 
 
 def _goes_on(board: Board, free: Ints) -> bool:

@@ -30,6 +30,14 @@ def least_protected_first(board: Board, rows: Ints) -> Ints:
     return rows[order[::-1]]
 
 
+def for_want(board: Board, order: Ints, want: int) -> Ints:
+    """``order`` as it serves ``want``: without allocations of its own operation, where the rules ask that."""
+    situation = board.prepared.situation
+    if want == NOBODY or situation.config.settings.rules.own_allocations_make_room:
+        return order
+    return order[situation.cluster.allocations.operation[order] != situation.wants.operation[want]]
+
+
 def preempt(board: Board, node: int, order: Sequence[int], reason: Reason, want: int) -> None:
     """Take victims until the node's allocations fit it; then those whose operation or pool exceeds its limits.
 

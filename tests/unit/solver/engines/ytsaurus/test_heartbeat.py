@@ -292,6 +292,52 @@ def test_nodes_in_order_until_the_ask_is_placed() -> None:
     assert "counts" not in answer["decisions"][0]
 
 
+@pytest.mark.parametrize("explain", ["none", "summary", "full"])
+def test_nothing_is_heard_after_the_last_start_however_quiet_the_next_node(explain: str) -> None:
+    """The first node takes all that waits; the second could do nothing; the third has been too small for long."""
+    body = crowded("non_starving", count=1)
+    del body["asks"][1]
+    small = node("small", 1, ytsaurus={"overcommit_since": "2026-01-01T11:00:00Z"})
+    body["state"]["nodes"] = [node("n", 11), node("quiet", 0), small]
+    body["state"]["workloads"][1]["tasks"][0]["node"] = "small"
+    body["state"]["workloads"][1]["tasks"][1]["node"] = "small"
+    answer = decide(body, None, explain=explain)
+    assert started(answer) == [("x-next", "n", "regular")]
+    assert evicted(answer) == []
+    assert list(answer["notes"]["nodes"]) == ["n"]
+
+
+def swap(**settings: Any) -> dict[str, Any]:
+    """Pool a starves; its only operation has more than its fair share, does not starve, and wants one more."""
+    tasks = [alloc(f"x{i}", 10 + i) for i in range(3)]
+    pools = [pool("a"), pool("b", quota={"cpu": {"guaranteed": 8}})]
+    workloads = [operation("x", "a", tasks), operation("y", "b", [alloc(f"y{i}", i) for i in range(7)])]
+    state = {"queues": {"a": {"ytsaurus": {"starvation": "starving"}}}}
+    asks = [ask("x", "a", 1), ask("y", "b", 1)]
+    return request(pools, [node()], workloads, asks, settings, state=state)
+
+
+def test_an_operation_of_a_starving_pool_trades_an_allocation_for_the_same_as_released() -> None:
+    answer = decide(swap())
+    assert evicted(answer) == [("x2", "preemption")]
+    assert started(answer) == [("x-next", "n", "preemptive_normal")]
+
+
+def test_by_the_page_an_operation_makes_no_room_for_itself() -> None:
+    assert evicted(decide(swap(rules="documented"))) == []
+    why = decide(swap(), explain="summary")["decisions"][0]["explanation"]
+    assert "own-allocations" in [step["rule"] for step in why["steps"]]
+
+
+def test_others_make_room_as_before_where_nobody_makes_room_for_himself() -> None:
+    """The newest victim would be an allocation of the one that starts; the next one goes instead."""
+    body = swap(rules="documented", preemption_satisfaction_threshold=0.5)
+    body["asks"][1]["tasks"][0]["count"] = 5
+    answer = decide(body)
+    assert evicted(answer) == [("y6", "preemption")]
+    assert started(answer) == [("x-next", "n", "preemptive_normal")]
+
+
 def test_later_heartbeats_see_earlier_ones() -> None:
     """What y loses on the first node makes the rest of it better protected on the second."""
     body = crowded(count=9)
