@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.kai.compile import (
+from app.solver.engines.kai.compile.state import (
     ALLOCATED,
     GPU,
     PENDING,
@@ -15,10 +15,10 @@ from app.solver.engines.kai.compile import (
     RELEASING,
     RUNNING,
 )
-from app.solver.engines.kai.scenario import Group, Scenario
-from app.solver.engines.kai.session import EVICT, Session
-from app.solver.engines.kai.solver import Solver
-from app.solver.engines.kai.victim_order import VictimOrder
+from app.solver.engines.kai.decide.order.victim_order import VictimOrder
+from app.solver.engines.kai.decide.overlay import EVICT, Session
+from app.solver.engines.kai.decide.search.scenario import Group, Scenario
+from app.solver.engines.kai.decide.search.solver import Solver
 
 ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
 

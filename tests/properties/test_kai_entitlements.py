@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.solver.compiled.tree import Tree
-from app.solver.engines.kai.fair_share import UNLIMITED, Claims, Ranks, allocatable_share, fair_shares
-from app.solver.engines.kai.min_runtime import NODE_POOL, MinRuntimes, Rules, is_elastic, keeps_gang, protected
+from app.solver.engines.kai.compile.min_runtime import NODE_POOL, MinRuntimes, Rules, is_elastic, keeps_gang, protected
+from app.solver.engines.kai.decide.fair_share import UNLIMITED, Claims, Ranks, allocatable_share, fair_shares
 
 FAST = settings(derandomize=True, max_examples=200, deadline=None)
 

@@ -6,13 +6,13 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.solver.engines.kai.compile import compile_configuration, compile_state
-from app.solver.engines.kai.queue_order import QueueOrder
-from app.solver.engines.kai.resident import Key, Victim
-from app.solver.engines.kai.scenario import Group, Scenario
-from app.solver.engines.kai.session import Session
-from app.solver.engines.kai.standing import Standing
-from app.solver.engines.kai.victim_order import VictimOrder, VictimTable, sort_victims
+from app.solver.engines.kai.compile.resident import Key, Victim
+from app.solver.engines.kai.compile.state import compile_configuration, compile_state
+from app.solver.engines.kai.decide.order.queue_order import QueueOrder
+from app.solver.engines.kai.decide.order.standing import Standing
+from app.solver.engines.kai.decide.order.victim_order import VictimOrder, VictimTable, sort_victims
+from app.solver.engines.kai.decide.overlay import Session
+from app.solver.engines.kai.decide.search.scenario import Group, Scenario
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest

@@ -7,14 +7,14 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.solver.engines.kai.compile import (
+from app.solver.engines.kai.compile.state import (
     PENDING,
     RELEASING,
     compile_configuration,
     compile_state,
 )
-from app.solver.engines.kai.session import PLACE, Session
-from app.solver.engines.kai.victim_order import ACTIVE
+from app.solver.engines.kai.decide.order.victim_order import ACTIVE
+from app.solver.engines.kai.decide.overlay import PLACE, Session
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest

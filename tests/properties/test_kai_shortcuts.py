@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.solver.engines.kai.compile import Share
-from app.solver.engines.kai.gpu_room import Headroom
-from app.solver.engines.kai.protection import Protection
-from app.solver.engines.kai.queue_order import NOTHING, QueueOrder
-from app.solver.engines.kai.scenario import Scenario
-from app.solver.engines.kai.solver import Solver
-from app.solver.engines.kai.standing import Standing
+from app.solver.engines.kai.compile.state import Share
+from app.solver.engines.kai.decide.order.queue_order import NOTHING, QueueOrder
+from app.solver.engines.kai.decide.order.standing import Standing
+from app.solver.engines.kai.decide.search.gpu_room import Headroom
+from app.solver.engines.kai.decide.search.protection import Protection
+from app.solver.engines.kai.decide.search.scenario import Scenario
+from app.solver.engines.kai.decide.search.solver import Solver
 from tests.kai_world import ALL_ACTIONS, Json, Shape, cluster, decide
 
 FAST = settings(derandomize=True, max_examples=120, deadline=None, database=None)

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from app.solver.delta import apply_delta
 from app.solver.engine import Question
-from app.solver.engines.kai.baseline import baseline
-from app.solver.engines.kai.compile import CompiledConfiguration, CompiledState
+from app.solver.engines.kai.compile.baseline import baseline
+from app.solver.engines.kai.compile.state import CompiledConfiguration, CompiledState
+from app.solver.engines.kai.compile.update import updated
+from app.solver.engines.kai.decide.order.victim_order import VictimTable
+from app.solver.engines.kai.decide.overlay import Session
 from app.solver.engines.kai.engine import KaiEngine
-from app.solver.engines.kai.session import Session
-from app.solver.engines.kai.update import updated
-from app.solver.engines.kai.victim_order import VictimTable
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta

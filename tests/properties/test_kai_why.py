@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.solver.engines.kai.catalogue import RULES
+from app.solver.engines.kai.rules import RULES
 from tests.kai_world import ALL_ACTIONS, Json, Outcome, Shape, cluster, crowded, decide
 
 FAST = settings(derandomize=True, max_examples=200, deadline=None, database=None)

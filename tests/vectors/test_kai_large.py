@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.kai import solver
-from app.solver.engines.kai.resident import Key, Victim
-from app.solver.engines.kai.scenario import Scenario
-from app.solver.engines.kai.session import Session
-from app.solver.engines.kai.standing import Standing
-from app.solver.engines.kai.validators import Foregone, ScenarioValidator
-from app.solver.engines.kai.victim_order import VictimOrder
+from app.solver.engines.kai.compile.resident import Key, Victim
+from app.solver.engines.kai.decide.order.standing import Standing
+from app.solver.engines.kai.decide.order.victim_order import VictimOrder
+from app.solver.engines.kai.decide.overlay import Session
+from app.solver.engines.kai.decide.search import solver
+from app.solver.engines.kai.decide.search.scenario import Scenario
+from app.solver.engines.kai.decide.search.validators import Foregone, ScenarioValidator
 from tests.replay import answer
 from tests.vectors.compare import disagreements
 from tests.vectors.files import SHARED
@@ -119,7 +119,7 @@ def test_agrees_with_the_jobs_of_the_victim_queue_in_another_order(monkeypatch: 
         random.shuffle(nodes)
         return nodes
 
-    monkeypatch.setattr("app.solver.engines.kai.reclaim.Solver", Solver)
+    monkeypatch.setattr("app.solver.engines.kai.decide.actions.reclaim.Solver", Solver)
     monkeypatch.setattr(solver, "VictimOrder", Order)
     monkeypatch.setattr(Scenario, "nodes_of_latest", nodes_of_latest)
     assert not _differences(vector)

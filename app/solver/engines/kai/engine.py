@@ -4,10 +4,7 @@ from typing import Any
 
 from app.solver.delta import Changes
 from app.solver.engine import Engine, ProtectionQuestion, Question
-from app.solver.engines.kai import effective, preemptibility, shares
-from app.solver.engines.kai import findings as remarks
-from app.solver.engines.kai.catalogue import RULES
-from app.solver.engines.kai.compile import (
+from app.solver.engines.kai.compile.state import (
     CompiledConfiguration,
     CompiledState,
     compile_configuration,
@@ -15,8 +12,12 @@ from app.solver.engines.kai.compile import (
     input_problems,
     with_asks,
 )
-from app.solver.engines.kai.plan import plan
-from app.solver.engines.kai.update import updated
+from app.solver.engines.kai.compile.update import updated
+from app.solver.engines.kai.decide.plan import plan
+from app.solver.engines.kai.report import effective_settings as effective
+from app.solver.engines.kai.report import findings as remarks
+from app.solver.engines.kai.report import preemptibility, shares
+from app.solver.engines.kai.rules import RULES
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding, InvalidInput

@@ -1,0 +1,182 @@
+"""A compiled state after a delta, from the one before it: what the delta doesn't name is taken over, renumbered where
+jobs went or changed their number of pods."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TypeVar
+
+from app.solver.compiled.resources import ResourceIndex
+from app.solver.delta import Changes
+from app.solver.engines.kai.compile.baseline import columns
+from app.solver.engines.kai.compile.resident import Baseline, Resident, Victim
+from app.solver.engines.kai.compile.state import (
+    NOWHERE,
+    RELEASING,
+    RUNNING,
+    Columns,
+    CompiledConfiguration,
+    CompiledState,
+    Jobs,
+    Readable,
+    Share,
+    add_workloads,
+)
+from app.solver.model.state import State, Workload
+
+T = TypeVar("T")
+Edit = tuple[int, int, int, int]
+"""``[a, b)`` of the old table becomes ``[c, d)`` of the fresh one."""
+
+_BY_JOB = ("id", "uid", "queue", "priority", "created", "started", "preemptible", "min_available", "ask")
+_BY_TASK = ("task_name", "task_node", "task_state", "task_request", "task_wire")
+
+
+def updated(
+    loaded: CompiledState, configured: CompiledConfiguration, state: State, changes: Changes
+) -> CompiledState | None:
+    """``state`` compiled; None where it has to be compiled anew: nodes changed, or a request names a resource that no
+    node has, or can't be read. Raises KeyError, QuantityError."""
+    old, width = loaded.jobs, loaded.named_by_nodes
+    if changes.nodes or configured is not loaded.configuration or len(loaded.resources) != width:
+        return None
+    touched = sorted((at, new) for at, before, new in changes.workloads if before is not None)
+    kept = [new for _, new in touched if new is not None]
+    added = state.workloads[len(old.id) - len(touched) + len(kept) :]
+    resources = ResourceIndex(loaded.resources.names)
+    fresh = Jobs()
+    add_workloads(fresh, [*kept, *added], configured.tree.index, loaded.node_index, Columns(resources))
+    if len(resources) != width or not _readable((*kept, *added)):
+        return None
+    jobs_edits, task_edits = _edits(old, fresh, touched)
+    jobs = Jobs()
+    for names, edits in ((_BY_JOB, jobs_edits), (_BY_TASK, task_edits)):
+        for name in names:
+            setattr(jobs, name, _spliced(getattr(old, name), getattr(fresh, name), edits))
+    _number(jobs, _spliced(old.tasks, fresh.tasks, jobs_edits))
+    return CompiledState(
+        configuration=configured, resources=loaded.resources, nodes=state.nodes, node_name=loaded.node_name,
+        node_index=loaded.node_index, capacity=loaded.capacity, jobs=jobs, named_by_nodes=width,
+        resident=_resident(loaded, jobs, fresh, jobs_edits, task_edits),
+    )  # fmt: skip
+
+
+def _readable(workloads: Sequence[Workload]) -> bool:
+    readable = Readable()
+    return all(task.count == 1 and readable(task.requests) for w in workloads for task in w.tasks)
+
+
+def _edits(old: Jobs, fresh: Jobs, touched: list[tuple[int, Workload | None]]) -> tuple[list[Edit], list[Edit]]:
+    """Of the job columns and of the task columns, in order; what is added stands last."""
+    ends = [0, *accumulate(map(len, fresh.tasks))]
+    jobs: list[Edit] = []
+    tasks: list[Edit] = []
+    at = start = 0  # in the old tasks: the first of job ``at``
+    made = 0
+    for j, new in touched:
+        start += sum(map(len, old.tasks[at:j]))
+        at = j + 1
+        end = start + len(old.tasks[j])
+        until = made + (new is not None)
+        jobs.append((j, j + 1, made, until))
+        tasks.append((start, end, ends[made], ends[until]))
+        start, made = end, until
+    jobs.append((len(old.id), len(old.id), made, len(fresh.id)))
+    tasks.append((len(old.task_name), len(old.task_name), ends[made], ends[-1]))
+    return jobs, tasks
+
+
+def _spliced(old: list[T], fresh: list[T], edits: list[Edit]) -> list[T]:
+    out: list[T] = []
+    at = 0
+    for a, b, c, d in edits:
+        out += old[at:a]
+        out += fresh[c:d]
+        at = b
+    return out
+
+
+def _number(jobs: Jobs, tasks: list[list[int]]) -> None:
+    """Number the pods by job; ``tasks`` tells how many each has."""
+    at = 0
+    for j, of in enumerate(tasks):
+        jobs.tasks.append(of if of and of[0] == at else list(range(at, at + len(of))))
+        jobs.task_job += [j] * len(of)
+        at += len(of)
+    jobs.by_id = {name: j for j, name in enumerate(jobs.id)}
+
+
+def _resident(
+    loaded: CompiledState, jobs: Jobs, fresh: Jobs, jobs_edits: list[Edit], task_edits: list[Edit]
+) -> Resident:
+    """What decisions found out, for the jobs that are as they were."""
+    before, old = loaded.resident, loaded.jobs
+    resident = Resident(baseline=_baseline(loaded, jobs, fresh, jobs_edits, task_edits))
+    known_order, known_victims = before.order.copy(), before.victims.copy()
+    at = shift = 0
+    for a, b, c, d in jobs_edits:
+        for j in range(at, a):
+            now = j + shift
+            by = jobs.tasks[now][0] - old.tasks[j][0] if old.tasks[j] else 0
+            if (order := known_order.get(j)) is not None:
+                resident.order[now] = [t + by for t in order] if by else order
+            if (victim := known_victims.get(j)) is not None:
+                resident.victims[now] = _renumbered(victim, now, by) if by or shift else victim
+        shift += (d - c) - (b - a)
+        at = b
+    return resident
+
+
+def _renumbered(victim: Victim, job: int, by: int) -> Victim:
+    priority, rank, created, uid, _ = victim.key
+    return Victim(
+        job, (priority, rank, created, uid, job), [t + by for t in victim.tasks], victim.holds, others=victim.others
+    )
+
+
+def _baseline(
+    loaded: CompiledState, jobs: Jobs, fresh: Jobs, jobs_edits: list[Edit], task_edits: list[Edit]
+) -> Baseline | None:
+    before = loaded.resident.baseline
+    if before is None or before.homeless:
+        return None
+    old, tree = loaded.jobs, loaded.configuration.tree
+    taken = list(columns(fresh.task_request, {}))
+    free, idle = [column.copy() for column in before.free], [column.copy() for column in before.idle]
+    allocated, fixed = [list(v) for v in before.allocated], [list(v) for v in before.fixed]
+
+    def count(of: Jobs, j: int, columns: list[tuple[tuple[int, int], ...]], sign: int) -> tuple[int, int, Share]:
+        """Add a job to the sums, or take it out; its pods that run, those that hold a place, and what they hold."""
+        active = used = cpu = memory = gpu = 0
+        for t in of.tasks[j]:
+            status, n = of.task_state[t], of.task_node[t]
+            if status not in (RUNNING, RELEASING):
+                continue
+            used += 1
+            if status == RUNNING:
+                active += 1
+                request = of.task_request[t]
+                cpu, memory, gpu = cpu + request[0], memory + request[1], gpu + request[2]
+            for r, amount in columns[t]:
+                idle[r][n] -= sign * amount
+                if status == RUNNING:
+                    free[r][n] -= sign * amount
+        for q in tree.path(of.queue[j]):
+            for table in (allocated, fixed) if not of.preemptible[j] else (allocated,):
+                for r, amount in enumerate((cpu, memory, gpu)):
+                    table[q][r] += sign * amount
+        return active, used, (cpu, memory, gpu)
+
+    running = (RUNNING, RELEASING)
+    if any(n == NOWHERE and s in running for n, s in zip(fresh.task_node, fresh.task_state, strict=True)):
+        return None
+    for a, b, _, _ in jobs_edits:
+        for j in range(a, b):
+            count(old, j, before.columns, -1)
+    counted = [count(fresh, j, taken, 1) for j in range(len(fresh.id))]
+    return Baseline(
+        active=_spliced(before.active, [active for active, _, _ in counted], jobs_edits),
+        used=_spliced(before.used, [used for _, used, _ in counted], jobs_edits),
+        held=[_spliced(before.held[r], [held[r] for _, _, held in counted], jobs_edits) for r in range(3)],
+        columns=_spliced(before.columns, taken, task_edits), free=free, idle=idle,
+        allocated=[(v[0], v[1], v[2]) for v in allocated], fixed=[(v[0], v[1], v[2]) for v in fixed], homeless=[],
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""How it decides: a cycle of actions on one overlay."""

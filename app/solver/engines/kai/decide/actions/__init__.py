@@ -1,0 +1,1 @@
+"""The four actions of a cycle, one file each."""

@@ -1,0 +1,51 @@
+"""The allocate action: pending jobs onto what is idle or being released, gang by gang, then pod by pod."""
+
+from app.solver.engines.kai.compile.state import ALLOCATED, PENDING, PIPELINED, RUNNING
+from app.solver.engines.kai.decide.cycle import Cycle
+
+
+def allocate(cycle: Cycle) -> None:
+    """Place every job that fits; a job with pods left comes back for one more."""
+    session, trail = cycle.session, cycle.tools.trail
+    order = cycle.pending()
+    while (job := order.pop()) is not None:
+        cycle.taken.setdefault(job)
+        trail.begin(job, "allocate")
+        if not cycle.tools.budget.spend():
+            trail.cut_short()
+            continue
+        tasks = session.jobs.tasks[job]
+        ran_before = any(session.status[t] in (RUNNING, ALLOCATED) for t in tasks)
+        if not _place(cycle, job):
+            continue
+        waits = _waits(cycle, job)
+        if waits:
+            session.make_pipelined(tasks)
+        session.commit("allocate", job)
+        if not waits and not ran_before:
+            cycle.starts.add(job)
+            session.started[job] = session.now
+        if any(session.status[t] == PENDING for t in tasks):
+            order.push(job)
+
+
+def _place(cycle: Cycle, job: int) -> bool:
+    session, placer, trail = cycle.session, cycle.tools.placer, cycle.tools.trail
+    tasks = session.wanted(job)[0]
+    if placer.place_job(job, tasks, placer.everywhere, bind=True):
+        trail.note("placed", "the pods fit what is idle or being released", pods=len(tasks))
+        return True
+    if placer.refused is not None:
+        bound = placer.refused
+        trail.note(bound.rule, f"{session.queue_name(bound.queue)} would pass its bound", pods=len(tasks))
+    else:
+        trail.note("no-room", "no place for all pods of the gang", pods=len(tasks))
+    return False
+
+
+def _waits(cycle: Cycle, job: int) -> bool:
+    """Whether the gang lacks pods that can start now: then all of it waits."""
+    session = cycle.session
+    status = [session.status[t] for t in session.jobs.tasks[job]]
+    starting = sum(s in (RUNNING, ALLOCATED) for s in status)
+    return PIPELINED in status and starting < session.jobs.min_available[job]

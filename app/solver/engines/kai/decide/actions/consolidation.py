@@ -1,0 +1,50 @@
+"""The consolidation action: move preemptible pods, of any queue and priority, so that a pending job fits."""
+
+from app.solver.engines.kai.compile.state import GPU, RELEASING
+from app.solver.engines.kai.decide.cycle import Cycle
+from app.solver.engines.kai.decide.overlay import Session
+from app.solver.engines.kai.decide.search.scenario import Scenario
+from app.solver.engines.kai.decide.search.solver import Solver
+from app.solver.engines.kai.decide.search.validators import Refusal
+
+
+def consolidation(cycle: Cycle) -> None:
+    """Try every preemptible pending job; nobody may end without a place."""
+    if cycle.session.state.configuration.policy.max_consolidation_preemptees == 0:
+        return
+    cycle.each("consolidation", lambda job: _attempt(cycle, job), by_queue=False, preemptible_only=True)
+
+
+def _attempt(cycle: Cycle, job: int) -> bool:
+    session = cycle.session
+    needed = session.wanted(job)[1][GPU]
+    available = sum(free for free, node in zip(session.free[GPU], session.state.nodes, strict=True) if node.schedulable)
+    if available < needed:
+        cycle.tools.trail.note("too-few-gpus-free", "the cluster has too few GPUs idle or being released")
+        return False
+
+    def all_placed_again(scenario: Scenario) -> Refusal | None:
+        return _without_place(session, scenario)
+
+    return Solver(cycle.tools, job, _movable(session, job), (all_placed_again,)).solve()
+
+
+def _movable(session: Session, job: int) -> list[int]:
+    """Preemptible jobs that run something. The cap on them admits one more than it says, as in KAI."""
+    jobs = session.jobs
+    cap = session.state.configuration.policy.max_consolidation_preemptees
+    found = [
+        j
+        for j in range(len(jobs.id))
+        if j != job and session.leaf[j] and jobs.preemptible[j] and session.seems_active(j)
+    ]
+    return found if cap is None else found[: cap + 1]
+
+
+def _without_place(session: Session, scenario: Scenario) -> Refusal | None:
+    for victim, listed in scenario.listed.items():
+        for t in listed:
+            if session.status[t] == RELEASING:
+                numbers = {"workload": session.jobs.id[victim], "task": session.jobs.task_name[t]}
+                return Refusal("victim-without-place", "a pod that would move has no other place", numbers)
+    return None

@@ -1,0 +1,1 @@
+"""Who comes first: queues, jobs, victims."""

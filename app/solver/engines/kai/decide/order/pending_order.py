@@ -1,0 +1,184 @@
+"""Pending jobs in KAI's order: over a whole action, and within one simulation.
+
+KAI puts jobs into the order as a Go map yields them, that is anyhow, and the order of insertion can decide what a
+lazily repaired heap yields. Here every queue enters with its best job, best first: most insertion orders end alike.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from app.solver.engines.kai.compile.resident import Key
+from app.solver.engines.kai.compile.state import Share
+from app.solver.engines.kai.decide.order.queue_order import NOTHING, QueueOrder
+from app.solver.engines.kai.decide.order.queue_tree import Heap, Node, QueueTree
+from app.solver.engines.kai.decide.overlay import Session
+
+Entry = tuple[Key, int]
+_BELOW_GANG = 0
+
+
+def job_key(session: Session, job: int, rank: int) -> Key:
+    """Higher priority first, then below the gang, at it, above it (``rank``), then older, then the id."""
+    jobs = session.jobs
+    return -jobs.priority[job], rank, jobs.created[job], jobs.uid[job], job
+
+
+class PendingOrder:
+    """The pending jobs of an action. Ranks change while it runs, so jobs sit in heaps that look again."""
+
+    def __init__(self, session: Session, order: QueueOrder) -> None:
+        self._session = session
+        self._order = order
+        self._tree: QueueTree[Heap[int]] = QueueTree(session.parent_queue, self._queue_first)
+
+    def add_all(self, jobs: Iterable[int]) -> None:
+        """Add jobs, the best first."""
+        for job in sorted(jobs, key=self._key):
+            self.push(job)
+
+    def push(self, job: int) -> None:
+        """Add one job."""
+        queue = self._session.jobs.queue[job]
+        leaf = self._tree.leaf(queue)
+        if leaf is not None:
+            leaf.push(job)
+            self._tree.grew(queue)
+            return
+        leaf = Heap(self._job_first)
+        leaf.push(job)
+        self._tree.add(queue, leaf)
+
+    def pop(self) -> int | None:
+        """The next job; None when there are none."""
+        return _next_job(self._tree)
+
+    def _key(self, job: int) -> Key:
+        return job_key(self._session, job, self._session.elastic_rank(job))
+
+    def _job_first(self, a: int, b: int) -> bool:
+        return self._key(a) < self._key(b)
+
+    def _wants(self, node: Node[Heap[int]]) -> Share:
+        while node.queues is not None:
+            node = node.queues.items[0]
+        assert node.jobs is not None
+        return self._session.wanted(node.jobs.items[0])[1]
+
+    def _queue_first(self, a: Node[Heap[int]], b: Node[Heap[int]]) -> bool:
+        return self._order.first(a.queue, b.queue, self._wants(a), self._wants(b), NOTHING, NOTHING)
+
+
+class Contenders:
+    """Who takes part in every simulation of an attempt, sorted by leaf: pending jobs, recorded victims, and the job
+    itself as a gang of the pods in hand."""
+
+    def __init__(self, session: Session, job: int) -> None:
+        self._session = session
+        self._keys: dict[int, Key] = {}
+        self.by_queue: dict[int, list[Entry]] = {}
+        for pending in session.pending_jobs():
+            if pending != job and session.leaf[pending]:
+                self._add(pending, session.elastic_rank(pending))
+        self._add(job, _BELOW_GANG)
+
+    def update(self, job: int, *, victim: bool) -> None:
+        """Rank the job as it stands. A job that is no victim takes part only while it has pending pods."""
+        session = self._session
+        key = self._keys.pop(job, None)
+        if key is not None:
+            entries = self.by_queue[session.jobs.queue[job]]
+            del entries[bisect_left(entries, (key, job))]
+        if victim or session.pending[job]:
+            self._add(job, session.elastic_rank(job))
+
+    def _add(self, job: int, rank: int) -> None:
+        key = self._keys[job] = job_key(self._session, job, rank)
+        insort(self.by_queue.setdefault(self._session.jobs.queue[job], []), (key, job))
+
+
+class Turn:
+    """The jobs of one leaf in one simulation: ``base`` is shared and read from ``at``, ``more`` sorted worst first."""
+
+    __slots__ = ("at", "base", "more", "without")
+
+    def __init__(self, base: list[Entry], without: Mapping[int, None]) -> None:
+        self.base = base
+        self.at = 0
+        self.more: list[Entry] = []
+        self.without = without
+        self._skip()
+
+    def __len__(self) -> int:
+        return len(self.base) - self.at + len(self.more)
+
+    def best(self) -> Entry:
+        """The next entry."""
+        if self.at == len(self.base) or (self.more and self.more[-1] < self.base[self.at]):
+            return self.more[-1]
+        return self.base[self.at]
+
+    def pop(self) -> int:
+        """Take the next job."""
+        if self.at == len(self.base) or (self.more and self.more[-1] < self.base[self.at]):
+            return self.more.pop()[1]
+        job = self.base[self.at][1]
+        self.at += 1
+        self._skip()
+        return job
+
+    def _skip(self) -> None:
+        while self.at < len(self.base) and self.base[self.at][1] in self.without:
+            self.at += 1
+
+
+class Turns:
+    """The order of one simulation: the contenders, and the victims that only this try takes."""
+
+    def __init__(self, session: Session, order: QueueOrder, contenders: Contenders, extra: Mapping[int, None]) -> None:
+        self._session = session
+        self._order = order
+        self._tree: QueueTree[Turn] = QueueTree(session.parent_queue, self._queue_first)
+        self._part = -1
+        self._part_wants = NOTHING
+        self._leaves = {queue: Turn(entries, extra) for queue, entries in contenders.by_queue.items()}
+        for job in extra:
+            leaf = self._leaves.setdefault(session.jobs.queue[job], Turn([], extra))
+            leaf.more.append((job_key(session, job, session.elastic_rank(job)), job))
+
+    def start(self, part: int, wants: Share) -> None:
+        """``part`` competes as a gang of its own of the pods whose sum is ``wants``."""
+        self._part, self._part_wants = part, wants
+        for leaf in self._leaves.values():
+            leaf.more.sort(reverse=True)
+        filled = [(leaf.best(), queue, leaf) for queue, leaf in self._leaves.items() if len(leaf)]
+        for _, queue, leaf in sorted(filled, key=lambda entry: entry[:2]):
+            self._tree.add(queue, leaf)
+
+    def pop(self) -> int | None:
+        """The next job; None when there are none."""
+        return _next_job(self._tree)
+
+    def _wants(self, node: Node[Turn]) -> Share:
+        while node.queues is not None:
+            node = node.queues.items[0]
+        assert node.jobs is not None
+        job = node.jobs.best()[1]
+        return self._part_wants if job == self._part else self._session.wanted(job)[1]
+
+    def _queue_first(self, a: Node[Turn], b: Node[Turn]) -> bool:
+        return self._order.first(a.queue, b.queue, self._wants(a), self._wants(b), NOTHING, NOTHING)
+
+
+_Jobs = TypeVar("_Jobs", Heap[int], Turn)
+
+
+def _next_job(tree: QueueTree[_Jobs]) -> int | None:
+    """Take the next job out of the tree of queues; None when there are none."""
+    found = tree.next()
+    if found is None:
+        return None
+    queue, leaf = found
+    job = leaf.pop()
+    tree.took(queue)
+    return job

@@ -1,0 +1,185 @@
+"""Which queue goes first: KAI's comparison of two siblings, and the bounds that a job must keep.
+
+Amounts are steps of compile.py; entitlements are doubles on the same scale. Source of the order: KAI's proportion
+plugin; its steps are numbered as in docs/engines/kai.md, Order of queues.
+"""
+
+from copy import copy
+from dataclasses import dataclass
+
+from app.solver.engines.kai.compile.state import UNLIMITED, Share
+from app.solver.engines.kai.decide.overlay import Session
+from app.solver.engines.kai.report.shares import STEPS
+
+NOTHING: Share = (0, 0, 0)
+# A held resource without any share weighs a thousand times its amount in KAI's units: milli-CPU, bytes, GPUs.
+_NO_SHARE = (1000.0, 1000.0, 1.0)
+_RESOURCES = (0, 1, 2)
+_MINUS_ONE = tuple(-step for step in STEPS)
+
+
+@dataclass(frozen=True, slots=True)
+class OverBound:
+    """A queue that would pass its limit, or a non-preemptible job its queue's deserved quota."""
+
+    rule: str
+    queue: int
+    resource: int
+    bound: int
+    held: int
+    requested: int
+
+
+class QueueOrder:
+    """Comparisons on what queues hold: ``allocated`` and ``fixed`` by resource and queue."""
+
+    def __init__(self, session: Session) -> None:
+        configuration = session.state.configuration
+        division = session.division
+        self._jobs = session.jobs
+        self.paths = session.paths
+        self.allocated = session.allocated
+        self.fixed = session.fixed
+        self._created = configuration.created
+        self._priority = configuration.priority
+        self.deserved = configuration.deserved
+        self.limit = configuration.limit
+        self.fair = [_steps(v) for v in division.fair]
+        self.allocatable = [_steps(v) for v in division.allocatable]
+        self._measure = [
+            tuple(float(division.total[r]) if v[r] == UNLIMITED else v[r] for r in _RESOURCES) for v in self.allocatable
+        ]
+
+    def first(self, a: int, b: int, want_a: Share, want_b: Share, taken_a: Share, taken_b: Share) -> bool:
+        """Whether queue a comes before queue b. ``want``: what the best job of each would add; ``taken``: what
+        victims chosen below it give back."""
+        over_a, over_b = self._over_utilised(a), self._over_utilised(b)
+        if over_a != over_b:  # 1
+            return over_b
+        starved_a, starved_b = self._starved(a, want_a), self._starved(b, want_b)
+        if starved_a != starved_b:  # 2
+            return starved_a
+        if self._priority[a] != self._priority[b]:  # 3
+            return self._priority[a] > self._priority[b]
+        bad_a, bad_b = self._without_share(a, want_a), self._without_share(b, want_b)
+        if bad_a != bad_b:  # 4
+            return bad_b
+        share_a, share_b = self.dominant(a, want_a, taken_a), self.dominant(b, want_b, taken_b)
+        if share_a != share_b:  # 5
+            return share_a < share_b
+        share_a, share_b = self.dominant(a, NOTHING, NOTHING), self.dominant(b, NOTHING, NOTHING)
+        if share_a != share_b:  # 6
+            return share_a < share_b
+        below_a = within(self.allocatable[a], self.allocatable[b])
+        below_b = within(self.allocatable[b], self.allocatable[a])
+        if below_a != below_b:  # 7
+            return below_a
+        return self.older(a, b)  # 8
+
+    def rank(self, q: int) -> tuple[bool, bool, int, bool]:
+        """Steps 1 to 4 without a job that wants anything, as a key: less is earlier."""
+        over, starved, bad = self._over_utilised(q), self._starved(q, NOTHING), self._without_share(q, NOTHING)
+        return over, not starved, -self._priority[q], bad
+
+    def older(self, a: int, b: int) -> bool:
+        """Whether queue a is older; a tie goes to the right one, whichever that is."""
+        return self._created[a] < self._created[b]
+
+    def frozen(self) -> "QueueOrder":
+        """The same comparisons on what queues hold at this moment, whatever happens next."""
+        still = copy(self)
+        still.allocated = [column.copy() for column in self.allocated]
+        still.fixed = [column.copy() for column in self.fixed]
+        return still
+
+    def held(self, q: int) -> Share:
+        """What queue q holds."""
+        cpu, memory, gpu = self.allocated
+        return cpu[q], memory[q], gpu[q]
+
+    def held_fixed(self, q: int) -> Share:
+        """What non-preemptible pods of queue q hold."""
+        cpu, memory, gpu = self.fixed
+        return cpu[q], memory[q], gpu[q]
+
+    def over_bounds(self, job: int, want: Share) -> OverBound | None:
+        """The first bound that placing ``want`` for the job would pass, from its leaf upwards."""
+        return self._over_limit(self._jobs.queue[job], want) or self.over_quota(job, want)
+
+    def _over_limit(self, leaf: int, want: Share) -> OverBound | None:
+        for q in self.paths[leaf]:
+            limit, held = self.limit[q], self.held(q)
+            for r in _RESOURCES:
+                if want[r] and limit[r] != UNLIMITED and limit[r] < held[r] + want[r]:
+                    return OverBound("over-limit", q, r, limit[r], held[r], want[r])
+        return None
+
+    def over_quota(self, job: int, want: Share) -> OverBound | None:
+        """The deserved quota that a non-preemptible job would pass."""
+        if self._jobs.preemptible[job]:
+            return None
+        for q in self.paths[self._jobs.queue[job]]:
+            deserved, held = self.deserved[q], self.held_fixed(q)
+            for r in _RESOURCES:
+                if want[r] and deserved[r] != UNLIMITED and deserved[r] < held[r] + want[r]:
+                    return OverBound("non-preemptible-over-quota", q, r, deserved[r], held[r], want[r])
+        return None
+
+    def _over_utilised(self, q: int) -> bool:
+        fair, (cpu, memory, gpu) = self.fair[q], self.allocated
+        return fair[2] < gpu[q] and fair[0] < cpu[q] and fair[1] < memory[q]
+
+    def _starved(self, q: int, want: Share) -> bool:
+        cpu, memory, gpu = self.allocated
+        return holds_within((cpu[q] + want[0], memory[q] + want[1], gpu[q] + want[2]), self.deserved[q])
+
+    def _without_share(self, q: int, want: Share) -> bool:
+        share = self.allocatable[q]
+        return 0 in share and any(share[r] == 0 and held[q] + want[r] > 0 for r, held in enumerate(self.allocated))
+
+    def dominant(self, q: int, want: Share, taken: Share) -> float:
+        """The largest part of its allocatable share that queue q would hold of any resource."""
+        measure, (cpu, memory, gpu) = self._measure[q], self.allocated
+        largest = 0.0
+        for r, held in ((0, cpu[q]), (1, memory[q]), (2, gpu[q])):
+            amount = held + want[r] - taken[r]
+            value = amount / measure[r] if measure[r] else amount * _NO_SHARE[r]
+            if value > largest:
+                largest = value
+        return largest
+
+
+def plus(a: Share, b: Share) -> Share:
+    """Sum by resource."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+
+
+def minus(a: Share, b: Share) -> Share:
+    """Difference by resource."""
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+def holds_within(held: Share, bound: tuple[float, float, float]) -> bool:
+    """What is held against a bound. Held amounts can go below zero (a pod evicted twice leaves its queue twice), and
+    KAI takes minus one unit for its sign of infinity: more than any bound."""
+    cpu, memory, gpu = bound
+    return (
+        (cpu == UNLIMITED or (held[0] <= cpu and held[0] != _MINUS_ONE[0]))
+        and (memory == UNLIMITED or (held[1] <= memory and held[1] != _MINUS_ONE[1]))
+        and (gpu == UNLIMITED or (held[2] <= gpu and held[2] != _MINUS_ONE[2]))
+    )
+
+
+def within(a: tuple[float, float, float], b: tuple[float, float, float]) -> bool:
+    """At most, in every resource; -1 is without bound on either side."""
+    return all(y == UNLIMITED or (x != UNLIMITED and x <= y) for x, y in zip(a, b, strict=True))
+
+
+def _steps(amounts: tuple[float, float, float]) -> tuple[float, float, float]:
+    """KAI's units as steps. Whole thousandths of a GPU stay whole, although doubles hardly hold them."""
+    cpu, memory, gpu = amounts
+    if gpu == UNLIMITED:
+        return amounts
+    scaled = gpu * STEPS[2]
+    whole = round(scaled)
+    return cpu, memory, float(whole) if abs(scaled - whole) < 1e-6 else scaled

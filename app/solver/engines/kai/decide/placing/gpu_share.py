@@ -1,0 +1,141 @@
+"""Shares of one GPU: which device of a node every fractional pod sits on.
+
+A device that holds a share is taken from the node's whole GPUs; other shares may join it up to one GPU. State
+documents don't say which device a running pod uses, so running shares are packed in the order of the request,
+each on the first device that has room (docs/engines/kai.md, Shares of a GPU).
+"""
+
+from app.solver.engines.kai.compile.state import ALLOCATED, RELEASING, RUNNING
+from app.solver.overlay import Overlay
+
+WHOLE = 1000
+_NONE = -1
+
+
+class GpuShares:
+    """Devices are numbered across nodes. ``share[t]`` is the pod's part of a device in thousandths, 0 for pods
+    that take whole GPUs or none. Per device: thousandths held by running pods, by pods being released, and
+    promised to pipelined ones."""
+
+    def __init__(self, overlay: Overlay, gpu: list[int], nodes: int) -> None:
+        self.share = [amount if 0 < amount < WHOLE else 0 for amount in gpu]
+        self.any = any(self.share)
+        self._overlay = overlay
+        self._device = [_NONE] * len(gpu)
+        self._of_node: list[list[int]] = [[] for _ in range(nodes)] if self.any else []
+        self._running: list[int] = []
+        self._releasing: list[int] = []
+        self._promised: list[int] = []
+
+    def seed(self, t: int, n: int, status: int, free: list[int], idle: list[int]) -> None:
+        """Put a running or releasing pod of the state on a device."""
+        need = self.share[t]
+        for d in self._of_node[n]:
+            if self._running[d] + self._releasing[d] + need <= WHOLE:
+                break
+        else:
+            d = self._new(n)
+        self._write(t, n, d, status, 1, free, idle)
+
+    def fits(self, t: int, n: int, free: list[int]) -> bool:
+        """Whether some device of node n could take the pod once releases are done."""
+        need = self.share[t]
+        return free[n] >= WHOLE or any(
+            self._running[d] + self._promised[d] + need <= WHOLE for d in self._in_use(n, now=False)
+        )
+
+    def fits_idle(self, t: int, n: int, idle: list[int], free: list[int]) -> bool:
+        """Whether some device of node n can take the pod now, and is promised to nobody."""
+        return (idle[n] >= WHOLE and free[n] >= WHOLE) or self.fits_shared(t, n, free)
+
+    def fits_shared(self, t: int, n: int, free: list[int]) -> bool:
+        """Whether a device that is shared already has room now."""
+        return bool(self._with_room_now(t, n, free))
+
+    def _with_room_now(self, t: int, n: int, free: list[int]) -> list[int]:
+        """Shared devices that can take the pod now. One whose pods all leave must be free to be kept."""
+        need = self.share[t]
+        return [
+            d
+            for d in self._in_use(n, now=True)
+            if self._load(d) + need <= WHOLE and (self._running[d] or self._promised[d] or free[n] >= WHOLE)
+        ]
+
+    def has_room(self, n: int) -> bool:
+        """Whether a shared device has a part that is not taken for good."""
+        return self.any and any(self._running[d] < WHOLE for d in self._in_use(n, now=True))
+
+    def unused(self, n: int) -> int:
+        """What shared devices of node n have left once releases are done, in thousandths of a GPU."""
+        return sum(WHOLE - self._running[d] - self._promised[d] for d in self._in_use(n, now=False))
+
+    def enter(self, t: int, n: int, status: int, free: list[int], idle: list[int]) -> None:
+        """Choose a device for a pod placed on node n: the fullest shared one that has room, else a whole one."""
+        need = self.share[t]
+        later = [d for d in self._in_use(n, now=False) if self._running[d] + self._promised[d] + need <= WHOLE]
+        now = self._with_room_now(t, n, free)
+        choice = now or ([] if status == ALLOCATED or (idle[n] >= WHOLE and free[n] >= WHOLE) else later)
+        d = max(choice, key=lambda d: (self._load(d), -d)) if choice else self._new(n)
+        self._write(t, n, d, status, 1, free, idle)
+
+    def may_return(self, t: int, n: int, free: list[int]) -> bool:
+        """Whether the device that the pod is leaving still has room for it, and is still a device to be had."""
+        d = self._device[t]
+        taken = self._running[d] + self._promised[d]
+        return taken + self.share[t] <= WHOLE and (taken > 0 or free[n] >= WHOLE)
+
+    def overfilled(self) -> bool:
+        """Whether some device is promised more than it has."""
+        return any(a + b > WHOLE for a, b in zip(self._running, self._promised, strict=True))
+
+    def change(self, t: int, n: int, before: int, after: int, free: list[int], idle: list[int]) -> None:
+        """A pod's status changed where it is."""
+        d = self._device[t]
+        self._write(t, n, d, before, -1, free, idle)
+        self._write(t, n, d, after, 1, free, idle)
+
+    def leave_behind(self, t: int) -> None:
+        """The pod moves away; what it held stays behind as being released."""
+        if self.share[t]:
+            self._overlay.put(self._device, t, _NONE)
+
+    def _load(self, d: int) -> int:
+        return self._running[d] + self._releasing[d] + self._promised[d]
+
+    def _in_use(self, n: int, *, now: bool) -> list[int]:
+        """Shared devices of a node: those that some pod is on ``now``, being released or not; otherwise those that
+        some pod is on, or is promised to be, once releases are done."""
+        other = self._releasing if now else self._promised
+        return [d for d in self._of_node[n] if self._running[d] or other[d]]
+
+    def _new(self, n: int) -> int:
+        for d in self._of_node[n]:
+            if not self._load(d):
+                return d
+        d = len(self._running)
+        for table in (self._running, self._releasing, self._promised):
+            table.append(0)
+        self._of_node[n].append(d)
+        return d
+
+    def _write(self, t: int, n: int, d: int, status: int, sign: int, free: list[int], idle: list[int]) -> None:
+        """Count the pod in or out of device d; whole GPUs of the node follow what the device is now used for."""
+        table = {RUNNING: self._running, ALLOCATED: self._running, RELEASING: self._releasing}.get(
+            status, self._promised
+        )
+        was_free, was_idle = self._takes(d)
+        self._overlay.add(table, d, sign * self.share[t])
+        now_free, now_idle = self._takes(d)
+        if now_free != was_free:
+            self._overlay.add(free, n, was_free - now_free)
+        if now_idle != was_idle:
+            self._overlay.add(idle, n, was_idle - now_idle)
+        if sign > 0:
+            self._overlay.put(self._device, t, d)
+
+    def _takes(self, d: int) -> tuple[int, int]:
+        """What device d takes from the node's GPUs: free (once releases are done) and idle."""
+        return (
+            WHOLE if self._running[d] or self._promised[d] else 0,
+            WHOLE if self._running[d] or self._releasing[d] else 0,
+        )

@@ -1,0 +1,184 @@
+"""Where a pod goes, and a gang as a whole: KAI's node scores, then all pods of the job or none.
+
+A node must fit what is idle plus what is being released. It scores 100 if what is idle alone fits, up to 9 for how
+little it has free (GPUs; CPU for pods without GPU), 10 for keeping a pod without GPU off GPU nodes, and 1000 if a
+share of a GPU fits a device that is shared already. Equal scores go to the lower name.
+"""
+
+from collections.abc import Iterator, Set
+from heapq import heappop, heappush
+from itertools import groupby
+
+from app.solver.engines.kai.compile.state import CPU, GPU
+from app.solver.engines.kai.decide.order.queue_order import OverBound, QueueOrder
+from app.solver.engines.kai.decide.overlay import Session, total
+from app.solver.engines.kai.decide.placing.free_nodes import FreeNodes
+from app.solver.engines.kai.decide.placing.predicates import Predicates
+from app.solver.stopping import safe_point
+
+_Rank = tuple[int, int, int]
+"""How good a node is for a pod with GPUs: 0 if it fits now, 1 later; free GPUs; place of the name. Less is better."""
+
+
+class Placer:
+    """Places pods on nodes of one session. ``by_name[i]``: the node that is i-th by name."""
+
+    def __init__(self, session: Session, order: QueueOrder) -> None:
+        self._session = session
+        self._order = order
+        state = session.state
+        names = state.node_name
+        self.by_name = sorted(range(len(names)), key=names.__getitem__)
+        self._place = [0] * len(names)
+        for i, n in enumerate(self.by_name):
+            self._place[n] = i
+        self._has_gpu = [v[GPU] > 0 for v in state.capacity]
+        self._has_cpu = [v[CPU] > 0 for v in state.capacity]
+        self._predicates = Predicates(state.nodes)
+        self._allowed: dict[int, list[bool] | None] = {}
+        self._free_nodes = FreeNodes(session, self.by_name, self._place)
+        self.everywhere = frozenset(range(len(names)))
+        self.refused: OverBound | None = None
+
+    def allowed(self, t: int) -> list[bool] | None:
+        """Nodes that the pod's constraints allow; None: all."""
+        if t not in self._allowed:
+            jobs = self._session.jobs
+            self._allowed[t] = self._predicates.allowed(jobs.task_wire[t], self._session.ask_of_task(t))
+        return self._allowed[t]
+
+    def place_job(self, job: int, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:
+        """Place all of ``tasks`` or none on ``nodes``. ``bind``: pods that fit what is idle start now; otherwise
+        every pod waits for the statement's evictions."""
+        session = self._session
+        self.refused = self._order.over_bounds(job, total(session.request, tasks))
+        if self.refused is not None:
+            return False
+        mark = session.checkpoint()
+        if len(tasks) == 1:
+            placed = self._place_alike(tasks, nodes, bind=bind)
+        else:
+            alike = groupby(tasks, key=lambda t: (session.request[t], id(self.allowed(t))))
+            placed = all(self._place_alike(list(run), nodes, bind=bind) for _, run in alike)
+        if not placed:
+            session.rollback(mark)
+        return placed
+
+    def fits_somewhere(self, t: int, nodes: Set[int]) -> bool:
+        """Whether any of ``nodes`` fits the pod."""
+        session, allowed = self._session, self.allowed(t)
+        if not self._by_gpus(t):
+            return any(session.fits(t, n) and (allowed is None or allowed[n]) for n in nodes)
+        self._free_nodes.refresh()
+        return any(
+            n in nodes and session.fits(t, n) and (allowed is None or allowed[n])
+            for n in self._free_nodes.at_least(session.request[t][GPU], idle=False)
+        )
+
+    def _by_gpus(self, t: int) -> bool:
+        return self._session.request[t][GPU] > 0 and not self._session.gpus.any
+
+    def _place_alike(self, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:
+        """Place pods of one request and the same constraints, one after the other."""
+        if self._by_gpus(tasks[0]):
+            return self._place_by_gpus(tasks, nodes, bind=bind)
+        return all(self._place_by_score(t, nodes, bind=bind) for t in tasks)
+
+    def _put(self, t: int, n: int, *, bind: bool) -> bool:
+        session = self._session
+        if bind and session.fits_idle(t, n):
+            session.allocate(t, n)
+            return True
+        return session.pipeline(t, n)
+
+    def _place_by_gpus(self, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:
+        """For pods with whole GPUs the score orders nodes by whether they fit now, then fewest GPUs free, then name:
+        no need to know the range of free GPUs over all nodes, nor to look at more nodes than are taken."""
+        session, first = self._session, tasks[0]
+        allowed = self.allowed(first)
+        self._free_nodes.refresh()
+        as_it_was = self._best_first(first, nodes, allowed)
+        spare = next(as_it_was, None)
+        known: dict[int, _Rank | None] = {}  # nodes that changed since
+        heap: list[tuple[_Rank, int]] = []
+
+        def look(n: int) -> None:
+            rank = known[n] = self._rank(first, n, nodes, allowed)
+            if rank is not None:
+                heappush(heap, (rank, n))
+
+        for t in tasks:
+            safe_point()
+            failed: list[int] = []
+            while True:
+                while spare is not None and spare[1] in known:
+                    spare = next(as_it_was, None)
+                while heap and heap[0][0] != known[heap[0][1]]:
+                    heappop(heap)
+                if heap and (spare is None or heap[0] < spare):
+                    n = heappop(heap)[1]
+                elif spare is not None:
+                    n = spare[1]
+                else:
+                    return False
+                known[n] = None
+                before = session.node[t]
+                if self._put(t, n, bind=bind):
+                    look(n)
+                    if before >= 0 and before != n:
+                        look(before)
+                    break
+                failed.append(n)
+            for n in failed:
+                look(n)
+        return True
+
+    def _best_first(self, t: int, nodes: Set[int], allowed: list[bool] | None) -> Iterator[tuple[_Rank, int]]:
+        """Nodes that fit the pod, the best first. Only as long as nothing changes on those that are still to come."""
+        need = self._session.request[t][GPU]
+        for later in (0, 1):
+            for n in self._free_nodes.at_least(need, idle=not later):
+                rank = self._rank(t, n, nodes, allowed)
+                if rank is not None and rank[0] == later:
+                    yield rank, n
+
+    def _rank(self, t: int, n: int, nodes: Set[int], allowed: list[bool] | None) -> _Rank | None:
+        session = self._session
+        if n not in nodes or (allowed is not None and not allowed[n]) or not session.fits(t, n):
+            return None
+        return 0 if session.fits_idle(t, n) else 1, session.free[GPU][n], self._place[n]
+
+    def _place_by_score(self, t: int, nodes: Set[int], *, bind: bool) -> bool:
+        tried: set[int] = set()
+        safe_point()
+        while (n := self._best(t, nodes, tried)) is not None:
+            if self._put(t, n, bind=bind):
+                return True
+            tried.add(n)
+        return False
+
+    def _best(self, t: int, nodes: Set[int], tried: set[int]) -> int | None:
+        """The best node of ``nodes`` that fits the pod, ``tried`` ones left out; None without any."""
+        session, allowed = self._session, self.allowed(t)
+        gpu = session.request[t][GPU] > 0
+        shared = session.gpus.share[t] > 0
+        has, free = (self._has_gpu, session.free[GPU]) if gpu else (self._has_cpu, session.free[CPU])
+        open_nodes = [n for n in self.by_name if n in nodes]
+        fitting = [n for n in open_nodes if session.fits(t, n) and (allowed is None or allowed[n]) and n not in tried]
+        if len(fitting) < 2:
+            return fitting[0] if fitting else None
+        counted = [free[n] for n in open_nodes if has[n]]
+        least, most = min(counted, default=0), max(0, max(counted, default=0))
+        best: tuple[float, int] | None = None
+        for n in fitting:
+            score = 100.0 if session.fits_idle(t, n) else 0.0
+            if has[n] and most:
+                score += 9.0 if least == most else 9.0 * (1 - (free[n] - least) / (most - least))
+            if not gpu and not self._has_gpu[n]:
+                score += 10.0
+            if shared and session.gpus.fits_shared(t, n, session.free[GPU]):
+                score += 1000.0
+            if best is None or score > best[0]:
+                best = (score, n)
+        assert best is not None
+        return best[1]

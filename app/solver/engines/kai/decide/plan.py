@@ -1,0 +1,91 @@
+"""Decisions and the plan: one cycle over all asks, or every ask alone."""
+
+from collections.abc import Callable, Sequence
+
+from app.solver import kubernetes
+from app.solver.engine import Question
+from app.solver.engines.kai.compile.baseline import baseline
+from app.solver.engines.kai.compile.state import CompiledState, task_problems
+from app.solver.engines.kai.decide.actions.allocate import allocate
+from app.solver.engines.kai.decide.actions.consolidation import consolidation
+from app.solver.engines.kai.decide.actions.preempt import preempt
+from app.solver.engines.kai.decide.actions.reclaim import reclaim
+from app.solver.engines.kai.decide.budget import Budget
+from app.solver.engines.kai.decide.cycle import Cycle, begin
+from app.solver.engines.kai.report.answer import decision_of, placements, planned
+from app.solver.engines.kai.report.outcomes import Outcomes
+from app.solver.model.decision import Decision, Placement, Plan, PlannedEviction, Result
+from app.solver.model.kai import Action
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.state import Ask
+from app.solver.stopping import safe_point
+
+_ACTIONS: dict[Action, Callable[[Cycle], None]] = {
+    "allocate": allocate, "consolidation": consolidation, "reclaim": reclaim, "preempt": preempt,
+}  # fmt: skip
+
+
+def plan(state: CompiledState, question: Question) -> Result:
+    """Decide. Raises InvalidInput for pods that KAI can't read or Kubernetes would refuse, and for running ones without
+    a node."""
+    _check(state, question.asks)
+    if question.mode == "cycle":
+        return _cycle(state, question)
+    return _each_alone(state, question)
+
+
+def _cycle(state: CompiledState, question: Question) -> Result:
+    cycle = run(state, question.asks, question, Budget())
+    asks = question.asks
+    jobs, outcomes = cycle.session.jobs, Outcomes(cycle)
+    return Result(
+        decisions=[decision_of(cycle, outcomes, a, question) for a in range(len(asks))],
+        order=[asks[jobs.ask[job]].id for job in cycle.taken],
+        plan=Plan(evictions=planned(cycle, outcomes), placements=placements(cycle)),
+    )
+
+
+def _each_alone(state: CompiledState, question: Question) -> Result:
+    decisions: list[Decision] = []
+    evictions: dict[tuple[str, str | None], PlannedEviction] = {}
+    places: list[Placement] = []
+    budget = Budget()
+    for ask in question.asks:
+        safe_point()
+        cycle = run(state, [ask], question, budget)
+        outcomes = Outcomes(cycle)
+        decisions.append(decision_of(cycle, outcomes, 0, question))
+        own = {(e.workload, e.task): e for e in planned(cycle, outcomes) if (e.workload, e.task) not in evictions}
+        evictions |= own
+        places += [
+            place for place in placements(cycle) if place.workload is None or (place.workload, place.task) in own
+        ]
+    return Result(decisions=decisions, plan=Plan(evictions=list(evictions.values()), placements=places))
+
+
+def run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget) -> Cycle:
+    """One cycle. Where a bookkeeping habit of KAI's would end in an overfull node, the cycle runs without it."""
+    cycle = _run(state, asks, question, budget, strict=False)
+    if cycle.session.overfilled():
+        cycle = _run(state, asks, question, budget, strict=True)
+    return cycle
+
+
+def _run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget, *, strict: bool) -> Cycle:
+    cycle = begin(state, asks, question.now, budget, explain=question.explain != "none", strict=strict)
+    for action in state.configuration.policy.actions:
+        _ACTIONS[action](cycle)
+    return cycle
+
+
+def _check(state: CompiledState, asks: Sequence[Ask]) -> None:
+    problems: list[Problem] = []
+    for a, ask in enumerate(asks):
+        problems += task_problems(ask.tasks, ("asks", a))
+        for t, task in enumerate(ask.tasks):
+            problems += kubernetes.problems(task, ("asks", a, "tasks", t))
+    for j, i in baseline(state).homeless:
+        at = pointer("state", "workloads", j, "tasks", i, "node")
+        problems.append(Problem(pointer=at, detail="a running pod is on a node: say which"))
+    if problems:
+        raise InvalidInput(problems)

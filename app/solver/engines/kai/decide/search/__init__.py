@@ -1,0 +1,1 @@
+"""The search for victims: scenarios, and what judges them."""

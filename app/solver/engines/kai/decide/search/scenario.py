@@ -1,0 +1,177 @@
+"""Scenarios: a growing prefix of the victim order, and the victims that earlier parts of the gang need."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from app.solver.engines.kai.compile.min_runtime import is_elastic
+from app.solver.engines.kai.compile.resident import Victim
+from app.solver.engines.kai.compile.state import NOWHERE
+from app.solver.engines.kai.decide.order.victim_order import VictimOrder, what_is_left
+from app.solver.engines.kai.decide.overlay import Session
+from app.solver.engines.kai.decide.search.gpu_room import GpuRoom
+
+
+class Group:
+    """Pods of one job that are taken together: one above the gang, or the whole gang."""
+
+    __slots__ = ("job", "tasks")
+
+    def __init__(self, job: int, tasks: list[int]) -> None:
+        self.job = job
+        self.tasks = tasks
+
+
+class Scenario:
+    """What may be taken so far for ``part``, the first pods of the pending gang.
+
+    ``recorded``: victims that a shorter part needed. ``listed``: every pod by job that the scenario may take,
+    recorded ones first, whether this try takes it or not. ``taking``: the jobs that this try takes from. Made before
+    the attempt evicts anybody.
+    """
+
+    def __init__(self, session: Session, job: int) -> None:
+        self.session = session
+        self.job = job
+        self._free = session.gpu_free().copy()
+        self.taking: Collection[int] = ()
+        self._begin((), ())
+
+    def _begin(self, part: Sequence[int], recorded: Sequence[Group]) -> None:
+        self.part = part
+        self.room = GpuRoom(self.session, part, self._free)
+        self.listed: dict[int, list[int]] = {}
+        self.groups: dict[int, list[Group]] = {}
+        self.elastic: list[int] = []
+        self.latest: int | None = None
+        self._by_node: dict[int, dict[int, None]] = {}
+        self._walked: list[Group] = []
+        self._with_others: set[int] = set()
+        self.pods = 0
+        self._record(recorded)
+        for group in recorded:
+            self._list(group)
+
+    def start(self, part: Sequence[int], recorded: Sequence[Group]) -> None:
+        """Nobody is listed but the victims recorded for a shorter part."""
+        self._begin(part, recorded)
+
+    def go_on(self, part: Sequence[int], recorded: Sequence[Group]) -> bool:
+        """Take a longer part and its recorded victims without walking the order again. False where only walking it
+        again tells: some prefix of what is listed might do, or the order would run differently.
+
+        What a job gives back to the order depends on what of it is recorded only if that is several chunks, or if
+        the job keeps pods that can't be taken.
+        """
+        jobs = [group.job for group in (*self.recorded, *recorded)]
+        if len({group.job for group in recorded}) < len(recorded) or not self._with_others.isdisjoint(jobs):
+            return False
+        if len(self.recorded_jobs) < len(self.recorded):
+            return False
+        self.room.need(part)
+        if self.room.enough():
+            return False
+        before = self.recorded_jobs
+        self._record(recorded)
+        now = self.recorded_jobs
+        new = [job for job in now if job not in before]
+        if any(now.get(job) != chunks for job, chunks in before.items()) or any(len(self.groups[j]) > 1 for j in new):
+            self._list_again(part)
+        else:
+            self.part = part
+            for job in new:
+                for on_node in self._nodes_of(self.groups[job][0]):
+                    on_node.pop(job, None)
+        return True
+
+    def _list_again(self, part: Sequence[int]) -> None:
+        """List the recorded victims and then what the order has yielded so far, as it would be listed had they been
+        recorded from the start. A victim that is recorded no longer, and whose turn has not come, is not listed."""
+        walked, with_others = self._walked, self._with_others
+        self._begin(part, self.recorded)
+        self._walked, self._with_others = walked, with_others
+        for group in walked:
+            if self.is_recorded.isdisjoint(group.tasks):
+                self._take_up(group)
+
+    def _record(self, recorded: Sequence[Group]) -> None:
+        self.recorded = list(recorded)
+        self.recorded_jobs: dict[int, tuple[int, ...]] = {}
+        for group in recorded:
+            self.recorded_jobs[group.job] = (*self.recorded_jobs.get(group.job, ()), group.tasks[0])
+        self.is_recorded = {t for group in recorded for t in group.tasks}
+
+    def _nodes_of(self, group: Group) -> list[dict[int, None]]:
+        return [self._by_node.setdefault(self.session.node[t], {}) for t in group.tasks]
+
+    def grow(self, order: VictimOrder) -> bool | None:
+        """Add the next chunk of the victim order: one pod of a job above its gang, else all its pods. False where
+        the next victim adds nothing, None at the end."""
+        victim = order.pop()
+        if victim is None:
+            return None
+        tasks = victim.tasks
+        above = len(tasks) > self.session.jobs.min_available[victim.job]
+        chunk = tasks[:1] if above else tasks
+        group = Group(victim.job, chunk)
+        if victim.others:
+            self._with_others.add(victim.job)
+        if chunk:
+            self._walked.append(group)
+        if not self.is_recorded.isdisjoint(chunk):
+            self._push(order, victim, [t for t in tasks if t not in self.is_recorded])
+            return False
+        if above:
+            self._push(order, victim, tasks[1:])
+        if not chunk:
+            return False
+        self._take_up(group)
+        return True
+
+    def _take_up(self, group: Group) -> None:
+        self.latest = group.job
+        self._list(group)
+        self._put_on_nodes(group)
+
+    def _push(self, order: VictimOrder, victim: Victim, tasks: list[int]) -> None:
+        if tasks or victim.others:
+            order.push(what_is_left(self.session, victim, tasks))
+
+    def _list(self, group: Group) -> None:
+        job = group.job
+        listed = self.listed.get(job)
+        if listed is None:
+            self.groups[job] = [group]
+            self.listed[job] = group.tasks
+            jobs = self.session.jobs
+            if is_elastic(len(jobs.tasks[job]), jobs.min_available[job]):
+                self.elastic.append(job)
+        else:
+            self.groups[job].append(group)
+            self.listed[job] = listed + group.tasks
+        self.pods += len(group.tasks)
+        self.room.give(group.tasks)
+
+    def _put_on_nodes(self, group: Group) -> None:
+        node = self.session.node
+        for t in group.tasks:
+            self._by_node.setdefault(node[t], {})[group.job] = None
+
+    def chunks_of(self, jobs: Iterable[int]) -> list[Group]:
+        """The listed chunks of these jobs that are not recorded."""
+        return [g for job in jobs for g in self.groups[job] if g.tasks[0] not in self.is_recorded]
+
+    def nodes_of_latest(self) -> list[int]:
+        """Where the latest victim has pods, NOWHERE for pending ones: those of its latest chunk first."""
+        if self.latest is None:
+            return []
+        node, tasks = self.session.node, self.session.jobs.tasks[self.latest]
+        if len(tasks) == 1:
+            return [node[tasks[0]]]
+        chunk = set(self.groups[self.latest][-1].tasks)
+        first = dict.fromkeys(node[t] for t in tasks if t in chunk)
+        return list(first | dict.fromkeys(node[t] for t in tasks))
+
+    def victims_on(self, node: int) -> list[int]:
+        """Every listed pod of the jobs that have a chunk on this node, recorded and on other nodes too."""
+        if node == NOWHERE:
+            return []
+        return [t for job in self._by_node.get(node, ()) for group in self.groups[job] for t in group.tasks]

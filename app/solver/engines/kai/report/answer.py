@@ -1,0 +1,142 @@
+"""What a cycle decided, ask by ask."""
+
+from datetime import datetime
+from typing import Literal
+
+from msgspec.structs import replace
+
+from app.solver.engine import Question
+from app.solver.engines.kai.compile.state import ALLOCATED, PIPELINED
+from app.solver.engines.kai.decide.cycle import Cycle
+from app.solver.engines.kai.decide.overlay import Eviction
+from app.solver.engines.kai.decide.placing.feasibility import Never, never
+from app.solver.engines.kai.report.explain import blocker, explain
+from app.solver.engines.kai.report.outcomes import Outcomes
+from app.solver.model.decision import Condition, Decision, Outcome, Placement, PlannedEviction, Victim
+from app.solver.model.instant import at
+from app.solver.model.quantity import parse, scale_of, units
+
+_MESSAGES = {
+    "reclaim": "{pod} is reclaimed: its queue {queue} holds more than its share, and {ask} of {for_queue} needs room",
+    "preempt": "{pod} is preempted by {ask}, which has a higher priority in the same queue {queue}",
+    "consolidation": "{pod} moves so that {ask} fits",
+}
+
+
+def decision_of(cycle: Cycle, outcomes: Outcomes, a: int, question: Question) -> Decision:
+    """The answer for ask number ``a`` of the cycle."""
+    session = cycle.session
+    ask, job = session.asks[a], session.jobs.of_ask[a]
+    now = at(question.now)
+    placed, lost = outcomes.placed[a], outcomes.lost[a]
+    victims = [victim_of(cycle, e, outcomes.holder(e.ask), now) for e in outcomes.victims[a]]
+    why = None if placed or lost else never(cycle, job)
+    outcome = _outcome(cycle, placed, why, evicts=bool(victims))
+    condition = _condition(cycle, outcomes, a, why, now)
+    names = session.node_names
+    decision = Decision(
+        ask=ask.id,
+        outcome=outcome,
+        node=names[session.node[placed[0]]] if len({session.node[t] for t in placed}) == 1 else None,
+        placements={session.jobs.task_name[t]: names[session.node[t]] for t in placed} or None,
+        victims=victims,
+        conditions=[condition],
+        shortages=why.shortages or None if why else None,
+        starts=[ask.workload or ask.id] if job in cycle.starts and placed else None,
+    )
+    if question.explain == "none":
+        return decision
+    return replace(decision, explanation=explain(cycle, outcomes, a, question, decision))
+
+
+def planned(cycle: Cycle, outcomes: Outcomes) -> list[PlannedEviction]:
+    """The evictions as the plan shows them."""
+    session, jobs = cycle.session, cycle.session.jobs
+    out: list[PlannedEviction] = []
+    for e in outcomes.evictions:
+        job = jobs.task_job[e.task]
+        out.append(
+            PlannedEviction(
+                workload=jobs.id[job], task=jobs.task_name[e.task], queue=session.queue_name(jobs.queue[job]),
+                node=session.node_names[jobs.task_node[e.task]], reason=e.action,
+                for_ask=session.asks[outcomes.holder(e.ask)].id,
+            )
+        )  # fmt: skip
+    return out
+
+
+def placements(cycle: Cycle) -> list[Placement]:
+    """Where pods go, in order: those of asks, and victims that move."""
+    session, jobs = cycle.session, cycle.session.jobs
+    out: list[Placement] = []
+    for t in session.placed:
+        if session.status[t] in (ALLOCATED, PIPELINED):
+            job = jobs.task_job[t]
+            ask = session.ask_of_task(t)
+            out.append(
+                Placement(
+                    ask=None if ask is None else ask.id, workload=jobs.id[job] if ask is None else None,
+                    task=jobs.task_name[t], node=session.node_names[session.node[t]],
+                    pipelined=session.status[t] == PIPELINED,
+                )
+            )  # fmt: skip
+    return out
+
+
+def victim_of(cycle: Cycle, eviction: Eviction, holder: int, now: datetime) -> Victim:
+    """One eviction with what it frees and why. ``holder``: the ask that has the room in the end."""
+    session, jobs = cycle.session, cycle.session.jobs
+    t = eviction.task
+    job = jobs.task_job[t]
+    queue = session.queue_name(jobs.queue[job])
+    asking = session.asks[eviction.ask]
+    message = _MESSAGES[eviction.action].format(
+        pod=f"{jobs.id[job]}/{jobs.task_name[t]}", queue=queue, ask=asking.id, for_queue=asking.queue
+    )
+    if holder != eviction.ask:
+        message += f"; {session.asks[holder].id} has that room now"
+    if session.status[t] == PIPELINED:
+        message += f"; it runs on at {session.node_names[session.node[t]]}"
+    return Victim(
+        workload=jobs.id[job],
+        task=jobs.task_name[t],
+        queue=queue,
+        node=session.node_names[jobs.task_node[t]],
+        reason=eviction.action,
+        message=message,
+        conditions=[_condition_of("DisruptionTarget", "True", eviction.action.capitalize(), message, now)],
+        freed={name: units(parse(value, scale_of(name)), name) for name, value in jobs.task_wire[t].requests.items()},
+    )
+
+
+def _outcome(cycle: Cycle, placed: list[int], why: Never | None, *, evicts: bool) -> Outcome:
+    """Reserved places that nobody has to be evicted for wait for releases that are under way already."""
+    if not placed:
+        return "infeasible" if why is not None else "wait"
+    if evicts:
+        return "preempt"
+    return "admit" if any(cycle.session.status[t] == ALLOCATED for t in placed) else "wait"
+
+
+def _condition(cycle: Cycle, outcomes: Outcomes, a: int, why: Never | None, now: datetime) -> Condition:
+    session, pods, placed, lost = cycle.session, outcomes.pods[a], outcomes.placed[a], outcomes.lost[a]
+    starting = sum(session.status[t] == ALLOCATED for t in placed)
+    later = len(placed) - starting
+    if starting:
+        waits = f", {later} more once what is on {'its' if later == 1 else 'their'} place is gone" if later else ""
+        message = f"{starting} of {len(pods)} pods start now{waits}"
+        return _condition_of("PodScheduled", "True", "Allocated", message, now)
+    if placed:
+        message = f"{later} of {len(pods)} pods have a place that is still being released"
+        return _condition_of("PodScheduled", "False", "Pipelined", message, now)
+    if lost is not None:
+        message = f"{lost.action}: {session.asks[lost.ask].id} took the place that it was given"
+        return _condition_of("PodScheduled", "False", "PlaceTaken", message, now)
+    if why is not None:
+        return _condition_of("PodScheduled", "False", why.reason, why.message, now)
+    reason, message = blocker(cycle, session.jobs.of_ask[a])
+    return _condition_of("PodScheduled", "False", reason, message, now)
+
+
+def _condition_of(kind: str, status: Literal["True", "False"], reason: str, message: str, now: datetime) -> Condition:
+    return Condition(type=kind, status=status, reason=reason, message=message, last_transition_time=now)

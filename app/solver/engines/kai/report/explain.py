@@ -1,0 +1,166 @@
+"""Why: the trail of a job as an explanation, what became of everybody who runs, and the one thing that stands in its
+way. The explanation is that of the answer: what a search tried and gave up is a step, never a victim."""
+
+from typing import Any
+
+from app.solver.engine import Question
+from app.solver.engines.kai.compile.state import PIPELINED, RUNNING
+from app.solver.engines.kai.decide.cycle import Cycle
+from app.solver.engines.kai.decide.overlay import Session
+from app.solver.engines.kai.report.outcomes import Outcomes
+from app.solver.engines.kai.report.room import taken_by
+from app.solver.engines.kai.report.trail import Search, Trail, Tried
+from app.solver.model.decision import Decision
+from app.solver.model.trace import Explanation, Verdict
+from app.solver.trace import Why
+
+_Judged = tuple[Verdict, str, str, dict[str, Any]]
+"""Verdict, rule, detail, numbers."""
+
+
+def explain(cycle: Cycle, outcomes: Outcomes, a: int, question: Question, decision: Decision) -> Explanation | None:
+    """Every scenario considered, equal ones counted once, and why each failed; then every workload that runs, if
+    anybody was searched for victims: whole, or pod by pod where some of it goes or was put back."""
+    session, record = cycle.session, question.why()
+    job = session.jobs.of_ask[a]
+    _steps(cycle, outcomes, a, record)
+    trail = cycle.tools.trail
+    if trail.searches(job):
+        _candidates(session, outcomes, a, trail, record)
+    name, message = decision.ask, decision.conditions[0].message
+    if decision.outcome in ("wait", "infeasible") and not outcomes.placed[a]:
+        blocker = message if decision.outcome == "infeasible" or outcomes.lost[a] else taken_by(cycle, a) or message
+        can = "can never run" if decision.outcome == "infeasible" else "waits"
+        record.headline(f"{name} {can}: {blocker}")
+        record.blocked(blocker)
+    elif decision.outcome == "wait":
+        record.headline(f"{name} waits: {message}")
+        record.blocked(message)
+    else:
+        record.headline(f"{name}: {decision.outcome}")
+    return record.explanation()
+
+
+def _steps(cycle: Cycle, outcomes: Outcomes, a: int, record: Why) -> None:
+    session = cycle.session
+    for tried in cycle.tools.trail.of(session.jobs.of_ask[a]):
+        part = f", first {tried.part} of {tried.of} pods" if tried.of else ""
+        numbers = {"part": tried.part, "pods_of_gang": tried.of} if tried.of else {}
+        record.step(
+            tried.rule, f"{tried.action}{part}: {tried.detail}", action=tried.action, count=tried.count,
+            **numbers, **tried.numbers,
+        )  # fmt: skip
+    for other, lost in enumerate(outcomes.lost):
+        if lost is not None and lost.ask == a:
+            name = session.asks[other].id
+            record.step("place-taken", f"{lost.action}: takes the place that {name} was given", ask=name)
+    if (lost := outcomes.lost[a]) is not None:
+        name = session.asks[lost.ask].id
+        record.step("place-taken", f"{lost.action}: {name} takes the place that it was given", ask=name)
+
+
+def _candidates(session: Session, outcomes: Outcomes, a: int, trail: Trail, record: Why) -> None:
+    jobs, own = session.jobs, session.jobs.of_ask[a]
+    pods = _pods(session, outcomes, a, trail.searches(own))
+    touched = {jobs.task_job[t] for t in pods}
+    for j in range(len(session.state.jobs.id)):
+        if j == own and j not in touched:
+            continue
+        running = [t for t in jobs.tasks[j] if jobs.task_state[t] == RUNNING]
+        if not running:
+            continue
+        queue, judged = session.queue_name(jobs.queue[j]), _judge(session, outcomes, a, j, trail)
+        if j not in touched:
+            verdict, rule, detail, numbers = judged
+            record.candidate(verdict, rule, jobs.id[j], queue=queue, detail=detail, **numbers)
+            continue
+        for t in running:
+            verdict, rule, detail, numbers = pods.get(t, judged)
+            record.candidate(
+                verdict, rule, jobs.id[j], task=jobs.task_name[t], queue=queue,
+                node=session.node_names[jobs.task_node[t]], detail=detail, **numbers,
+            )  # fmt: skip
+
+
+def _pods(session: Session, outcomes: Outcomes, a: int, searches: list[Search]) -> dict[int, _Judged]:
+    """The pods that a winning statement took, as they end."""
+    holder = {e.task: outcomes.holder(e.ask) for e in outcomes.evictions}
+    found: dict[int, _Judged] = {}
+    for search in searches:
+        for t in search.taken if search.ask == a else ():
+            if t in search.put_back:
+                found[t] = "put-back", "fits-with-it", f"{search.action}: the ask fits with it where it was", {}
+            elif t in holder:
+                found[t] = "not-needed", "goes-for-another", f"it goes for {session.asks[holder[t]].id}", {}
+    for e in outcomes.victims[a]:
+        moved = session.status[e.task] == PIPELINED
+        where = f": it runs on at {session.node_names[session.node[e.task]]}" if moved else ""
+        found[e.task] = "moved" if moved else "victim", e.action, f"{e.action}{where}", {}
+    return {t: judged for t, judged in found.items() if t < session.running_tasks}
+
+
+def _judge(session: Session, outcomes: Outcomes, a: int, j: int, trail: Trail) -> _Judged:
+    """What became of workload j, or of its pods that no winning statement took."""
+    job = session.jobs.of_ask[a]
+    searches = trail.searches(job)
+    for search in searches:
+        if j in search.eligible:
+            if outcomes.placed[a] or outcomes.lost[a]:
+                return "not-needed", "enough-without", f"{search.action}: the ask found room without it", {}
+            forbidden = next((t for t in reversed(trail.of(job)) if _is_about(session, j, t)), None)
+            if forbidden is not None:
+                return "protected", forbidden.rule, f"{forbidden.action}: {forbidden.detail}", {}
+            return "not-needed", "nothing-found", f"{search.action}: nothing that was tried made room", {}
+    for search in searches:
+        if (refusal := search.refused.get(j)) is not None:
+            return "protected", refusal.rule, refusal.detail, refusal.numbers
+    reasons = [_out(session, job, j, search.action) for search in searches]
+    protected = [reason for reason in reasons if reason[0] == "protected"]
+    return (protected or reasons)[0]
+
+
+def _is_about(session: Session, j: int, tried: Tried) -> bool:
+    """Whether a validator refused what was tried on account of workload j, or of its queue or one above."""
+    numbers, jobs = tried.numbers, session.jobs
+    if "workload" in numbers:
+        return numbers["workload"] == jobs.id[j]
+    theirs = numbers.get("sibling", numbers.get("queue") if "reclaimer_within_quota" in numbers else None)
+    return theirs is not None and theirs in map(session.queue_name, session.paths[jobs.queue[j]])
+
+
+def _out(session: Session, job: int, j: int, action: str) -> _Judged:
+    """Why an action did not look at a workload that runs, or may not take it whatever it holds."""
+    jobs = session.jobs
+    if action == "reclaim" and jobs.queue[j] == jobs.queue[job]:
+        return "out-of-reach", "own-queue", "reclaim takes from other queues only", {}
+    if action == "preempt" and jobs.queue[j] != jobs.queue[job]:
+        return "out-of-reach", "other-queue", "preempt takes from the ask's own queue only", {}
+    if not session.leaf[j]:
+        return "out-of-reach", "queue-not-a-leaf", f"{action} takes from jobs of leaves only", {}
+    if not jobs.preemptible[j]:
+        return "protected", "not-preemptible", f"{action}: it is not preemptible", {}
+    if action == "preempt" and jobs.priority[j] >= jobs.priority[job]:
+        numbers = {"priority": jobs.priority[j], "priority_of_ask": jobs.priority[job]}
+        return "protected", "priority-not-lower", "preempt: its priority is not lower", numbers
+    cap = session.state.configuration.policy.max_consolidation_preemptees
+    if action == "consolidation" and cap is not None:
+        return (
+            "out-of-reach",
+            "beyond-cap",
+            "consolidation looks at no more jobs",
+            {"max_consolidation_preemptees": cap},
+        )
+    return "out-of-reach", "already-going", f"{action}: nothing of it ran any more when the action looked", {}
+
+
+def blocker(cycle: Cycle, job: int) -> tuple[str, str]:
+    """The reason and the sentence of a job that waits: the failure of its attempts that tells most."""
+    session = cycle.session
+    if not session.ready(job):
+        need, alive = session.jobs.min_available[job], session.active[job] + session.pending[job]
+        return "GangIncomplete", f"its gang needs {need} pods and {alive} are there"
+    main = cycle.tools.trail.main(job)
+    if main is None:
+        return "NoAction", "no action of this cycle tried to place it"
+    action, rule, detail = main
+    return "".join(word.capitalize() for word in rule.split("-")), f"{action}: {detail}"

@@ -1,0 +1,117 @@
+"""What an administrator should know about a KAI configuration before it decides anything."""
+
+from collections.abc import Iterator
+
+from app.solver.compiled.tree import ROOTLESS
+from app.solver.engines.kai.compile.settings import settings_problems
+from app.solver.engines.kai.compile.state import (
+    CPU,
+    GPU,
+    MEMORY,
+    QUEUE_RESOURCES,
+    UNLIMITED,
+    CompiledConfiguration,
+    compile_configuration,
+    is_gpu,
+    unsupported_gpu,
+)
+from app.solver.model.configuration import Configuration, Queue
+from app.solver.model.kai import Settings
+from app.solver.model.problems import Finding, InvalidInput, pointer
+from app.solver.quotas import quotas
+
+_NAMES = QUEUE_RESOURCES
+
+
+def findings(configuration: Configuration) -> list[Finding]:
+    """Remarks in document order; pointers are relative to the configuration document."""
+    found = [*_silent_defaults(configuration), *_unread(configuration)]
+    try:
+        compiled = compile_configuration(configuration)
+    except InvalidInput:
+        return found  # the problems themselves are findings already, and there is no tree to look at
+    return [*found, *_quotas(configuration, compiled), *_minimum_runtimes(configuration, compiled), *_actions(compiled)]
+
+
+def _silent_defaults(configuration: Configuration) -> Iterator[Finding]:
+    """Values that released KAI replaces without a word."""
+    settings = configuration.settings.kai or Settings()
+    if settings.rules == "shipped":
+        for problem in settings_problems(settings):
+            yield _warning(
+                "kai-setting-replaced", problem.pointer.removeprefix("/configuration"),
+                f"{problem.detail}; KAI uses its default instead",
+            )  # fmt: skip
+
+
+def _unread(configuration: Configuration) -> Iterator[Finding]:
+    """What the document says and KAI has no notion of."""
+    if configuration.flavors:
+        yield _warning("kai-unread", pointer("flavors"), "KAI has no flavors")
+    for i, queue in enumerate(configuration.queues):
+        for _, resource, quota, at in quotas(queue, ("queues", i)):
+            if resource not in ("cpu", "memory") and not is_gpu(resource):
+                why = unsupported_gpu(resource) or "KAI divides cpu, memory and GPUs only"
+                yield _warning("kai-unread", pointer(*at), why)
+            for field in ("borrowing_limit", "lending_limit"):
+                if getattr(quota, field) is not None:
+                    yield _warning("kai-unread", pointer(*at, field), f"KAI has no {field.replace('_', ' ')}")
+
+
+def _quotas(configuration: Configuration, compiled: CompiledConfiguration) -> Iterator[Finding]:
+    tree = compiled.tree
+    for q, name in enumerate(tree.names):
+        for r in (CPU, MEMORY, GPU):
+            at = _quota_pointer(configuration.queues[q], q, r)
+            deserved, limit = compiled.deserved[q][r], compiled.limit[q][r]
+            if limit != UNLIMITED and (deserved == UNLIMITED or deserved > limit):
+                detail = f"{name!r} deserves more {_NAMES[r]} than its limit lets it have"
+                yield _warning("kai-deserved-over-limit", at, detail)
+            children = [compiled.deserved[c][r] for c in tree.children[q]]
+            if children and deserved != UNLIMITED and UNLIMITED not in children and sum(children) > deserved:
+                detail = f"the children of {name!r} deserve more {_NAMES[r]} together than it does"
+                yield _info("kai-children-over-deserved", at, detail)
+
+
+def _quota_pointer(queue: Queue, q: int, r: int) -> str:
+    for placed in quotas(queue, ("queues", q)):
+        if placed.resource == _NAMES[r] or (r == GPU and is_gpu(placed.resource)):
+            return pointer(*placed.at)
+    return pointer("queues", q)
+
+
+def _minimum_runtimes(configuration: Configuration, compiled: CompiledConfiguration) -> Iterator[Finding]:
+    tree, policy = compiled.tree, compiled.policy
+    for q, queue in enumerate(configuration.queues):
+        if queue.kai is None or queue.kai.reclaim_min_runtime is None or policy.method != "lca":
+            continue
+        if tree.parent[q] == ROOTLESS and len(tree.roots) == 1:
+            if tree.children[q] and all(_overrides(configuration, c) for c in tree.children[q]):
+                detail = "every child overrides it, and no other tree can reclaim from this one"
+                yield _info("kai-min-runtime-unused", pointer("queues", q, "kai", "reclaim_min_runtime"), detail)
+        elif len(tree.children[tree.parent[q]] if tree.parent[q] != ROOTLESS else tree.roots) == 1:
+            detail = f"{queue.name!r} has no sibling, so with method 'lca' it protects only what its children inherit"
+            yield _info("kai-min-runtime-unused", pointer("queues", q, "kai", "reclaim_min_runtime"), detail)
+
+
+def _overrides(configuration: Configuration, queue: int) -> bool:
+    block = configuration.queues[queue].kai
+    return block is not None and block.reclaim_min_runtime is not None
+
+
+def _actions(compiled: CompiledConfiguration) -> Iterator[Finding]:
+    actions = compiled.policy.actions
+    if len(set(actions)) < len(actions):
+        yield _info(
+            "kai-action-repeated", pointer("settings", "kai", "actions"), "an action runs more than once a cycle"
+        )
+    if not actions:
+        yield _warning("kai-no-actions", pointer("settings", "kai", "actions"), "no action: every ask waits")
+
+
+def _warning(rule: str, at: str, detail: str) -> Finding:
+    return Finding(rule=rule, severity="warning", pointer=at, detail=detail)
+
+
+def _info(rule: str, at: str, detail: str) -> Finding:
+    return Finding(rule=rule, severity="info", pointer=at, detail=detail)

@@ -1,0 +1,169 @@
+"""``POST /v1/preemptibility``: what the minimum runtime protects from an ask, and which evictions it lets through.
+
+Only the minimum-runtime rules speak here, whatever queue, priority and preemptible flag say; the actions apply
+those on their own (docs/engines/kai.md, Minimum runtime).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.solver.engine import ProtectionQuestion
+from app.solver.engines.kai.compile.min_runtime import (
+    NODE_POOL,
+    MinRuntime,
+    Rules,
+    is_elastic,
+    keeps_gang,
+    may_evict,
+    protected,
+    protected_until,
+)
+from app.solver.engines.kai.compile.state import ALLOCATED, RELEASING, RUNNING, CompiledState, Jobs, with_asks
+from app.solver.model.duration import seconds
+from app.solver.model.instant import at
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.request import Eviction
+from app.solver.model.state import Ask
+
+_NODE_POOL_NAME = "node pool"
+_LATEST = 253_402_300_799_999_999  # the last microsecond of year 9999, where RFC 3339 ends
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """How one workload stands. ``running``: pods that count as running; ``pods``: in any state."""
+
+    minimum: MinRuntime
+    action: str
+    started_at: int | None
+    protected: bool
+    elastic: bool
+    pods: int
+    running: int
+    min_available: int
+
+    @property
+    def passes_filter(self) -> bool:
+        """Whether the workload may be a victim at all."""
+        return may_evict(protected=self.protected, elastic=self.elastic)
+
+    def allows(self, evicted: int) -> bool:
+        """Whether evicting ``evicted`` of its pods together passes."""
+        if not self.protected:
+            return True
+        return self.elastic and keeps_gang(running=self.running, evicted=evicted, min_available=self.min_available)
+
+
+def counted_states(rules: Rules) -> tuple[int, ...]:
+    """States of pods that keep a gang alive: released KAI counts those that are already being terminated."""
+    return (RUNNING, ALLOCATED, RELEASING) if rules == "shipped" else (RUNNING, ALLOCATED)
+
+
+def answer(state: CompiledState, question: ProtectionQuestion) -> dict[str, Any]:
+    """The body of the answer. Raises InvalidInput for evictions of what is not there."""
+    rules = state.configuration.policy.rules
+    jobs, _ = with_asks(state, _all_asks(question))
+    found = [_protection(state, jobs, j, question, rules) for j in range(len(state.jobs.id))]
+    evicted = _evicted(jobs, question.evict, len(found), rules)
+    names = state.configuration.tree.names
+    return {
+        "workloads": {jobs.id[j]: _shown(p, names, rules) for j, p in enumerate(found)},
+        "evict_allowed": all(found[j].allows(count) for j, count in evicted.items()),
+    }
+
+
+def _all_asks(question: ProtectionQuestion) -> list[Ask]:
+    """Pending pods make a workload elastic too, so every ask counts; the one that asks may be listed or not."""
+    if question.ask is None or any(ask.id == question.ask.id for ask in question.asks):
+        return question.asks
+    return [*question.asks, question.ask]
+
+
+def _protection(state: CompiledState, jobs: Jobs, j: int, question: ProtectionQuestion, rules: Rules) -> Protection:
+    victim = jobs.queue[j]
+    asking = None if question.ask is None else state.configuration.tree.index[question.ask.queue]
+    action = question.action or ("preempt" if asking == victim else "reclaim")
+    runtimes = state.configuration.min_runtimes
+    if action == "preempt":
+        minimum = runtimes.for_preempt(victim)
+    elif asking is None:
+        minimum = runtimes.reclaim_at(victim)
+    else:
+        minimum = runtimes.for_reclaim(asking, victim)
+    counted = counted_states(rules)
+    return Protection(
+        minimum=minimum,
+        action=action,
+        started_at=jobs.started[j],
+        protected=protected(question.now, jobs.started[j], minimum.micros, rules),
+        elastic=is_elastic(len(jobs.tasks[j]), jobs.min_available[j]),
+        pods=len(jobs.tasks[j]),
+        running=sum(jobs.task_state[t] in counted for t in jobs.tasks[j]),
+        min_available=jobs.min_available[j],
+    )
+
+
+def _evicted(jobs: Jobs, evictions: Iterable[Eviction], running: int, rules: Rules) -> Mapping[int, int]:
+    """How many pods the scenario lists, by job. Released KAI counts what is listed, whatever its state; documented,
+    only a pod that runs can be lost."""
+    problems: list[Problem] = []
+    listed: dict[int, set[int]] = {}
+    counted = counted_states(rules)
+    for i, eviction in enumerate(evictions):
+        j = jobs.by_id.get(eviction.workload, running)
+        if j >= running:
+            problems.append(
+                Problem(pointer=pointer("evict", i, "workload"), detail=f"no workload {eviction.workload!r}")
+            )
+            continue
+        if eviction.task is None:
+            listed.setdefault(j, set()).update(t for t in jobs.tasks[j] if jobs.task_state[t] in counted)
+            continue
+        named = [t for t in jobs.tasks[j] if jobs.task_name[t] == eviction.task]
+        if not named:
+            detail = f"workload {eviction.workload!r} has no task {eviction.task!r}"
+            problems.append(Problem(pointer=pointer("evict", i, "task"), detail=detail))
+        listed.setdefault(j, set()).update(t for t in named if rules == "shipped" or jobs.task_state[t] in counted)
+    if problems:
+        raise InvalidInput(problems)
+    return {j: len(tasks) for j, tasks in listed.items()}
+
+
+def _shown(p: Protection, queues: list[str], rules: Rules) -> dict[str, Any]:
+    until = protected_until(p.started_at, p.minimum.micros, rules)
+    set_by = _NODE_POOL_NAME if p.minimum.set_by == NODE_POOL else queues[p.minimum.set_by]
+    reason, message = _why(p, set_by)
+    return {
+        "preemptible": p.passes_filter,
+        "reason": reason,
+        "message": message,
+        "action": p.action,
+        "min_runtime": seconds(p.minimum.micros),
+        "min_runtime_set_by": set_by,
+        "protected": p.protected,
+        "protected_until": None if until is None else _instant(until),
+        "elastic": p.elastic,
+        "running": p.running,
+        "min_available": p.min_available,
+        "may_lose": max(0, p.running - p.min_available if p.elastic else 0) if p.protected else p.running,
+    }
+
+
+def _instant(micros: int) -> str | None:
+    """None where RFC 3339 has no year for it: protected for ever, as far as anyone can write down."""
+    return at(micros).isoformat().replace("+00:00", "Z") if abs(micros) <= _LATEST else None
+
+
+def _why(p: Protection, set_by: str) -> tuple[str, str]:
+    minimum = f"{p.action}-min-runtime of {seconds(p.minimum.micros)} s (set by {set_by})"
+    if p.started_at is None:
+        return "StartUnknown", f"nothing tells when it started, so its {minimum} protects nothing"
+    if not p.protected:
+        return ("MinRuntimePassed", f"it has run for its {minimum}") if p.minimum.micros else (
+            "NoMinRuntime", f"its {minimum} never protects"
+        )  # fmt: skip
+    if p.elastic:
+        keep = f"{p.min_available} of its {p.running} running pods must stay"
+        return "ElasticProtected", f"it has not run for its {minimum}: {keep}"
+    return "MinRuntimeNotPassed", f"it has not run for its {minimum}"

@@ -1,0 +1,145 @@
+"""Why a job waits: the scenarios of its attempts, equal ones counted once."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.solver.engines.kai.decide.order.queue_order import OverBound
+from app.solver.engines.kai.decide.overlay import EVICT, NO_ASK, Session
+from app.solver.engines.kai.decide.search.scenario import Scenario
+from app.solver.engines.kai.decide.search.validators import Refusal
+
+_SUCCEEDED = ("placed", "solved")
+
+_TELLS = {
+    "no-easier": 0, "no-room": 1, "too-few-gpus-free": 1, "no-victims": 1, "too-few-gpus": 2, "too-few-victims": 3,
+    "over-limit": 5, "non-preemptible-over-quota": 5, "search-cut-short": 6,
+}  # fmt: skip
+_REFUSED = 4
+"""How much a failure tells about what stands in the way, most last; what is not listed was refused by a validator or
+by reclaim's gate."""
+
+
+@dataclass(slots=True)
+class Tried:
+    """Scenarios of one action that ended alike: how many, and the numbers of the last one."""
+
+    action: str
+    part: int
+    of: int
+    rule: str
+    detail: str
+    numbers: dict[str, Any]
+    count: int = 0
+
+
+@dataclass(slots=True)
+class Search:
+    """One search for victims: the action, who might be taken, whom a filter kept out and why. Where it found room: the
+    ask that it was for, and the pods that its statement took, those that it put back among them."""
+
+    action: str
+    eligible: frozenset[int] = frozenset()
+    refused: dict[int, Refusal] = field(default_factory=dict[int, Refusal])
+    ask: int = NO_ASK
+    taken: frozenset[int] = frozenset()
+    put_back: frozenset[int] = frozenset()
+
+
+class Trail:
+    """Records of one job at a time. Unless on, only what every job's main failure was."""
+
+    def __init__(self, *, on: bool) -> None:
+        self.on = on
+        self._found: dict[int, dict[tuple[str, int, str, str], Tried]] = {}
+        self._main: dict[int, tuple[int, str, str, str]] = {}
+        self._searches: dict[int, list[Search]] = {}
+        self._job = -1
+        self._action = ""
+        self._search = Search("")
+        self._part = (0, 0)
+
+    def begin(self, job: int, action: str) -> None:
+        """What follows is about this job in this action."""
+        self._job, self._action, self._part = job, action, (0, 0)
+        if self.on:
+            self._search = Search(action)
+
+    def part(self, size: int, of: int) -> None:
+        """The gang's first ``size`` pods are being solved."""
+        self._part = (size, of)
+
+    def note(self, rule: str, detail: str, **numbers: Any) -> None:
+        """Count one way to fail, or to succeed."""
+        if rule not in _SUCCEEDED:
+            tells = _TELLS.get(rule, _REFUSED)
+            if tells >= self._main.get(self._job, (0,))[0]:
+                self._main[self._job] = tells, self._action, rule, detail
+        if self.on:
+            key = (self._action, self._part[0], rule, detail)
+            of_job = self._found.setdefault(self._job, {})
+            found = of_job.get(key)
+            if found is None:
+                found = of_job[key] = Tried(self._action, *self._part, rule, detail, {})
+            found.count += 1
+            found.numbers = numbers
+
+    def cut_short(self) -> None:
+        """The budget ran out."""
+        self.note("search-cut-short", "the search for a place ran out of steps before it had seen every scenario")
+
+    def spare(self, victim: int, refusal: Refusal) -> None:
+        """A filter keeps a job from being a victim."""
+        if self.on:
+            self._search.refused[victim] = refusal
+
+    def search(self, eligible: Iterable[int]) -> None:
+        """A search begins; it may take from these jobs."""
+        if self.on:
+            self._search.eligible = frozenset(eligible)
+            self._searches.setdefault(self._job, []).append(self._search)
+
+    def found(self, session: Session) -> None:
+        """The search found room; its statement is still open."""
+        if self.on:
+            self._search.ask = session.asking(self._job)
+            self._search.taken = frozenset(op.task for op in session.ops if op.kind == EVICT)
+            self._search.put_back = frozenset(t for t in self._search.taken if not session.stays_evicted(t))
+
+    def searches(self, job: int) -> list[Search]:
+        """The searches for one job, in order."""
+        return self._searches.get(job, [])
+
+    def too_short(self, scenario: Scenario) -> None:
+        """The listed victims' GPUs can't hold the part."""
+        size = _size(scenario) if self.on else {}
+        self.note("too-few-gpus", "nodes could not hold the GPUs, were all these victims gone", **size)
+
+    def no_room(self, scenario: Scenario, bound: OverBound | None) -> None:
+        """The part found no place."""
+        size = _size(scenario) if self.on else {}
+        if bound is not None:
+            self.note(bound.rule, "a queue would pass its bound", **size)
+        else:
+            self.note("too-few-victims", "no place for the pods with the victims of that node gone", **size)
+
+    def judged(self, scenario: Scenario, refusal: Refusal | None) -> None:
+        """The part found its place, and the validators spoke."""
+        size = _size(scenario) if self.on else {}
+        if refusal is None:
+            self.note("solved", "the pods fit with these victims", **size)
+        else:
+            self.note(refusal.rule, refusal.detail, **size, **refusal.numbers)
+
+    def main(self, job: int) -> tuple[str, str, str] | None:
+        """Action, rule and sentence of the job's failure that tells most, the latest of those; None without any."""
+        found = self._main.get(job)
+        return None if found is None else found[1:]
+
+    def of(self, job: int) -> list[Tried]:
+        """What was recorded of a job, in order."""
+        return list(self._found.get(job, {}).values())
+
+
+def _size(scenario: Scenario) -> dict[str, int]:
+    return {"victims": len(scenario.listed), "pods": scenario.pods}

@@ -1,0 +1,187 @@
+"""Explanations: what became of whom, and what stands in the way, worked out by hand."""
+
+import ast
+from pathlib import Path
+from typing import Any
+
+from app.solver.engines import kai
+from app.solver.engines.kai.rules import RULES
+from tests.kai_world import Json
+from tests.unit.solver.engines.kai.case import Case, ask, node, queue, workload
+
+ROOT = queue("root", gpu="unlimited")
+TWO = [ROOT, queue("a", "root", gpu=2), queue("b", "root", gpu=2)]
+YOUNG = "2027-01-15T07:59:00Z"
+
+
+def verdicts(case: Case, name: str) -> dict[str, tuple[str, str]]:
+    """Verdict and rule by workload, or by pod."""
+    return {
+        c.get("task", c["workload"]): (c["verdict"], c["rule"])
+        for c in case.decisions[name]["explanation"].get("candidates", [])
+    }
+
+
+def blocker(case: Case, name: str) -> str:
+    return case.decisions[name]["explanation"]["blocker"]
+
+
+def steps(case: Case, name: str) -> dict[str, Json]:
+    return {step["rule"]: step for step in case.decisions[name]["explanation"]["steps"]}
+
+
+def test_reclaim_tells_of_everybody_who_runs() -> None:
+    """``b`` may have 2 of the 6 GPUs and ``a`` holds them all: the newest of the lowest priority goes."""
+    running = [
+        workload("old", "a", "n", priority=40, created_at="2026-01-01T00:00:00Z"),
+        workload("new", "a", "n", priority=40, created_at="2026-02-01T00:00:00Z"),
+        workload("fixed", "a", "n", preemptible=False),
+        workload("young", "a", "n", "n", started_at=YOUNG),
+        workload("own", "b", "n", priority=40),
+    ]
+    queues = [ROOT, queue("a", "root", gpu=2), queue("b", "root", gpu=2)]
+    case = Case(
+        queues, [node("n", gpu=6)], running, ask("p", "b"), actions=["reclaim"], explain="full",
+        default_reclaim_min_runtime="1h",
+    )  # fmt: skip
+    assert verdicts(case, "p") == {
+        "old": ("not-needed", "enough-without"), "new-0": ("victim", "reclaim"),
+        "fixed": ("protected", "not-preemptible"), "young": ("protected", "reclaim-min-runtime"),
+        "own": ("out-of-reach", "own-queue"),
+    }  # fmt: skip
+    assert case.decisions["p"]["explanation"]["headline"] == "p: preempt"
+    assert "blocker" not in case.decisions["p"]["explanation"]
+
+
+def test_preempt_tells_of_everybody_who_runs() -> None:
+    running = [
+        workload("low", "a", "n", priority=40), workload("same", "a", "n", priority=50),
+        workload("other", "b", "n", priority=40), workload("above", "root", "n", priority=40),
+    ]  # fmt: skip
+    case = Case(TWO, [node("n")], running, ask("p", "a"), actions=["preempt"], explain="full")
+    assert verdicts(case, "p") == {
+        "low-0": ("victim", "preempt"), "same": ("protected", "priority-not-lower"),
+        "other": ("out-of-reach", "other-queue"), "above": ("out-of-reach", "other-queue"),
+    }  # fmt: skip
+    case = Case(TWO, [node("n")], running, ask("p", "b"), actions=["reclaim"], explain="full")
+    assert verdicts(case, "p")["above"] == ("out-of-reach", "queue-not-a-leaf")
+
+
+def test_a_pod_that_is_put_back_says_so_and_one_that_moves_too() -> None:
+    """The ask of 2 GPUs leaves 1 of 3 on n0 for ``v``, which goes on there; one of 3 moves it to n1."""
+    running = [workload("v", "a", "n0", priority=40)]
+    case = Case(TWO, [node("n0", gpu=3)], running, ask("p", "a", gpu=2), actions=["preempt"], explain="full")
+    assert verdicts(case, "p") == {"v-0": ("put-back", "fits-with-it")}
+    running = [workload("v", "a", "n0", priority=40)]
+    nodes = [node("n0", gpu=3), node("n1", gpu=1)]
+    case = Case(TWO, nodes, running, ask("p", "a", gpu=3), actions=["consolidation"], explain="full")
+    assert verdicts(case, "p") == {"v-0": ("moved", "consolidation")}
+
+
+def test_consolidation_looks_at_so_many_jobs() -> None:
+    running = [workload(f"w{i}", "a", "n0") for i in range(3)]
+    case = Case(
+        TWO, [node("n0"), node("n1")], running, ask("p", "a", gpu=5), actions=["consolidation"], explain="full",
+        max_consolidation_preemptees=1,
+    )  # fmt: skip
+    assert verdicts(case, "p") == {
+        "w0": ("not-needed", "nothing-found"), "w1": ("not-needed", "nothing-found"),
+        "w2": ("out-of-reach", "beyond-cap"),
+    }  # fmt: skip
+
+
+def test_who_is_taken_for_one_ask_is_out_of_reach_of_the_next() -> None:
+    """Both asks of ``a`` want the only pod of lower priority; the one of higher priority gets it."""
+    asks = [ask("first", "a", priority=60), ask("second", "a")]
+    case = Case(
+        TWO, [node("n", gpu=1)], [workload("w", "a", "n", priority=40)], *asks, actions=["preempt"], explain="full"
+    )
+    assert verdicts(case, "first") == {"w-0": ("victim", "preempt")}
+    assert steps(case, "second").keys() == {"no-victims"}
+    running = [workload("w", "a", "n", priority=40), workload("x", "a", "m", priority=45)]
+    nodes = [node("n", gpu=1, labels={"at": "n"}), node("m", gpu=1)]
+    bound: Json = {"task": {"node_selector": {"at": "n"}}}
+    asks = [ask("first", "a", priority=60, **bound), ask("second", "a", **bound)]
+    case = Case(TWO, nodes, running, *asks, actions=["preempt"], explain="full", use_scheduling_signatures=False)
+    assert verdicts(case, "second") == {"w": ("out-of-reach", "already-going"), "x": ("not-needed", "nothing-found")}
+
+
+def test_who_loses_its_place_shows_no_victims_and_who_has_it_shows_them() -> None:
+    queues = [ROOT, queue("a", "root", gpu=0), queue("b", "root", gpu=1)]
+    running = [workload("w", "a", "n", priority=40)]
+    asks = [ask("p", "a"), ask("q", "b")]
+    case = Case(queues, [node("n", gpu=1)], running, *asks, actions=["preempt", "reclaim"], explain="full")
+    assert verdicts(case, "p") == {"w-0": ("not-needed", "goes-for-another")}
+    assert verdicts(case, "q") == {"w-0": ("victim", "preempt")}
+    assert blocker(case, "p") == "reclaim: q took the place that it was given"
+    assert steps(case, "p")["place-taken"]["numbers"] == {"ask": "q"}
+    assert steps(case, "q")["place-taken"]["numbers"] == {"ask": "p"}
+
+
+def test_whom_a_validator_protects_is_protected() -> None:
+    """``w`` may lose one of its two pods within the minimum runtime, and the ask needs both places."""
+    elastic = workload("w", "a", "n", "n", min_available=1, started_at=YOUNG)
+    queues = [ROOT, queue("a", "root", gpu=0), queue("b", "root", gpu=2)]
+    case = Case(
+        queues, [node("n", gpu=2)], [elastic], ask("p", "b", 2), actions=["reclaim"], explain="full",
+        default_reclaim_min_runtime="1h",
+    )  # fmt: skip
+    assert verdicts(case, "p") == {"w": ("protected", "reclaim-min-runtime-gang")}
+    assert "would keep 0 of the 1 pods" in blocker(case, "p")
+
+
+def test_whose_queue_is_within_its_share_is_protected() -> None:
+    """``a`` holds the one GPU that it deserves, and what ``c`` holds beyond its share can't be taken."""
+    queues = [ROOT, queue("a", "root", gpu=1), queue("b", "root", gpu=1), queue("c", "root", gpu=0)]
+    running = [workload("w", "a", "n"), workload("held", "c", "n", preemptible=False)]
+    case = Case(queues, [node("n", gpu=2)], running, ask("p", "b"), actions=["reclaim"], explain="full")
+    assert verdicts(case, "p") == {
+        "w": ("protected", "within-allocatable-share"), "held": ("protected", "not-preemptible"),
+    }  # fmt: skip
+    assert "a is within its share" in blocker(case, "p")
+
+
+def test_the_side_that_would_be_more_saturated_may_not_reclaim() -> None:
+    """``left`` holds its whole share of 3 with ``held``, which can't be taken. With the ask of ``a`` it would hold 4 of
+    3, while ``right`` would be left with nothing of its 1."""
+    queues = [
+        ROOT, queue("left", "root", gpu=3, weight=0), queue("right", "root", gpu=1, weight=0),
+        queue("a", "left", gpu=1), queue("a2", "left", gpu=2), queue("b", "right", gpu=1),
+    ]  # fmt: skip
+    running = [workload("held", "a2", "n", gpu=3, preemptible=False), workload("w", "b", "n", gpu=2)]
+    case = Case(queues, [node("n", gpu=5)], running, ask("p", "a"), actions=["reclaim"], explain="full")
+    assert case.outcome("p") == "wait"
+    assert verdicts(case, "p") == {"held": ("protected", "not-preemptible"), "w": ("protected", "saturation")}
+    assert steps(case, "p")["saturation"]["numbers"]["sibling"] == "right"
+
+
+def test_what_is_held_for_other_asks_is_no_lack_of_room() -> None:
+    asks = [ask("p", "a", priority=60), ask("q", "a", priority=55), ask("r", "a"), ask("s", "a", 5)]
+    case = Case([ROOT, queue("a", "root", gpu=9)], [node("n0", gpu=1), node("n1", gpu=1)], [], *asks, explain="full")
+    assert [case.outcome(name) for name in ("p", "q", "r", "s")] == ["admit", "admit", "wait", "wait"]
+    assert blocker(case, "r") == "n0 had room for it before the cycle began, and holds p now"
+    assert blocker(case, "s").endswith("nobody that it may take from"), "five pods would fit in no case"
+    case = Case(
+        [ROOT, queue("a", "root", gpu=9)], [node("n0", gpu=1), node("n1", gpu=1)], [], asks[0], asks[1],
+        ask("r", "a", 2), explain="full",
+    )  # fmt: skip
+    assert blocker(case, "r") == "n0, n1 had room for it before the cycle began, and hold p, q now"
+    assert case.decisions["r"]["explanation"]["headline"] == f"r waits: {blocker(case, 'r')}"
+
+
+def test_an_ask_that_nobody_was_searched_for_has_no_candidates() -> None:
+    case = Case(TWO, [node("n")], [workload("w", "b", "n")], ask("p", "a"), explain="full")
+    assert case.outcome("p") == "admit"
+    assert verdicts(case, "p") == {}
+
+
+def test_rules_that_are_emitted_stand_in_the_catalogue_and_the_other_way_round() -> None:
+    """Every id of the catalogue is a word of some file of the engine, or one that an action's name makes."""
+    folder = Path(kai.__file__).parent
+    words: set[Any] = set()
+    for file in folder.rglob("*.py"):
+        if file.stem == "rules":
+            continue
+        words |= {n.value for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.Constant)}
+    made = {f"{action}{end}" for action in ("reclaim", "preempt") for end in ("-min-runtime", "-min-runtime-gang")}
+    assert {rule.rule for rule in RULES} <= words | made
