@@ -14,9 +14,11 @@ from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """pytest takes the limit off when a test fails, though what it leaves behind can be just what never ends."""
+    """pytest takes the limit off when a test fails, though what it leaves behind can be just what never ends. 0 is no
+    limit, as with pytest."""
     seconds = float(item.config.getini("faulthandler_timeout"))
-    faulthandler.dump_traceback_later(seconds, file=item.config.stash[fault_handler_stderr_fd_key], exit=True)
+    if seconds > 0:
+        faulthandler.dump_traceback_later(seconds, file=item.config.stash[fault_handler_stderr_fd_key], exit=True)
     return (yield)
 
 
