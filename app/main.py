@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from app.auth import router as access
 from app.auth.middleware import AuthenticationMiddleware
 from app.auth.oidc import OpenId, Provider
+from app.auth.refusals import Refusals
 from app.auth.service import Tokens
 from app.comparisons import router as comparisons
 from app.configurations import router as configurations
@@ -71,7 +72,7 @@ TAGS = [
     {"name": "decision log", "description": "What was answered, and answering it again"},
     {"name": "snapshots", "description": "States that stay: changed by deltas, named by decisions"},
     {"name": "configurations", "description": "Stored settings, flavors and queue trees, with immutable revisions"},
-    {"name": "access", "description": "Tokens, and the log of every write and refusal"},
+    {"name": "access", "description": "Tokens, and the log of every write and of refusals"},
     {"name": "operations", "description": "Health, readiness and metrics"},
 ]
 
@@ -111,7 +112,10 @@ def create_app(settings: Settings) -> FastAPI:
 
     app.add_middleware(TimeoutMiddleware)
     if settings.authentication == "required":
-        app.add_middleware(AuthenticationMiddleware, tokens=app.state.tokens, provider=_provider(settings))
+        refusals = Refusals(lambda kind: kept.refusals.labels(kind).inc())
+        app.add_middleware(
+            AuthenticationMiddleware, tokens=app.state.tokens, provider=_provider(settings), refusals=refusals
+        )
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(RequestMiddleware, answered=lambda status: kept.requests.labels(str(status)).inc())
     problems.install(app)

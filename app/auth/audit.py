@@ -1,4 +1,4 @@
-"""The audit log: every write and every refusal, in the transaction of the write, never edited."""
+"""The audit log: every write, in its transaction, and a sample of the refusals; never edited."""
 
 from typing import Any
 

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.auth import actor, scopes
 from app.auth.oidc import OpenId
+from app.auth.refusals import Kind, Refusals
 from app.auth.service import PREFIX, Caller, Tokens
 from app.errors import ArbiterError, Forbidden, Unauthorized, Unavailable
 from app.http.problems import answer_to
@@ -17,16 +18,20 @@ from app.http.routing import Found
 
 _LOOKUPS = 10
 """Tokens looked up at once, in threads of their own: requests that wait for the database may take all others."""
+_WRITES = 2
+"""Refusals written down at once."""
 
 
 class AuthenticationMiddleware:
     """Bearer tokens: the service's own, or those of an OpenID Connect provider."""
 
-    def __init__(self, app: ASGIApp, tokens: Tokens, provider: OpenId | None) -> None:
+    def __init__(self, app: ASGIApp, tokens: Tokens, provider: OpenId | None, refusals: Refusals) -> None:
         self.app = app
         self._tokens = tokens
         self._provider = provider
+        self._refusals = refusals
         self._lookups = CapacityLimiter(_LOOKUPS)
+        self._writes = CapacityLimiter(_WRITES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = scope["app"].state.operations.found(scope) if scope["type"] == "http" else None
@@ -59,7 +64,7 @@ class AuthenticationMiddleware:
             if found is None:
                 found = await to_thread.run_sync(self._tokens.caller, secret, limiter=self._lookups)
         elif self._provider is not None:
-            found = await to_thread.run_sync(self._provider.caller, secret)
+            found = await self._provider.caller(secret)
         else:
             found = None
         if found is None:
@@ -68,11 +73,13 @@ class AuthenticationMiddleware:
 
     async def _refuse(self, who: str, refusal: ArbiterError, scope: Scope, receive: Receive, send: Send) -> None:
         if not isinstance(refusal, Unavailable):
-            target = f"{scope['method']} {scope['path']}"[:512]
-            action = "refused.forbidden" if isinstance(refusal, Forbidden) else "refused.unauthenticated"
-            write = partial(self._tokens.refused, who, action, target, refusal.detail)
-            with suppress(Unavailable):  # refusing does not wait for the log; the request log has the line
-                await to_thread.run_sync(write)
+            kind: Kind = "forbidden" if isinstance(refusal, Forbidden) else "unauthenticated"
+            missed = self._refusals.add(who, kind)
+            if missed is not None:
+                target = f"{scope['method']} {scope['path']}"[:512]
+                write = partial(self._tokens.refused, who, f"refused.{kind}", target, refusal.detail, missed)
+                with suppress(Unavailable):  # refusing does not wait for the log; the request log has the line
+                    await to_thread.run_sync(write, limiter=self._writes)
         await (await answer_to(Request(scope), refusal))(scope, receive, send)
 
 

@@ -75,7 +75,7 @@ def list_audit(
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Response:
-    """Every write and every refusal, newest first. Lines are never changed or removed."""
+    """Every write and a sample of the refusals, newest first. Lines are never changed or removed."""
     before = None if cursor is None else int(decode_cursor(cursor, int)[0])
     rows = service.audit_lines(before, limit + 1, actor, action)
     more = encode_cursor(rows[limit - 1].id) if len(rows) > limit else None

@@ -47,6 +47,7 @@ class Tokens:
         self._database = database
         self._clock = clock
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        self._nobody: OrderedDict[bytes, _Known] = OrderedDict()  # apart: guesses must not push out those who are known
         self._lock = Lock()
 
     def create(self, name: str, scopes: list[str], expires: datetime | None) -> tuple[str, TokenRow]:
@@ -106,14 +107,15 @@ class Tokens:
         with self._database.session() as session:
             return repository.lines(session, before, limit, who, action)
 
-    def refused(self, who: str, action: str, target: str, why: str) -> None:
-        """Write a refusal down. Raises Unavailable."""
+    def refused(self, who: str, action: str, target: str, why: str, unwritten: int = 0) -> None:
+        """Write a refusal down, and how many like it were not. Raises Unavailable."""
         with self._database.session() as session:
-            repository.record(session, who, action, target, {"why": why})
+            detail = {"why": why} | ({"unwritten": unwritten} if unwritten else {})
+            repository.record(session, who, action, target, detail)
 
     def _recall(self, digest: bytes) -> _Known | None:
         with self._lock:
-            return self._known.get(digest)
+            return self._known.get(digest) or self._nobody.get(digest)
 
     def _look_up(self, digest: bytes, seconds: float | None) -> _Known:
         with self._database.session(seconds) as session:
@@ -124,10 +126,12 @@ class Tokens:
             expires = found[1].expires_at
         known = _Known(caller, expires, self._clock())
         with self._lock:
-            self._known[digest] = known
-            self._known.move_to_end(digest)
-            while len(self._known) > _KEPT:
-                self._known.popitem(last=False)
+            self._known.pop(digest, None)
+            self._nobody.pop(digest, None)
+            kept = self._nobody if caller is None else self._known
+            kept[digest] = known
+            while len(kept) > _KEPT:
+                kept.popitem(last=False)
         return known
 
 

@@ -13,6 +13,10 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter("arbiter_requests", "Requests answered.", ["status"], registry=self.registry)
+        self.refusals = Counter(
+            "arbiter_refusals", "Requests refused: unauthenticated, or forbidden to their token.",
+            ["kind"], registry=self.registry,
+        )  # fmt: skip
         self.decisions = Counter(
             "arbiter_decisions", "Asks answered; reason is that of the ask's first condition.",
             ["engine", "outcome", "reason"], registry=self.registry,

@@ -119,6 +119,32 @@ def test_writes_and_refusals_are_written_down_and_stay(guarded: TestClient, toke
                 connection.execute(statement)
 
 
+def test_a_flood_of_refusals_is_counted_and_hardly_written(guarded: TestClient, tokens: Tokens) -> None:
+    reader = bearer(tokens, "read")
+    for _ in range(200):
+        assert guarded.get("/v1/configurations").status_code == 401
+        assert guarded.get("/v1/audit", headers=reader).status_code == 403
+    assert guarded.put("/v1/configurations/c", json=DOCUMENT, headers=bearer(tokens, "admin")).status_code == 201
+    lines = [action for _, action, _ in audit(guarded, tokens, limit=500)]
+    assert lines.count("refused.unauthenticated") == lines.count("refused.forbidden") == 10
+    assert lines.count("configuration.put") == 1
+    counted = guarded.get("/metrics", headers=reader).text
+    assert 'arbiter_refusals_total{kind="unauthenticated"} 200.0' in counted
+    assert 'arbiter_refusals_total{kind="forbidden"} 200.0' in counted
+
+
+def test_guesses_do_not_push_out_who_is_known(
+    guarded: TestClient, tokens: Tokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.auth.service._KEPT", 4)
+    monkeypatch.setattr("app.auth.service._FRESH_SECONDS", 600.0)
+    reader = bearer(tokens, "read")
+    assert guarded.get("/v1/configurations", headers=reader).status_code == 200
+    for guess in range(20):
+        guarded.get("/v1/configurations", headers={"Authorization": f"Bearer arb_{guess}"})
+    assert tokens.remembered(reader["Authorization"].partition(" ")[2]) is not None
+
+
 @pytest.mark.parametrize("path", ["/v1/%00", "/v1/configurations/a%00b", "/v1/\u2028%0A", "/v1/" + "x" * 4000])
 def test_whatever_the_path_its_refusal_is_written_down(guarded: TestClient, tokens: Tokens, path: str) -> None:
     assert guarded.get(path).status_code == 401

@@ -87,6 +87,7 @@ def metrics() -> dict[str, tuple[set[str], bool]]:
     kept = Metrics()
     kept.follow(Heads(time.monotonic), 5.0)
     kept.requests.labels("200").inc()
+    kept.refusals.labels("forbidden").inc()
     kept.decided("kueue", ["preempt"], ["Preempted"], {"InClusterQueue": 1}, dict.fromkeys(kept.stages, 0.1))
     kept.log_dropped.labels("shutdown").inc()
     found: dict[str, tuple[set[str], bool]] = {}
