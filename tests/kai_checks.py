@@ -7,14 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.kai.compile.state import (
-    ALLOCATED,
-    GPU,
-    PENDING,
-    PIPELINED,
-    RELEASING,
-    RUNNING,
-)
+from app.solver.engines.kai.compile.jobs import ALLOCATED, PENDING, PIPELINED, RELEASING, RUNNING
+from app.solver.engines.kai.compile.resources import GPU
 from app.solver.engines.kai.decide.order.victim_order import VictimOrder
 from app.solver.engines.kai.decide.overlay import EVICT, Session
 from app.solver.engines.kai.decide.search.scenario import Group, Scenario

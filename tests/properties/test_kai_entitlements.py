@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.solver.compiled.tree import Tree
 from app.solver.engines.kai.compile.min_runtime import NODE_POOL, MinRuntimes, Rules, is_elastic, keeps_gang, protected
-from app.solver.engines.kai.decide.fair_share import UNLIMITED, Claims, Ranks, allocatable_share, fair_shares
+from app.solver.engines.kai.decide.fair_share import KAI_UNLIMITED, Claims, Ranks, allocatable_share, fair_shares
 
 FAST = settings(derandomize=True, max_examples=200, deadline=None)
 
@@ -43,7 +43,7 @@ def cases(draw: st.DrawFn) -> Case:
     def each(values: st.SearchStrategy[float]) -> list[float]:
         return draw(st.lists(values, min_size=size, max_size=size))
 
-    quota = st.one_of(st.just(UNLIMITED), amounts)
+    quota = st.one_of(st.just(KAI_UNLIMITED), amounts)
     claims = Claims(each(quota), each(quota), each(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.7])), request)
     priorities = draw(st.lists(st.integers(0, 2), min_size=size, max_size=size))
     created = draw(st.lists(st.integers(0, 3), min_size=size, max_size=size))
@@ -60,9 +60,9 @@ def test_nobody_gets_less_than_its_deserved_part_or_a_unit_more_than_it_may_ask_
     share, claims = divide(case), case.claims
     for q in range(len(case.tree)):
         limit = claims.limit[q]
-        wanted = claims.request[q] if limit == UNLIMITED else min(limit, claims.request[q])
+        wanted = claims.request[q] if limit == KAI_UNLIMITED else min(limit, claims.request[q])
         above = case.total if case.tree.parent[q] == -1 else share[case.tree.parent[q]]
-        deserved = above if claims.deserved[q] == UNLIMITED else claims.deserved[q]
+        deserved = above if claims.deserved[q] == KAI_UNLIMITED else claims.deserved[q]
         assert min(deserved, wanted) <= share[q] < wanted + 1
 
 
@@ -73,7 +73,8 @@ def test_siblings_divide_no_more_than_there_is_unless_their_quotas_already_do(ca
     for above, siblings in [(-1, tree.roots), *((q, tree.children[q]) for q in range(len(tree)))]:
         total = case.total if above == -1 else share[above]
         promised = sum(
-            min(total if claims.deserved[q] == UNLIMITED else claims.deserved[q], _wanted(claims, q)) for q in siblings
+            min(total if claims.deserved[q] == KAI_UNLIMITED else claims.deserved[q], _wanted(claims, q))
+            for q in siblings
         )
         assert sum(share[q] for q in siblings) <= max(total, promised) + 1e-6
 
@@ -119,12 +120,12 @@ def test_the_allocatable_share_lies_between_what_is_deserved_and_the_limit(case:
             claims.limit[q],
             claims.deserved[q],
         )
-        assert limit == UNLIMITED or got <= limit
-        assert deserved in (got, UNLIMITED) or got >= (deserved if limit == UNLIMITED else min(deserved, limit))
+        assert limit == KAI_UNLIMITED or got <= limit
+        assert deserved in (got, KAI_UNLIMITED) or got >= (deserved if limit == KAI_UNLIMITED else min(deserved, limit))
 
 
 def _wanted(claims: Claims, q: int) -> float:
-    return claims.request[q] if claims.limit[q] == UNLIMITED else min(claims.limit[q], claims.request[q])
+    return claims.request[q] if claims.limit[q] == KAI_UNLIMITED else min(claims.limit[q], claims.request[q])
 
 
 @st.composite

@@ -6,8 +6,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.solver.engines.kai.compile.configuration import compile_configuration
 from app.solver.engines.kai.compile.resident import Key, Victim
-from app.solver.engines.kai.compile.state import compile_configuration, compile_state
+from app.solver.engines.kai.compile.state import compile_state
 from app.solver.engines.kai.decide.order.queue_order import QueueOrder
 from app.solver.engines.kai.decide.order.standing import Standing
 from app.solver.engines.kai.decide.order.victim_order import VictimOrder, VictimTable, sort_victims

@@ -7,12 +7,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.solver.engines.kai.compile.state import (
-    PENDING,
-    RELEASING,
-    compile_configuration,
-    compile_state,
-)
+from app.solver.engines.kai.compile.configuration import compile_configuration
+from app.solver.engines.kai.compile.jobs import PENDING, RELEASING
+from app.solver.engines.kai.compile.state import compile_state
 from app.solver.engines.kai.decide.order.victim_order import ACTIVE
 from app.solver.engines.kai.decide.overlay import PLACE, Session
 from app.solver.model.configuration import Configuration

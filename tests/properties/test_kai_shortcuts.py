@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.solver.engines.kai.compile.state import Share
+from app.solver.engines.kai.compile.resources import Share
 from app.solver.engines.kai.decide.order.queue_order import NOTHING, QueueOrder
 from app.solver.engines.kai.decide.order.standing import Standing
 from app.solver.engines.kai.decide.search.gpu_room import Headroom

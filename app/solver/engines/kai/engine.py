@@ -4,19 +4,15 @@ from typing import Any
 
 from app.solver.delta import Changes
 from app.solver.engine import Engine, ProtectionQuestion, Question
-from app.solver.engines.kai.compile.state import (
-    CompiledConfiguration,
-    CompiledState,
-    compile_configuration,
-    compile_state,
-    input_problems,
-    with_asks,
-)
-from app.solver.engines.kai.compile.update import updated
+from app.solver.engines.kai.compile.configuration import CompiledConfiguration, compile_configuration
+from app.solver.engines.kai.compile.problems import input_problems
+from app.solver.engines.kai.compile.state import CompiledState, compile_state
+from app.solver.engines.kai.compile.update import update
 from app.solver.engines.kai.decide.plan import plan
-from app.solver.engines.kai.report import effective_settings as effective
-from app.solver.engines.kai.report import findings as remarks
-from app.solver.engines.kai.report import preemptibility, shares
+from app.solver.engines.kai.report.effective_settings import effective_settings
+from app.solver.engines.kai.report.findings import findings
+from app.solver.engines.kai.report.preemptibility import preemptibility
+from app.solver.engines.kai.report.shares import shares
 from app.solver.engines.kai.rules import RULES
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
@@ -45,7 +41,7 @@ class KaiEngine(Engine[CompiledConfiguration, CompiledState]):
         self, loaded: CompiledState, configured: CompiledConfiguration, state: State, changes: Changes
     ) -> CompiledState:
         """See ``Engine.update``."""
-        kept = updated(loaded, configured, state, changes)
+        kept = update(loaded, configured, state, changes)
         return self.load(configured, state) if kept is None else kept
 
     def plan(self, loaded: CompiledState, question: Question) -> Result:
@@ -53,18 +49,17 @@ class KaiEngine(Engine[CompiledConfiguration, CompiledState]):
         return plan(loaded, question)
 
     def shares(self, loaded: CompiledState, asks: list[Ask], now: int) -> dict[str, Any]:
-        """See ``Engine.shares``. KAI counts pending pods as requests, so the asks change the shares."""
-        jobs, _ = with_asks(loaded, asks)
-        return shares.answer(loaded, shares.divide(loaded, jobs))
+        """See ``Engine.shares``."""
+        return shares(loaded, asks)
 
     def preemptibility(self, loaded: CompiledState, question: ProtectionQuestion) -> dict[str, Any]:
         """See ``Engine.preemptibility``."""
-        return preemptibility.answer(loaded, question)
+        return preemptibility(loaded, question)
 
     def effective_settings(self, configured: CompiledConfiguration, state: State | None) -> dict[str, Any]:
         """See ``Engine.effective_settings``."""
-        return effective.answer(configured)
+        return effective_settings(configured)
 
     def findings(self, configuration: Configuration) -> list[Finding]:
         """See ``Engine.findings``."""
-        return remarks.findings(configuration)
+        return findings(configuration)

@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from app.solver.compiled.tree import ROOTLESS, Tree
+from app.solver.engines.kai.compile.jobs import NOWHERE, RELEASING, RUNNING
 from app.solver.engines.kai.compile.resident import Baseline
-from app.solver.engines.kai.compile.state import GPU, NOWHERE, RELEASING, RUNNING, CompiledState, Share, Vector
+from app.solver.engines.kai.compile.resources import GPU, Share, Vector
+from app.solver.engines.kai.compile.state import CompiledState
 
 _WHOLE = 1000
 

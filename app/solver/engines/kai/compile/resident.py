@@ -5,7 +5,8 @@ Filled as needed. Two threads may fill the same entry, with the same value.
 
 from dataclasses import dataclass, field
 
-Share = tuple[int, int, int]
+from app.solver.engines.kai.compile.resources import Share
+
 Key = tuple[int, int, int, str, int]
 """Place of a job among jobs: priority (negated), rank by gang, creation, id, number."""
 

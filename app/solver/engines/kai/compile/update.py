@@ -8,19 +8,12 @@ from typing import TypeVar
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.delta import Changes
 from app.solver.engines.kai.compile.baseline import columns
+from app.solver.engines.kai.compile.configuration import CompiledConfiguration
+from app.solver.engines.kai.compile.jobs import NOWHERE, RELEASING, RUNNING, Jobs, add_workloads
+from app.solver.engines.kai.compile.problems import Readable
 from app.solver.engines.kai.compile.resident import Baseline, Resident, Victim
-from app.solver.engines.kai.compile.state import (
-    NOWHERE,
-    RELEASING,
-    RUNNING,
-    Columns,
-    CompiledConfiguration,
-    CompiledState,
-    Jobs,
-    Readable,
-    Share,
-    add_workloads,
-)
+from app.solver.engines.kai.compile.resources import Columns, Share
+from app.solver.engines.kai.compile.state import CompiledState
 from app.solver.model.state import State, Workload
 
 T = TypeVar("T")
@@ -31,7 +24,7 @@ _BY_JOB = ("id", "uid", "queue", "priority", "created", "started", "preemptible"
 _BY_TASK = ("task_name", "task_node", "task_state", "task_request", "task_wire")
 
 
-def updated(
+def update(
     loaded: CompiledState, configured: CompiledConfiguration, state: State, changes: Changes
 ) -> CompiledState | None:
     """``state`` compiled; None where it has to be compiled anew: nodes changed, or a request names a resource that no

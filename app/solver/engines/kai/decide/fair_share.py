@@ -1,7 +1,7 @@
 """How KAI divides a cluster between queues: deserved quota, over-quota by priority and weight, left-over units.
 
 Amounts are doubles in KAI's own units, since the origin computes with doubles and rounds down whole units:
-1 GPU, 1 milli-CPU, 1 byte. ``UNLIMITED`` (-1) in ``deserved`` and ``limit`` means what it means in a KAI queue.
+1 GPU, 1 milli-CPU, 1 byte. ``KAI_UNLIMITED`` (-1) in ``deserved`` and ``limit`` means what it means in a KAI queue.
 """
 
 from collections.abc import Sequence
@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from math import floor
 
 from app.solver.compiled.tree import Tree
-
-UNLIMITED = -1.0
+from app.solver.engines.kai.compile.resources import KAI_UNLIMITED
 
 # KAI adds to each weight its historical usage times this factor; without history the factor cancels out in exact
 # arithmetic, but not in doubles, where it decides what is rounded down.
@@ -22,7 +21,7 @@ _EXTRA_ROUNDS = 64
 class Claims:
     """What queues may ask of one resource, by queue index, in KAI's units.
 
-    ``deserved`` and ``limit``: quota, or UNLIMITED. ``weight``: over-quota weight, 0 takes no over-quota.
+    ``deserved`` and ``limit``: quota, or KAI_UNLIMITED. ``weight``: over-quota weight, 0 takes no over-quota.
     ``request``: pods allocated and pending of the queue and everything below it.
     """
 
@@ -53,11 +52,11 @@ def fair_shares(tree: Tree, total: float, claims: Claims, ranks: Ranks) -> list[
 
 def allocatable_share(deserved: float, limit: float, fair_share: float) -> float:
     """What a queue may hold before others may reclaim from it: its limit if it deserves everything, else the larger
-    of deserved and fair share, within the limit. UNLIMITED when nothing bounds it."""
-    if deserved == UNLIMITED:
+    of deserved and fair share, within the limit. KAI_UNLIMITED when nothing bounds it."""
+    if deserved == KAI_UNLIMITED:
         return limit
     allocatable = max(deserved, fair_share)
-    return allocatable if limit == UNLIMITED else min(limit, allocatable)
+    return allocatable if limit == KAI_UNLIMITED else min(limit, allocatable)
 
 
 def _divide(total: float, queues: Sequence[int], claims: Claims, ranks: Ranks, share: list[float]) -> None:
@@ -65,7 +64,7 @@ def _divide(total: float, queues: Sequence[int], claims: Claims, ranks: Ranks, s
     wanted = {q: _requestable(claims, q) for q in queues}
     rest = total
     for q in queues:
-        deserved = total if claims.deserved[q] == UNLIMITED else claims.deserved[q]
+        deserved = total if claims.deserved[q] == KAI_UNLIMITED else claims.deserved[q]
         share[q] = min(deserved, wanted[q])
         rest -= share[q]
     if rest <= 0:  # quotas may promise more than there is; then nobody gets over-quota
@@ -83,7 +82,7 @@ def _divide(total: float, queues: Sequence[int], claims: Claims, ranks: Ranks, s
 
 def _requestable(claims: Claims, queue: int) -> float:
     limit = claims.limit[queue]
-    return claims.request[queue] if limit == UNLIMITED else min(limit, claims.request[queue])
+    return claims.request[queue] if limit == KAI_UNLIMITED else min(limit, claims.request[queue])
 
 
 def _over_quota(

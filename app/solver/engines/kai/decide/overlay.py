@@ -9,21 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.solver.engines.kai.compile.baseline import baseline, columns
+from app.solver.engines.kai.compile.jobs import ALLOCATED, NOWHERE, PENDING, PIPELINED, RELEASING, RUNNING
 from app.solver.engines.kai.compile.resident import Baseline
-from app.solver.engines.kai.compile.state import (
-    ALLOCATED,
-    GPU,
-    NOWHERE,
-    PENDING,
-    PIPELINED,
-    RELEASING,
-    RUNNING,
-    CompiledState,
-    Share,
-    with_asks,
-)
+from app.solver.engines.kai.compile.resources import GPU, Share
+from app.solver.engines.kai.compile.state import CompiledState, with_asks
+from app.solver.engines.kai.decide.division import divide
 from app.solver.engines.kai.decide.placing.gpu_share import GpuShares
-from app.solver.engines.kai.report import shares
 from app.solver.model.instant import micros
 from app.solver.model.state import Ask
 from app.solver.overlay import Overlay
@@ -79,7 +70,7 @@ class Session:
         tree = state.configuration.tree
         self.paths = [tree.path(q) for q in range(len(tree))]
         self.parent_queue = tree.parent
-        self.division = shares.divide(state, jobs)
+        self.division = divide(state, jobs)
         self.overlay = Overlay()
         self.status: list[int] = jobs.task_state.copy()
         self.node: list[int] = jobs.task_node.copy()

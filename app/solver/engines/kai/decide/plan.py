@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from app.solver import kubernetes
 from app.solver.engine import Question
 from app.solver.engines.kai.compile.baseline import baseline
-from app.solver.engines.kai.compile.state import CompiledState, task_problems
+from app.solver.engines.kai.compile.problems import task_problems
+from app.solver.engines.kai.compile.state import CompiledState
 from app.solver.engines.kai.decide.actions.allocate import allocate
 from app.solver.engines.kai.decide.actions.consolidation import consolidation
 from app.solver.engines.kai.decide.actions.preempt import preempt

@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from app.solver.engine import Question
-from app.solver.engines.kai.compile.state import ALLOCATED, PIPELINED
+from app.solver.engines.kai.compile.jobs import ALLOCATED, PIPELINED
 from app.solver.engines.kai.decide.cycle import Cycle
 from app.solver.engines.kai.decide.overlay import Eviction
 from app.solver.engines.kai.decide.placing.feasibility import Never, never

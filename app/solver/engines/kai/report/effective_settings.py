@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from app.solver.engines.kai.compile.configuration import CompiledConfiguration
 from app.solver.engines.kai.compile.min_runtime import NODE_POOL, MinRuntime
-from app.solver.engines.kai.compile.state import UNLIMITED, CompiledConfiguration, Share
+from app.solver.engines.kai.compile.resources import KAI_UNLIMITED, Share
 from app.solver.engines.kai.report.shares import answer_names
 from app.solver.model.duration import seconds
 
 
-def answer(configuration: CompiledConfiguration) -> dict[str, Any]:
+def effective_settings(configuration: CompiledConfiguration) -> dict[str, Any]:
     """Durations in seconds, quantities in whole units. ``reclaim_min_runtime`` is what protects a queue against its
     own siblings; with method ``lca`` another queue meets the value of the branch that it reclaims from."""
     policy = configuration.policy
@@ -50,6 +51,6 @@ def _set_by(configuration: CompiledConfiguration, minimum: MinRuntime) -> str | 
 
 def _amounts(values: Share, names: tuple[str, str, str]) -> dict[str, int | float | str]:
     return {
-        name: "unlimited" if value == UNLIMITED else value / step if value % step else value // step
+        name: "unlimited" if value == KAI_UNLIMITED else value / step if value % step else value // step
         for name, value, step in zip(names, values, (1000, 1, 1000), strict=True)
     }

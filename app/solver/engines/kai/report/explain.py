@@ -4,7 +4,7 @@ way. The explanation is that of the answer: what a search tried and gave up is a
 from typing import Any
 
 from app.solver.engine import Question
-from app.solver.engines.kai.compile.state import PIPELINED, RUNNING
+from app.solver.engines.kai.compile.jobs import PIPELINED, RUNNING
 from app.solver.engines.kai.decide.cycle import Cycle
 from app.solver.engines.kai.decide.overlay import Session
 from app.solver.engines.kai.report.outcomes import Outcomes

@@ -3,18 +3,17 @@
 from collections.abc import Iterator
 
 from app.solver.compiled.tree import ROOTLESS
-from app.solver.engines.kai.compile.settings import settings_problems
-from app.solver.engines.kai.compile.state import (
+from app.solver.engines.kai.compile.configuration import CompiledConfiguration, compile_configuration
+from app.solver.engines.kai.compile.resources import (
     CPU,
     GPU,
+    KAI_UNLIMITED,
     MEMORY,
     QUEUE_RESOURCES,
-    UNLIMITED,
-    CompiledConfiguration,
-    compile_configuration,
     is_gpu,
     unsupported_gpu,
 )
+from app.solver.engines.kai.compile.settings import settings_problems
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.kai import Settings
 from app.solver.model.problems import Finding, InvalidInput, pointer
@@ -64,11 +63,11 @@ def _quotas(configuration: Configuration, compiled: CompiledConfiguration) -> It
         for r in (CPU, MEMORY, GPU):
             at = _quota_pointer(configuration.queues[q], q, r)
             deserved, limit = compiled.deserved[q][r], compiled.limit[q][r]
-            if limit != UNLIMITED and (deserved == UNLIMITED or deserved > limit):
+            if limit != KAI_UNLIMITED and (deserved == KAI_UNLIMITED or deserved > limit):
                 detail = f"{name!r} deserves more {_NAMES[r]} than its limit lets it have"
                 yield _warning("kai-deserved-over-limit", at, detail)
             children = [compiled.deserved[c][r] for c in tree.children[q]]
-            if children and deserved != UNLIMITED and UNLIMITED not in children and sum(children) > deserved:
+            if children and deserved != KAI_UNLIMITED and KAI_UNLIMITED not in children and sum(children) > deserved:
                 detail = f"the children of {name!r} deserve more {_NAMES[r]} together than it does"
                 yield _info("kai-children-over-deserved", at, detail)
 

@@ -1,6 +1,6 @@
 """What a cycle came to, ask by ask: who has a place, who lost one, who goes for whom."""
 
-from app.solver.engines.kai.compile.state import ALLOCATED, PIPELINED
+from app.solver.engines.kai.compile.jobs import ALLOCATED, PIPELINED
 from app.solver.engines.kai.decide.cycle import Cycle
 from app.solver.engines.kai.decide.overlay import Eviction
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.solver.engine import ProtectionQuestion
+from app.solver.engines.kai.compile.jobs import ALLOCATED, RELEASING, RUNNING, Jobs
 from app.solver.engines.kai.compile.min_runtime import (
     NODE_POOL,
     MinRuntime,
@@ -19,7 +20,7 @@ from app.solver.engines.kai.compile.min_runtime import (
     protected,
     protected_until,
 )
-from app.solver.engines.kai.compile.state import ALLOCATED, RELEASING, RUNNING, CompiledState, Jobs, with_asks
+from app.solver.engines.kai.compile.state import CompiledState, with_asks
 from app.solver.model.duration import seconds
 from app.solver.model.instant import at
 from app.solver.model.problems import InvalidInput, Problem, pointer
@@ -60,7 +61,7 @@ def counted_states(rules: Rules) -> tuple[int, ...]:
     return (RUNNING, ALLOCATED, RELEASING) if rules == "shipped" else (RUNNING, ALLOCATED)
 
 
-def answer(state: CompiledState, question: ProtectionQuestion) -> dict[str, Any]:
+def preemptibility(state: CompiledState, question: ProtectionQuestion) -> dict[str, Any]:
     """The body of the answer. Raises InvalidInput for evictions of what is not there."""
     rules = state.configuration.policy.rules
     jobs, _ = with_asks(state, _all_asks(question))

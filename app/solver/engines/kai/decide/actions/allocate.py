@@ -1,6 +1,6 @@
 """The allocate action: pending jobs onto what is idle or being released, gang by gang, then pod by pod."""
 
-from app.solver.engines.kai.compile.state import ALLOCATED, PENDING, PIPELINED, RUNNING
+from app.solver.engines.kai.compile.jobs import ALLOCATED, PENDING, PIPELINED, RUNNING
 from app.solver.engines.kai.decide.cycle import Cycle
 
 

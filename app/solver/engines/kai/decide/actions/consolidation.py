@@ -1,6 +1,7 @@
 """The consolidation action: move preemptible pods, of any queue and priority, so that a pending job fits."""
 
-from app.solver.engines.kai.compile.state import GPU, RELEASING
+from app.solver.engines.kai.compile.jobs import RELEASING
+from app.solver.engines.kai.compile.resources import GPU
 from app.solver.engines.kai.decide.cycle import Cycle
 from app.solver.engines.kai.decide.overlay import Session
 from app.solver.engines.kai.decide.search.scenario import Scenario

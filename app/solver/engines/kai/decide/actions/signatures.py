@@ -1,6 +1,6 @@
 """Signatures: after a job failed, a job of the same constraints is tried only if it is easier to place."""
 
-from app.solver.engines.kai.compile.state import PENDING
+from app.solver.engines.kai.compile.jobs import PENDING
 from app.solver.engines.kai.decide.order.victim_order import ACTIVE
 from app.solver.engines.kai.decide.overlay import Session
 from app.solver.engines.kai.decide.placing.predicates import constraints

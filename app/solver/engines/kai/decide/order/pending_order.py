@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from app.solver.engines.kai.compile.resident import Key
-from app.solver.engines.kai.compile.state import Share
+from app.solver.engines.kai.compile.resources import Share
 from app.solver.engines.kai.decide.order.queue_order import NOTHING, QueueOrder
 from app.solver.engines.kai.decide.order.queue_tree import Heap, Node, QueueTree
 from app.solver.engines.kai.decide.overlay import Session

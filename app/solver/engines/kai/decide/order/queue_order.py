@@ -7,9 +7,9 @@ plugin; its steps are numbered as in docs/engines/kai.md, Order of queues.
 from copy import copy
 from dataclasses import dataclass
 
-from app.solver.engines.kai.compile.state import UNLIMITED, Share
+from app.solver.engines.kai.compile.resources import KAI_UNLIMITED, Share
+from app.solver.engines.kai.decide.division import STEPS
 from app.solver.engines.kai.decide.overlay import Session
-from app.solver.engines.kai.report.shares import STEPS
 
 NOTHING: Share = (0, 0, 0)
 # A held resource without any share weighs a thousand times its amount in KAI's units: milli-CPU, bytes, GPUs.
@@ -47,7 +47,8 @@ class QueueOrder:
         self.fair = [_steps(v) for v in division.fair]
         self.allocatable = [_steps(v) for v in division.allocatable]
         self._measure = [
-            tuple(float(division.total[r]) if v[r] == UNLIMITED else v[r] for r in _RESOURCES) for v in self.allocatable
+            tuple(float(division.total[r]) if v[r] == KAI_UNLIMITED else v[r] for r in _RESOURCES)
+            for v in self.allocatable
         ]
 
     def first(self, a: int, b: int, want_a: Share, want_b: Share, taken_a: Share, taken_b: Share) -> bool:
@@ -110,7 +111,7 @@ class QueueOrder:
         for q in self.paths[leaf]:
             limit, held = self.limit[q], self.held(q)
             for r in _RESOURCES:
-                if want[r] and limit[r] != UNLIMITED and limit[r] < held[r] + want[r]:
+                if want[r] and limit[r] != KAI_UNLIMITED and limit[r] < held[r] + want[r]:
                     return OverBound("over-limit", q, r, limit[r], held[r], want[r])
         return None
 
@@ -121,7 +122,7 @@ class QueueOrder:
         for q in self.paths[self._jobs.queue[job]]:
             deserved, held = self.deserved[q], self.held_fixed(q)
             for r in _RESOURCES:
-                if want[r] and deserved[r] != UNLIMITED and deserved[r] < held[r] + want[r]:
+                if want[r] and deserved[r] != KAI_UNLIMITED and deserved[r] < held[r] + want[r]:
                     return OverBound("non-preemptible-over-quota", q, r, deserved[r], held[r], want[r])
         return None
 
@@ -164,21 +165,21 @@ def holds_within(held: Share, bound: tuple[float, float, float]) -> bool:
     KAI takes minus one unit for its sign of infinity: more than any bound."""
     cpu, memory, gpu = bound
     return (
-        (cpu == UNLIMITED or (held[0] <= cpu and held[0] != _MINUS_ONE[0]))
-        and (memory == UNLIMITED or (held[1] <= memory and held[1] != _MINUS_ONE[1]))
-        and (gpu == UNLIMITED or (held[2] <= gpu and held[2] != _MINUS_ONE[2]))
+        (cpu == KAI_UNLIMITED or (held[0] <= cpu and held[0] != _MINUS_ONE[0]))
+        and (memory == KAI_UNLIMITED or (held[1] <= memory and held[1] != _MINUS_ONE[1]))
+        and (gpu == KAI_UNLIMITED or (held[2] <= gpu and held[2] != _MINUS_ONE[2]))
     )
 
 
 def within(a: tuple[float, float, float], b: tuple[float, float, float]) -> bool:
     """At most, in every resource; -1 is without bound on either side."""
-    return all(y == UNLIMITED or (x != UNLIMITED and x <= y) for x, y in zip(a, b, strict=True))
+    return all(y == KAI_UNLIMITED or (x != KAI_UNLIMITED and x <= y) for x, y in zip(a, b, strict=True))
 
 
 def _steps(amounts: tuple[float, float, float]) -> tuple[float, float, float]:
     """KAI's units as steps. Whole thousandths of a GPU stay whole, although doubles hardly hold them."""
     cpu, memory, gpu = amounts
-    if gpu == UNLIMITED:
+    if gpu == KAI_UNLIMITED:
         return amounts
     scaled = gpu * STEPS[2]
     whole = round(scaled)

@@ -1,6 +1,6 @@
 """The order of queues at one moment, asked for again and again as victims are chosen below them."""
 
-from app.solver.engines.kai.compile.state import Share
+from app.solver.engines.kai.compile.resources import Share
 from app.solver.engines.kai.decide.order.queue_order import NOTHING, QueueOrder, within
 
 _Rank = tuple[bool, bool, int, bool]

@@ -4,8 +4,9 @@ from bisect import insort
 from collections.abc import Iterable
 from operator import itemgetter
 
-from app.solver.engines.kai.compile.resident import Key, Share, Victim
-from app.solver.engines.kai.compile.state import ALLOCATED, PIPELINED, RUNNING
+from app.solver.engines.kai.compile.jobs import ALLOCATED, PIPELINED, RUNNING
+from app.solver.engines.kai.compile.resident import Key, Victim
+from app.solver.engines.kai.compile.resources import Share
 from app.solver.engines.kai.decide.order.pending_order import job_key
 from app.solver.engines.kai.decide.order.queue_order import NOTHING, plus
 from app.solver.engines.kai.decide.order.queue_tree import Node, QueueTree

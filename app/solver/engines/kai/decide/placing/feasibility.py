@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from app.solver.engines.kai.compile.state import GPU, UNLIMITED, Share
+from app.solver.engines.kai.compile.resources import GPU, KAI_UNLIMITED, Share
 from app.solver.engines.kai.decide.cycle import Cycle
 from app.solver.engines.kai.decide.overlay import total
 from app.solver.model.decision import Shortage
@@ -81,9 +81,9 @@ def _over_bounds(cycle: Cycle, job: int, gang: Share) -> Never | None:
     for q in session.paths[session.jobs.queue[job]]:
         for r, need in enumerate(gang):
             limit, deserved = order.limit[q][r], order.deserved[q][r]
-            if need and limit != UNLIMITED and need > limit:
+            if need and limit != KAI_UNLIMITED and need > limit:
                 return _bound(cycle, q, r, need, limit, "OverLimit", "limit")
-            if need and fixed and deserved != UNLIMITED and need > deserved:
+            if need and fixed and deserved != KAI_UNLIMITED and need > deserved:
                 return _bound(cycle, q, r, need, deserved, "NonPreemptibleOverQuota", "deserved quota")
     return None
 

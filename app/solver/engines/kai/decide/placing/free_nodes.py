@@ -5,7 +5,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from heapq import merge
 
-from app.solver.engines.kai.compile.state import GPU
+from app.solver.engines.kai.compile.resources import GPU
 from app.solver.engines.kai.decide.overlay import Session
 
 

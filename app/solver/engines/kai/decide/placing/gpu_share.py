@@ -5,7 +5,7 @@ documents don't say which device a running pod uses, so running shares are packe
 each on the first device that has room (docs/engines/kai.md, Shares of a GPU).
 """
 
-from app.solver.engines.kai.compile.state import ALLOCATED, RELEASING, RUNNING
+from app.solver.engines.kai.compile.jobs import ALLOCATED, RELEASING, RUNNING
 from app.solver.overlay import Overlay
 
 WHOLE = 1000

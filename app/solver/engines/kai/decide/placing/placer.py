@@ -9,7 +9,7 @@ from collections.abc import Iterator, Set
 from heapq import heappop, heappush
 from itertools import groupby
 
-from app.solver.engines.kai.compile.state import CPU, GPU
+from app.solver.engines.kai.compile.resources import CPU, GPU
 from app.solver.engines.kai.decide.order.queue_order import OverBound, QueueOrder
 from app.solver.engines.kai.decide.overlay import Session, total
 from app.solver.engines.kai.decide.placing.free_nodes import FreeNodes

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.solver.compiled.tree import Tree
-from app.solver.engines.kai.compile.state import ALLOCATED, PIPELINED, RUNNING, UNLIMITED, Share
+from app.solver.engines.kai.compile.jobs import ALLOCATED, PIPELINED, RUNNING
+from app.solver.engines.kai.compile.resources import KAI_UNLIMITED, Share
 from app.solver.engines.kai.decide.order.queue_order import QueueOrder, holds_within, minus, plus
 from app.solver.engines.kai.decide.overlay import Session, total
 from app.solver.engines.kai.decide.search.scenario import Scenario
@@ -184,7 +185,7 @@ class Fairness:
 
 
 def _more_saturated(held: float, fair: float, sibling_held: float, sibling_fair: float) -> bool:
-    if fair == UNLIMITED and sibling_fair == UNLIMITED:
+    if fair == KAI_UNLIMITED and sibling_fair == KAI_UNLIMITED:
         return False
     ours, theirs = _saturation(held, fair), _saturation(sibling_held, sibling_fair)
     return ours > 1 and sibling_fair > 0 and ours >= theirs
@@ -193,4 +194,4 @@ def _more_saturated(held: float, fair: float, sibling_held: float, sibling_fair:
 def _saturation(held: float, fair: float) -> float:
     if fair == 0:
         return float("inf") if held > 0 else 0.0
-    return 0.0 if fair == UNLIMITED else held / fair
+    return 0.0 if fair == KAI_UNLIMITED else held / fair

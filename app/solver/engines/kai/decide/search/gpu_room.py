@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from app.solver.engines.kai.compile.state import GPU, NOWHERE
+from app.solver.engines.kai.compile.jobs import NOWHERE
+from app.solver.engines.kai.compile.resources import GPU
 from app.solver.engines.kai.decide.overlay import Session
 
 

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
+from app.solver.engines.kai.compile.jobs import ALLOCATED, RUNNING
 from app.solver.engines.kai.compile.min_runtime import MinRuntime, Rules, is_elastic, keeps_gang, may_evict, protected
-from app.solver.engines.kai.compile.state import ALLOCATED, RUNNING
 from app.solver.engines.kai.decide.overlay import Session
 from app.solver.engines.kai.decide.search.scenario import Scenario
 from app.solver.engines.kai.decide.search.validators import Refusal

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
+from app.solver.engines.kai.compile.jobs import NOWHERE
 from app.solver.engines.kai.compile.min_runtime import is_elastic
 from app.solver.engines.kai.compile.resident import Victim
-from app.solver.engines.kai.compile.state import NOWHERE
 from app.solver.engines.kai.decide.order.victim_order import VictimOrder, what_is_left
 from app.solver.engines.kai.decide.overlay import Session
 from app.solver.engines.kai.decide.search.gpu_room import GpuRoom

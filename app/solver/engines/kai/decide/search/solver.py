@@ -8,7 +8,8 @@ part would only find again (the order of victims, evictions that stay) is carrie
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from app.solver.engines.kai.compile.state import GPU, PIPELINED, RELEASING, Share
+from app.solver.engines.kai.compile.jobs import PIPELINED, RELEASING
+from app.solver.engines.kai.compile.resources import GPU, Share
 from app.solver.engines.kai.decide.budget import Budget
 from app.solver.engines.kai.decide.order.pending_order import Contenders, Turns
 from app.solver.engines.kai.decide.order.queue_order import QueueOrder

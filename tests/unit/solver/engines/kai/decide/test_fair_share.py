@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from app.solver.compiled.tree import Tree
-from app.solver.engines.kai.decide.fair_share import UNLIMITED, Claims, Ranks, allocatable_share, fair_shares
+from app.solver.engines.kai.decide.fair_share import KAI_UNLIMITED, Claims, Ranks, allocatable_share, fair_shares
 
 
 def divide(
@@ -21,16 +21,16 @@ def divide(
 ) -> list[float]:
     n = len(request)
     tree = Tree([f"q{i}" for i in range(n)], list(parent or [-1] * n))
-    claims = Claims(deserved or [0.0] * n, limit or [UNLIMITED] * n, weight or [1.0] * n, request)
+    claims = Claims(deserved or [0.0] * n, limit or [KAI_UNLIMITED] * n, weight or [1.0] * n, request)
     return fair_shares(tree, total, claims, Ranks(priority or [0] * n, created or [0] * n, tree.names))
 
 
 def test_each_gets_what_it_deserves_and_wants_even_when_that_oversubscribes() -> None:
-    assert divide(8, [10, 3, 10], deserved=[6, 6, UNLIMITED]) == [6, 3, 8]
+    assert divide(8, [10, 3, 10], deserved=[6, 6, KAI_UNLIMITED]) == [6, 3, 8]
 
 
 def test_the_limit_caps_what_is_wanted() -> None:
-    assert divide(10, [10, 10], deserved=[4, 0], limit=[2, UNLIMITED]) == [2, 8]
+    assert divide(10, [10, 10], deserved=[4, 0], limit=[2, KAI_UNLIMITED]) == [2, 8]
 
 
 def test_over_quota_follows_weights_in_whole_units() -> None:
@@ -74,11 +74,11 @@ def test_weights_that_doubles_cannot_relate_end_the_division() -> None:
 @pytest.mark.parametrize(
     ("deserved", "limit", "fair", "expected"),
     [
-        (2, UNLIMITED, 5, 5),
-        (6, UNLIMITED, 5, 6),
+        (2, KAI_UNLIMITED, 5, 5),
+        (6, KAI_UNLIMITED, 5, 6),
         (6, 4, 5, 4),
-        (UNLIMITED, 4, 9, 4),
-        (UNLIMITED, UNLIMITED, 9, UNLIMITED),
+        (KAI_UNLIMITED, 4, 9, 4),
+        (KAI_UNLIMITED, KAI_UNLIMITED, 9, KAI_UNLIMITED),
     ],
 )
 def test_allocatable_share(deserved: float, limit: float, fair: float, expected: float) -> None:

@@ -5,7 +5,8 @@ from random import Random
 import msgspec
 
 from app.solver.engine import Question
-from app.solver.engines.kai.compile.state import compile_configuration, compile_state
+from app.solver.engines.kai.compile.configuration import compile_configuration
+from app.solver.engines.kai.compile.state import compile_state
 from app.solver.engines.kai.decide.budget import Budget
 from app.solver.engines.kai.decide.cycle import Cycle, begin
 from app.solver.engines.kai.decide.search.gpu_room import GpuRoom, Headroom

@@ -1,0 +1,107 @@
+"""PodGroups and their pods in flat tables, numbered in the order of the request: workloads, then asks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from app.solver.engines.kai.compile.resources import Columns, Vector
+from app.solver.model.instant import micros
+from app.solver.model.state import Ask, Task, Workload
+
+NOWHERE = -1
+OLDEST = -(2**62)
+
+# Task states. RUNNING covers KAI's Bound and Running; ALLOCATED its Allocated and Binding.
+PENDING, RUNNING, ALLOCATED, PIPELINED, RELEASING, GONE = range(6)
+
+_STATES = {"running": RUNNING, "releasing": RELEASING, "preempted": RELEASING, "released": GONE}
+
+
+@dataclass(slots=True)
+class Jobs:
+    """PodGroups and their pods. Jobs and tasks are numbered in the order of the request: workloads, then asks.
+
+    ``tasks[j]`` lists the task numbers of job j. ``started`` and ``created`` in microseconds; a start that is
+    not known is None, a creation that is not known is OLDEST. ``ask[j]`` is the first ask of a job, -1 without one;
+    ``of_ask[a]`` the job of an ask.
+    """
+
+    id: list[str] = field(default_factory=list[str])
+    uid: list[str] = field(default_factory=list[str])
+    queue: list[int] = field(default_factory=list[int])
+    priority: list[int] = field(default_factory=list[int])
+    created: list[int] = field(default_factory=list[int])
+    started: list[int | None] = field(default_factory=list[int | None])
+    preemptible: list[bool] = field(default_factory=list[bool])
+    min_available: list[int] = field(default_factory=list[int])
+    tasks: list[list[int]] = field(default_factory=list[list[int]])
+    ask: list[int] = field(default_factory=list[int])
+    of_ask: list[int] = field(default_factory=list[int])
+    by_id: dict[str, int] = field(default_factory=dict[str, int])
+    task_name: list[str] = field(default_factory=list[str])
+    task_job: list[int] = field(default_factory=list[int])
+    task_node: list[int] = field(default_factory=list[int])
+    task_state: list[int] = field(default_factory=list[int])
+    task_request: list[Vector] = field(default_factory=list[Vector])
+    task_wire: list[Task] = field(default_factory=list[Task])
+
+    def copy(self) -> "Jobs":
+        """A copy whose lists can grow; what they hold is shared, so ``tasks`` of a job must not grow in place."""
+        return Jobs(
+            id=self.id.copy(), uid=self.uid.copy(), queue=self.queue.copy(), priority=self.priority.copy(),
+            created=self.created.copy(), started=self.started.copy(), preemptible=self.preemptible.copy(),
+            min_available=self.min_available.copy(), tasks=self.tasks.copy(), ask=self.ask.copy(),
+            of_ask=self.of_ask.copy(), by_id=self.by_id.copy(), task_name=self.task_name.copy(),
+            task_job=self.task_job.copy(),
+            task_node=self.task_node.copy(), task_state=self.task_state.copy(),
+            task_request=self.task_request.copy(), task_wire=self.task_wire.copy(),
+        )  # fmt: skip
+
+
+def add_workloads(
+    jobs: Jobs, workloads: Sequence[Workload], queues: dict[str, int], nodes: dict[str, int], columns: Columns
+) -> None:
+    """Append workloads to an empty table. Raises KeyError, QuantityError."""
+    names, of, where, states = jobs.task_name, jobs.task_job, jobs.task_node, jobs.task_state
+    requests, wires = jobs.task_request, jobs.task_wire
+    for j, w in enumerate(workloads):
+        jobs.id.append(w.id)
+        jobs.uid.append(w.id if w.uid is None else w.uid)
+        jobs.queue.append(queues[w.queue])
+        jobs.priority.append(w.priority)
+        jobs.created.append(OLDEST if w.created_at is None else micros(w.created_at))
+        jobs.started.append(None if w.started_at is None else micros(w.started_at))
+        jobs.preemptible.append(w.preemptible)
+        jobs.min_available.append(1 if w.min_available is None else w.min_available)
+        jobs.ask.append(-1)
+        first = len(names)
+        for task in w.tasks:
+            names.append(task.name)
+            of.append(j)
+            where.append(NOWHERE if task.node is None else nodes[task.node])
+            states.append(RELEASING if w.evicted and task.state == "running" else _STATES[task.state])
+            requests.append(columns(task.requests, pod=True))
+            wires.append(task)
+        jobs.tasks.append(list(range(first, len(names))))
+    jobs.by_id = {name: j for j, name in enumerate(jobs.id)}
+
+
+def add_ask(jobs: Jobs, ask: Ask, queue: int) -> int:
+    """A job for an ask that belongs to no workload, without pods yet; its number."""
+    j = len(jobs.id)
+    jobs.id.append(ask.id)
+    jobs.uid.append(ask.id if ask.uid is None else ask.uid)
+    jobs.queue.append(queue)
+    jobs.priority.append(ask.priority or 0)
+    jobs.created.append(OLDEST if ask.created_at is None else micros(ask.created_at))
+    jobs.started.append(None)
+    jobs.preemptible.append(True if ask.preemptible is None else ask.preemptible)
+    jobs.min_available.append(1 if ask.min_available is None else ask.min_available)
+    jobs.tasks.append([])
+    jobs.ask.append(-1)
+    jobs.by_id.setdefault(ask.id, j)
+    return j
+
+
+def widened(vector: Vector, width: int) -> Vector:
+    """The vector with zeros in the columns that it lacks."""
+    return vector if len(vector) == width else vector + (0,) * (width - len(vector))
