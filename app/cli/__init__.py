@@ -8,6 +8,7 @@ read standard input.
 import os
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import NoReturn
 
 from cyclopts import App, CycloptsError
@@ -21,8 +22,8 @@ READER_GONE = 141
 application = App(
     name="arbiter",
     help="To run this, what must stop, and why? Answers as Kueue, YuniKorn, KAI and YTsaurus would.",
-    version=None,
-    version_flags=[],
+    version=lambda: f"arbiter {version('arbiter')}",
+    version_flags=["--version"],
     exit_on_error=False,
     result_action="return_value",
 )

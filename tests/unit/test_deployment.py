@@ -63,6 +63,15 @@ def test_dockerfile_copies_what_exists_and_is_not_root() -> None:
     assert "USER arbiter" in lines
 
 
+def test_the_image_does_without_the_embedded_database() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert "embedded" in project["optional-dependencies"]
+    assert not [
+        line for line in (ROOT / "Dockerfile").read_text().splitlines() if "uv sync" in line and "extra" in line
+    ]
+    assert "uv sync --locked --inexact --quiet --extra embedded" in (ROOT / "Makefile").read_text()
+
+
 def test_one_version_of_uv_everywhere() -> None:
     versions = re.findall(
         r"(?:uv==|UV_VERSION := )([0-9.]+)", (ROOT / "Dockerfile").read_text() + (ROOT / "Makefile").read_text()
