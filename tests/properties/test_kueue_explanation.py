@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.solver.engines.kueue.catalogue import RULES
+from app.solver.engines.kueue.rules import RULES
 from tests.properties import test_kueue_laws
 from tests.properties.test_kueue_cycle import NEUTRAL, Cluster, clusters
 from tests.unit.solver.engines.kueue.cluster import decide, preemptibility

@@ -9,14 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.solver import solve
-from app.solver.engines.kueue.assign import Assignment
-from app.solver.engines.kueue.fair_order import fair_order
-from app.solver.engines.kueue.level import borrowing_level
-from app.solver.engines.kueue.load import Loaded
-from app.solver.engines.kueue.nominate import Nomination
-from app.solver.engines.kueue.share import share
-from app.solver.engines.kueue.snapshot import Preemptor, Snapshot
-from app.solver.engines.kueue.targets import nobody
+from app.solver.engines.kueue.compile.state import Loaded
+from app.solver.engines.kueue.decide.fair_order import fair_order
+from app.solver.engines.kueue.decide.flavors.assign import Assignment
+from app.solver.engines.kueue.decide.level import borrowing_level
+from app.solver.engines.kueue.decide.nominate import Nomination
+from app.solver.engines.kueue.decide.overlay import Preemptor, Snapshot
+from app.solver.engines.kueue.decide.share import share
+from app.solver.engines.kueue.decide.victims.targets import nobody
 from app.solver.model.configuration import Configuration
 from app.solver.model.quantity import scale_of
 from app.solver.model.request import DecisionRequest

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from app.solver.delta import apply_delta
 from app.solver.engine import Question
 from app.solver.engines.kueue import KueueEngine
-from app.solver.engines.kueue.load import Loaded
-from app.solver.engines.kueue.places import Places
+from app.solver.engines.kueue.compile.places import Places
+from app.solver.engines.kueue.compile.state import Loaded
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta

@@ -1,177 +1,97 @@
-"""The rules of one run: Kueue's own, or with some of the knobs that KEP-83 deferred turned on.
+"""Every rule that answers of Kueue name, with what it says and where it comes from."""
 
-A run is a whole answer. Where knobs are set, the answer is worked out with and without them, so that a decision
-can say which of them changed it (``beyond``). Everything here is off unless a configuration or a workload asks.
-"""
+from app.solver.model.rule import Rule
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Literal, get_args
-
-import numpy as np
-from numpy.typing import NDArray
-
-from app.solver.engines.kueue import knobs
-from app.solver.engines.kueue.assign import Search
-from app.solver.engines.kueue.compile import Configured
-from app.solver.engines.kueue.findings import knob_findings, milestone_findings
-from app.solver.engines.kueue.load import Loaded, instant
-from app.solver.engines.kueue.snapshot import Preemptor, Snapshot
-from app.solver.engines.kueue.targets import get_targets, nobody, not_yet
-from app.solver.model.instant import micros
-from app.solver.model.kueue import Preemption, Sorting
-from app.solver.model.problems import Finding, InvalidInput, Problem
-from app.solver.model.state import Ask
-
-Knob = Literal[
-    "trigger_after_workload_waiting_seconds", "workload_sorting", "disruption_cost_milestones", "long_runner_penalty",
-    "waiting_boost",
-]  # fmt: skip
-KNOBS: tuple[Knob, ...] = get_args(Knob)
-NONE: frozenset[Knob] = frozenset()
-Ranks = NDArray[np.int64]
-_MANY = 16
+_PREEMPTION = "pkg/scheduler/preemption/preemption.go"
+_CLASSICAL = "pkg/scheduler/preemption/classical/hierarchical_preemption.go"
+_POP = "pkg/scheduler/preemption/classical/candidate_generator.go"
+_POLICY = "pkg/scheduler/preemption/common/preemption_policy.go"
+_FAIR = "pkg/scheduler/preemption/fairsharing/strategy.go"
+_ASSIGNER = "pkg/scheduler/flavorassigner/flavorassigner.go"
+_SCHEDULER = "pkg/scheduler/scheduler.go"
+_KEP_83 = "KEP-83 (deferred there)"
+_ARBITER = "Arbiter"
 
 
-def knobs_set(loaded: Loaded, asks: Sequence[Ask]) -> frozenset[Knob]:
-    """The knobs that could matter to these asks. Those of the preemptor's queue matter only for asks of that queue,
-    those that follow the victim matter wherever they are set."""
-    configured = loaded.configured
-    mine = [configured.policy[configured.tree.index[ask.queue]].preemption for ask in asks]
-    found: set[Knob] = set()
-    for block in mine:
-        found.update(
-            name
-            for name in ("trigger_after_workload_waiting_seconds", "workload_sorting", "waiting_boost")
-            if getattr(block, name) is not None
-        )
-    if any(policy.preemption.long_runner_penalty is not None for policy in configured.policy):
-        found.add("long_runner_penalty")
-    if any(p.preemption.disruption_cost_milestones for p in configured.policy) or loaded.has_costs():
-        found.add("disruption_cost_milestones")
-    return frozenset(found)
+def _rules(source: str, *pairs: tuple[str, str]) -> tuple[Rule, ...]:
+    return tuple(Rule(rule=rule, sentence=sentence, source=source) for rule, sentence in pairs)
 
 
-def check_knobs(loaded: Loaded) -> None:
-    """Raises InvalidInput where a knob has no meaning that could be computed: milestones out of order and the like."""
-    found = knob_problems(loaded.configured)
-    for i, workload in enumerate(loaded.workloads):
-        if workload.disruption_cost_milestones is not None:
-            at = ("state", "workloads", i, "disruption_cost_milestones")
-            found += _problems(milestone_findings(workload.disruption_cost_milestones, at))
-    if found:
-        raise InvalidInput(found)
-
-
-def knob_problems(configured: Configured) -> list[Problem]:
-    """What is wrong with the knobs of every queue."""
-    found: list[Problem] = []
-    for i, queue in enumerate(configured.configuration.queues):
-        if queue.kueue is not None and queue.kueue.preemption is not None:
-            at = ("configuration", "queues", i, "kueue", "preemption")
-            found += _problems(knob_findings(queue.kueue.preemption, at))
-    return found
-
-
-def _problems(findings: Iterator[Finding]) -> list[Problem]:
-    return [Problem(pointer=f.pointer, detail=f.detail) for f in findings]
-
-
-def waiting_since(ask: Ask) -> int:
-    """When the ask was first tried, else when it was made; never, when neither is known: it is older than all."""
-    first = ask.kueue.first_attempt_at if ask.kueue is not None else None
-    return instant(ask.created_at) if first is None else micros(first)
-
-
-@dataclass(slots=True)
-class Rules:
-    """``loaded``: the state, with the priorities that count in this run; ``now`` in microseconds; ``asks``: how many
-    this run decides."""
-
-    loaded: Loaded
-    now: int
-    asks: int = 1
-    enabled: frozenset[Knob] = NONE
-    _ranks: dict[tuple[Sorting, ...], Ranks] = field(default_factory=dict[tuple[Sorting, ...], Ranks])
-
-    def __post_init__(self) -> None:
-        if "long_runner_penalty" in self.enabled:
-            self.loaded = self.loaded.with_priority(np.array(self._penalised(), dtype=np.int64))
-
-    def block(self, ask: Ask) -> Preemption:
-        """The preemption block of the ask's queue."""
-        configured = self.loaded.configured
-        return configured.policy[configured.tree.index[ask.queue]].preemption
-
-    def preemptor(self, ask: Ask) -> Preemptor:
-        """The ask as the algorithms see it, before it has flavors."""
-        priority = ask.priority or 0
-        if "waiting_boost" in self.enabled:
-            priority = knobs.boosted(priority, self.block(ask).waiting_boost, self.now - waiting_since(ask))
-        queue = self.loaded.configured.tree.index[ask.queue]
-        return Preemptor(ask.id, queue, priority, instant(ask.created_at), ())
-
-    def search(self, ask: Ask) -> Search:
-        """How victims are searched for on behalf of ``ask``."""
-        if ask.preemption_policy == "Never":
-            return nobody
-        gated = "trigger_after_workload_waiting_seconds" in self.enabled
-        if gated and not knobs.may_trigger(self.block(ask), self.now - waiting_since(ask)):
-            return not_yet
-        return get_targets
-
-    def prepare(self, snapshot: Snapshot, ask: Ask) -> None:
-        """Tell the snapshot whom the ask spares, and in which order candidates of one class go for it."""
-        snapshot.barred = self.loaded.protected
-        snapshot.spare_own(ask.workload)
-        snapshot.rank = snapshot.usual_rank()
-        sorting = self.block(ask).workload_sorting if "workload_sorting" in self.enabled else None
-        costs = "disruption_cost_milestones" in self.enabled
-        # Sorting all workloads once pays off when many asks would each sort those within their reach.
-        many = self.asks >= _MANY
-        if sorting or costs or (many and snapshot.rank is None):
-            snapshot.rank = self._rank(tuple(sorting or knobs.DEFAULT_SORTING))
-
-    def _penalised(self) -> list[int]:
-        loaded = self.loaded
-        penalty = [policy.preemption.long_runner_penalty for policy in loaded.configured.policy]
-        return [
-            knobs.penalised(workload.priority, penalty[int(queue)], self.now - loaded.started(i, self.now))
-            for i, (workload, queue) in enumerate(zip(loaded.workloads, loaded.queue, strict=True))
-        ]
-
-    def _rank(self, sorting: tuple[Sorting, ...]) -> Ranks:
-        """Place of every workload by these criteria, equal for equals. Costs come just before running time; where
-        the criteria leave running time out, costs come last."""
-        known = self._ranks.get(sorting)
-        if known is None:
-            columns = list(self._columns(sorting))
-            keys = list(zip(*columns, strict=True))
-            place = {key: at for at, key in enumerate(sorted(set(keys)))}
-            known = self._ranks[sorting] = np.array([place[key] for key in keys], dtype=np.int64)
-        return known
-
-    def _columns(self, sorting: tuple[Sorting, ...]) -> Iterator[Sequence[int | Fraction]]:
-        loaded = self.loaded
-        started = [loaded.started(i, self.now) for i in range(len(loaded.workloads))]
-        costs = self._costs(started) if "disruption_cost_milestones" in self.enabled else None
-        for criterion in sorting:
-            if criterion == "ByLowestPriority":
-                yield loaded.priority.tolist()
-                continue
-            if costs is not None:
-                yield costs
-                costs = None
-            yield started if criterion == "ByLongestRuntime" else [-at for at in started]
-        if costs is not None:
-            yield costs
-
-    def _costs(self, started: list[int]) -> list[Fraction]:
-        loaded = self.loaded
-        default = [knobs.curve(p.preemption.disruption_cost_milestones or ()) for p in loaded.configured.policy]
-        own = [w.disruption_cost_milestones for w in loaded.workloads]
-        return [
-            knobs.cost(default[int(queue)] if milestones is None else knobs.curve(milestones), self.now - at)
-            for milestones, queue, at in zip(own, loaded.queue, started, strict=True)
-        ]
+RULES: tuple[Rule, ...] = (
+    *_rules(
+        _CLASSICAL,
+        ("InClusterQueue", "It runs in the ask's own queue, whose within_cluster_queue lets the ask take it."),
+        ("InCohortReclamation", "The ask's side takes back quota of its own that this workload's queue borrows."),
+        ("InCohortReclaimWhileBorrowing", "The ask borrows, and borrow_within_cohort lets it take a lower priority."),
+        ("ask-would-borrow", "It may go only for an ask that stays within nominal quota, and this ask borrows."),
+        ("within-nominal", "Its queue, or classically a cohort above it, is within quota of all that is contested."),
+    ),
+    *_rules(
+        _FAIR,
+        (
+            "InCohortFairSharing",
+            "The share of its side of the lowest common cohort is so high that the strategy takes it.",
+        ),
+        ("share-too-low", "The share of its side is not high enough against that of the ask's side."),
+    ),
+    *_rules(
+        _POP,
+        ("queue-back-within-quota", "When its turn comes, its queue or a cohort above it is within quota."),
+    ),
+    *_rules(
+        _PREEMPTION,
+        ("still-fits", "It was taken and put back, because the ask fits with it."),
+        ("candidate-not-reached", "It could go, and the ask fits without."),
+        ("not-enough", "It could go, and the ask does not fit even with all gone that may go."),
+        ("outside-cohort", "Its queue is in another cohort tree than the ask's."),
+        ("uses-nothing-contested", "It uses no flavor-resource that needs preemption."),
+        ("already-leaving", "It stops for an earlier ask of the same cycle."),
+        ("needs-preemption", "More of a flavor-resource is requested than is available."),
+        ("attempt", "Classically candidates are taken in order, for an ask that may borrow or one that may not."),
+        ("round", "Fair sharing goes through queues by share, and through their candidates by a strategy."),
+        ("reclaim-within-nominal", "The ask's queue stays within nominal quota with it: no shares are compared."),
+        ("candidate", "This ask could preempt it."),
+        ("no-policy", "No queue that can reach it preempts there."),
+    ),
+    *_rules(
+        _POLICY,
+        ("within-cluster-queue-never", "It runs in the ask's own queue, where within_cluster_queue is Never."),
+        (
+            "reclaim-within-cohort-never",
+            "It runs in another queue, and reclaim_within_cohort of the ask's queue is Never.",
+        ),
+        ("priority", "Its priority is not one that the policy takes: lower than the ask's, or equal and newer."),
+        ("not-newer", "It has the ask's priority and is not newer than the ask."),
+    ),
+    *_rules(
+        _ASSIGNER,
+        ("flavor-refused", "The pod set may not use the flavor: taints, labels, or not the one nominated."),
+        ("flavor-considered", "How well the flavor suits the pod set, and from how far up its quota would come."),
+        ("ask-cannot-preempt", "No flavor could be had for the ask by preemption."),
+        ("ask-fits", "The ask fits without stopping anybody."),
+    ),
+    *_rules(
+        _SCHEDULER,
+        ("partial-admission", "The full size can neither be had nor preempted for; a smaller one can."),
+        ("cycle-order", "The place of the head among the heads of the cycle."),
+        ("targets-overlap", "Some of its victims stop for an earlier head: it is assigned again without them."),
+        ("reserves", "Nobody may stop for the head, and it keeps its capacity from later heads of the cycle."),
+        ("skipped", "The head is skipped in this cycle, for what earlier heads took."),
+        ("head-skipped", "It could go, and the ask is skipped in this cycle, for what earlier heads took."),
+        ("behind-head", "One ask of a queue is tried in a cycle, and another one goes first."),
+    ),
+    *_rules(
+        _KEP_83,
+        ("waits-before-preempting", "The ask has not waited as long as its queue wants before it preempts."),
+        ("waiting-boost", "After waiting the ask's priority counts as a higher one."),
+        ("nobody-low-enough", "The lowest priority within reach is too high for the policies."),
+    ),
+    *_rules(
+        _ARBITER,
+        ("not-preemptible", "It is marked as not preemptible."),
+        ("own-workload", "The ask belongs to it."),
+        ("preemption-policy-never", "The ask's preemption policy is Never."),
+        ("beyond-kueue", "What Kueue itself would have answered, and which setting beyond Kueue changed it."),
+        ("steps-dropped", "Steps past a limit are counted only; the full explanation has them."),
+    ),
+)

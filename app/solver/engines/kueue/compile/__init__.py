@@ -1,0 +1,1 @@
+"""What is read: a Configuration and a State compiled, and how deltas are followed."""

@@ -1,0 +1,181 @@
+"""What a workload uses, resolved once for each distinct *shape*: its tasks' counts, requests and flavors."""
+
+from collections.abc import Sequence
+from copy import copy
+from operator import attrgetter
+
+import msgspec
+
+from app.solver.check import sound_tasks
+from app.solver.engines.kueue.compile.configuration import Configured
+from app.solver.engines.kueue.compile.quota import FlavorResource
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.quantity import parse, scale_of
+from app.solver.model.state import Task, Workload
+
+Amounts = tuple[tuple[int, int], ...]
+"""(flavor-resource, steps) pairs, each flavor-resource once, in ascending order; a zero amount is still "uses it"."""
+
+PODS = "pods"
+_MANY_SEEN = 10_000
+_BY_QUEUE = -1
+"""Stands for a shape that depends on the queue: some flavor is not named."""
+_tasks = attrgetter("tasks")
+
+
+class Shapes:
+    """Resolves tasks to amounts, once for each distinct shape. ``nodes``: that tasks may name, None among them.
+
+    Equal tasks are recognised by their encoding, which costs a tenth of looking at them one by one."""
+
+    def __init__(self, configured: Configured, nodes: frozenset[str | None]) -> None:
+        self._configured = configured
+        self.nodes = nodes
+        self.found: list[Amounts] = []
+        self.frs: list[FlavorResource] = list(configured.quotas.frs)
+        self.problems: list[Problem] = []
+        self._index: dict[FlavorResource, int] = dict(configured.quotas.fr_index)
+        self._by_amounts: dict[Amounts, int] = {}
+        self._seen: dict[bytes, int] = {}
+        self._seen_in: dict[tuple[bytes, int], int] = {}
+        self._pods = any(PODS in of for of in configured.covering)
+
+    def copy(self, nodes: frozenset[str | None]) -> "Shapes":
+        """Another that knows the same shapes, for the next version of a state."""
+        other = copy(self)
+        other.nodes = nodes
+        for name in ("found", "frs", "_index", "_by_amounts"):
+            setattr(other, name, getattr(self, name).copy())
+        # Where few encodings repeat (every task with a name of its own) remembering them costs more than it saves.
+        other._seen = self._seen.copy() if len(self._seen) < _MANY_SEEN else {}
+        other._seen_in = self._seen_in.copy() if len(self._seen_in) < _MANY_SEEN else {}
+        return other
+
+    def column(self, workloads: Sequence[Workload], queues: Sequence[int], indices: Sequence[int]) -> list[int]:
+        """The shape of each workload, given their queues and their indices in the state. Raises InvalidInput with
+        every unknown flavor, QuantityError, ValueError for tasks that ``sound_tasks`` refuses."""
+        keys = list(map(msgspec.msgpack.Encoder().encode, map(_tasks, workloads)))
+        seen, seen_in = self._seen, self._seen_in
+        nodes, simple, by_amounts = self.nodes, self._simple, self._by_amounts
+        for at, key in enumerate(keys):
+            if key in seen:
+                continue
+            tasks = workloads[at].tasks
+            if len(tasks) == 1:
+                sound, amounts = tasks[0].node in nodes, simple(tasks[0])
+            else:
+                sound, amounts = sound_tasks(tasks, nodes), None
+            if not sound:
+                raise ValueError(f"tasks of {workloads[at].id!r}")
+            if amounts is not None:
+                shape = by_amounts.get(amounts)
+                seen[key] = self._shape(amounts) if shape is None else shape
+            else:
+                shape, everywhere = self._resolve(indices[at], tasks, queues[at])
+                seen[key] = shape if everywhere else _BY_QUEUE
+                seen_in[key, queues[at]] = shape
+        out = list(map(seen.__getitem__, keys))
+        if seen_in and _BY_QUEUE in out:
+            for at, shape in enumerate(out):
+                if shape == _BY_QUEUE:
+                    pair = (keys[at], queues[at])
+                    if pair not in seen_in:
+                        seen_in[pair] = self._resolve(indices[at], workloads[at].tasks, queues[at])[0]
+                    out[at] = seen_in[pair]
+        if self.problems:
+            raise InvalidInput(self.problems)
+        return out
+
+    def _resolve(self, i: int, tasks: Sequence[Task], queue: int) -> tuple[int, bool]:
+        """The shape of workload ``i``, and whether it would be the same in any queue: every flavor is named."""
+        totals: dict[int, int] = {}
+        everywhere = True
+        index = self._index
+        for t, task in enumerate(tasks):
+            named, requests = task.flavors, task.requests
+            if named is None or not requests.keys() <= named.keys() or (self._pods and PODS not in named):
+                everywhere = False
+                for (flavor, resource), amount in pinned(self._configured, queue, task).items():
+                    fr = self._fr(flavor, resource, i, t)
+                    totals[fr] = totals.get(fr, 0) + amount
+                continue
+            for resource, flavor in named.items():
+                fr = index.get((flavor, resource))
+                if fr is None:
+                    fr = self._fr(flavor, resource, i, t)
+                asked = requests.get(resource)
+                if asked is None:
+                    amount = task.count if resource == PODS else 0
+                else:
+                    amount = parse(asked, scale_of(resource)) * task.count
+                totals[fr] = totals.get(fr, 0) + amount
+        return self._shape(tuple(sorted(totals.items()))), everywhere
+
+    def _simple(self, task: Task) -> Amounts | None:
+        """The commonest kind: one resource, with its flavor. None where it takes a closer look."""
+        named, requests = task.flavors, task.requests
+        if named is None or len(named) != 1 or len(requests) != 1 or self._pods:
+            return None
+        ((resource, flavor),) = named.items()
+        fr, asked = self._index.get((flavor, resource)), requests.get(resource)
+        if fr is None or asked is None:
+            return None
+        return ((fr, parse(asked, scale_of(resource)) * task.count),)
+
+    def _shape(self, amounts: Amounts) -> int:
+        shape = self._by_amounts.get(amounts)
+        if shape is None:
+            shape = self._by_amounts[amounts] = len(self.found)
+            self.found.append(amounts)
+        return shape
+
+    def _fr(self, flavor: str, resource: str, i: int, t: int) -> int:
+        fr = self._index.get((flavor, resource))
+        if fr is None:
+            if flavor not in self._configured.flavor_names:
+                at = pointer("state", "workloads", i, "tasks", t, "flavors", resource)
+                self.problems.append(Problem(pointer=at, detail=f"no flavor {flavor!r}"))
+            fr = self._index[(flavor, resource)] = len(self.frs)
+            self.frs.append((flavor, resource))
+        return fr
+
+
+def pinned(configured: Configured, node: int, task: Task) -> dict[FlavorResource, int]:
+    """What ``task`` takes of each flavor-resource that it names a flavor for; where it names none, of the only
+    flavor its queue has for that resource. Other resources are not under quota and count nowhere.
+
+    "pods" counts one a pod without being requested. Amounts in steps, for all of ``count``. Raises QuantityError."""
+    named = task.flavors or {}
+    out: dict[FlavorResource, int] = {}
+    resources = list(task.requests)
+    resources += [r for r in named if r not in task.requests]
+    if PODS in configured.covering[node] and PODS not in resources:
+        resources.append(PODS)
+    for resource in resources:
+        flavor = named.get(resource) or only_flavor(configured, node, resource)
+        if flavor is not None:
+            asked = task.requests.get(resource)
+            if asked is None:
+                out[(flavor, resource)] = task.count if resource == PODS else 0
+            else:
+                out[(flavor, resource)] = parse(asked, scale_of(resource)) * task.count
+    return out
+
+
+def only_flavor(configured: Configured, node: int, resource: str) -> str | None:
+    """The flavor of ``resource`` in this queue, where it has just one."""
+    group = configured.covering[node].get(resource)
+    if group is None:
+        return None
+    flavors = configured.groups[node][group].flavors
+    return flavors[0] if len(flavors) == 1 else None
+
+
+def listed(configured: Configured, queue: int, flavor: str, resource: str) -> bool:
+    """Whether the queue lists ``flavor`` in the group that covers ``resource``. A group that names no resource leaves
+    open what its flavors are for."""
+    group = configured.covering[queue].get(resource)
+    groups = configured.groups[queue]
+    if group is not None:
+        return flavor in groups[group].flavors
+    return any(flavor in of.flavors for of in groups if not of.resources)

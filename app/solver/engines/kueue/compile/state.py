@@ -1,0 +1,220 @@
+"""A State compiled against a Kueue configuration: workload columns and the usage of every queue and cohort.
+
+Fifty thousand workloads load in tens of milliseconds: columns are single-pass comprehensions, and what a workload
+uses is resolved once for each distinct shape (``amounts``). Whatever only some decisions need (times, places in the
+order of candidates, explanations) is computed when first asked for.
+"""
+
+from collections.abc import Iterable
+from copy import copy
+from datetime import datetime
+from itertools import compress
+from operator import attrgetter, not_
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.solver.engines.kueue.compile.amounts import Amounts, Shapes
+from app.solver.engines.kueue.compile.configuration import Configured
+from app.solver.engines.kueue.compile.places import Places
+from app.solver.engines.kueue.compile.quota import Quotas, Usage
+from app.solver.model.instant import micros
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.state import State, Workload
+
+OLDEST = -(2**62)
+_SAFE = 2**62
+_NO_PRIORITY = 2**62
+_MOST_KEPT = 64
+_SMALL_TREE = 2**15
+_EXACT = 2**53
+"""Sums below this are exact in doubles."""
+_MOST_CELLS = 2**20
+_queue, _priority, _evicted, _preemptible, _name = map(
+    attrgetter, ("queue", "priority", "evicted", "preemptible", "name")
+)
+
+
+class Loaded:
+    """Immutable once built, caches aside. Columns by workload index, in the order of the request.
+
+    ``queue``: its node; ``shape``: index into ``shapes.found``, the amounts it uses; ``evicted``, ``protected``:
+    indices of workloads being evicted, and of those marked not preemptible. ``quotas``: the configuration's, extended
+    where running workloads use what has no quota; ``used``: usage by cell. ``places``: where a workload stands in the
+    order of candidates, once that has paid off (``settle``).
+    """
+
+    __slots__ = (
+        "_costs", "_lowest", "_members", "_settled", "_starts", "_users", "configured", "evicted", "places", "priority",
+        "protected", "queue", "quotas", "shape", "shapes", "used", "workloads",
+    )  # fmt: skip
+
+    def __init__(
+        self, configured: Configured, workloads: list[Workload], queue: NDArray[np.int64], priority: NDArray[np.int64],
+        evicted: frozenset[int], protected: frozenset[int],
+    ) -> None:  # fmt: skip
+        self.configured = configured
+        self.workloads = workloads
+        self.queue = queue
+        self.priority = priority
+        self.evicted = evicted
+        self.protected = protected
+        self.shapes: Shapes
+        self.shape: NDArray[np.int64]
+        self.quotas: Quotas
+        self.used: list[int]
+        self.places: Places | None = None
+        self._settled = 0
+        self._costs: bool | None = None
+        self._lowest: list[int] | None = None
+        self._users: dict[frozenset[int], NDArray[np.bool_]] = {}
+        # NumPy sorts 16-bit integers in linear time.
+        narrow = queue.astype(np.int16) if len(configured.tree) < _SMALL_TREE else queue
+        self._members: NDArray[np.int64] = np.argsort(narrow, kind="stable")
+        self._starts: list[int] = np.searchsorted(queue[self._members], np.arange(len(configured.tree) + 1)).tolist()
+
+    def by_queue(self, node: int) -> NDArray[np.int64]:
+        """Indices of the workloads that run in ClusterQueue ``node``, ascending."""
+        return self._members[self._starts[node] : self._starts[node + 1]]
+
+    def lowest_priority(self, nodes: Iterable[int]) -> int | None:
+        """The lowest priority that runs in these ClusterQueues; None when nothing runs there."""
+        lowest = self._lowest
+        if lowest is None:
+            by_node = np.full(len(self.configured.tree), _NO_PRIORITY, dtype=np.int64)
+            np.minimum.at(by_node, self.queue, self.priority)
+            lowest = self._lowest = by_node.tolist()
+        found = min((lowest[node] for node in nodes), default=_NO_PRIORITY)
+        return None if found == _NO_PRIORITY else found
+
+    def amounts(self, workload: int) -> Amounts:
+        """What the workload uses."""
+        return self.shapes.found[int(self.shape[workload])]
+
+    def shapes_using(self, frs: frozenset[int]) -> NDArray[np.bool_]:
+        """By shape: whether it has one of ``frs`` assigned."""
+        known = self._users.get(frs)
+        if known is None:
+            if len(self._users) >= _MOST_KEPT:
+                self._users.clear()
+            found = [of[0][0] in frs if len(of) == 1 else any(fr in frs for fr, _ in of) for of in self.shapes.found]
+            known = self._users[frs] = np.array(found, dtype=bool)
+        return known
+
+    def has_costs(self) -> bool:
+        """Whether some workload brings milestones of its own (KEP-83)."""
+        if self._costs is None:
+            self._costs = any(map(attrgetter("disruption_cost_milestones"), self.workloads))
+        return self._costs
+
+    def with_priority(self, priority: NDArray[np.int64]) -> "Loaded":
+        """The same state with other priorities in force (KEP-83: those of long runners fall)."""
+        other = copy(self)
+        other.priority = priority
+        other.places = other._lowest = None
+        return other
+
+    def settle(self) -> None:
+        """To be told of every answer given from this state. From the second on it is worth knowing the place of every
+        workload in the order of candidates."""
+        if self._settled == 1 and len(self.workloads) >= Places.WORTHWHILE:
+            self.places = Places.of(self.workloads, self.priority)
+        self._settled += 1
+
+    def settled_as(self, before: "Loaded") -> None:
+        """This is the next version of ``before``, and as settled."""
+        self._settled = before._settled
+
+    def usage(self) -> Usage:
+        """Fresh usage tables for one decision."""
+        return Usage(self.quotas, self.used.copy())
+
+    def started(self, workload: int, now: int) -> int:
+        """When quota was reserved, in microseconds; ``now`` where unknown (Kueue: no QuotaReserved condition)."""
+        at = self.workloads[workload].started_at
+        return now if at is None else micros(at)
+
+    def uid(self, workload: int) -> tuple[str, str]:
+        """The last tie-break: the UID, then the id, so that the order of the request never decides."""
+        of = self.workloads[workload]
+        return (of.uid or "", of.id)
+
+
+def load(configured: Configured, state: State) -> Loaded:
+    """Compile. Raises InvalidInput, QuantityError or KeyError (an unknown queue)."""
+    workloads, index = state.workloads, configured.tree.index
+    everybody = range(len(workloads))
+    out = Loaded(
+        configured, workloads,
+        queue=np.fromiter(map(index.__getitem__, map(_queue, workloads)), dtype=np.int64, count=len(workloads)),
+        priority=np.fromiter(map(_priority, workloads), dtype=np.int64, count=len(workloads)),
+        evicted=frozenset(compress(everybody, map(_evicted, workloads))),
+        protected=frozenset(compress(everybody, map(not_, map(_preemptible, workloads)))),
+    )  # fmt: skip
+    refuse_cohorts(configured, out.queue, everybody)
+    out.shapes = Shapes(configured, frozenset([None, *map(_name, state.nodes)]))
+    out.shape = np.array(out.shapes.column(workloads, out.queue.tolist(), everybody), dtype=np.int64)
+    totals = _totals(out.queue, out.shape, out.shapes.found, len(out.shapes.frs))
+    quotas = configured.quotas
+    out.quotas = quotas.extended(out.shapes.frs, totals) if quotas.missing(totals) else quotas
+    out.used = _usage(out.quotas, totals)
+    return out
+
+
+def instant(at: datetime | None) -> int:
+    """Microseconds; absent is older than everything."""
+    return OLDEST if at is None else micros(at)
+
+
+def refuse_cohorts(configured: Configured, queues: NDArray[np.int64], indices: Iterable[int]) -> None:
+    """Raises InvalidInput where a queue is a cohort; ``indices``: of the workloads in the state."""
+    cohorts = np.array(configured.is_cohort, dtype=bool)
+    if len(queues) and cohorts[queues].any():
+        raise InvalidInput(
+            Problem(pointer=pointer("state", "workloads", i, "queue"), detail="a cohort holds no workloads")
+            for i, queue in zip(indices, queues.tolist(), strict=True)
+            if configured.is_cohort[queue]
+        )
+
+
+def _usage(quotas: Quotas, totals: dict[tuple[int, int], int]) -> list[int]:
+    """Sums by (queue, flavor-resource), once up the tree: a cohort holds what each child cannot keep local."""
+    used = [0] * len(quotas.node)
+    for (node, fr), total in totals.items():
+        used[quotas.cells[node][fr]] = total
+    for node in reversed(quotas.tree.top_down):
+        for cell in quotas.cells[node].values():
+            above = quotas.above[cell]
+            if above >= 0 and used[cell] > quotas.local[cell]:
+                used[above] += used[cell] - quotas.local[cell]
+    return used
+
+
+def _totals(
+    queue: NDArray[np.int64], shape: NDArray[np.int64], shapes: list[Amounts], frs: int
+) -> dict[tuple[int, int], int]:
+    """Usage by (queue, flavor-resource). Exact: Python integers where a sum could pass int64."""
+    amounts = [amount for of in shapes for _, amount in of]
+    if not amounts:
+        return {}
+    kind = np.int64 if max(amounts) * max(1, len(queue)) < _SAFE else object
+    keys: list[NDArray[np.int64]] = []
+    values: list[NDArray[Any]] = []
+    for k in range(max(map(len, shapes))):
+        fr = np.array([of[k][0] if k < len(of) else -1 for of in shapes], dtype=np.int64)[shape]
+        amount = np.array([of[k][1] if k < len(of) else 0 for of in shapes], dtype=kind)[shape]
+        has = fr >= 0
+        keys.append((queue * frs + fr)[has])
+        values.append(amount[has])
+    key, value = np.concatenate(keys), np.concatenate(values)
+    distinct: NDArray[np.int64]
+    sums: NDArray[Any]
+    if max(amounts) * len(key) < _EXACT and (int(queue.max(initial=0)) + 1) * frs <= _MOST_CELLS:
+        distinct = np.flatnonzero(np.bincount(key))
+        sums = np.bincount(key, weights=value)[distinct].astype(np.int64)
+    else:
+        distinct, inverse = np.unique(key, return_inverse=True)
+        sums = np.zeros(len(distinct), dtype=kind)
+        np.add.at(sums, inverse, value)
+    return {divmod(key, frs): total for key, total in zip(distinct.tolist(), sums.tolist(), strict=True)}

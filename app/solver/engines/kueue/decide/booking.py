@@ -1,0 +1,115 @@
+"""What the heads of a cycle have booked so far, and who stops for them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from app.solver.engines.kueue.decide.nominate import Nomination
+from app.solver.engines.kueue.decide.overlay import Snapshot, Target
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one head booked in its queue, steps by flavor-resource, and who stops for it."""
+
+    ask: str
+    queue: int
+    amounts: tuple[tuple[int, int], ...]
+    victims: tuple[int, ...] = ()
+
+
+class Books:
+    """``snapshot``: usage with everything booked and every victim still running, as Kueue keeps it; ``victims``: those
+    of all heads so far; ``entries``: what each head booked, in order.
+
+    Every head's fit is tested with all victims gone. That second view of usage is kept up to date beside the first,
+    so that a cycle costs what its heads change, not heads times victims. To be made once all heads are nominated."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.victims: set[int] = set()
+        self.entries: list[Entry] = []
+        self._without = snapshot.usage.copy()
+        self._uneven = False
+
+    def overlaps(self, targets: Sequence[Target]) -> bool:
+        """Whether somebody among ``targets`` stops for an earlier head already."""
+        return any(workload in self.victims for workload, _ in targets)
+
+    def fits(self, head: Nomination) -> bool:
+        """Whether the head fits once all victims so far, and its own, have stopped."""
+        return self.without(head, lambda: self.snapshot.usage.fits(head.preemptor.queue, head.preemptor.request))
+
+    def without(self, head: Nomination, work: Callable[[], T]) -> T:
+        """Do ``work`` on the snapshot as it would be with every victim so far, and the head's own, gone."""
+        own = [workload for workload, _ in head.targets if workload not in self.victims]
+
+        def with_own_gone() -> T:
+            for workload in own:
+                self.snapshot.remove(workload)
+            done = work()
+            for workload in own:
+                self.snapshot.restore(workload)
+            return done
+
+        return self.without_victims(with_own_gone)
+
+    def without_victims(self, work: Callable[[], T]) -> T:
+        """Do ``work`` on the snapshot as it would be with every victim so far gone, usage and all."""
+        snapshot = self.snapshot
+        if self._uneven:
+            snapshot.evict(self.victims)
+            done = work()
+            snapshot.revive(self.victims)
+            return done
+        usage, gone = snapshot.usage, snapshot.gone
+        snapshot.usage, snapshot.gone = self._without, self.victims
+        done = work()
+        snapshot.usage, snapshot.gone = usage, gone
+        return done
+
+    def book(self, head: Nomination) -> None:
+        """The head takes what it asked for, and its targets stop."""
+        queue, request = head.preemptor.queue, head.preemptor.request
+        self.snapshot.usage.add(queue, request)
+        self._without.add(queue, request)
+        loaded = self.snapshot.loaded
+        self.entries.append(Entry(head.ask.id, queue, request, tuple(workload for workload, _ in head.targets)))
+        for workload, _ in head.targets:
+            if workload not in self.victims:
+                self.victims.add(workload)
+                self._without.remove(int(loaded.queue[workload]), loaded.amounts(workload))
+
+    def reserve(self, head: Nomination) -> None:
+        """The head keeps its capacity from later heads although nobody stops for it."""
+        queue = head.preemptor.queue
+        usage = self.snapshot.usage
+        amounts = reservation(self.snapshot, head)
+        self.entries.append(Entry(head.ask.id, queue, tuple(amounts)))
+        for fr, amount in amounts:
+            if amount >= 0:
+                usage.add(queue, ((fr, amount),))
+                self._without.add(queue, ((fr, amount),))
+            else:
+                # A negative booking changes the queue's own usage and never reaches its cohort (Kueue: addUsage). From
+                # here on a cohort's usage is no function of its children's, so the second view is worked out each time.
+                usage.used[usage.quotas.cells[queue][fr]] += amount
+                self._uneven = True
+
+
+def reservation(snapshot: Snapshot, head: Nomination) -> list[tuple[int, int]]:
+    """What a head without victims books, by flavor-resource: within nominal quota what is left of it, beyond it all
+    up to the borrowing limit. The latter is negative where usage is past the limit already."""
+    usage = snapshot.usage
+    quotas, cells = usage.quotas, usage.quotas.cells[head.preemptor.queue]
+    out: list[tuple[int, int]] = []
+    for fr, amount in sorted(head.assignment.usage.items()):
+        cell = cells[fr]
+        left, limit = quotas.nominal[cell] - usage.used[cell], quotas.borrowing[cell]
+        if head.assignment.level == 0:
+            out.append((fr, max(0, min(amount, left))))
+        else:
+            out.append((fr, amount if limit is None else min(amount, left + limit)))
+    return out

@@ -1,0 +1,1 @@
+"""Which flavors an ask takes, and at which size."""

@@ -1,0 +1,234 @@
+"""Flavor assignment: which flavor each resource of each pod set takes, and whether that needs preemption.
+
+Source: Kueue ``pkg/scheduler/flavorassigner``. Pod sets go one after the other and see what earlier ones of the
+same ask were given. The resources of one group share one flavor; groups are independent of one another.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from app.solver.engines.kueue.compile.configuration import DEFAULT_FLAVOR, Configured, Group
+from app.solver.engines.kueue.decide.flavors.eligibility import refusal
+from app.solver.engines.kueue.decide.flavors.modes import BEST, WORST, Fit, Mode, Suit, mode_of, preferred, stops_search
+from app.solver.engines.kueue.decide.level import borrowing_level
+from app.solver.engines.kueue.decide.overlay import Preemptor, Snapshot, Target
+from app.solver.engines.kueue.decide.recorder import SILENT, Recorder
+from app.solver.model.configuration import Flavor
+from app.solver.model.quantity import parse, scale_of
+from app.solver.model.state import Task
+
+PODS = "pods"
+
+Pins = Mapping[str, Mapping[str, str]]
+"""Flavors that must be kept: by task, by resource."""
+Search = Callable[[Snapshot, Preemptor, Collection[int], Recorder], list[Target]]
+"""How victims are searched for: ``targets.get_targets``, or one that knows whom an ask must spare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The flavor that one resource of one pod set takes."""
+
+    flavor: str
+    mode: Mode
+    level: int
+
+
+@dataclass(slots=True)
+class Assignment:
+    """``choices``: by task, by resource; ``usage``: steps by flavor-resource index, of all pod sets, a request of 0
+    among them; ``level``: the highest borrowing level; ``mode``: the worst over pod sets; ``lacking``: what kept a pod
+    set without flavors."""
+
+    counts: list[int]
+    choices: dict[str, dict[str, Choice]] = field(default_factory=dict[str, dict[str, Choice]])
+    usage: dict[int, int] = field(default_factory=dict[int, int])
+    level: int = 0
+    mode: Mode = Mode.FIT
+    lacking: list[str] = field(default_factory=list[str])
+
+    def request(self) -> tuple[tuple[int, int], ...]:
+        """Usage as a Preemptor's request: what is asked for, without what is asked for 0 times (Kueue:
+        TotalRequestsFor)."""
+        return tuple(sorted((fr, amount) for fr, amount in self.usage.items() if amount))
+
+    def flavors(self) -> dict[str, dict[str, str]]:
+        """As the wire shows it."""
+        return {task: {r: c.flavor for r, c in of.items()} for task, of in self.choices.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Assigner:
+    """Assigns for one ask against one snapshot. ``preemptor.request`` is not read. ``search`` answers the question
+    whether a flavor could be had by preemption."""
+
+    snapshot: Snapshot
+    preemptor: Preemptor
+    tasks: Sequence[Task]
+    search: Search
+    pins: Pins | None = None
+    record: Recorder = SILENT
+    _simulated: dict[tuple[int, int], Suit] = field(default_factory=dict[tuple[int, int], Suit])
+
+    def assign(self, counts: Sequence[int] | None = None) -> Assignment:
+        """An assignment for these counts (default: all that the ask wants). Mode NO_FIT ends at the first pod set
+        that gets nothing; earlier pod sets keep their choices."""
+        out = Assignment(counts=[t.count for t in self.tasks] if counts is None else list(counts))
+        if not self.tasks:
+            out.mode = Mode.NO_FIT
+        for task, count in zip(self.tasks, out.counts, strict=True):
+            mode = self._pod_set(task, count, out)
+            out.mode = min(out.mode, mode)
+            if mode is Mode.NO_FIT:
+                break
+        return out
+
+    def _pod_set(self, task: Task, count: int, out: Assignment) -> Mode:
+        configured = self.snapshot.loaded.configured
+        wanted = requests(configured, self.preemptor.queue, task, count)
+        covering = configured.covering[self.preemptor.queue]
+        lacking = [r for r, amount in wanted.items() if r not in covering and amount]
+        if lacking:
+            out.lacking = [f"{task.name}: no flavor offers {resource}" for resource in lacking]
+            return Mode.NO_FIT
+        choices: dict[str, Choice] = {}
+        all_fit = True
+        for at, group in enumerate(configured.groups[self.preemptor.queue]):
+            mine = {r: amount for r, amount in wanted.items() if covering.get(r) == at}
+            if not mine:
+                continue
+            found, suit = self._group(task, group, mine, out)
+            if found is None:
+                out.lacking = [f"{task.name}: no flavor for {', '.join(mine)}"]
+                return Mode.NO_FIT
+            choices |= found
+            all_fit = all_fit and suit.fit is Fit.FIT
+        self._book(task, choices, wanted, out)
+        return Mode.FIT if all_fit else min(choice.mode for choice in choices.values())
+
+    def _book(self, task: Task, choices: dict[str, Choice], wanted: Mapping[str, int], out: Assignment) -> None:
+        out.choices[task.name] = {r: choices[r] for r in wanted if r in choices}
+        for resource, choice in choices.items():
+            fr = self.snapshot.fr(self.preemptor.queue, choice.flavor, resource)
+            out.usage[fr] = out.usage.get(fr, 0) + wanted[resource]
+            out.level = max(out.level, choice.level)
+
+    def _group(
+        self, task: Task, group: Group, wanted: Mapping[str, int], out: Assignment
+    ) -> tuple[dict[str, Choice] | None, Suit]:
+        """The best flavor of a group, trying them in order until one stops the search."""
+        configured = self.snapshot.loaded.configured
+        rules = configured.policy[self.preemptor.queue].fungibility
+        best: dict[str, Choice] | None = None
+        best_suit = WORST
+        for name in group.flavors:
+            refused = self._refusal(configured, task, name, wanted)
+            if refused is not None:
+                self.record.flavor_refused(task.name, name, refused)
+                continue
+            worst, choices = BEST, dict[str, Choice]()
+            for resource, amount in wanted.items():
+                suit = self._suit(name, resource, amount, out)
+                if preferred(worst, suit, rules):
+                    worst = suit
+                if worst.fit is Fit.NO_FIT:
+                    break
+                choices[resource] = Choice(name, mode_of(suit.fit), suit.level)
+            self.record.flavor_considered(task.name, name, worst)
+            if stops_search(worst, rules):
+                return choices, worst
+            if preferred(worst, best_suit, rules):
+                best, best_suit = choices, worst
+        return best, best_suit
+
+    def _refusal(self, configured: Configured, task: Task, name: str, wanted: Mapping[str, int]) -> str | None:
+        if self.pins is not None:
+            kept = self.pins.get(task.name, {})
+            if not any(kept.get(resource) == name for resource in wanted):
+                return f"flavor {name} is not the one that was nominated"
+        flavor = flavor_called(configured, name)
+        return f"flavor {name} not found" if flavor is None else refusal(flavor, task)
+
+    def _suit(self, flavor: str, resource: str, amount: int, out: Assignment) -> Suit:
+        """How one resource could be had from one flavor (Kueue: fitsResourceQuota)."""
+        snapshot, queue = self.snapshot, self.preemptor.queue
+        fr = snapshot.fr(queue, flavor, resource)
+        total = amount + out.usage.get(fr, 0)
+        usage = snapshot.usage
+        quotas = usage.quotas
+        cell = quotas.cells[queue][fr]
+        if total > quotas.potential[cell]:
+            return WORST
+        height, below_root = borrowing_level(snapshot.loaded.configured, usage, queue, fr, total)
+        if total <= usage.available(queue, fr):
+            return Suit(Fit.FIT, height)
+        if total <= quotas.nominal[cell] or below_root or self._may_preempt_while_borrowing():
+            return self._simulate(fr, total)
+        return Suit(Fit.NO_FIT, height)
+
+    def _may_preempt_while_borrowing(self) -> bool:
+        configured = self.snapshot.loaded.configured
+        policy = configured.policy[self.preemptor.queue]
+        return policy.borrow_within_cohort or (configured.fair_sharing and policy.reclaim_within_cohort != "Never")
+
+    def _simulate(self, fr: int, total: int) -> Suit:
+        """Whether preemption could free this one flavor-resource, and the level once it did."""
+        known = self._simulated.get((fr, total))
+        if known is None:
+            known = self._simulated[(fr, total)] = simulate(self.snapshot, self.preemptor, fr, total, self.search)
+        return known
+
+
+def simulate(snapshot: Snapshot, preemptor: Preemptor, fr: int, total: int, search: Search) -> Suit:
+    """Preempt for ``total`` of one flavor-resource and nothing else, in thought (Kueue: SimulatePreemption)."""
+    configured, queue = snapshot.loaded.configured, preemptor.queue
+    targets = search(snapshot, preemptor.only(fr, total), (fr,), SILENT)
+    for workload, _ in targets:
+        snapshot.remove(workload)
+    height = borrowing_level(configured, snapshot.usage, queue, fr, total).height
+    for workload, _ in targets:
+        snapshot.restore(workload)
+    if not targets:
+        return Suit(Fit.NO_CANDIDATES, height)
+    own = any(int(snapshot.loaded.queue[workload]) == queue for workload, _ in targets)
+    return Suit(Fit.PREEMPT if own else Fit.RECLAIM, height)
+
+
+def requests(configured: Configured, queue: int, task: Task, count: int) -> dict[str, int]:
+    """Steps by resource for ``count`` units, by name; "pods" counts one a unit where the queue has
+    quota for it, whatever was requested. Raises QuantityError."""
+    out = {r: parse(amount, scale_of(r)) * count for r, amount in sorted(task.requests.items())}
+    if PODS in configured.covering[queue]:
+        out[PODS] = count
+    return out
+
+
+def flavor_called(configured: Configured, name: str) -> Flavor | None:
+    """A declared flavor; the one that the ``quota`` shorthand means needs no declaration."""
+    found = configured.flavors.get(name)
+    return Flavor(name=name) if found is None and name == DEFAULT_FLAVOR else found
+
+
+def never_fits(configured: Configured, queue: int, tasks: Sequence[Task]) -> str | None:
+    """Why no state of the cluster could ever take the ask, or None. Sound, not complete: it looks at each pod set
+    alone, at the smallest count it may start with."""
+    for task in tasks:
+        count = task.count if task.min_count is None else min(task.count, task.min_count)
+        wanted = requests(configured, queue, task, count)
+        for resource, amount in wanted.items():
+            if amount and resource not in configured.covering[queue]:
+                return f"queue {configured.tree.names[queue]} has no quota for {resource}"
+        for at, group in enumerate(configured.groups[queue]):
+            mine = [(r, n) for r, n in wanted.items() if configured.covering[queue].get(r) == at]
+            if mine and not any(_could(configured, queue, task, f, mine) for f in group.flavors):
+                names = ", ".join(r for r, _ in mine)
+                return f"no flavor that pod set {task.name} may use could ever hold its {names}"
+    return None
+
+
+def _could(configured: Configured, queue: int, task: Task, name: str, wanted: Sequence[tuple[str, int]]) -> bool:
+    flavor = flavor_called(configured, name)
+    if flavor is None or refusal(flavor, task) is not None:
+        return False
+    index = configured.quotas.fr_index
+    return all(n <= configured.quotas.potential_available(queue, index[(name, r)]) for r, n in wanted)

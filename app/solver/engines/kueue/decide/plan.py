@@ -1,0 +1,68 @@
+"""An answer, and which of its decisions Kueue itself would not have made.
+
+With knobs of KEP-83 set, the whole request is answered with all of them, with none, and, where a decision differs,
+without each in turn: a knob changed the decision when leaving it alone out gives another one. Where no single knob
+is to blame (two that lead to the same), all of them are named.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from app.solver.engine import Question
+from app.solver.engines.kueue.compile.state import Loaded
+from app.solver.engines.kueue.decide.cycle import cycle
+from app.solver.engines.kueue.decide.independent import check_asks, independent
+from app.solver.engines.kueue.decide.run import KNOBS, NONE, Knob, Rules, check_knobs, knobs_set
+from app.solver.model.decision import Decision, Result
+from app.solver.model.trace import Step
+
+_SHOWN = 20
+
+
+def plan(loaded: Loaded, question: Question) -> Result:
+    """Decide every ask. Raises InvalidInput with every problem of the asks, or of a knob."""
+    check_asks(loaded, question.asks)
+    knobs = knobs_set(loaded, question.asks)
+    if not knobs:
+        return _run(loaded, question, NONE)
+    check_knobs(loaded)
+    full = _run(loaded, question, knobs)
+    silent = Question(question.now, question.asks, question.mode, question.options)
+    plain = _run(loaded, silent, NONE)
+    changed = [at for at, kept in enumerate(plain.decisions) if _gist(full.decisions[at]) != _gist(kept)]
+    if not changed:
+        return full
+    without = {knob: _run(loaded, silent, knobs - {knob}) for knob in KNOBS if knob in knobs} if len(knobs) > 1 else {}
+    decisions = list(full.decisions)
+    for at in changed:
+        mine = _gist(full.decisions[at])
+        guilty = [knob for knob, other in without.items() if _gist(other.decisions[at]) != mine]
+        guilty = guilty or [knob for knob in KNOBS if knob in knobs]
+        decisions[at] = _marked(full.decisions[at], plain.decisions[at], guilty)
+    return replace(full, decisions=decisions)
+
+
+def _run(loaded: Loaded, question: Question, knobs: frozenset[Knob]) -> Result:
+    rules = Rules(loaded, question.now, len(question.asks), knobs)
+    return cycle(rules, question) if question.mode == "cycle" else independent(rules, question)
+
+
+def _gist(decision: Decision) -> tuple[Any, ...]:
+    """What makes two decisions the same for a caller."""
+    victims = [(victim.workload, victim.reason) for victim in decision.victims]
+    return decision.outcome, decision.assignment, decision.borrowing, decision.counts, victims
+
+
+def _marked(decision: Decision, plain: Decision, guilty: Sequence[str]) -> Decision:
+    explanation = decision.explanation
+    if explanation is not None:
+        names = [victim.workload for victim in plain.victims]
+        step = Step(
+            rule="beyond-kueue", detail=f"Kueue itself: {plain.outcome}; changed by {', '.join(guilty)}",
+            numbers={"outcome": plain.outcome, "victims": names[:_SHOWN], "victims_in_all": len(names)},
+        )  # fmt: skip
+        explanation = replace(explanation, steps=[*explanation.steps, step])
+    beyond = [*guilty, *(decision.beyond or ())]
+    return replace(decision, beyond=beyond, explanation=explanation)

@@ -1,0 +1,115 @@
+"""What a decision tells of itself: the moments of the search, by name. This one hears them all and keeps nothing.
+
+The search calls these at the moment of each choice, with what it has at hand; everything else is worked out by the
+one that explains (``explain.Explainer``). So an answer without an explanation costs an empty call a choice, and an
+explanation can't change a decision.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from app.solver.model.decision import Victim
+from app.solver.model.state import Ask, Task
+from app.solver.model.trace import Explanation
+
+if TYPE_CHECKING:
+    from app.solver.engines.kueue.decide.booking import Books
+    from app.solver.engines.kueue.decide.flavors.modes import Suit
+    from app.solver.engines.kueue.decide.nominate import Nomination
+    from app.solver.engines.kueue.decide.overlay import Preemptor, Snapshot, Target
+    from app.solver.engines.kueue.decide.victims.fair import Rivals
+
+
+class Recorder:
+    """Keeps nothing."""
+
+    def boosted(self, given: int, counts: int) -> None:
+        """The ask's priority counts as another one after waiting (KEP-83)."""
+
+    def flavor_refused(self, task: str, flavor: str, reason: str) -> None:
+        """A pod set may not use a flavor at all."""
+
+    def flavor_considered(self, task: str, flavor: str, suit: "Suit") -> None:
+        """How well a flavor suits a pod set."""
+
+    def reduced(self, tasks: Sequence[Task], counts: Sequence[int]) -> None:
+        """The full size can't be had, these counts can: what was said of candidates was for another size."""
+
+    def never_preempts(self, snapshot: "Snapshot") -> None:
+        """The ask's policy is to stop nobody."""
+
+    def not_yet(self, snapshot: "Snapshot") -> None:
+        """The ask has not waited long enough to stop anybody (KEP-83)."""
+
+    def search_begins(self, snapshot: "Snapshot", preemptor: "Preemptor", contested: frozenset[int]) -> None:
+        """A search for victims: what was said of candidates before belongs to another one."""
+
+    def nobody_low_enough(self, preemptor: "Preemptor", own: int | None, others: int | None) -> None:
+        """No priority within reach is low enough; ``own``, ``others``: the lowest ones, None where nothing runs."""
+
+    def attempt_begins(self, snapshot: "Snapshot", *, borrow: bool) -> None:
+        """Classical: everybody is a candidate again, for a search that may or may not let the ask borrow."""
+
+    def would_borrow(self, snapshot: "Snapshot", workload: int) -> None:
+        """Classical: may go only for an ask that does not borrow, which this attempt lets it."""
+
+    def back_within(self, snapshot: "Snapshot", workload: int) -> None:
+        """Classical: with those before it gone, its queue or a cohort above it is within quota."""
+
+    def round_begins(self, strategy: str, *, reclaims: bool) -> None:
+        """Fair sharing: queues are gone through by share; ``reclaims``: candidates go without comparing shares."""
+
+    def taking(self, snapshot: "Snapshot", workload: int, rivals: "Rivals") -> None:
+        """Fair sharing: about to be taken because of these shares."""
+
+    def too_low(self, snapshot: "Snapshot", workloads: Iterable[int], rivals: "Rivals", strategy: str) -> None:
+        """Fair sharing: these stay, for the shares do not pass the strategy."""
+
+    def taken(self, snapshot: "Snapshot", preemptor: "Preemptor", targets: "Sequence[Target]", *, fits: bool) -> None:
+        """The last of ``targets`` has been taken out; ``fits``: whether the ask fits now."""
+
+    def put_back(self, snapshot: "Snapshot", workload: int) -> None:
+        """The ask fits with it."""
+
+    def search_failed(self, snapshot: "Snapshot", targets: "Iterable[Target]") -> None:
+        """Nobody is taken in the end: the ask does not fit even with these gone, whom the search may take."""
+
+    def in_order(self, place: int, heads: int, level: int) -> None:
+        """Cycle: the head's turn; ``place`` counts from 0."""
+
+    def again(self) -> None:
+        """Cycle: assigned anew, since somebody of its victims stops for an earlier head."""
+
+    def reserves(self) -> None:
+        """Cycle: nobody may stop for it, and it keeps its capacity from later heads."""
+
+    def overlaps(self, books: "Books", head: "Nomination", message: str) -> None:
+        """Cycle: skipped, since its victims stop for earlier heads."""
+
+    def outrun(self, books: "Books", head: "Nomination", message: str) -> None:
+        """Cycle: skipped, since it does not fit with what earlier heads took."""
+
+    def deferred(self, books: "Books", head: "Nomination") -> None:
+        """Cycle: it fits once those have stopped who stop for earlier heads."""
+
+    def behind(self, ask: Ask, head: Ask, rest: str) -> None:
+        """Cycle: another ask of its queue goes first."""
+
+    def fits(self, ask: Ask) -> None:
+        """Admitted without stopping anybody."""
+
+    def preempts(self, ask: Ask, victims: Sequence[Victim]) -> None:
+        """These stop for it."""
+
+    def waits(self, ask: Ask, reasons: str, *, hopeless: bool) -> None:
+        """It waits, or can never run."""
+
+    def blocked(self, snapshot: "Snapshot", nomination: "Nomination", books: "Books | None") -> None:
+        """Nothing lets it in: to say what stands most in the way. ``books``: of the cycle that it is part of."""
+
+    def explanation(self) -> Explanation | None:
+        """What is told of it all."""
+        return None
+
+
+SILENT = Recorder()

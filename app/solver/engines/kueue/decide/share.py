@@ -1,0 +1,112 @@
+"""The share value of a queue or cohort: how much it borrows of what its parent could lend, by weight.
+
+Source: Kueue ``pkg/cache/scheduler/fair_sharing.go``. For each resource, what the node uses beyond its subtree quota,
+flavor by flavor (a flavor below quota does not offset another), as thousandths of what is lendable; the largest
+counts, divided by the node's weight. Doubles, compared exactly, as in Kueue.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from app.solver.engines.kueue.compile.amounts import Amounts
+from app.solver.engines.kueue.compile.configuration import Configured
+from app.solver.engines.kueue.compile.quota import Quotas, Usage
+
+
+class Share(NamedTuple):
+    """Ordered as Kueue compares: a node of weight 0 that borrows is above everything, two of them go by their bare
+    ratio. ``value``: the weighted share, or the bare ratio at weight 0."""
+
+    weightless: bool
+    value: float
+
+    @property
+    def weighted(self) -> float:
+        """As a number; infinite for a borrower of weight 0."""
+        return math.inf if self.weightless else self.value
+
+
+NOTHING = Share(False, 0.0)
+
+
+def lendable(quotas: Quotas, parent: int) -> dict[str, int]:
+    """By resource: what ``parent`` could ever have of all flavors that its root knows, with nothing used."""
+    known = quotas.lendable.get(parent)
+    if known is None:
+        known = quotas.lendable[parent] = _new_lendable(quotas, parent)
+    return known
+
+
+def _new_lendable(quotas: Quotas, parent: int) -> dict[str, int]:
+    out: dict[str, int] = {}
+    for fr in quotas.own[quotas.tree.root(parent)]:
+        resource = quotas.frs[fr][1]
+        out[resource] = out.get(resource, 0) + quotas.potential_available(parent, fr)
+    return out
+
+
+def _terms(quotas: Quotas, node: int) -> list[tuple[int, list[int]]]:
+    """By resource: what is lendable, and the node's cells of its flavors."""
+    known = quotas.share_terms.get(node)
+    if known is None:
+        known = quotas.share_terms[node] = _new_terms(quotas, node)
+    return known
+
+
+def _new_terms(quotas: Quotas, node: int) -> list[tuple[int, list[int]]]:
+    parent = quotas.tree.parent[node]
+    if parent < 0:
+        return []
+    by_resource: dict[str, list[int]] = {}
+    for fr in quotas.own[node]:
+        by_resource.setdefault(quotas.frs[fr][1], []).append(quotas.cells[node][fr])
+    most = lendable(quotas, parent)
+    return [(most.get(resource, 0), cells) for resource, cells in by_resource.items()]
+
+
+class Standing(NamedTuple):
+    """``borrows``: whether the node uses anything beyond its subtree quota; a root never does."""
+
+    borrows: bool
+    share: Share
+
+
+def standing(configured: Configured, usage: Usage, node: int, less: Mapping[int, int] = {}) -> Standing:
+    """How the node stands at this moment, or would with ``less`` (steps by cell) taken off its own usage.
+
+    A resource of which nothing is lendable adds no ratio, but still counts as borrowed."""
+    used, subtree = usage.used, usage.quotas.subtree
+    borrows, largest = False, 0.0
+    for most, cells in _terms(usage.quotas, node):
+        borrowed = 0
+        for cell in cells:
+            over = used[cell] - subtree[cell]
+            if less and cell in less:
+                over -= less[cell]
+            if over > 0:
+                borrowed += over
+        if borrowed:
+            borrows = True
+            if most > 0:
+                largest = max(largest, borrowed * 1000.0 / most)
+    if largest == 0.0:
+        return Standing(borrows, NOTHING)
+    weight = configured.weight[node]
+    return Standing(borrows, Share(True, largest) if weight == 0 else Share(False, largest / weight))
+
+
+def share(configured: Configured, usage: Usage, node: int) -> Share:
+    """The node's share at this moment."""
+    return standing(configured, usage, node).share
+
+
+def share_without(configured: Configured, usage: Usage, node: int, queue: int, amounts: Amounts) -> Share:
+    """The share of ``node``, which is ``queue`` or above it, were ``amounts`` gone from the queue."""
+    if node == queue:
+        cells = usage.quotas.cells[queue]
+        return standing(configured, usage, node, {cells[fr]: amount for fr, amount in amounts}).share
+    usage.remove(queue, amounts)
+    found = standing(configured, usage, node).share
+    usage.add(queue, amounts)
+    return found

@@ -1,0 +1,1 @@
+"""Who must stop so that an ask fits."""

@@ -1,0 +1,162 @@
+"""The order in which candidates go, and the policies that let a preemptor touch them.
+
+Source: Kueue ``pkg/scheduler/preemption/common`` (ordering.go, preemption_policy.go). Ascending is preempted first:
+evicted before live, other queues before the preemptor's own, lower priority, later quota reservation, lower UID.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.solver.engines.kueue.compile.places import Places
+from app.solver.engines.kueue.compile.state import instant
+from app.solver.engines.kueue.decide.overlay import Preemptor, Snapshot
+from app.solver.model.instant import micros
+
+Indices = NDArray[np.int64]
+_FEW_QUEUES = 48
+_FEW_OF = 32
+_BLOCK = 128
+
+
+def ascending(snapshot: Snapshot, candidates: Indices, level: Mapping[int, int]) -> Iterator[int]:
+    """``candidates`` of one class by priority, then latest start, then UID; sorted only as far as it is read.
+
+    A decision usually stops after a few victims, while ties of priority run into the thousands. Equal UIDs: the
+    ``level`` of the queue, which is the order in which Kueue collects them, then the id."""
+    loaded, places = snapshot.loaded, snapshot.loaded.places
+    if places is not None and snapshot.rank is places.rank:
+        ordered = _by_place(places, candidates)
+        place = places.rank[ordered] if places.ties else None
+    else:
+        place = loaded.priority[candidates] if snapshot.rank is None else snapshot.rank[candidates]
+        sorting = np.argsort(place, kind="stable")
+        ordered, place = candidates[sorting], place[sorting]
+    if place is None:
+        for begin in range(0, len(ordered), _BLOCK):
+            yield from ordered[begin : begin + _BLOCK].tolist()
+        return
+    begin = 0
+    for end in [*(np.flatnonzero(np.diff(place)) + 1).tolist(), len(ordered)]:
+        yield from _sorted_alike(snapshot, ordered[begin:end].tolist(), level)
+        begin = end
+
+
+def _by_place(places: Places, candidates: Indices) -> Indices:
+    """``candidates`` in an order known beforehand."""
+    if len(candidates) * _FEW_OF < len(places.order):
+        return candidates[np.argsort(places.rank[candidates], kind="stable")]
+    chosen = np.zeros(len(places.order), dtype=bool)
+    chosen[candidates] = True
+    return places.order[chosen[places.order]]
+
+
+def _sorted_alike(snapshot: Snapshot, alike: list[int], level: Mapping[int, int]) -> Iterable[int]:
+    """Workloads of equal priority: latest start first, then UID. Ties are broken only once they are reached."""
+    if len(alike) < 2:
+        return alike
+    loaded, every = snapshot.loaded, snapshot.loaded.workloads
+
+    def tie(i: int) -> tuple[str, int, str]:
+        of = every[i]
+        return (of.uid or "", level.get(int(loaded.queue[i]), 0), of.id)
+
+    if snapshot.rank is not None:
+        return sorted(alike, key=tie)
+    # Instants compare faster as they are than as integers, which only an unknown start needs.
+    starts: dict[int, Any] = {i: every[i].started_at for i in alike}
+    if None in starts.values():
+        starts = {i: loaded.started(i, snapshot.now) for i in alike}
+    alike.sort(key=starts.__getitem__, reverse=True)
+    return chain(iter(sorted(tied, key=tie)) for tied in _runs(alike, starts))
+
+
+def _runs(ordered: Sequence[int], starts: Mapping[int, Any]) -> Iterator[list[int]]:
+    """Stretches of equal start."""
+    run: list[int] = []
+    for i in ordered:
+        if run and starts[i] != starts[run[0]]:
+            yield run
+            run = []
+        run.append(i)
+    yield run
+
+
+def sort_key(snapshot: Snapshot, workload: int, queue: int) -> tuple[bool, bool, int, int, tuple[str, str]]:
+    """The whole comparator as a key; ``queue`` is the preemptor's."""
+    loaded, rank = snapshot.loaded, snapshot.rank
+    return (
+        workload not in loaded.evicted,
+        int(loaded.queue[workload]) == queue,
+        int(loaded.priority[workload]) if rank is None else int(rank[workload]),
+        -loaded.started(workload, snapshot.now) if rank is None else 0,
+        loaded.uid(workload),
+    )
+
+
+def sort_queue(snapshot: Snapshot, workloads: list[int]) -> None:
+    """Sort workloads of one queue by the comparator."""
+    loaded, rank = snapshot.loaded, snapshot.rank
+    evicted, every, now = loaded.evicted, loaded.workloads, snapshot.now
+    if rank is not None:
+        place = dict(zip(workloads, rank[workloads].tolist(), strict=True))
+        workloads.sort(key=lambda i: (i not in evicted, place[i], every[i].uid or "", every[i].id))
+        return
+    priority = dict(zip(workloads, loaded.priority[workloads].tolist(), strict=True))
+
+    def key(i: int) -> tuple[bool, int, int, str, str]:
+        of = every[i]
+        started = of.started_at
+        return (i not in evicted, priority[i], -(now if started is None else micros(started)), of.uid or "", of.id)
+
+    workloads.sort(key=key)
+
+
+def using(snapshot: Snapshot, queues: Sequence[int], contested: frozenset[int]) -> Indices:
+    """Workloads of ``queues`` that have a flavor assigned which is contested, whatever the amount."""
+    loaded = snapshot.loaded
+    if len(queues) <= _FEW_QUEUES:
+        parts = [loaded.by_queue(q) for q in queues]
+        found = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    else:
+        chosen = np.zeros(len(loaded.configured.tree), dtype=bool)
+        chosen[list(queues)] = True
+        found = np.flatnonzero(chosen[loaded.queue])
+    found = found[loaded.shapes_using(contested)[loaded.shape[found]]]
+    absent = snapshot.gone | snapshot.barred
+    if absent:
+        found = found[~np.isin(found, np.fromiter(absent, dtype=np.int64, count=len(absent)))]
+    return found
+
+
+def allowed(snapshot: Snapshot, preemptor: Preemptor, policy: str, candidates: Indices) -> Indices:
+    """Those that ``policy`` lets the preemptor touch."""
+    if policy == "Any" or not len(candidates):
+        return candidates
+    if policy == "Never":
+        return candidates[:0]
+    priority = snapshot.loaded.priority[candidates]
+    if policy == "LowerPriority":
+        return candidates[priority < preemptor.priority]
+    lower = priority < preemptor.priority
+    for at in np.flatnonzero(priority == preemptor.priority).tolist():
+        created = instant(snapshot.loaded.workloads[int(candidates[at])].created_at)
+        lower[at] = preemptor.created < created
+    return candidates[lower]
+
+
+def split_evicted(snapshot: Snapshot, candidates: Indices) -> tuple[Indices, Indices]:
+    """Workloads already being evicted, and the others."""
+    evicted = snapshot.loaded.evicted
+    if not evicted or not len(candidates):
+        return candidates[:0], candidates
+    going = np.isin(candidates, np.fromiter(evicted, dtype=np.int64, count=len(evicted)))
+    return candidates[going], candidates[~going]
+
+
+def chain(parts: Iterable[Iterator[int]]) -> Iterator[int]:
+    """One after the other; each is begun only when the one before is exhausted."""
+    for part in parts:
+        yield from part

@@ -1,0 +1,256 @@
+"""Why, told from the moments of a decision. Nothing here decides anything.
+
+What is told of candidates is always of the answer given: a new search, a head assigned again or a reduced size takes
+back what was said before, and a head that is skipped stops nobody.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from app.solver.engines.kueue.decide.booking import Books
+from app.solver.engines.kueue.decide.flavors.modes import Fit, Suit
+from app.solver.engines.kueue.decide.nominate import Nomination
+from app.solver.engines.kueue.decide.overlay import Preemptor, Snapshot, Target
+from app.solver.engines.kueue.decide.recorder import SILENT, Recorder
+from app.solver.engines.kueue.decide.share import Share, share_without
+from app.solver.engines.kueue.decide.victims.fair import Rivals
+from app.solver.engines.kueue.report import answer, blocker
+from app.solver.engines.kueue.report.protection import Judge, fr_name
+from app.solver.engines.kueue.report.what_if import smallest_changes
+from app.solver.model.decision import Victim
+from app.solver.model.quantity import units
+from app.solver.model.state import Ask, Task
+from app.solver.model.trace import Explanation, Verdict
+from app.solver.trace import Why
+
+_SAYS = {
+    Fit.NO_FIT: "does not fit and can't be preempted for",
+    Fit.NO_CANDIDATES: "within quota, but there is nobody to preempt",
+    Fit.PREEMPT: "needs preemption, its own queue's workloads among them",
+    Fit.RECLAIM: "needs to reclaim from the cohort",
+    Fit.FIT: "fits",
+}
+_OUT_OF_REACH = ("already-leaving", "outside-cohort", "uses-nothing-contested")
+_NOT_REACHED = "candidate-not-reached"
+
+
+def recorder(why: Why) -> Recorder:
+    """One that explains at the level asked for; the silent one where none is."""
+    return Explainer(why) if why.on else SILENT
+
+
+class Explainer(Recorder):
+    """Explains one ask's decision."""
+
+    def __init__(self, why: Why) -> None:
+        self._why = why
+        self._rule: dict[int, str] = {}
+        self._candidates: list[int] = []
+        self._compared: dict[str, Any] = {}
+        self._borrow: bool | None = None
+
+    def boosted(self, given: int, counts: int) -> None:
+        if counts != given:
+            detail = f"priority {given} counts as {counts} after waiting"
+            self._why.step("waiting-boost", detail, priority=given, counts_as=counts)
+
+    def flavor_refused(self, task: str, flavor: str, reason: str) -> None:
+        self._why.step("flavor-refused", reason, task=task, flavor=flavor)
+
+    def flavor_considered(self, task: str, flavor: str, suit: Suit) -> None:
+        level = None if suit.fit is Fit.NO_FIT else suit.level
+        detail = f"{flavor} for {task}: {_SAYS[suit.fit]}"
+        self._why.step("flavor-considered", detail, task=task, flavor=flavor, suit=suit.fit.name, level=level)
+
+    def reduced(self, tasks: Sequence[Task], counts: Sequence[int]) -> None:
+        sizes = {task.name: count for task, count in zip(tasks, counts, strict=True)}
+        self._why.step("partial-admission", "the full size can't be had; these counts can", counts=sizes)
+
+    def never_preempts(self, snapshot: Snapshot) -> None:
+        detail = "the ask's preemption policy is Never"
+        self._why.step("preemption-policy-never", detail)
+        self._all_protected(snapshot, "preemption-policy-never", detail)
+
+    def not_yet(self, snapshot: Snapshot) -> None:
+        detail = "the ask has not waited as long as its queue wants before it preempts"
+        self._why.step("waits-before-preempting", detail)
+        self._all_protected(snapshot, "waits-before-preempting", detail)
+
+    def _all_protected(self, snapshot: Snapshot, rule: str, detail: str) -> None:
+        self._candidates = []
+        for workload in range(len(snapshot.loaded.workloads)):
+            self._record(snapshot, workload, "protected", rule, detail)
+
+    def search_begins(self, snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int]) -> None:
+        """What is contested, and for every running workload what protects it, or that it is a candidate."""
+        usage, queue = snapshot.usage, preemptor.queue
+        for fr, amount in preemptor.request:
+            if fr in contested:
+                cell, resource = usage.quotas.cells[queue][fr], usage.quotas.frs[fr][1]
+                available = usage.available(queue, fr)
+                self._why.step(
+                    "needs-preemption", f"{fr_name(snapshot, fr)}: more is requested than available",
+                    requested=units(amount, resource), available=units(available, resource),
+                    used=units(usage.used[cell], resource), nominal=units(usage.quotas.nominal[cell], resource),
+                )  # fmt: skip
+        judge = Judge(snapshot, preemptor, contested)
+        self._candidates, self._borrow = [], None
+        for workload in range(len(snapshot.loaded.workloads)):
+            found = judge.protection(workload)
+            if found is None:
+                self._candidates.append(workload)
+                self._not_reached(snapshot, workload)
+            else:
+                verdict: Verdict = "out-of-reach" if found.rule in _OUT_OF_REACH else "protected"
+                self._record(snapshot, workload, verdict, found.rule, found.detail, **found.numbers)
+
+    def _not_reached(self, snapshot: Snapshot, workload: int) -> None:
+        detail = "it could go, but was not needed before the ask fitted"
+        self._record(snapshot, workload, "not-needed", _NOT_REACHED, detail)
+
+    def nobody_low_enough(self, preemptor: Preemptor, own: int | None, others: int | None) -> None:
+        self._why.step(
+            "nobody-low-enough", "no workload within reach has a priority that the policies let this ask preempt",
+            ask_priority=preemptor.priority, lowest_priority_in_queue=own, lowest_priority_in_cohort=others,
+        )  # fmt: skip
+
+    def attempt_begins(self, snapshot: Snapshot, *, borrow: bool) -> None:
+        allowing = "allowing" if borrow else "without"
+        self._why.step("attempt", f"take candidates in order, {allowing} borrowing", borrowing=borrow)
+        self._borrow = borrow
+        for workload in self._candidates:
+            self._not_reached(snapshot, workload)
+
+    def would_borrow(self, snapshot: Snapshot, workload: int) -> None:
+        detail = "it may only go for an ask that stays within nominal quota, and this attempt lets the ask borrow"
+        self._record(snapshot, workload, "protected", "ask-would-borrow", detail)
+
+    def back_within(self, snapshot: Snapshot, workload: int) -> None:
+        detail = "with those before it gone, its queue or a cohort above it is back within quota"
+        self._record(snapshot, workload, "protected", "queue-back-within-quota", detail)
+
+    def round_begins(self, strategy: str, *, reclaims: bool) -> None:
+        if reclaims:
+            detail = "the ask's queue stays within nominal quota with it: others are taken whatever the shares"
+            self._why.step("reclaim-within-nominal", detail)
+        else:
+            self._why.step("round", f"queues by share; candidates of others by {strategy}", strategy=strategy)
+
+    def taking(self, snapshot: Snapshot, workload: int, rivals: Rivals) -> None:
+        self._compared = _compared(snapshot, workload, rivals)
+
+    def too_low(self, snapshot: Snapshot, workloads: Iterable[int], rivals: Rivals, strategy: str) -> None:
+        for workload in workloads:
+            shares = _compared(snapshot, workload, rivals)
+            detail = f"share of the ask's side {shares['ask_share']} against {shares['share_before']} before and "
+            detail += f"{shares['share_after']} after, below {shares['common_ancestor']}: fails {strategy}"
+            self._record(snapshot, workload, "protected", "share-too-low", detail, strategy=strategy, **shares)
+
+    def taken(self, snapshot: Snapshot, preemptor: Preemptor, targets: Sequence[Target], *, fits: bool) -> None:
+        usage, (workload, reason) = snapshot.usage, targets[-1]
+        after = {
+            fr_name(snapshot, fr): {
+                "requested": units(amount, usage.quotas.frs[fr][1]),
+                "available": units(usage.available(preemptor.queue, fr), usage.quotas.frs[fr][1]),
+            }
+            for fr, amount in preemptor.request
+        }
+        numbers, self._compared = self._compared, {}
+        if self._borrow is not None:
+            numbers = {"borrowing": self._borrow, **numbers}
+        detail = f"number {len(targets)} to go" + ("; now the ask fits" if fits else "; the ask does not fit yet")
+        self._record(snapshot, workload, "victim", reason, detail, order=len(targets), after=after, **numbers)
+
+    def put_back(self, snapshot: Snapshot, workload: int) -> None:
+        self._record(snapshot, workload, "put-back", "still-fits", "the ask fits with it back")
+
+    def search_failed(self, snapshot: Snapshot, targets: Iterable[Target]) -> None:
+        detail = "the ask does not fit even with everybody gone whom this search may take"
+        for workload, reason in targets:
+            self._record(snapshot, workload, "not-needed", "not-enough", detail, reason=reason)
+        for workload in self._candidates:
+            if self._rule[workload] == _NOT_REACHED:
+                self.back_within(snapshot, workload)
+
+    def in_order(self, place: int, heads: int, level: int) -> None:
+        self._why.step("cycle-order", f"number {place + 1} of {heads} heads", level=level)
+
+    def again(self) -> None:
+        self._why.step("targets-overlap", "some targets already stop for another head: assigned again without them")
+        self._forget()
+
+    def reserves(self) -> None:
+        self._why.step("reserves", "it can't be sure to reclaim its capacity later: kept from later heads")
+
+    def overlaps(self, books: Books, head: Nomination, message: str) -> None:
+        self._skipped(message)
+        self._why.blocked(blocker.overlapping(books, head))
+
+    def outrun(self, books: Books, head: Nomination, message: str) -> None:
+        self._skipped(message)
+        self._why.blocked(blocker.outrun(books, head))
+
+    def _skipped(self, message: str) -> None:
+        """The search found somebody, and the answer stops nobody: whoever was taken or put back is as if untouched."""
+        self._why.step("skipped", message)
+        for found in [found for found in self._why.candidates() if found.verdict in ("victim", "put-back")]:
+            detail = "it could go, but the ask is skipped in this cycle"
+            shown = {"priority": found.numbers["priority"]}
+            self._why.candidate("not-needed", "head-skipped", found.workload, queue=found.queue, detail=detail, **shown)
+
+    def deferred(self, books: Books, head: Nomination) -> None:
+        self._forget()
+        self._why.blocked(blocker.deferred(books, head))
+
+    def behind(self, ask: Ask, head: Ask, rest: str) -> None:
+        self._why.headline(f"{ask.id} waits behind {head.id}")
+        self._why.step("behind-head", rest, head=head.id)
+        self._why.blocked(f"{head.id} goes first: {rest}")
+
+    def fits(self, ask: Ask) -> None:
+        self._forget()
+        self._why.headline(f"{ask.id} fits in {ask.queue} without stopping anybody")
+
+    def preempts(self, ask: Ask, victims: Sequence[Victim]) -> None:
+        self._why.headline(answer.summary(ask, victims))
+
+    def waits(self, ask: Ask, reasons: str, *, hopeless: bool) -> None:
+        self._why.headline(f"{ask.id} {'can never run' if hopeless else 'waits'}: {reasons}")
+
+    def blocked(self, snapshot: Snapshot, nomination: Nomination, books: Books | None) -> None:
+        sentence = blocker.sentence(snapshot, nomination, self._why.candidates(), books)
+        self._why.blocked(sentence, *smallest_changes(snapshot, nomination))
+
+    def explanation(self) -> Explanation | None:
+        return self._why.explanation()
+
+    def _forget(self) -> None:
+        self._candidates = []
+        self._why.forget_candidates()
+
+    def _record(
+        self, snapshot: Snapshot, workload: int, verdict: Verdict, rule: str, detail: str, **numbers: Any
+    ) -> None:
+        """What became of one running workload. Its queue and priority are always shown."""
+        loaded = snapshot.loaded
+        self._rule[workload] = rule
+        shown: dict[str, Any] = {"priority": int(loaded.priority[workload]), **numbers}
+        queue = loaded.configured.tree.names[int(loaded.queue[workload])]
+        self._why.candidate(verdict, rule, loaded.workloads[workload].id, queue=queue, detail=detail, **shown)
+
+
+def _compared(snapshot: Snapshot, workload: int, rivals: Rivals) -> dict[str, Any]:
+    """The shares that decide about a workload, and between whom."""
+    loaded = snapshot.loaded
+    names, queue = loaded.configured.tree.names, int(loaded.queue[workload])
+    after = share_without(loaded.configured, snapshot.usage, rivals.their_side, queue, loaded.amounts(workload))
+    return {
+        "common_ancestor": names[rivals.ancestor], "ask_side": names[rivals.our_side],
+        "queue_side": names[rivals.their_side], "ask_share": _shown(rivals.ours),
+        "share_before": _shown(rivals.theirs), "share_after": _shown(after),
+    }  # fmt: skip
+
+
+def _shown(of: Share) -> float | str:
+    return "infinite" if math.isinf(of.weighted) else of.value

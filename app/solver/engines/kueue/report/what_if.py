@@ -1,0 +1,166 @@
+"""What it would take to let a waiting ask in: the smallest change of one quota or limit, found by trying.
+
+Every change named here has been tried: the ask is nominated again under quotas that differ in that one number and
+nothing else, and either fits or finds victims. Where one change is not enough (several resources are short) all the
+changes that are needed together are named. Only explanations ask for this; no decision does.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from app.solver.compiled.tree import ROOTLESS
+from app.solver.engines.kueue.compile.quota import Field, Usage
+from app.solver.engines.kueue.decide.flavors.modes import Mode
+from app.solver.engines.kueue.decide.nominate import Nomination, demands, nominate
+from app.solver.engines.kueue.decide.overlay import Snapshot
+from app.solver.model.quantity import units
+from app.solver.model.trace import Change
+
+_ON_THE_WIRE: dict[Field, str] = {
+    "nominal": "guaranteed", "borrowing": "borrowing_limit", "lending": "lending_limit",
+}  # fmt: skip
+_MOST_SHOWN = 5
+_MOST_TOGETHER = 16
+_EFFORT = 150_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """``node``'s limit of ``fr`` becomes ``value`` steps. ``current`` None: it has none."""
+
+    node: int
+    fr: int
+    field: Field
+    current: int
+    value: int
+
+
+def smallest_changes(snapshot: Snapshot, nomination: Nomination) -> list[Change]:
+    """The smallest changes that would each let the ask in, smallest first; or those that would only do so together."""
+    trial = _Trial(snapshot, nomination)
+    single: list[tuple[float, _Edit]] = []
+    together: list[_Edit] = []
+    for demand in demands(snapshot, nomination):
+        short = {fr: need for fr, amount in demand.items() if (need := amount - _room(snapshot, nomination, fr)) > 0}
+        if len(short) == 1:
+            ((fr, need),) = short.items()
+            found = filter(None, map(trial.least, _edits(snapshot, nomination, fr, need)))
+            # Against what is wanted: steps of different resources do not compare.
+            single += [((edit.value - edit.current) / demand[fr], edit) for edit in found]
+        elif short and not together and len(short) <= _MOST_TOGETHER:
+            joint = [next(_nominal(snapshot, nomination, fr, need)) for fr, need in short.items()]
+            together = joint if trial.lets_in(joint) else []
+    if single:
+        best = sorted(single, key=lambda found: found[0])
+        return [_as_change(snapshot, edit, "this alone lets the ask in") for _, edit in best[:_MOST_SHOWN]]
+    return [_as_change(snapshot, edit, "together with the others lets the ask in") for edit in together]
+
+
+def _room(snapshot: Snapshot, nomination: Nomination, fr: int) -> int:
+    """What is available, negative where usage is past the quotas."""
+    usage = snapshot.usage
+    return usage.available_cell(usage.quotas.cells[nomination.preemptor.queue][fr])
+
+
+def _edits(snapshot: Snapshot, nomination: Nomination, fr: int, need: int) -> Iterator[_Edit]:
+    """Changes that could bring ``need`` more steps: limits on borrowing first, for they need no new capacity."""
+    quotas, configured = snapshot.usage.quotas, snapshot.loaded.configured
+    path = configured.tree.path(nomination.preemptor.queue)
+    for node in path[:-1]:
+        limit = quotas.borrowing[quotas.cells[node][fr]]
+        if limit is not None:
+            yield _Edit(node, fr, "borrowing", limit, limit + need)
+    yield from _lenders(snapshot, path, fr, need)
+    yield from _nominal(snapshot, nomination, fr, need)
+    for cohort in path[1:]:
+        nominal = quotas.nominal[quotas.cells[cohort][fr]]
+        yield _Edit(cohort, fr, "nominal", nominal, nominal + need)
+
+
+def _nominal(snapshot: Snapshot, nomination: Nomination, fr: int, need: int) -> Iterator[_Edit]:
+    queue, quotas = nomination.preemptor.queue, snapshot.usage.quotas
+    nominal = quotas.nominal[quotas.cells[queue][fr]]
+    yield _Edit(queue, fr, "nominal", nominal, nominal + need)
+
+
+def _lenders(snapshot: Snapshot, path: list[int], fr: int, need: int) -> Iterator[_Edit]:
+    """The node beside the path that keeps most to itself of what it does not use."""
+    quotas, used = snapshot.usage.quotas, snapshot.usage.used
+    best: tuple[int, _Edit] | None = None
+    for below, cohort in pairwise(path):
+        for node in quotas.tree.children[cohort]:
+            cell = quotas.cells[node].get(fr)
+            limit = None if cell is None else quotas.lending[cell]
+            if cell is None or limit is None or node == below:
+                continue
+            spare = quotas.local[cell] - used[cell]
+            if spare >= need and (best is None or spare > best[0]):
+                best = (spare, _Edit(node, fr, "lending", limit, limit + need))
+    if best is not None:
+        yield best[1]
+
+
+class _Trial:
+    """Nominates the ask again under other quotas. The effort is bounded: large states are tried less often."""
+
+    def __init__(self, snapshot: Snapshot, nomination: Nomination) -> None:
+        self._snapshot = snapshot
+        self._nomination = nomination
+        size = 1000 + len(snapshot.loaded.workloads) + len(snapshot.usage.quotas.node)
+        self._left = max(8, _EFFORT // size)
+
+    def least(self, edit: _Edit) -> _Edit | None:
+        """The smallest value found that lets the ask in, by bisection below ``edit.value``; None when even that does
+        not. A smaller value may do where it makes preemption possible, not only where it makes the ask fit."""
+        if not self.lets_in([edit]):
+            return None
+        low, high = edit.current, edit.value
+        while high - low > 1 and self._left > 0:
+            middle = (low + high) // 2
+            if self.lets_in([replace(edit, value=middle)]):
+                high = middle
+            else:
+                low = middle
+        return replace(edit, value=high)
+
+    def lets_in(self, edits: list[_Edit]) -> bool:
+        """Whether the ask fits or finds victims with these changes made."""
+        self._left -= 1
+        usage: Usage = self._snapshot.usage
+        for edit in edits:
+            usage = usage.under(usage.quotas.changed(edit.node, edit.fr, edit.field, edit.value), edit.fr)
+        imagined, of = self._snapshot.imagine(usage), self._nomination
+        found = nominate(imagined, of.ask, of.preemptor, of.search)
+        return found.assignment.mode is Mode.FIT or bool(found.targets)
+
+
+def _as_change(snapshot: Snapshot, edit: _Edit, detail: str) -> Change:
+    quotas = snapshot.usage.quotas
+    flavor, resource = quotas.frs[edit.fr]
+    return Change(
+        queue=quotas.tree.names[edit.node], flavor=flavor, resource=resource, field=_ON_THE_WIRE[edit.field],
+        current=units(edit.current, resource), needed=units(edit.value, resource), detail=detail,
+    )  # fmt: skip
+
+
+def bottleneck(snapshot: Snapshot, queue: int, fr: int) -> str:
+    """Which limit on the way up keeps the queue from more of ``fr`` at this moment."""
+    usage = snapshot.usage
+    quotas, used = usage.quotas, usage.used
+    names, node = quotas.tree.names, queue
+    lowest, gathered, at = None, 0, queue
+    while (above := quotas.tree.parent[node]) != ROOTLESS:
+        cell = quotas.cells[node][fr]
+        kept, limit = quotas.local[cell], quotas.borrowing[cell]
+        gathered += max(0, kept - used[cell])
+        if limit is not None:
+            cap = gathered + quotas.subtree[cell] - kept - max(0, used[cell] - kept) + limit
+            if lowest is None or cap < lowest:
+                lowest, at = cap, node
+        node = above
+    cell = quotas.cells[node][fr]
+    if lowest is None or gathered + quotas.subtree[cell] - used[cell] <= lowest:
+        of = "its own quota" if node == queue else f"what cohort {names[node]} has in all"
+        return f"{of} is used up"
+    return f"the borrowing limit of {names[at]} is reached"

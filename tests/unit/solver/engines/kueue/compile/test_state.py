@@ -1,0 +1,134 @@
+"""Workloads as columns: what each uses, whatever the shape of its tasks."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.solver import solve
+from app.solver.delta import apply_delta
+from app.solver.engines.kueue.compile.configuration import Configured, configure
+from app.solver.engines.kueue.compile.state import Loaded, load
+from app.solver.index import Index
+from app.solver.model.configuration import Configuration
+from app.solver.model.delta import Delta
+from app.solver.model.problems import InvalidInput
+from app.solver.model.state import State
+from tests.unit.solver.engines.kueue.cluster import configuration, flavors, queue
+
+
+def loaded(of: dict[str, Any], *workloads: dict[str, Any]) -> Loaded:
+    configured: Configured = configure(msgspec.convert(of, Configuration))
+    return load(configured, msgspec.convert({"workloads": list(workloads)}, State))
+
+
+def usage(of: Loaded, node: str) -> dict[str, int]:
+    cells = of.quotas.cells[of.configured.tree.index[node]]
+    return {"/".join(of.quotas.frs[fr]): of.used[cell] for fr, cell in cells.items() if of.used[cell]}
+
+
+def work(name: str, *tasks: dict[str, Any], queue_name: str = "q", **more: Any) -> dict[str, Any]:
+    return {"id": name, "queue": queue_name, "tasks": [{"name": f"t{i}"} | t for i, t in enumerate(tasks)]} | more
+
+
+def test_requests_are_per_unit_of_count_and_add_up_over_tasks() -> None:
+    pins = {"cpu": "default"}
+    of = loaded(
+        configuration(queue("q", 99)),
+        work(
+            "a", {"count": 3, "requests": {"cpu": "500m"}, "flavors": pins}, {"requests": {"cpu": 1}, "flavors": pins}
+        ),
+        work("b", {"count": 2, "requests": {"cpu": "500m"}, "flavors": pins}),
+    )
+    assert usage(of, "q") == {"default/cpu": 1500 + 1000 + 1000}
+
+
+def test_without_a_named_flavor_the_only_one_counts() -> None:
+    single = loaded(configuration(queue("q", 9), queue("r", 9)), work("a", {"requests": {"cpu": 2, "disk": 5}}))
+    assert usage(single, "q") == {"default/cpu": 2000}
+    several = loaded(
+        configuration(queue("q") | flavors(x=1, y=1), flavors=[{"name": "x"}, {"name": "y"}]),
+        work("a", {"requests": {"cpu": 2}}),
+    )
+    assert usage(several, "q") == {}
+
+
+def test_the_same_tasks_may_mean_something_else_in_another_queue() -> None:
+    of = loaded(
+        configuration(queue("q") | flavors(x=1), queue("r") | flavors(y=1), flavors=[{"name": "x"}, {"name": "y"}]),
+        work("a", {"requests": {"cpu": 1}}), work("b", {"requests": {"cpu": 1}}, queue_name="r"),
+    )  # fmt: skip
+    assert (usage(of, "q"), usage(of, "r")) == ({"x/cpu": 1000}, {"y/cpu": 1000})
+
+
+def test_pods_count_themselves_where_the_queue_has_quota_for_them() -> None:
+    of = loaded(
+        configuration(queue("q") | {"quota": {"pods": {"guaranteed": 9}, "cpu": {"guaranteed": 9}}}, queue("r", 9)),
+        work("a", {"count": 4, "requests": {"cpu": 1}, "flavors": {"cpu": "default"}}),
+        work("b", {"count": 4, "requests": {"cpu": 1}, "flavors": {"cpu": "default"}}, queue_name="r"),
+    )
+    assert usage(of, "q") == {"default/cpu": 4000, "default/pods": 4}
+    assert usage(of, "r") == {"default/cpu": 4000}
+
+
+def test_usage_of_what_has_no_quota_is_kept_all_the_way_up() -> None:
+    of = loaded(
+        configuration(queue("c"), queue("q", 1, "c"), flavors=[{"name": "rare"}]),
+        work("a", {"requests": {"cpu": 2}, "flavors": {"cpu": "rare"}}),
+    )
+    assert (usage(of, "q"), usage(of, "c")) == ({"rare/cpu": 2000}, {"rare/cpu": 2000})
+
+
+def test_sums_past_64_bits_stay_exact() -> None:
+    huge = {"count": 2**31, "requests": {"memory": 2**53}, "flavors": {"memory": "default"}}
+    of = loaded(configuration(queue("q") | {"quota": {"memory": {"guaranteed": 1}}}), work("a", huge), work("b", huge))
+    assert usage(of, "q") == {"default/memory": 2 * 2**31 * 2**53}
+
+
+def test_the_lowest_priority_within_reach() -> None:
+    of = loaded(configuration(queue("q", 9), queue("r", 9)), work("a", priority=4), work("b", priority=-2))
+    index = of.configured.tree.index
+    assert of.lowest_priority([index["q"]]) == -2
+    assert of.lowest_priority([index["r"]]) is None
+    assert of.lowest_priority([index["q"], index["r"]]) == -2
+
+
+def test_workloads_by_queue_keep_their_order() -> None:
+    of = loaded(
+        configuration(queue("q", 9), queue("r", 9)),
+        work("a"), work("b", queue_name="r"), work("c"), work("d", queue_name="r"),
+    )  # fmt: skip
+    assert [of.by_queue(of.configured.tree.index[n]).tolist() for n in "qr"] == [[0, 2], [1, 3]]
+
+
+def test_tasks_stand_on_nodes_that_a_delta_brought_and_on_no_other() -> None:
+    configured = solve.configure(msgspec.convert(configuration(queue("q", 9)), Configuration))
+    state = msgspec.convert({"nodes": [{"name": "n1", "capacity": {}}]}, State)
+    kept = solve.load(configured, state)
+    brought = {"nodes": {"add": [{"name": "n2", "capacity": {}}], "remove": ["n1"]}}
+    for node, fine in (("n2", True), ("n1", False)):
+        placed = {"add": [work("a", {"requests": {"cpu": 2}, "node": node})]}
+        delta = msgspec.convert({"generation": 1, "workloads": placed} | brought, Delta)
+        after, index, changes = apply_delta(state, Index(state), delta)
+        if fine:
+            assert usage(solve.update(kept, after, index, changes, generation=2).compiled, "q") == {"default/cpu": 2000}
+            continue
+        with pytest.raises(InvalidInput) as refused:
+            solve.update(kept, after, index, changes, generation=2)
+        assert [p.pointer for p in refused.value.problems] == ["/state/workloads/0/tasks/0/node"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "where"),
+    [
+        ({"queue": "nowhere"}, "queue"),
+        ({"tasks": [{"name": "t", "node": "nowhere"}]}, "tasks/0/node"),
+        ({"tasks": [{"name": "t"}, {"name": "t"}]}, "tasks/1/name"),
+    ],
+)
+def test_it_stumbles_over_what_nobody_looked_at_before(broken: dict[str, Any], where: str) -> None:
+    configured = solve.configure(msgspec.convert(configuration(queue("q", 9)), Configuration))
+    state = msgspec.convert({"workloads": [work("fine", {}), work("broken", {}) | broken]}, State)
+    with pytest.raises(InvalidInput) as refused:
+        solve.load(configured, state)
+    assert [p.pointer for p in refused.value.problems] == [f"/state/workloads/1/{where}"]

@@ -1,0 +1,43 @@
+"""Bisection over a common scaling of pod sets."""
+
+from app.solver.engines.kueue.decide.flavors.partial import largest, may_shrink, scaled
+from app.solver.model.state import Task
+
+
+def pod_sets(*of: tuple[int, int | None]) -> list[Task]:
+    return [Task(name=f"p{i}", count=count, min_count=least) for i, (count, least) in enumerate(of)]
+
+
+def test_pod_sets_give_up_their_part_of_what_they_may_lose() -> None:
+    tasks = pod_sets((10, 2), (4, None), (6, 2))
+    assert scaled(tasks, 0, 12) == [10, 4, 6]
+    assert scaled(tasks, 6, 12) == [6, 4, 4]
+    assert scaled(tasks, 12, 12) == [2, 4, 2]
+    assert scaled(tasks, 1, 12) == [10, 4, 6], "rounded down for each"
+
+
+def test_the_largest_size_that_can_be_had() -> None:
+    tasks = pod_sets((100, 1))
+    tried: list[int] = []
+
+    def attempt(counts: list[int]) -> int | None:
+        tried.append(counts[0])
+        return counts[0] if counts[0] <= 37 else None
+
+    assert largest(tasks, attempt) == ([37], 37)
+    assert len(tried) <= 8
+
+
+def test_nothing_to_be_had() -> None:
+    assert largest(pod_sets((5, 2)), lambda _: None) is None
+    assert largest(pod_sets((5, 5), (3, None)), lambda counts: counts) is None
+
+
+def test_who_may_shrink() -> None:
+    assert may_shrink(pod_sets((5, None), (3, 2)))
+    assert not may_shrink(pod_sets((5, None), (3, 3)))
+
+
+def test_where_fewer_is_harder_the_bisection_finds_what_it_meets() -> None:
+    """Only 8 of 10 can be had: bisection tries 5 first and, finding nothing, goes on below."""
+    assert largest(pod_sets((10, 0)), lambda counts: counts if counts == [8] else None) is None
