@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.solver import solve
-from app.solver.engines.kueue.compile.state import Loaded
+from app.solver.engines.kueue.compile.state import CompiledState
 from app.solver.engines.kueue.decide.fair_order import fair_order
 from app.solver.engines.kueue.decide.flavors.assign import Assignment
 from app.solver.engines.kueue.decide.level import borrowing_level
 from app.solver.engines.kueue.decide.nominate import Nomination
-from app.solver.engines.kueue.decide.overlay import Preemptor, Snapshot
+from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.decide.share import share
 from app.solver.engines.kueue.decide.victims.targets import nobody
 from app.solver.model.configuration import Configuration
@@ -30,17 +30,17 @@ RESOURCES = ("cpu", "gpu")
 SEEDS = st.integers(0, 2**32)
 
 
-def compiled(tree: Reference, **more: Any) -> Snapshot:
+def compiled(tree: Reference, **more: Any) -> Overlay:
     """The engine's view of the tree and its usage."""
     body = {"configuration": configuration(tree, **more), "state": {"workloads": workloads(tree)}}
     request = msgspec.json.decode(json.dumps(body), type=DecisionRequest)
     assert isinstance(request.configuration, Configuration)
     loaded = solve.load(solve.configure(request.configuration, None), request.state).compiled
-    assert isinstance(loaded, Loaded)
-    return Snapshot(loaded, 0)
+    assert isinstance(loaded, CompiledState)
+    return Overlay(loaded, 0)
 
 
-def steps(amounts: dict[str, int], snapshot: Snapshot) -> dict[int, int]:
+def steps(amounts: dict[str, int], snapshot: Overlay) -> dict[int, int]:
     index = snapshot.usage.quotas.fr_index
     return {index["default", r]: n * scale_of(r) for r, n in amounts.items()}
 
@@ -51,7 +51,7 @@ def test_quota_is_what_the_definitions_say(seed: int) -> None:
     rng = random.Random(seed)
     tree = grow(rng, RESOURCES)
     snapshot = compiled(tree)
-    configured, usage = snapshot.loaded.configured, snapshot.usage
+    configured, usage = snapshot.state.configuration, snapshot.usage
     for name, node in tree.nodes.items():
         at = configured.tree.index[name]
         for r in RESOURCES:
@@ -78,7 +78,7 @@ def test_fit_by_level_is_what_the_definitions_say(seed: int) -> None:
     tree = grow(rng, RESOURCES)
     snapshot = compiled(tree)
     for name in [name for name, node in tree.nodes.items() if not node.cohort]:
-        at = snapshot.loaded.configured.tree.index[name]
+        at = snapshot.state.configuration.tree.index[name]
         for _ in range(4):
             request = {r: rng.randint(1, 4) for r in RESOURCES if rng.random() < 0.8}
             assert snapshot.usage.fits_by_level(at, steps(request, snapshot)) == tree.fits_by_level(name, request)
@@ -93,14 +93,14 @@ def test_usage_booked_and_taken_off_is_what_the_definitions_say(seed: int) -> No
     names = [name for name, node in tree.nodes.items() if not node.cohort]
     for _ in range(8):
         name, r = rng.choice(names), rng.choice(RESOURCES)
-        at, (fr,) = snapshot.loaded.configured.tree.index[name], steps({r: 1}, snapshot)
+        at, (fr,) = snapshot.state.configuration.tree.index[name], steps({r: 1}, snapshot)
         used = tree.nodes[name].used
         by = rng.randint(-used.get(r, 0), 4)
         used[r] = used.get(r, 0) + by
         change = snapshot.usage.add if by >= 0 else snapshot.usage.remove
         change(at, [(fr, abs(by) * scale_of(r))])
         for above in tree.path(name):
-            cell = snapshot.usage.quotas.cells[snapshot.loaded.configured.tree.index[above]][fr]
+            cell = snapshot.usage.quotas.cells[snapshot.state.configuration.tree.index[above]][fr]
             assert snapshot.usage.used[cell] == tree.usage(above, r) * scale_of(r)
 
 
@@ -131,11 +131,11 @@ def test_the_fair_order_is_a_tournament_after_every_head(seed: int) -> None:
     assert not heads
 
 
-def _nomination(snapshot: Snapshot, head: Head) -> Nomination:
+def _nomination(snapshot: Overlay, head: Head) -> Nomination:
     ask = Ask(id=head.queue, queue=head.queue, tasks=[Task(name="main")])
     usage = steps(head.request, snapshot)
     assignment = Assignment(counts=[1], usage=usage)
-    queue = snapshot.loaded.configured.tree.index[head.queue]
+    queue = snapshot.state.configuration.tree.index[head.queue]
     preemptor = Preemptor(ask.id, queue, head.priority, head.age, assignment.request())
     return Nomination(ask, preemptor, assignment, [], [], False, nobody)
 

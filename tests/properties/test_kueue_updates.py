@@ -13,7 +13,7 @@ from app.solver.delta import apply_delta
 from app.solver.engine import Question
 from app.solver.engines.kueue import KueueEngine
 from app.solver.engines.kueue.compile.places import Places
-from app.solver.engines.kueue.compile.state import Loaded
+from app.solver.engines.kueue.compile.state import CompiledState
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
@@ -71,7 +71,7 @@ def delta(rng: random.Random, state: State, step: int) -> Delta:
     )  # fmt: skip
 
 
-def decisions(loaded: Loaded, rng: random.Random) -> list[list[Any]]:
+def decisions(loaded: CompiledState, rng: random.Random) -> list[list[Any]]:
     """By ask, three answers in a row: the third comes from a settled state."""
     pending = [asks(f"a{i}", f"q{i}", rng.randint(1, 12), 2, flavors={"cpu": "default"}) for i in range(5)]
     question = Question(NOW, msgspec.convert(pending, list[Ask]))

@@ -1,16 +1,17 @@
-"""Kueue: cohorts, quotas that are lent and reclaimed, classical and fair-sharing preemption."""
+"""What Kueue's engine is made of."""
 
 from typing import Any
 
 from app.solver.delta import Changes
 from app.solver.engine import Engine, ProtectionQuestion, Question
-from app.solver.engines.kueue.compile.configuration import Configured, configure
-from app.solver.engines.kueue.compile.state import Loaded, load
+from app.solver.engines.kueue.compile.configuration import CompiledConfiguration, compile_configuration
+from app.solver.engines.kueue.compile.state import CompiledState, compile_state
 from app.solver.engines.kueue.compile.update import update
 from app.solver.engines.kueue.decide.plan import plan
-from app.solver.engines.kueue.report import effective_settings as effective
-from app.solver.engines.kueue.report import preemptibility, shares
+from app.solver.engines.kueue.report.effective_settings import effective_settings
 from app.solver.engines.kueue.report.findings import findings
+from app.solver.engines.kueue.report.preemptibility import preemptibility
+from app.solver.engines.kueue.report.shares import shares
 from app.solver.engines.kueue.rules import RULES
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
@@ -18,7 +19,7 @@ from app.solver.model.problems import Finding
 from app.solver.model.state import Ask, State
 
 
-class KueueEngine(Engine[Configured, Loaded]):
+class KueueEngine(Engine[CompiledConfiguration, CompiledState]):
     """Kueue's scheduler, as of commit ff69552e (August 2026), feature gates at their defaults."""
 
     name = "kueue"
@@ -26,27 +27,28 @@ class KueueEngine(Engine[Configured, Loaded]):
     implicit_parents = True  # Kueue: a cohort that is only referenced exists, without quota
     rules = RULES
 
-    def configure(self, configuration: Configuration) -> Configured:
-        return configure(configuration)
+    def configure(self, configuration: Configuration) -> CompiledConfiguration:
+        return compile_configuration(configuration)
 
-    def load(self, configured: Configured, state: State) -> Loaded:
-        return load(configured, state)
+    def load(self, configured: CompiledConfiguration, state: State) -> CompiledState:
+        return compile_state(configured, state)
 
-    def update(self, loaded: Loaded, configured: Configured, state: State, changes: Changes) -> Loaded:
+    def update(
+        self, loaded: CompiledState, configured: CompiledConfiguration, state: State, changes: Changes
+    ) -> CompiledState:
         return update(loaded, configured, state, changes)
 
-    def plan(self, loaded: Loaded, question: Question) -> Result:
-        loaded.settle()
+    def plan(self, loaded: CompiledState, question: Question) -> Result:
         return plan(loaded, question)
 
-    def shares(self, loaded: Loaded, asks: list[Ask], now: int) -> dict[str, Any]:
-        return shares.report(loaded)
+    def shares(self, loaded: CompiledState, asks: list[Ask], now: int) -> dict[str, Any]:
+        return shares(loaded, asks, now)
 
-    def preemptibility(self, loaded: Loaded, question: ProtectionQuestion) -> dict[str, Any]:
-        return preemptibility.report(loaded, question)
+    def preemptibility(self, loaded: CompiledState, question: ProtectionQuestion) -> dict[str, Any]:
+        return preemptibility(loaded, question)
 
-    def effective_settings(self, configured: Configured, state: State | None) -> dict[str, Any]:
-        return effective.report(configured)
+    def effective_settings(self, configured: CompiledConfiguration, state: State | None) -> dict[str, Any]:
+        return effective_settings(configured, state)
 
     def findings(self, configuration: Configuration) -> list[Finding]:
         return findings(configuration)

@@ -7,7 +7,7 @@ from operator import attrgetter
 import msgspec
 
 from app.solver.check import sound_tasks
-from app.solver.engines.kueue.compile.configuration import Configured
+from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
 from app.solver.engines.kueue.compile.quota import FlavorResource
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.quantity import parse, scale_of
@@ -28,17 +28,17 @@ class Shapes:
 
     Equal tasks are recognised by their encoding, which costs a tenth of looking at them one by one."""
 
-    def __init__(self, configured: Configured, nodes: frozenset[str | None]) -> None:
-        self._configured = configured
+    def __init__(self, configuration: CompiledConfiguration, nodes: frozenset[str | None]) -> None:
+        self._configuration = configuration
         self.nodes = nodes
         self.found: list[Amounts] = []
-        self.frs: list[FlavorResource] = list(configured.quotas.frs)
+        self.frs: list[FlavorResource] = list(configuration.quotas.frs)
         self.problems: list[Problem] = []
-        self._index: dict[FlavorResource, int] = dict(configured.quotas.fr_index)
+        self._index: dict[FlavorResource, int] = dict(configuration.quotas.fr_index)
         self._by_amounts: dict[Amounts, int] = {}
         self._seen: dict[bytes, int] = {}
         self._seen_in: dict[tuple[bytes, int], int] = {}
-        self._pods = any(PODS in of for of in configured.covering)
+        self._pods = any(PODS in of for of in configuration.covering)
 
     def copy(self, nodes: frozenset[str | None]) -> "Shapes":
         """Another that knows the same shapes, for the next version of a state."""
@@ -95,7 +95,7 @@ class Shapes:
             named, requests = task.flavors, task.requests
             if named is None or not requests.keys() <= named.keys() or (self._pods and PODS not in named):
                 everywhere = False
-                for (flavor, resource), amount in pinned(self._configured, queue, task).items():
+                for (flavor, resource), amount in pinned(self._configuration, queue, task).items():
                     fr = self._fr(flavor, resource, i, t)
                     totals[fr] = totals.get(fr, 0) + amount
                 continue
@@ -132,7 +132,7 @@ class Shapes:
     def _fr(self, flavor: str, resource: str, i: int, t: int) -> int:
         fr = self._index.get((flavor, resource))
         if fr is None:
-            if flavor not in self._configured.flavor_names:
+            if flavor not in self._configuration.flavor_names:
                 at = pointer("state", "workloads", i, "tasks", t, "flavors", resource)
                 self.problems.append(Problem(pointer=at, detail=f"no flavor {flavor!r}"))
             fr = self._index[(flavor, resource)] = len(self.frs)
@@ -140,7 +140,7 @@ class Shapes:
         return fr
 
 
-def pinned(configured: Configured, node: int, task: Task) -> dict[FlavorResource, int]:
+def pinned(configuration: CompiledConfiguration, node: int, task: Task) -> dict[FlavorResource, int]:
     """What ``task`` takes of each flavor-resource that it names a flavor for; where it names none, of the only
     flavor its queue has for that resource. Other resources are not under quota and count nowhere.
 
@@ -149,10 +149,10 @@ def pinned(configured: Configured, node: int, task: Task) -> dict[FlavorResource
     out: dict[FlavorResource, int] = {}
     resources = list(task.requests)
     resources += [r for r in named if r not in task.requests]
-    if PODS in configured.covering[node] and PODS not in resources:
+    if PODS in configuration.covering[node] and PODS not in resources:
         resources.append(PODS)
     for resource in resources:
-        flavor = named.get(resource) or only_flavor(configured, node, resource)
+        flavor = named.get(resource) or only_flavor(configuration, node, resource)
         if flavor is not None:
             asked = task.requests.get(resource)
             if asked is None:
@@ -162,20 +162,20 @@ def pinned(configured: Configured, node: int, task: Task) -> dict[FlavorResource
     return out
 
 
-def only_flavor(configured: Configured, node: int, resource: str) -> str | None:
+def only_flavor(configuration: CompiledConfiguration, node: int, resource: str) -> str | None:
     """The flavor of ``resource`` in this queue, where it has just one."""
-    group = configured.covering[node].get(resource)
+    group = configuration.covering[node].get(resource)
     if group is None:
         return None
-    flavors = configured.groups[node][group].flavors
+    flavors = configuration.groups[node][group].flavors
     return flavors[0] if len(flavors) == 1 else None
 
 
-def listed(configured: Configured, queue: int, flavor: str, resource: str) -> bool:
+def listed(configuration: CompiledConfiguration, queue: int, flavor: str, resource: str) -> bool:
     """Whether the queue lists ``flavor`` in the group that covers ``resource``. A group that names no resource leaves
     open what its flavors are for."""
-    group = configured.covering[queue].get(resource)
-    groups = configured.groups[queue]
+    group = configuration.covering[queue].get(resource)
+    groups = configuration.groups[queue]
     if group is not None:
         return flavor in groups[group].flavors
     return any(flavor in of.flavors for of in groups if not of.resources)

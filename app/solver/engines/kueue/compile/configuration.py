@@ -2,20 +2,15 @@
 
 from dataclasses import dataclass
 
-import msgspec
-
 from app.solver.compiled.tree import Tree, compile_tree
-from app.solver.engines.kueue.compile.quota import UNLIMITED, FlavorResource, Limits, Quotas
+from app.solver.engines.kueue.compile.quota import MAX_INT64, FlavorResource, Limits, Quotas
+from app.solver.engines.kueue.compile.settings import DEFAULT_STRATEGIES, Policy, policies
 from app.solver.model import kueue as model
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Flavor, Queue, Quota
-from app.solver.model.quantity import UNLIMITED as UNLIMITED_WORD
-from app.solver.model.quantity import parse, scale_of
+from app.solver.model.quantity import UNLIMITED, parse, scale_of
 
 DEFAULT_FLAVOR = "default"
-NO_FUNGIBILITY = model.FlavorFungibility()
-NO_PREEMPTION = model.Preemption()
-DEFAULT_STRATEGIES: tuple[model.Strategy, ...] = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,27 +22,14 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """What a ClusterQueue may preempt, with Kueue's defaults in place. ``threshold`` None: no threshold."""
-
-    within_cluster_queue: str = "Never"
-    reclaim_within_cohort: str = "Never"
-    borrow_within_cohort: bool = False
-    threshold: int | None = None
-    fungibility: model.FlavorFungibility = NO_FUNGIBILITY
-    strict_fifo: bool = False
-    preemption: model.Preemption = NO_PREEMPTION
-
-
-@dataclass(frozen=True, slots=True)
-class Configured:
+class CompiledConfiguration:
     """Immutable. Lists by node of ``tree``; implicit cohorts come after the listed queues.
 
     ``height``: the longest way down to a queue, 0 for a queue or a childless cohort. ``groups``: resource groups in
     order; ``covering``: for each covered resource its group's index. ``strategies``: fair sharing, in order.
     """
 
-    configuration: Configuration
+    source: Configuration
     tree: Tree
     quotas: Quotas
     is_cohort: list[bool]
@@ -70,7 +52,7 @@ class Configured:
         return self.tree_queues[self.root[node]]
 
 
-def configure(configuration: Configuration) -> Configured:
+def compile_configuration(configuration: Configuration) -> CompiledConfiguration:
     """Compile. Raises InvalidInput or QuantityError."""
     queues = configuration.queues
     tree = compile_tree(queues, implicit_parents=True)
@@ -87,8 +69,8 @@ def configure(configuration: Configuration) -> Configured:
     for node in range(len(tree)):
         if not is_cohort[node]:
             tree_queues.setdefault(root[node], []).append(node)
-    return Configured(
-        configuration=configuration,
+    return CompiledConfiguration(
+        source=configuration,
         tree=tree,
         quotas=_quotas(queues, tree),
         is_cohort=is_cohort,
@@ -97,7 +79,7 @@ def configure(configuration: Configuration) -> Configured:
         height=_heights(tree, is_cohort),
         root=root,
         weight=[queue.weight for queue in queues] + [1.0] * implicit,
-        policy=_policies(queues) + [Policy()] * implicit,
+        policy=policies(queues) + [Policy()] * implicit,
         groups=groups,
         covering=[_covering(of) for of in groups],
         flavors=flavors,
@@ -124,34 +106,6 @@ def _covering(groups: tuple[Group, ...]) -> dict[str, int]:
     if len(groups) == 1:
         return dict.fromkeys(groups[0].resources, 0)
     return {resource: g for g in reversed(range(len(groups))) for resource in groups[g].resources}
-
-
-def _policies(queues: list[Queue]) -> list[Policy]:
-    """Queues share few policies between them: equal blocks are recognised by their encoding."""
-    encode = msgspec.msgpack.Encoder().encode
-    known: dict[bytes, Policy] = {}
-    out: list[Policy] = []
-    for queue in queues:
-        key = encode(queue.kueue)
-        policy = known.get(key)
-        if policy is None:
-            policy = known[key] = Policy() if queue.kueue is None else _policy(queue.kueue)
-        out.append(policy)
-    return out
-
-
-def _policy(block: model.Queue) -> Policy:
-    preemption = block.preemption or NO_PREEMPTION
-    borrow = preemption.borrow_within_cohort or model.BorrowWithinCohort()
-    return Policy(
-        within_cluster_queue=preemption.within_cluster_queue,
-        reclaim_within_cohort=preemption.reclaim_within_cohort,
-        borrow_within_cohort=borrow.policy == "LowerPriority",
-        threshold=borrow.max_priority_threshold,
-        fungibility=block.flavor_fungibility or NO_FUNGIBILITY,
-        strict_fifo=block.queueing_strategy == "StrictFIFO",
-        preemption=preemption,
-    )
 
 
 def _heights(tree: Tree, is_cohort: list[bool]) -> list[int]:
@@ -189,7 +143,7 @@ def _limits(quota: Quota | None, resource: str) -> Limits:
         return Limits(nominal, None, None)
     borrowing = _steps(quota.borrowing_limit, scale)
     limit = _steps(quota.limit, scale)
-    if limit is not None and limit < UNLIMITED:
+    if limit is not None and limit < MAX_INT64:
         most = max(0, limit - nominal)
         borrowing = most if borrowing is None else min(borrowing, most)
     return Limits(nominal, borrowing, _steps(quota.lending_limit, scale))
@@ -198,4 +152,4 @@ def _limits(quota: Quota | None, resource: str) -> Limits:
 def _steps(value: Quantity | None, scale: int) -> int | None:
     if value is None:
         return None
-    return UNLIMITED if value == UNLIMITED_WORD else parse(value, scale)
+    return MAX_INT64 if value == UNLIMITED else parse(value, scale)

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.solver.engines.kueue.compile.amounts import Amounts, Shapes
-from app.solver.engines.kueue.compile.configuration import Configured
+from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
 from app.solver.engines.kueue.compile.places import Places
-from app.solver.engines.kueue.compile.quota import Quotas, Usage
+from app.solver.engines.kueue.compile.quota import Quotas
+from app.solver.engines.kueue.compile.usage import Usage
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import State, Workload
@@ -36,7 +37,7 @@ _queue, _priority, _evicted, _preemptible, _name = map(
 )
 
 
-class Loaded:
+class CompiledState:
     """Immutable once built, caches aside. Columns by workload index, in the order of the request.
 
     ``queue``: its node; ``shape``: index into ``shapes.found``, the amounts it uses; ``evicted``, ``protected``:
@@ -46,15 +47,15 @@ class Loaded:
     """
 
     __slots__ = (
-        "_costs", "_lowest", "_members", "_settled", "_starts", "_users", "configured", "evicted", "places", "priority",
-        "protected", "queue", "quotas", "shape", "shapes", "used", "workloads",
+        "_costs", "_lowest", "_members", "_settled", "_starts", "_users", "configuration", "evicted", "places",
+        "priority", "protected", "queue", "quotas", "shape", "shapes", "used", "workloads",
     )  # fmt: skip
 
     def __init__(
-        self, configured: Configured, workloads: list[Workload], queue: NDArray[np.int64], priority: NDArray[np.int64],
-        evicted: frozenset[int], protected: frozenset[int],
+        self, configuration: CompiledConfiguration, workloads: list[Workload], queue: NDArray[np.int64],
+        priority: NDArray[np.int64], evicted: frozenset[int], protected: frozenset[int],
     ) -> None:  # fmt: skip
-        self.configured = configured
+        self.configuration = configuration
         self.workloads = workloads
         self.queue = queue
         self.priority = priority
@@ -70,9 +71,9 @@ class Loaded:
         self._lowest: list[int] | None = None
         self._users: dict[frozenset[int], NDArray[np.bool_]] = {}
         # NumPy sorts 16-bit integers in linear time.
-        narrow = queue.astype(np.int16) if len(configured.tree) < _SMALL_TREE else queue
+        narrow = queue.astype(np.int16) if len(configuration.tree) < _SMALL_TREE else queue
         self._members: NDArray[np.int64] = np.argsort(narrow, kind="stable")
-        self._starts: list[int] = np.searchsorted(queue[self._members], np.arange(len(configured.tree) + 1)).tolist()
+        self._starts: list[int] = np.searchsorted(queue[self._members], np.arange(len(configuration.tree) + 1)).tolist()
 
     def by_queue(self, node: int) -> NDArray[np.int64]:
         """Indices of the workloads that run in ClusterQueue ``node``, ascending."""
@@ -82,7 +83,7 @@ class Loaded:
         """The lowest priority that runs in these ClusterQueues; None when nothing runs there."""
         lowest = self._lowest
         if lowest is None:
-            by_node = np.full(len(self.configured.tree), _NO_PRIORITY, dtype=np.int64)
+            by_node = np.full(len(self.configuration.tree), _NO_PRIORITY, dtype=np.int64)
             np.minimum.at(by_node, self.queue, self.priority)
             lowest = self._lowest = by_node.tolist()
         found = min((lowest[node] for node in nodes), default=_NO_PRIORITY)
@@ -108,7 +109,7 @@ class Loaded:
             self._costs = any(map(attrgetter("disruption_cost_milestones"), self.workloads))
         return self._costs
 
-    def with_priority(self, priority: NDArray[np.int64]) -> "Loaded":
+    def with_priority(self, priority: NDArray[np.int64]) -> "CompiledState":
         """The same state with other priorities in force (KEP-83: those of long runners fall)."""
         other = copy(self)
         other.priority = priority
@@ -122,7 +123,7 @@ class Loaded:
             self.places = Places.of(self.workloads, self.priority)
         self._settled += 1
 
-    def settled_as(self, before: "Loaded") -> None:
+    def settled_as(self, before: "CompiledState") -> None:
         """This is the next version of ``before``, and as settled."""
         self._settled = before._settled
 
@@ -141,22 +142,22 @@ class Loaded:
         return (of.uid or "", of.id)
 
 
-def load(configured: Configured, state: State) -> Loaded:
+def compile_state(configuration: CompiledConfiguration, state: State) -> CompiledState:
     """Compile. Raises InvalidInput, QuantityError or KeyError (an unknown queue)."""
-    workloads, index = state.workloads, configured.tree.index
+    workloads, index = state.workloads, configuration.tree.index
     everybody = range(len(workloads))
-    out = Loaded(
-        configured, workloads,
+    out = CompiledState(
+        configuration, workloads,
         queue=np.fromiter(map(index.__getitem__, map(_queue, workloads)), dtype=np.int64, count=len(workloads)),
         priority=np.fromiter(map(_priority, workloads), dtype=np.int64, count=len(workloads)),
         evicted=frozenset(compress(everybody, map(_evicted, workloads))),
         protected=frozenset(compress(everybody, map(not_, map(_preemptible, workloads)))),
     )  # fmt: skip
-    refuse_cohorts(configured, out.queue, everybody)
-    out.shapes = Shapes(configured, frozenset([None, *map(_name, state.nodes)]))
+    refuse_cohorts(configuration, out.queue, everybody)
+    out.shapes = Shapes(configuration, frozenset([None, *map(_name, state.nodes)]))
     out.shape = np.array(out.shapes.column(workloads, out.queue.tolist(), everybody), dtype=np.int64)
     totals = _totals(out.queue, out.shape, out.shapes.found, len(out.shapes.frs))
-    quotas = configured.quotas
+    quotas = configuration.quotas
     out.quotas = quotas.extended(out.shapes.frs, totals) if quotas.missing(totals) else quotas
     out.used = _usage(out.quotas, totals)
     return out
@@ -167,14 +168,14 @@ def instant(at: datetime | None) -> int:
     return OLDEST if at is None else micros(at)
 
 
-def refuse_cohorts(configured: Configured, queues: NDArray[np.int64], indices: Iterable[int]) -> None:
+def refuse_cohorts(configuration: CompiledConfiguration, queues: NDArray[np.int64], indices: Iterable[int]) -> None:
     """Raises InvalidInput where a queue is a cohort; ``indices``: of the workloads in the state."""
-    cohorts = np.array(configured.is_cohort, dtype=bool)
+    cohorts = np.array(configuration.is_cohort, dtype=bool)
     if len(queues) and cohorts[queues].any():
         raise InvalidInput(
             Problem(pointer=pointer("state", "workloads", i, "queue"), detail="a cohort holds no workloads")
             for i, queue in zip(indices, queues.tolist(), strict=True)
-            if configured.is_cohort[queue]
+            if configuration.is_cohort[queue]
         )
 
 

@@ -1,62 +1,103 @@
 """The next version of a compiled state, given what a delta changed: what it did not touch is kept as it is."""
 
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 
 from app.solver.delta import Changes
-from app.solver.engines.kueue.compile.configuration import Configured
-from app.solver.engines.kueue.compile.quota import Usage
-from app.solver.engines.kueue.compile.state import Loaded, load, refuse_cohorts
-from app.solver.model.state import State
+from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
+from app.solver.engines.kueue.compile.state import CompiledState, compile_state, refuse_cohorts
+from app.solver.engines.kueue.compile.usage import Usage
+from app.solver.model.state import State, Workload
 
 _LARGE = 4
+Indices = NDArray[np.int64]
 
 
-def update(loaded: Loaded, configured: Configured, state: State, changes: Changes) -> Loaded:
-    """Equal to ``load(configured, state)``. Raises what that raises; ``loaded`` is not changed.
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Workloads by what the delta did to them. Old indices, ascending: ``gone``, and ``kept``, which are another now;
+    new indices: ``fresh``, of those that are another or new. ``added``: how many are new."""
+
+    gone: Indices
+    kept: Indices
+    added: int
+    fresh: list[int]
+
+    @staticmethod
+    def of(before: int, after: int, changes: Changes) -> "_Rows":
+        """``before``, ``after``: how many there were and are."""
+        gone = np.unique(np.array([at for at, _, new in changes.workloads if at >= 0 and new is None], dtype=np.int64))
+        kept = [at for at, _, new in changes.workloads if at >= 0 and new is not None]
+        changed = np.unique(np.array(kept, dtype=np.int64))
+        added = after - (before - len(gone))
+        moved = (changed - np.searchsorted(gone, changed)).tolist()
+        return _Rows(gone, changed, added, [*moved, *range(after - added, after)])
+
+    @property
+    def leaving(self) -> Indices:
+        """Old indices of all that are no longer what they were."""
+        return np.concatenate((self.gone, self.kept))
+
+    def column(self, old: Indices) -> Indices:
+        """A column of the next version; what is fresh is still to be filled in."""
+        return np.concatenate((np.delete(old, self.gone), np.zeros(self.added, dtype=np.int64)))
+
+
+def update(
+    before: CompiledState, configuration: CompiledConfiguration, state: State, changes: Changes
+) -> CompiledState:
+    """Equal to ``compile_state(configuration, state)``. Raises what that raises; ``before`` is not changed.
 
     Where the delta touches a good part of the state, or usage that no quota covers, it is compiled anew."""
-    if configured is not loaded.configured or loaded.quotas is not configured.quotas:
-        return load(configured, state)
-    if len(changes.workloads) * _LARGE > len(loaded.workloads):
-        return load(configured, state)
-    workloads, index = state.workloads, configured.tree.index
-    gone = np.unique(np.array([at for at, _, new in changes.workloads if at >= 0 and new is None], dtype=np.int64))
-    kept = np.unique(np.array([at for at, _, new in changes.workloads if at >= 0 and new is not None], dtype=np.int64))
-    added = len(workloads) - (len(loaded.workloads) - len(gone))
-    changed = (kept - np.searchsorted(gone, kept)).tolist()
-    fresh = [*changed, *range(len(workloads) - added, len(workloads))]
-    queue = np.concatenate((np.delete(loaded.queue, gone), np.zeros(added, dtype=np.int64)))
-    priority = np.concatenate((np.delete(loaded.priority, gone), np.zeros(added, dtype=np.int64)))
-    shape = np.concatenate((np.delete(loaded.shape, gone), np.zeros(added, dtype=np.int64)))
+    if configuration is not before.configuration or before.quotas is not configuration.quotas:
+        return compile_state(configuration, state)
+    if len(changes.workloads) * _LARGE > len(before.workloads):
+        return compile_state(configuration, state)
+    workloads = state.workloads
+    rows = _Rows.of(len(before.workloads), len(workloads), changes)
+    out = _columns(before, workloads, rows)
+    nodes = frozenset([None, *(node.name for node in state.nodes)]) if changes.nodes else before.shapes.nodes
+    fresh = rows.fresh
+    out.shapes, out.shape = before.shapes.copy(nodes), rows.column(before.shape)
     if fresh:
-        queue[fresh] = [index[workloads[i].queue] for i in fresh]
-        priority[fresh] = [workloads[i].priority for i in fresh]
-    refuse_cohorts(configured, queue[fresh], fresh)
-    leaving = np.concatenate((gone, kept))
-    out = Loaded(
-        configured, workloads, queue, priority,
-        evicted=_marked(loaded.evicted, leaving, gone) | {i for i in fresh if workloads[i].evicted},
-        protected=_marked(loaded.protected, leaving, gone) | {i for i in fresh if not workloads[i].preemptible},
-    )  # fmt: skip
-    nodes = frozenset([None, *(node.name for node in state.nodes)]) if changes.nodes else loaded.shapes.nodes
-    out.shapes = loaded.shapes.copy(nodes)
-    if fresh:
-        shape[fresh] = out.shapes.column([workloads[i] for i in fresh], queue[fresh].tolist(), fresh)
-    out.shape = shape
-    wanted = {(int(queue[i]), fr) for i in fresh for fr, _ in out.amounts(i)}
-    if len(out.shapes.frs) > len(configured.quotas.frs) or configured.quotas.missing(wanted):
-        return load(configured, state)
-    out.quotas = configured.quotas
-    usage = Usage(out.quotas, loaded.used.copy())
-    for i in leaving.tolist():
-        usage.remove(int(loaded.queue[i]), loaded.amounts(i))
-    for i in fresh:
-        usage.add(int(queue[i]), out.amounts(i))
-    out.used = usage.used
-    if loaded.places is not None:
-        out.places = loaded.places.moved(leaving, workloads, priority, fresh)
-    out.settled_as(loaded)
+        out.shape[fresh] = out.shapes.column([workloads[i] for i in fresh], out.queue[fresh].tolist(), fresh)
+    wanted = {(int(out.queue[i]), fr) for i in fresh for fr, _ in out.amounts(i)}
+    if len(out.shapes.frs) > len(configuration.quotas.frs) or configuration.quotas.missing(wanted):
+        return compile_state(configuration, state)
+    out.quotas = configuration.quotas
+    out.used = _used(before, out, rows)
+    if before.places is not None:
+        out.places = before.places.moved(rows.leaving, workloads, out.priority, fresh)
+    out.settled_as(before)
     return out
+
+
+def _columns(before: CompiledState, workloads: list[Workload], rows: _Rows) -> CompiledState:
+    """The next version as far as it does not depend on what workloads use. Raises InvalidInput, KeyError."""
+    configuration, fresh = before.configuration, rows.fresh
+    queue, priority = rows.column(before.queue), rows.column(before.priority)
+    if fresh:
+        queue[fresh] = [configuration.tree.index[workloads[i].queue] for i in fresh]
+        priority[fresh] = [workloads[i].priority for i in fresh]
+    refuse_cohorts(configuration, queue[fresh], fresh)
+    leaving = rows.leaving
+    return CompiledState(
+        configuration, workloads, queue, priority,
+        evicted=_marked(before.evicted, leaving, rows.gone) | {i for i in fresh if workloads[i].evicted},
+        protected=_marked(before.protected, leaving, rows.gone) | {i for i in fresh if not workloads[i].preemptible},
+    )  # fmt: skip
+
+
+def _used(before: CompiledState, after: CompiledState, rows: _Rows) -> list[int]:
+    """Usage by cell: what left taken off, what is fresh added."""
+    usage = Usage(after.quotas, before.used.copy())
+    for i in rows.leaving.tolist():
+        usage.remove(int(before.queue[i]), before.amounts(i))
+    for i in rows.fresh:
+        usage.add(int(after.queue[i]), after.amounts(i))
+    return usage.used
 
 
 def _marked(old: frozenset[int], leaving: np.ndarray, gone: np.ndarray) -> frozenset[int]:

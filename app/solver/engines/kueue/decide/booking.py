@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from app.solver.engines.kueue.decide.nominate import Nomination
-from app.solver.engines.kueue.decide.overlay import Snapshot, Target
+from app.solver.engines.kueue.decide.overlay import Overlay, Target
 
 T = TypeVar("T")
 
@@ -21,17 +21,17 @@ class Entry:
 
 
 class Books:
-    """``snapshot``: usage with everything booked and every victim still running, as Kueue keeps it; ``victims``: those
+    """``overlay``: usage with everything booked and every victim still running, as Kueue keeps it; ``victims``: those
     of all heads so far; ``entries``: what each head booked, in order.
 
     Every head's fit is tested with all victims gone. That second view of usage is kept up to date beside the first,
     so that a cycle costs what its heads change, not heads times victims. To be made once all heads are nominated."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
+    def __init__(self, overlay: Overlay) -> None:
+        self.overlay = overlay
         self.victims: set[int] = set()
         self.entries: list[Entry] = []
-        self._without = snapshot.usage.copy()
+        self._without = overlay.usage.copy()
         self._uneven = False
 
     def overlaps(self, targets: Sequence[Target]) -> bool:
@@ -40,53 +40,53 @@ class Books:
 
     def fits(self, head: Nomination) -> bool:
         """Whether the head fits once all victims so far, and its own, have stopped."""
-        return self.without(head, lambda: self.snapshot.usage.fits(head.preemptor.queue, head.preemptor.request))
+        return self.without(head, lambda: self.overlay.usage.fits(head.preemptor.queue, head.preemptor.request))
 
     def without(self, head: Nomination, work: Callable[[], T]) -> T:
-        """Do ``work`` on the snapshot as it would be with every victim so far, and the head's own, gone."""
+        """Do ``work`` on the overlay as it would be with every victim so far, and the head's own, gone."""
         own = [workload for workload, _ in head.targets if workload not in self.victims]
 
         def with_own_gone() -> T:
             for workload in own:
-                self.snapshot.remove(workload)
+                self.overlay.remove(workload)
             done = work()
             for workload in own:
-                self.snapshot.restore(workload)
+                self.overlay.restore(workload)
             return done
 
         return self.without_victims(with_own_gone)
 
     def without_victims(self, work: Callable[[], T]) -> T:
-        """Do ``work`` on the snapshot as it would be with every victim so far gone, usage and all."""
-        snapshot = self.snapshot
+        """Do ``work`` on the overlay as it would be with every victim so far gone, usage and all."""
+        overlay = self.overlay
         if self._uneven:
-            snapshot.evict(self.victims)
+            overlay.evict(self.victims)
             done = work()
-            snapshot.revive(self.victims)
+            overlay.revive(self.victims)
             return done
-        usage, gone = snapshot.usage, snapshot.gone
-        snapshot.usage, snapshot.gone = self._without, self.victims
+        usage, gone = overlay.usage, overlay.gone
+        overlay.usage, overlay.gone = self._without, self.victims
         done = work()
-        snapshot.usage, snapshot.gone = usage, gone
+        overlay.usage, overlay.gone = usage, gone
         return done
 
     def book(self, head: Nomination) -> None:
         """The head takes what it asked for, and its targets stop."""
         queue, request = head.preemptor.queue, head.preemptor.request
-        self.snapshot.usage.add(queue, request)
+        self.overlay.usage.add(queue, request)
         self._without.add(queue, request)
-        loaded = self.snapshot.loaded
+        state = self.overlay.state
         self.entries.append(Entry(head.ask.id, queue, request, tuple(workload for workload, _ in head.targets)))
         for workload, _ in head.targets:
             if workload not in self.victims:
                 self.victims.add(workload)
-                self._without.remove(int(loaded.queue[workload]), loaded.amounts(workload))
+                self._without.remove(int(state.queue[workload]), state.amounts(workload))
 
     def reserve(self, head: Nomination) -> None:
         """The head keeps its capacity from later heads although nobody stops for it."""
         queue = head.preemptor.queue
-        usage = self.snapshot.usage
-        amounts = reservation(self.snapshot, head)
+        usage = self.overlay.usage
+        amounts = reservation(self.overlay, head)
         self.entries.append(Entry(head.ask.id, queue, tuple(amounts)))
         for fr, amount in amounts:
             if amount >= 0:
@@ -99,10 +99,10 @@ class Books:
                 self._uneven = True
 
 
-def reservation(snapshot: Snapshot, head: Nomination) -> list[tuple[int, int]]:
+def reservation(overlay: Overlay, head: Nomination) -> list[tuple[int, int]]:
     """What a head without victims books, by flavor-resource: within nominal quota what is left of it, beyond it all
     up to the borrowing limit. The latter is negative where usage is past the limit already."""
-    usage = snapshot.usage
+    usage = overlay.usage
     quotas, cells = usage.quotas, usage.quotas.cells[head.preemptor.queue]
     out: list[tuple[int, int]] = []
     for fr, amount in sorted(head.assignment.usage.items()):

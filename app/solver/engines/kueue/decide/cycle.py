@@ -1,7 +1,7 @@
 """Mode ``cycle``: one scheduling cycle of Kueue over all asks.
 
-Source: Kueue ``pkg/scheduler/scheduler.go``. The head of every queue is nominated against the same snapshot; then
-the heads go one by one, each booking what it takes, so that later heads see it. Victims stay in the snapshot: they
+Source: Kueue ``pkg/scheduler/scheduler.go``. The head of every queue is nominated against the same overlay; then
+the heads go one by one, each booking what it takes, so that later heads see it. Victims stay in the overlay: they
 are only subtracted where a head's fit is tested.
 """
 
@@ -12,13 +12,12 @@ from app.solver.engines.kueue.decide.booking import Books
 from app.solver.engines.kueue.decide.fair_order import fair_order
 from app.solver.engines.kueue.decide.flavors.assign import Pins
 from app.solver.engines.kueue.decide.flavors.modes import Mode
-from app.solver.engines.kueue.decide.independent import decision
 from app.solver.engines.kueue.decide.nominate import Nomination, nominate
-from app.solver.engines.kueue.decide.overlay import Snapshot
+from app.solver.engines.kueue.decide.overlay import Overlay
 from app.solver.engines.kueue.decide.recorder import Recorder
-from app.solver.engines.kueue.decide.run import Rules
-from app.solver.engines.kueue.report import answer
-from app.solver.engines.kueue.report.explain import recorder
+from app.solver.engines.kueue.decide.run import Run
+from app.solver.engines.kueue.report.answer import answer, waits_behind
+from app.solver.engines.kueue.report.explain import explain
 from app.solver.model.decision import Decision, Result, plan_of
 from app.solver.model.state import Ask
 
@@ -27,19 +26,19 @@ OVERLAP = "Workload has overlapping preemption targets with another workload"
 OTHERS = "Workload fits once the preemptions of other workloads are done"
 
 
-def cycle(rules: Rules, question: Question) -> Result:
+def cycle(run: Run, question: Question) -> Result:
     """Decide all asks together. They must have passed ``check_asks``."""
-    heads, behind = queues(rules, question.asks)
-    turn = _Cycle(rules, question)
+    heads, behind = queues(run, question.asks)
+    turn = _Cycle(run, question)
     order = [head.ask.id for head in turn.run(heads)]
     found = turn.decisions
     for ask, head in behind:
-        found[ask.id] = _waits_behind(turn.snapshot, ask, head, recorder(question.why()))
+        found[ask.id] = waits_behind(turn.overlay, ask, head, explain(question.why()))
     decisions = [found[ask.id] for ask in question.asks]
     return Result(decisions=decisions, order=order, plan=plan_of([found[name] for name in order]))
 
 
-def queues(rules: Rules, asks: Iterable[Ask]) -> tuple[list[Ask], list[tuple[Ask, Ask]]]:
+def queues(run: Run, asks: Iterable[Ask]) -> tuple[list[Ask], list[tuple[Ask, Ask]]]:
     """The head of every queue in the order of the request, and every other ask with the head it waits behind. A queue
     goes by priority, then age, then UID (Kueue's queue order); what is left goes by the order of the request."""
     by_queue: dict[str, list[Ask]] = {}
@@ -48,34 +47,34 @@ def queues(rules: Rules, asks: Iterable[Ask]) -> tuple[list[Ask], list[tuple[Ask
     heads: list[Ask] = []
     behind: list[tuple[Ask, Ask]] = []
     for waiting in by_queue.values():
-        head = min(waiting, key=lambda ask: _queue_order(rules, ask))
+        head = min(waiting, key=lambda ask: _queue_order(run, ask))
         heads.append(head)
         behind += [(ask, head) for ask in waiting if ask is not head]
     place = {ask.id: at for at, ask in enumerate(asks)}
     return sorted(heads, key=lambda ask: place[ask.id]), behind
 
 
-def _queue_order(rules: Rules, ask: Ask) -> tuple[int, int, str]:
-    of = rules.preemptor(ask)
+def _queue_order(run: Run, ask: Ask) -> tuple[int, int, str]:
+    of = run.preemptor(ask)
     return -of.priority, of.created, ask.uid or ""
 
 
 class _Cycle:
     """One cycle under way. ``decisions`` by ask."""
 
-    def __init__(self, rules: Rules, question: Question) -> None:
+    def __init__(self, run: Run, question: Question) -> None:
         self.decisions: dict[str, Decision] = {}
-        self.snapshot = Snapshot(rules.loaded, rules.now)
-        self._rules = rules
+        self.overlay = Overlay(run.state, run.now)
+        self._run = run
         self._question = question
 
     def run(self, heads: list[Ask]) -> Iterator[Nomination]:
         """Nominate all, then decide each in the engine's order and yield it."""
-        records = {ask.id: recorder(self._question.why()) for ask in heads}
+        records = {ask.id: explain(self._question.why()) for ask in heads}
         nominations = [self._nominate(ask, records[ask.id]) for ask in heads]
-        fair = self._rules.loaded.configured.fair_sharing
-        books = Books(self.snapshot)
-        ordered = fair_order(self.snapshot, nominations) if fair else classical_order(nominations)
+        fair = self._run.state.configuration.fair_sharing
+        books = Books(self.overlay)
+        ordered = fair_order(self.overlay, nominations) if fair else classical_order(nominations)
         for place, head in enumerate(ordered):
             record = records[head.ask.id]
             record.in_order(place, len(heads), head.assignment.level)
@@ -83,12 +82,12 @@ class _Cycle:
             yield head
 
     def _nominate(self, ask: Ask, record: Recorder, pins: Pins | None = None) -> Nomination:
-        rules = self._rules
-        rules.prepare(self.snapshot, ask)
-        preemptor = rules.preemptor(ask)
+        run = self._run
+        run.prepare(self.overlay, ask)
+        preemptor = run.preemptor(ask)
         if pins is None:
             record.boosted(ask.priority or 0, preemptor.priority)
-        return nominate(self.snapshot, ask, preemptor, rules.search(ask), record, pins)
+        return nominate(self.overlay, ask, preemptor, run.search(ask), record, pins)
 
     def _process(self, books: Books, head: Nomination, record: Recorder) -> Decision:
         deferred = False
@@ -97,33 +96,33 @@ class _Cycle:
             head = self._again(books, head, record)
             deferred = head.assignment.mode is Mode.FIT
         if head.assignment.mode is Mode.NO_FIT:
-            return decision(self.snapshot, head, record, books=books)
+            return answer(self.overlay, head, record, books=books)
         if head.assignment.mode is Mode.PREEMPT and not head.targets:
             return self._unhelped(books, head, record)
         if books.overlaps(head.targets):
             record.overlaps(books, head, OVERLAP)
-            return decision(self.snapshot, head, record, waiting=OVERLAP)
+            return answer(self.overlay, head, record, waiting=OVERLAP)
         if not books.fits(head):
             record.outrun(books, head, OUTRUN)
-            return decision(self.snapshot, head, record, waiting=OUTRUN)
+            return answer(self.overlay, head, record, waiting=OUTRUN)
         if deferred:
             record.deferred(books, head)
-        decided = decision(self.snapshot, head, record, waiting=OTHERS if deferred else None)
+        decided = answer(self.overlay, head, record, waiting=OTHERS if deferred else None)
         books.book(head)
         return decided
 
     def _unhelped(self, books: Books, head: Nomination, record: Recorder) -> Decision:
         """Nobody may stop for it. Unless it can always reclaim what is its own, it keeps its capacity."""
-        reserves = self._rules.block(head.ask).reclaim_within_cohort != "Any"
+        reserves = self._run.block(head.ask).reclaim_within_cohort != "Any"
         if reserves:
             record.reserves()
-        decided = decision(self.snapshot, head, record, books=books)
+        decided = answer(self.overlay, head, record, books=books)
         if reserves:
             books.reserve(head)
         return decided
 
     def _again(self, books: Books, head: Nomination, record: Recorder) -> Nomination:
-        """Nominated anew with the flavors kept and every earlier victim out of the snapshot: somebody else already
+        """Nominated anew with the flavors kept and every earlier victim out of the overlay: somebody else already
         stops for another head, and may make room for both or leave the way to other victims."""
         return books.without_victims(lambda: self._nominate(head.ask, record, head.assignment.flavors()))
 
@@ -131,19 +130,3 @@ class _Cycle:
 def classical_order(heads: Iterable[Nomination]) -> Iterator[Nomination]:
     """Lower borrowing level, higher priority, older; equal heads in the order of the request."""
     return iter(sorted(heads, key=lambda h: (h.assignment.level, -h.preemptor.priority, h.preemptor.created)))
-
-
-def _waits_behind(snapshot: Snapshot, ask: Ask, head: Ask, record: Recorder) -> Decision:
-    configured = snapshot.loaded.configured
-    strict = configured.policy[configured.tree.index[ask.queue]].strict_fifo
-    rest = (
-        "nothing of a StrictFIFO queue goes before its head is admitted"
-        if strict
-        else "one ask of a queue is tried in a cycle; a head that can't be admitted steps aside in the next"
-    )
-    record.behind(ask, head, rest)
-    message = f"Waits behind {head.id}, the head of ClusterQueue {ask.queue}: {rest}"
-    return Decision(
-        ask=ask.id, outcome="wait", victims=[], conditions=[answer.pending(snapshot, message)],
-        explanation=record.explanation(),
-    )  # fmt: skip

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.kueue.decide.nominate import Nomination
-from app.solver.engines.kueue.decide.overlay import Snapshot
+from app.solver.engines.kueue.decide.overlay import Overlay
 from app.solver.engines.kueue.decide.share import Share, share
 
 Standing = tuple[bool, Share, int, int, bool, int]
@@ -19,13 +19,13 @@ Standing = tuple[bool, Share, int, int, bool, int]
 place in the request."""
 
 
-def fair_order(snapshot: Snapshot, heads: list[Nomination]) -> Iterator[Nomination]:
+def fair_order(overlay: Overlay, heads: list[Nomination]) -> Iterator[Nomination]:
     """``heads``: one a queue, in the order of the request. Each is drawn when asked for, so that shares see what was
     booked for the heads before it."""
-    root = snapshot.loaded.configured.root
+    root = overlay.state.configuration.root
     trees: dict[int, _Tree] = {}
     for place, head in enumerate(heads):
-        tree = trees.setdefault(root[head.preemptor.queue], _Tree(snapshot))
+        tree = trees.setdefault(root[head.preemptor.queue], _Tree(overlay))
         tree.enter(place, head)
     done: set[str] = set()
     for head in heads:
@@ -44,8 +44,8 @@ class _Tree:
     Standings depend on the usage of the nodes below the root that a head's path goes through. So after a head only
     those in its own part of the tree, below the same child of the root, are worked out again."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
+    def __init__(self, overlay: Overlay) -> None:
+        self._overlay = overlay
         self._heads: dict[int, tuple[int, Nomination]] = {}
         self._children: dict[int, dict[int, None]] = {}
         self._standings: dict[int, dict[int, Standing]] = {}
@@ -53,7 +53,7 @@ class _Tree:
 
     def enter(self, place: int, head: Nomination) -> None:
         """Take part; ``place`` in the request."""
-        parent = self._snapshot.loaded.configured.tree.parent
+        parent = self._overlay.state.configuration.tree.parent
         node = head.preemptor.queue
         self._heads[node] = (place, head)
         self._best[node] = node
@@ -64,11 +64,11 @@ class _Tree:
     def winner(self) -> Nomination:
         """The head that goes next."""
         queue = next(iter(self._heads))
-        return self._heads[self._winner_below(self._snapshot.loaded.configured.root[queue])][1]
+        return self._heads[self._winner_below(self._overlay.state.configuration.root[queue])][1]
 
     def leave(self, head: Nomination) -> None:
         """The head has gone, and may have booked something on its path."""
-        tree = self._snapshot.loaded.configured.tree
+        tree = self._overlay.state.configuration.tree
         path = tree.path(head.preemptor.queue)
         del self._heads[path[0]]
         del self._best[path[0]]
@@ -99,20 +99,20 @@ class _Tree:
         """How the queue's head stands at each cohort above it."""
         known = self._standings.get(queue)
         if known is None:
-            known = self._standings[queue] = _standings(self._snapshot, *self._heads[queue])
+            known = self._standings[queue] = _standings(self._overlay, *self._heads[queue])
         return known
 
 
-def _standings(snapshot: Snapshot, place: int, head: Nomination) -> dict[int, Standing]:
-    configured, usage = snapshot.loaded.configured, snapshot.usage
+def _standings(overlay: Overlay, place: int, head: Nomination) -> dict[int, Standing]:
+    configuration, usage = overlay.state.configuration, overlay.usage
     queue, request = head.preemptor.queue, head.preemptor.request
     wanted = [fr for fr, amount in request if amount]
     priority, created = head.preemptor.priority, head.preemptor.created
     out: dict[int, Standing] = {}
     usage.add(queue, request)
     node = queue
-    while (above := configured.tree.parent[node]) != ROOTLESS:
-        found = share(configured, usage, node)
+    while (above := configuration.tree.parent[node]) != ROOTLESS:
+        found = share(configuration, usage, node)
         out[above] = (usage.exceeds(node, wanted), found, -priority, created, node == queue, place)
         node = above
     usage.remove(queue, request)

@@ -7,8 +7,8 @@ queue), not the number of steps taken upwards, and limits play no part in it.
 from typing import NamedTuple
 
 from app.solver.compiled.tree import ROOTLESS
-from app.solver.engines.kueue.compile.configuration import Configured
-from app.solver.engines.kueue.compile.quota import Usage
+from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
+from app.solver.engines.kueue.compile.usage import Usage
 
 
 class Level(NamedTuple):
@@ -20,10 +20,10 @@ class Level(NamedTuple):
     below_root: bool
 
 
-def borrowing_level(configured: Configured, usage: Usage, queue: int, fr: int, amount: int) -> Level:
+def borrowing_level(configuration: CompiledConfiguration, usage: Usage, queue: int, fr: int, amount: int) -> Level:
     """Where ``amount`` more of ``fr`` for ``queue`` would come from."""
     quotas, used = usage.quotas, usage.used
-    parent = configured.tree.parent
+    parent = configuration.tree.parent
     has_parent = parent[queue] != ROOTLESS
     cell = quotas.cells[queue][fr]
     if not has_parent or used[cell] + amount <= quotas.nominal[cell]:
@@ -35,4 +35,4 @@ def borrowing_level(configured: Configured, usage: Usage, queue: int, fr: int, a
         if used[cell] + rest <= quotas.subtree[cell]:
             break
         rest -= max(0, quotas.local[cell] - used[cell])
-    return Level(configured.height[node], parent[node] != ROOTLESS)
+    return Level(configuration.height[node], parent[node] != ROOTLESS)

@@ -21,7 +21,7 @@ from app.solver.engines.kueue.decide.flavors.eligibility import refusal
 from app.solver.engines.kueue.decide.flavors.modes import Mode
 from app.solver.engines.kueue.decide.flavors.partial import largest, may_shrink
 from app.solver.engines.kueue.decide.level import borrowing_level
-from app.solver.engines.kueue.decide.overlay import Preemptor, Snapshot, Target
+from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor, Target
 from app.solver.engines.kueue.decide.recorder import SILENT, Recorder
 from app.solver.model.state import Ask
 from app.solver.stopping import safe_point
@@ -50,25 +50,25 @@ class Nomination:
 
 
 def nominate(
-    snapshot: Snapshot, ask: Ask, preemptor: Preemptor, search: Search, record: Recorder = SILENT,
+    overlay: Overlay, ask: Ask, preemptor: Preemptor, search: Search, record: Recorder = SILENT,
     pins: Pins | None = None,
 ) -> Nomination:  # fmt: skip
     """The full size where it fits or somebody can be preempted for it; else the largest partial size that either
-    fits or finds victims; else the full size without victims. The snapshot is left as it was.
+    fits or finds victims; else the full size without victims. The overlay is left as it was.
 
     ``preemptor.request`` is not read; ``pins``: flavors to keep. Raises QuantityError."""
     safe_point()
     if is_pinned(ask):
-        return _targeted(snapshot, ask, preemptor, _as_pinned(snapshot, preemptor.queue, ask), search, record)
-    search = _remembering(search, snapshot)
-    assigner = Assigner(snapshot, preemptor, ask.tasks, search, pins, record)
-    whole = _targeted(snapshot, ask, preemptor, assigner.assign(), search, record)
+        return _targeted(overlay, ask, preemptor, _as_pinned(overlay, preemptor.queue, ask), search, record)
+    search = _remembering(search, overlay)
+    assigner = Assigner(overlay, preemptor, ask.tasks, search, pins, record)
+    whole = _targeted(overlay, ask, preemptor, assigner.assign(), search, record)
     if whole.assignment.mode is Mode.FIT or whole.targets or not may_shrink(ask.tasks):
         return whole
     quiet = replace(assigner, record=SILENT)
 
     def attempt(counts: list[int]) -> Nomination | None:
-        reduced = _targeted(snapshot, ask, preemptor, quiet.assign(counts), search, SILENT)
+        reduced = _targeted(overlay, ask, preemptor, quiet.assign(counts), search, SILENT)
         return reduced if reduced.assignment.mode is Mode.FIT or reduced.targets else None
 
     found = largest(ask.tasks, attempt)
@@ -77,57 +77,57 @@ def nominate(
     counts, reduced = found
     record.reduced(ask.tasks, counts)
     if reduced.targets and record is not SILENT:
-        search(snapshot, reduced.preemptor, reduced.contested, record)
+        search(overlay, reduced.preemptor, reduced.contested, record)
     return reduced
 
 
-def _remembering(search: Search, home: Snapshot) -> Search:
-    """One nomination looks at one snapshot, ``home``: what is asked twice of it is searched once. An ask for a single
+def _remembering(search: Search, home: Overlay) -> Search:
+    """One nomination looks at one overlay, ``home``: what is asked twice of it is searched once. An ask for a single
     flavor-resource wants the same victims as the simulation that found its flavor."""
     known: dict[tuple[tuple[tuple[int, int], ...], tuple[int, ...]], list[Target]] = {}
 
-    def ask(snapshot: Snapshot, preemptor: Preemptor, contested: Collection[int], record: Recorder) -> list[Target]:
-        if snapshot is not home:
-            return search(snapshot, preemptor, contested, record)
+    def ask(overlay: Overlay, preemptor: Preemptor, contested: Collection[int], record: Recorder) -> list[Target]:
+        if overlay is not home:
+            return search(overlay, preemptor, contested, record)
         key = (preemptor.request, tuple(contested))
         if record is not SILENT or key not in known:
-            known[key] = search(snapshot, preemptor, contested, record)
+            known[key] = search(overlay, preemptor, contested, record)
         return known[key]
 
     return ask
 
 
-def demands(snapshot: Snapshot, nomination: Nomination) -> list[dict[int, int]]:
+def demands(overlay: Overlay, nomination: Nomination) -> list[dict[int, int]]:
     """The ways in which the ask could be had, each as steps by flavor-resource: with the flavors it has, or, where it
     got none, with each flavor of every resource group that it needs, group by group; not at all where it named a flavor
     that it can't have."""
     if nomination.assignment.mode is not Mode.NO_FIT:
         return [dict(nomination.preemptor.request)]
-    configured, queue = snapshot.loaded.configured, nomination.preemptor.queue
-    covering, out = configured.covering[queue], list[dict[int, int]]()
+    configuration, queue = overlay.state.configuration, nomination.preemptor.queue
+    covering, out = configuration.covering[queue], list[dict[int, int]]()
     if nomination.pinned:
         return out
-    for at, group in enumerate(configured.groups[queue]):
+    for at, group in enumerate(configuration.groups[queue]):
         for name in group.flavors[:_MOST_FLAVORS]:
-            flavor, totals = flavor_called(configured, name), dict[str, int]()
+            flavor, totals = flavor_called(configuration, name), dict[str, int]()
             for task in nomination.ask.tasks:
                 if flavor is not None and refusal(flavor, task) is None:
-                    for resource, amount in requests(configured, queue, task, task.count).items():
+                    for resource, amount in requests(configuration, queue, task, task.count).items():
                         if covering.get(resource) == at and amount:
                             totals[resource] = totals.get(resource, 0) + amount
             if totals:
-                out.append({snapshot.fr(queue, name, resource): totals[resource] for resource in sorted(totals)})
+                out.append({overlay.fr(queue, name, resource): totals[resource] for resource in sorted(totals)})
     return out
 
 
 def _targeted(
-    snapshot: Snapshot, ask: Ask, preemptor: Preemptor, assignment: Assignment, search: Search, record: Recorder
+    overlay: Overlay, ask: Ask, preemptor: Preemptor, assignment: Assignment, search: Search, record: Recorder
 ) -> Nomination:
     asking = replace(preemptor, request=assignment.request())
-    disputed = contested(snapshot, preemptor.queue, assignment)
+    disputed = contested(overlay, preemptor.queue, assignment)
     targets: list[Target] = []
     if disputed and assignment.mode is Mode.PREEMPT:
-        targets = search(snapshot, asking, disputed, record)
+        targets = search(overlay, asking, disputed, record)
     return Nomination(ask, asking, assignment, disputed, targets, is_pinned(ask), search)
 
 
@@ -137,28 +137,28 @@ def is_pinned(ask: Ask) -> bool:
     return bool(tasks) and all(t.flavors is not None and t.requests.keys() <= t.flavors.keys() for t in tasks)
 
 
-def contested(snapshot: Snapshot, queue: int, assignment: Assignment) -> list[int]:
+def contested(overlay: Overlay, queue: int, assignment: Assignment) -> list[int]:
     """The flavor-resources that need preemption, ascending."""
     return sorted({
-        snapshot.fr(queue, choice.flavor, resource)
+        overlay.fr(queue, choice.flavor, resource)
         for of in assignment.choices.values()
         for resource, choice in of.items()
         if choice.mode is Mode.PREEMPT
     })  # fmt: skip
 
 
-def _as_pinned(snapshot: Snapshot, queue: int, ask: Ask) -> Assignment:
+def _as_pinned(overlay: Overlay, queue: int, ask: Ask) -> Assignment:
     """The ask's own flavors: a flavor-resource needs preemption when the ask's total for it is not available. No
     flavor is judged by taints, labels, or by what preemption could free; but one that its queue does not list is no
     flavor that Kueue could ever give it."""
-    configured = snapshot.loaded.configured
+    configuration = overlay.state.configuration
     out = Assignment(counts=[t.count for t in ask.tasks])
-    by_task = [pinned(configured, queue, task) for task in ask.tasks]
+    by_task = [pinned(configuration, queue, task) for task in ask.tasks]
     out.lacking = [
-        f"{task.name}: queue {configured.tree.names[queue]} does not list flavor {flavor} for {resource}"
+        f"{task.name}: queue {configuration.tree.names[queue]} does not list flavor {flavor} for {resource}"
         for task, of in zip(ask.tasks, by_task, strict=True)
         for (flavor, resource), amount in sorted(of.items())
-        if amount and not listed(configured, queue, flavor, resource)
+        if amount and not listed(configuration, queue, flavor, resource)
     ]
     if out.lacking:
         out.mode = Mode.NO_FIT
@@ -167,12 +167,12 @@ def _as_pinned(snapshot: Snapshot, queue: int, ask: Ask) -> Assignment:
     for of in by_task:
         for key, amount in of.items():
             totals[key] = totals.get(key, 0) + amount
-    out.usage = dict(snapshot.request(queue, totals))
-    usage, choice = snapshot.usage, dict[FlavorResource, Choice]()
+    out.usage = dict(overlay.request(queue, totals))
+    usage, choice = overlay.usage, dict[FlavorResource, Choice]()
     for key, amount in totals.items():
-        fr = snapshot.fr(queue, *key)
+        fr = overlay.fr(queue, *key)
         mode = Mode.PREEMPT if amount > usage.available(queue, fr) else Mode.FIT
-        level = borrowing_level(configured, usage, queue, fr, amount).height
+        level = borrowing_level(configuration, usage, queue, fr, amount).height
         choice[key] = Choice(key[0], mode, level)
         out.mode, out.level = min(out.mode, mode), max(out.level, level)
     for task, of in zip(ask.tasks, by_task, strict=True):

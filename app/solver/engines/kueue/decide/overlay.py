@@ -1,7 +1,7 @@
 """What one decision sees and changes: Kueue's snapshot.
 
-Usage, workloads taken out, capacity booked for earlier heads of the cycle. ``Loaded`` is shared and never written;
-a snapshot is one decision's own and cheap to copy.
+Usage, workloads taken out, capacity booked for earlier heads of the cycle. ``CompiledState`` is shared and never
+written; an overlay is one decision's own and cheap to copy.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +12,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from app.solver.engines.kueue.compile.quota import FlavorResource, Usage
-from app.solver.engines.kueue.compile.state import Loaded
+from app.solver.engines.kueue.compile.quota import FlavorResource
+from app.solver.engines.kueue.compile.state import CompiledState
+from app.solver.engines.kueue.compile.usage import Usage
 
 Reason = Literal["InClusterQueue", "InCohortReclamation", "InCohortReclaimWhileBorrowing", "InCohortFairSharing"]
 Target = tuple[int, Reason]
@@ -36,28 +37,28 @@ class Preemptor:
         return Preemptor(self.id, self.queue, self.priority, self.created, ((fr, value),))
 
 
-class Snapshot:
-    """``now`` in microseconds. ``gone``: workloads taken out of the snapshot; ``barred``: those that stay but are no
+class Overlay:
+    """``now`` in microseconds. ``gone``: workloads taken out of the overlay; ``barred``: those that stay but are no
     candidates (not preemptible, or the ask's own running workload). ``rank``: places of workloads, worked out for many
     asks at once, known of the state, or chosen by the ask's queue (KEP-83), that stand for priority and start; or None.
     """
 
-    __slots__ = ("barred", "gone", "loaded", "now", "rank", "usage")
+    __slots__ = ("barred", "gone", "now", "rank", "state", "usage")
 
-    def __init__(self, loaded: Loaded, now: int) -> None:
-        self.loaded = loaded
+    def __init__(self, state: CompiledState, now: int) -> None:
+        self.state = state
         self.now = now
-        self.usage = loaded.usage()
+        self.usage = state.usage()
         self.gone: set[int] = set()
-        self.barred: frozenset[int] = loaded.protected
+        self.barred: frozenset[int] = state.protected
         self.rank: NDArray[np.int64] | None = self.usual_rank()
 
     def usual_rank(self) -> NDArray[np.int64] | None:
         """The places that the state knows of, where they hold now."""
-        places = self.loaded.places
+        places = self.state.places
         return places.rank if places is not None and places.hold(self.now) else None
 
-    def imagine(self, usage: Usage) -> "Snapshot":
+    def imagine(self, usage: Usage) -> "Overlay":
         """A copy in which quotas and usage are others."""
         other = copy(self)
         other.usage, other.gone = usage, set(self.gone)
@@ -66,7 +67,7 @@ class Snapshot:
     def spare_own(self, workload: str | None) -> None:
         """An ask never evicts the running workload that it belongs to."""
         if workload is not None:
-            self.barred |= {i for i, w in enumerate(self.loaded.workloads) if w.id == workload}
+            self.barred |= {i for i, w in enumerate(self.state.workloads) if w.id == workload}
 
     def fr(self, queue: int, flavor: str, resource: str) -> int:
         """Index of a flavor-resource, with a cell for ``queue``; one that nobody has quota for gets one too."""
@@ -94,13 +95,13 @@ class Snapshot:
 
     def remove(self, workload: int) -> None:
         """Take the workload's usage off. It stays a candidate of searches already under way."""
-        loaded = self.loaded
-        self.usage.remove(int(loaded.queue[workload]), loaded.amounts(workload))
+        state = self.state
+        self.usage.remove(int(state.queue[workload]), state.amounts(workload))
 
     def restore(self, workload: int) -> None:
         """The inverse of ``remove``."""
-        loaded = self.loaded
-        self.usage.add(int(loaded.queue[workload]), loaded.amounts(workload))
+        state = self.state
+        self.usage.add(int(state.queue[workload]), state.amounts(workload))
 
     def evict(self, workloads: Iterable[int]) -> None:
         """Take workloads out for good: neither usage nor candidates from here on."""

@@ -11,30 +11,31 @@ from typing import Any
 from msgspec.structs import replace
 
 from app.solver.engine import Question
-from app.solver.engines.kueue.compile.state import Loaded
+from app.solver.engines.kueue.compile.state import CompiledState
 from app.solver.engines.kueue.decide.cycle import cycle
 from app.solver.engines.kueue.decide.independent import check_asks, independent
-from app.solver.engines.kueue.decide.run import KNOBS, NONE, Knob, Rules, check_knobs, knobs_set
+from app.solver.engines.kueue.decide.run import KNOBS, NONE, Knob, Run, check_knobs, knobs_set
 from app.solver.model.decision import Decision, Result
 from app.solver.model.trace import Step
 
 _SHOWN = 20
 
 
-def plan(loaded: Loaded, question: Question) -> Result:
+def plan(state: CompiledState, question: Question) -> Result:
     """Decide every ask. Raises InvalidInput with every problem of the asks, or of a knob."""
-    check_asks(loaded, question.asks)
-    knobs = knobs_set(loaded, question.asks)
+    state.settle()
+    check_asks(state, question.asks)
+    knobs = knobs_set(state, question.asks)
     if not knobs:
-        return _run(loaded, question, NONE)
-    check_knobs(loaded)
-    full = _run(loaded, question, knobs)
+        return _run(state, question, NONE)
+    check_knobs(state)
+    full = _run(state, question, knobs)
     silent = Question(question.now, question.asks, question.mode, question.options)
-    plain = _run(loaded, silent, NONE)
+    plain = _run(state, silent, NONE)
     changed = [at for at, kept in enumerate(plain.decisions) if _gist(full.decisions[at]) != _gist(kept)]
     if not changed:
         return full
-    without = {knob: _run(loaded, silent, knobs - {knob}) for knob in KNOBS if knob in knobs} if len(knobs) > 1 else {}
+    without = {knob: _run(state, silent, knobs - {knob}) for knob in KNOBS if knob in knobs} if len(knobs) > 1 else {}
     decisions = list(full.decisions)
     for at in changed:
         mine = _gist(full.decisions[at])
@@ -44,9 +45,9 @@ def plan(loaded: Loaded, question: Question) -> Result:
     return replace(full, decisions=decisions)
 
 
-def _run(loaded: Loaded, question: Question, knobs: frozenset[Knob]) -> Result:
-    rules = Rules(loaded, question.now, len(question.asks), knobs)
-    return cycle(rules, question) if question.mode == "cycle" else independent(rules, question)
+def _run(state: CompiledState, question: Question, knobs: frozenset[Knob]) -> Result:
+    run = Run(state, question.now, len(question.asks), knobs)
+    return cycle(run, question) if question.mode == "cycle" else independent(run, question)
 
 
 def _gist(decision: Decision) -> tuple[Any, ...]:

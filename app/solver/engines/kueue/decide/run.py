@@ -12,11 +12,11 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from app.solver.engines.kueue.compile.configuration import Configured
-from app.solver.engines.kueue.compile.state import Loaded, instant
+from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
+from app.solver.engines.kueue.compile.state import CompiledState, instant
 from app.solver.engines.kueue.decide import knobs
 from app.solver.engines.kueue.decide.flavors.assign import Search
-from app.solver.engines.kueue.decide.overlay import Preemptor, Snapshot
+from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.decide.victims.targets import get_targets, nobody, not_yet
 from app.solver.engines.kueue.report.findings import knob_findings, milestone_findings
 from app.solver.model.instant import micros
@@ -34,11 +34,11 @@ Ranks = NDArray[np.int64]
 _MANY = 16
 
 
-def knobs_set(loaded: Loaded, asks: Sequence[Ask]) -> frozenset[Knob]:
+def knobs_set(state: CompiledState, asks: Sequence[Ask]) -> frozenset[Knob]:
     """The knobs that could matter to these asks. Those of the preemptor's queue matter only for asks of that queue,
     those that follow the victim matter wherever they are set."""
-    configured = loaded.configured
-    mine = [configured.policy[configured.tree.index[ask.queue]].preemption for ask in asks]
+    configuration = state.configuration
+    mine = [configuration.policy[configuration.tree.index[ask.queue]].preemption for ask in asks]
     found: set[Knob] = set()
     for block in mine:
         found.update(
@@ -46,17 +46,17 @@ def knobs_set(loaded: Loaded, asks: Sequence[Ask]) -> frozenset[Knob]:
             for name in ("trigger_after_workload_waiting_seconds", "workload_sorting", "waiting_boost")
             if getattr(block, name) is not None
         )
-    if any(policy.preemption.long_runner_penalty is not None for policy in configured.policy):
+    if any(policy.preemption.long_runner_penalty is not None for policy in configuration.policy):
         found.add("long_runner_penalty")
-    if any(p.preemption.disruption_cost_milestones for p in configured.policy) or loaded.has_costs():
+    if any(p.preemption.disruption_cost_milestones for p in configuration.policy) or state.has_costs():
         found.add("disruption_cost_milestones")
     return frozenset(found)
 
 
-def check_knobs(loaded: Loaded) -> None:
+def check_knobs(state: CompiledState) -> None:
     """Raises InvalidInput where a knob has no meaning that could be computed: milestones out of order and the like."""
-    found = knob_problems(loaded.configured)
-    for i, workload in enumerate(loaded.workloads):
+    found = knob_problems(state.configuration)
+    for i, workload in enumerate(state.workloads):
         if workload.disruption_cost_milestones is not None:
             at = ("state", "workloads", i, "disruption_cost_milestones")
             found += _problems(milestone_findings(workload.disruption_cost_milestones, at))
@@ -64,10 +64,10 @@ def check_knobs(loaded: Loaded) -> None:
         raise InvalidInput(found)
 
 
-def knob_problems(configured: Configured) -> list[Problem]:
+def knob_problems(configuration: CompiledConfiguration) -> list[Problem]:
     """What is wrong with the knobs of every queue."""
     found: list[Problem] = []
-    for i, queue in enumerate(configured.configuration.queues):
+    for i, queue in enumerate(configuration.source.queues):
         if queue.kueue is not None and queue.kueue.preemption is not None:
             at = ("configuration", "queues", i, "kueue", "preemption")
             found += _problems(knob_findings(queue.kueue.preemption, at))
@@ -85,11 +85,11 @@ def waiting_since(ask: Ask) -> int:
 
 
 @dataclass(slots=True)
-class Rules:
-    """``loaded``: the state, with the priorities that count in this run; ``now`` in microseconds; ``asks``: how many
+class Run:
+    """``state``: the state, with the priorities that count in this run; ``now`` in microseconds; ``asks``: how many
     this run decides."""
 
-    loaded: Loaded
+    state: CompiledState
     now: int
     asks: int = 1
     enabled: frozenset[Knob] = NONE
@@ -97,19 +97,19 @@ class Rules:
 
     def __post_init__(self) -> None:
         if "long_runner_penalty" in self.enabled:
-            self.loaded = self.loaded.with_priority(np.array(self._penalised(), dtype=np.int64))
+            self.state = self.state.with_priority(np.array(self._penalised(), dtype=np.int64))
 
     def block(self, ask: Ask) -> Preemption:
         """The preemption block of the ask's queue."""
-        configured = self.loaded.configured
-        return configured.policy[configured.tree.index[ask.queue]].preemption
+        configuration = self.state.configuration
+        return configuration.policy[configuration.tree.index[ask.queue]].preemption
 
     def preemptor(self, ask: Ask) -> Preemptor:
         """The ask as the algorithms see it, before it has flavors."""
         priority = ask.priority or 0
         if "waiting_boost" in self.enabled:
             priority = knobs.boosted(priority, self.block(ask).waiting_boost, self.now - waiting_since(ask))
-        queue = self.loaded.configured.tree.index[ask.queue]
+        queue = self.state.configuration.tree.index[ask.queue]
         return Preemptor(ask.id, queue, priority, instant(ask.created_at), ())
 
     def search(self, ask: Ask) -> Search:
@@ -121,24 +121,24 @@ class Rules:
             return not_yet
         return get_targets
 
-    def prepare(self, snapshot: Snapshot, ask: Ask) -> None:
-        """Tell the snapshot whom the ask spares, and in which order candidates of one class go for it."""
-        snapshot.barred = self.loaded.protected
-        snapshot.spare_own(ask.workload)
-        snapshot.rank = snapshot.usual_rank()
+    def prepare(self, overlay: Overlay, ask: Ask) -> None:
+        """Tell the overlay whom the ask spares, and in which order candidates of one class go for it."""
+        overlay.barred = self.state.protected
+        overlay.spare_own(ask.workload)
+        overlay.rank = overlay.usual_rank()
         sorting = self.block(ask).workload_sorting if "workload_sorting" in self.enabled else None
         costs = "disruption_cost_milestones" in self.enabled
         # Sorting all workloads once pays off when many asks would each sort those within their reach.
         many = self.asks >= _MANY
-        if sorting or costs or (many and snapshot.rank is None):
-            snapshot.rank = self._rank(tuple(sorting or knobs.DEFAULT_SORTING))
+        if sorting or costs or (many and overlay.rank is None):
+            overlay.rank = self._rank(tuple(sorting or knobs.DEFAULT_SORTING))
 
     def _penalised(self) -> list[int]:
-        loaded = self.loaded
-        penalty = [policy.preemption.long_runner_penalty for policy in loaded.configured.policy]
+        state = self.state
+        penalty = [policy.preemption.long_runner_penalty for policy in state.configuration.policy]
         return [
-            knobs.penalised(workload.priority, penalty[int(queue)], self.now - loaded.started(i, self.now))
-            for i, (workload, queue) in enumerate(zip(loaded.workloads, loaded.queue, strict=True))
+            knobs.penalised(workload.priority, penalty[int(queue)], self.now - state.started(i, self.now))
+            for i, (workload, queue) in enumerate(zip(state.workloads, state.queue, strict=True))
         ]
 
     def _rank(self, sorting: tuple[Sorting, ...]) -> Ranks:
@@ -153,12 +153,12 @@ class Rules:
         return known
 
     def _columns(self, sorting: tuple[Sorting, ...]) -> Iterator[Sequence[int | Fraction]]:
-        loaded = self.loaded
-        started = [loaded.started(i, self.now) for i in range(len(loaded.workloads))]
+        state = self.state
+        started = [state.started(i, self.now) for i in range(len(state.workloads))]
         costs = self._costs(started) if "disruption_cost_milestones" in self.enabled else None
         for criterion in sorting:
             if criterion == "ByLowestPriority":
-                yield loaded.priority.tolist()
+                yield state.priority.tolist()
                 continue
             if costs is not None:
                 yield costs
@@ -168,10 +168,10 @@ class Rules:
             yield costs
 
     def _costs(self, started: list[int]) -> list[Fraction]:
-        loaded = self.loaded
-        default = [knobs.curve(p.preemption.disruption_cost_milestones or ()) for p in loaded.configured.policy]
-        own = [w.disruption_cost_milestones for w in loaded.workloads]
+        state = self.state
+        default = [knobs.curve(p.preemption.disruption_cost_milestones or ()) for p in state.configuration.policy]
+        own = [w.disruption_cost_milestones for w in state.workloads]
         return [
             knobs.cost(default[int(queue)] if milestones is None else knobs.curve(milestones), self.now - at)
-            for milestones, queue, at in zip(own, loaded.queue, started, strict=True)
+            for milestones, queue, at in zip(own, state.queue, started, strict=True)
         ]

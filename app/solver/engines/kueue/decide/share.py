@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from app.solver.engines.kueue.compile.amounts import Amounts
-from app.solver.engines.kueue.compile.configuration import Configured
-from app.solver.engines.kueue.compile.quota import Quotas, Usage
+from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
+from app.solver.engines.kueue.compile.quota import Quotas
+from app.solver.engines.kueue.compile.usage import Usage
 
 
 class Share(NamedTuple):
@@ -72,7 +73,7 @@ class Standing(NamedTuple):
     share: Share
 
 
-def standing(configured: Configured, usage: Usage, node: int, less: Mapping[int, int] = {}) -> Standing:
+def standing(configuration: CompiledConfiguration, usage: Usage, node: int, less: Mapping[int, int] = {}) -> Standing:
     """How the node stands at this moment, or would with ``less`` (steps by cell) taken off its own usage.
 
     A resource of which nothing is lendable adds no ratio, but still counts as borrowed."""
@@ -92,21 +93,21 @@ def standing(configured: Configured, usage: Usage, node: int, less: Mapping[int,
                 largest = max(largest, borrowed * 1000.0 / most)
     if largest == 0.0:
         return Standing(borrows, NOTHING)
-    weight = configured.weight[node]
+    weight = configuration.weight[node]
     return Standing(borrows, Share(True, largest) if weight == 0 else Share(False, largest / weight))
 
 
-def share(configured: Configured, usage: Usage, node: int) -> Share:
+def share(configuration: CompiledConfiguration, usage: Usage, node: int) -> Share:
     """The node's share at this moment."""
-    return standing(configured, usage, node).share
+    return standing(configuration, usage, node).share
 
 
-def share_without(configured: Configured, usage: Usage, node: int, queue: int, amounts: Amounts) -> Share:
+def share_without(configuration: CompiledConfiguration, usage: Usage, node: int, queue: int, amounts: Amounts) -> Share:
     """The share of ``node``, which is ``queue`` or above it, were ``amounts`` gone from the queue."""
     if node == queue:
         cells = usage.quotas.cells[queue]
-        return standing(configured, usage, node, {cells[fr]: amount for fr, amount in amounts}).share
+        return standing(configuration, usage, node, {cells[fr]: amount for fr, amount in amounts}).share
     usage.remove(queue, amounts)
-    found = standing(configured, usage, node).share
+    found = standing(configuration, usage, node).share
     usage.add(queue, amounts)
     return found

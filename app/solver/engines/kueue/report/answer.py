@@ -1,141 +1,94 @@
-"""A decision as the wire shows it: victims with the conditions Kueue would write, and the ask's own condition."""
+"""The answer for one ask, as the wire has it."""
 
-from collections.abc import Sequence
-from datetime import datetime
-
-from app.solver.compiled.tree import Tree
-from app.solver.engines.kueue.decide.overlay import Reason, Snapshot, Target
-from app.solver.model.decision import Condition, Shortage, Units, Victim
-from app.solver.model.instant import at
-from app.solver.model.quantity import units
-from app.solver.model.state import Ask, Workload
-
-_WAY: dict[Reason, str] = {
-    "InClusterQueue": "in the ClusterQueue",
-    "InCohortReclamation": "due to reclamation within the cohort",
-    "InCohortReclaimWhileBorrowing": "due to reclamation within the cohort while borrowing",
-    "InCohortFairSharing": "due to Fair Sharing within the cohort",
-}
-_UNKNOWN = "UNKNOWN"
-_MOST_NAMED = 3
-_MOST_SAID = 20
+from app.solver.engines.kueue.decide.booking import Books
+from app.solver.engines.kueue.decide.flavors.assign import never_fits
+from app.solver.engines.kueue.decide.flavors.modes import Mode
+from app.solver.engines.kueue.decide.nominate import Nomination, demands
+from app.solver.engines.kueue.decide.overlay import Overlay
+from app.solver.engines.kueue.decide.recorder import Recorder
+from app.solver.engines.kueue.report import conditions
+from app.solver.model.decision import Decision
+from app.solver.model.state import Ask
 
 
-def path(tree: Tree, node: int) -> str:
-    """From the root down, as Kueue writes it in messages: ``/root/team/queue``."""
-    return "/" + "/".join(tree.names[i] for i in reversed(tree.path(node)))
+def answer(
+    overlay: Overlay, nomination: Nomination, record: Recorder, waiting: str | None = None, books: Books | None = None
+) -> Decision:
+    """What becomes of a nominated ask. ``waiting``: why it waits although its nomination alone would let it go on;
+    ``books``: of the cycle that it is part of."""
+    goes = waiting is None and nomination.assignment.mode is not Mode.NO_FIT
+    if goes and nomination.assignment.mode is Mode.FIT:
+        return _admitted(overlay, nomination, record)
+    if goes and nomination.targets:
+        return _preempting(overlay, nomination, record)
+    if waiting is None:
+        record.blocked(overlay, nomination, books)
+    return _waiting(overlay, nomination, record, waiting)
 
 
-def victims(snapshot: Snapshot, ask: Ask, queue: int, targets: Sequence[Target]) -> list[Victim]:
-    """The targets in Kueue's order, each with its Evicted and Preempted conditions as of the snapshot's ``now``."""
-    tree, when = snapshot.loaded.configured.tree, at(snapshot.now)
-    mine = path(tree, queue)
-    return [_victim(snapshot, ask, mine, target, when) for target in targets]
+def _admitted(overlay: Overlay, nomination: Nomination, record: Recorder) -> Decision:
+    ask, assignment = nomination.ask, nomination.assignment
+    record.fits(ask)
+    return Decision(
+        ask=ask.id, outcome="admit", assignment=assignment.flavors(), borrowing=assignment.level > 0, victims=[],
+        counts=_counts(nomination), conditions=[conditions.reserved(overlay, nomination.preemptor.queue)],
+        explanation=record.explanation(),
+    )  # fmt: skip
 
 
-def _victim(snapshot: Snapshot, ask: Ask, preemptor_path: str, target: Target, when: datetime) -> Victim:
-    workload, reason = target
-    loaded = snapshot.loaded
-    tree, node = loaded.configured.tree, int(loaded.queue[workload])
-    message = (
-        f"Preempted to accommodate a workload (UID: {ask.uid or _UNKNOWN}) {_WAY[reason]}; "
-        f"preemptor path: {preemptor_path}; preemptee path: {path(tree, node)}"
+def _preempting(overlay: Overlay, nomination: Nomination, record: Recorder) -> Decision:
+    ask, assignment, queue = nomination.ask, nomination.assignment, nomination.preemptor.queue
+    wanted = _wanted(overlay, nomination)
+    victims = conditions.victims(overlay, ask, queue, nomination.targets)
+    record.preempts(ask, victims)
+    pending = conditions.shortage_text(overlay, queue, wanted)
+    pending += f". Pending the preemption of {len(nomination.targets)} workload(s)"
+    return Decision(
+        ask=ask.id, outcome="preempt", assignment=assignment.flavors(), borrowing=assignment.level > 0,
+        counts=_counts(nomination), victims=victims, shortages=conditions.shortages(overlay, queue, wanted) or None,
+        beyond=conditions.beyond(victims), conditions=[conditions.pending(overlay, pending)],
+        explanation=record.explanation(),
+    )  # fmt: skip
+
+
+def _waiting(overlay: Overlay, nomination: Nomination, record: Recorder, waiting: str | None) -> Decision:
+    ask, assignment, queue = nomination.ask, nomination.assignment, nomination.preemptor.queue
+    wanted = _wanted(overlay, nomination)
+    never = None if nomination.pinned else never_fits(overlay.state.configuration, queue, ask.tasks)
+    hopeless = never is not None or (nomination.pinned and assignment.mode is Mode.NO_FIT)
+    text = conditions.shortage_text(overlay, queue, wanted)
+    reasons = "; ".join(filter(None, [waiting, never, *assignment.lacking, text])) or "no workload may be preempted"
+    record.waits(ask, reasons, hopeless=hopeless)
+    return Decision(
+        ask=ask.id, outcome="infeasible" if hopeless else "wait", victims=[],
+        shortages=conditions.shortages(overlay, queue, wanted) or None,
+        conditions=[conditions.pending(overlay, reasons)], explanation=record.explanation(),
+    )  # fmt: skip
+
+
+def waits_behind(overlay: Overlay, ask: Ask, head: Ask, record: Recorder) -> Decision:
+    """Another ask of its queue is the head of a cycle."""
+    configuration = overlay.state.configuration
+    strict = configuration.policy[configuration.tree.index[ask.queue]].strict_fifo
+    rest = (
+        "nothing of a StrictFIFO queue goes before its head is admitted"
+        if strict
+        else "one ask of a queue is tried in a cycle; a head that can't be admitted steps aside in the next"
     )
-    return Victim(
-        workload=loaded.workloads[workload].id, queue=tree.names[node], reason=reason, message=message,
-        conditions=[
-            _condition("Evicted", "Preempted", message, when),
-            _condition("Preempted", reason, message, when),
-            *_aftermath(loaded.workloads[workload], message, when),
-        ],
-        freed=freed(snapshot, workload), on_preemption=loaded.workloads[workload].on_preemption,
+    record.behind(ask, head, rest)
+    message = f"Waits behind {head.id}, the head of ClusterQueue {ask.queue}: {rest}"
+    return Decision(
+        ask=ask.id, outcome="wait", victims=[], conditions=[conditions.pending(overlay, message)],
+        explanation=record.explanation(),
     )  # fmt: skip
 
 
-def _aftermath(workload: Workload, message: str, when: datetime) -> list[Condition]:
-    """What happens to the victim afterwards, where it says so itself (KEP-83: onPreemption)."""
-    if workload.on_preemption is None:
-        return []
-    requeued = workload.on_preemption == "Requeue"
-    return [
-        Condition(
-            type="Requeued", status="True" if requeued else "False",
-            reason="Preempted" if requeued else "TerminatedOnPreemption",
-            message=message if requeued else "Terminates on preemption: it is not queued again",
-            last_transition_time=when,
-        )
-    ]  # fmt: skip
+def _wanted(overlay: Overlay, nomination: Nomination) -> list[tuple[int, int]]:
+    return [pair for demand in demands(overlay, nomination) for pair in demand.items()]
 
 
-def beyond(victims: Sequence[Victim]) -> list[str] | None:
-    """The rule that goes beyond Kueue in how these victims end, if any: Kueue queues every one of them again."""
-    return ["on_preemption"] if any(victim.on_preemption == "Terminate" for victim in victims) else None
-
-
-def summary(ask: Ask, victims: Sequence[Victim]) -> str:
-    """What is asked of whom, in one sentence."""
-    queues = sorted({victim.queue for victim in victims})
-    where = ", ".join(queues[:_MOST_NAMED]) + (f" and {len(queues) - _MOST_NAMED} more" * (len(queues) > _MOST_NAMED))
-    return f"{ask.id} runs in {ask.queue} once {len(victims)} workload(s) of {where} stop"
-
-
-def freed(snapshot: Snapshot, workload: int) -> dict[str, Units]:
-    """What the workload gives back, by resource over all its flavors, in whole units."""
-    totals: dict[str, int] = {}
-    for fr, amount in snapshot.loaded.amounts(workload):
-        resource = snapshot.usage.quotas.frs[fr][1]
-        totals[resource] = totals.get(resource, 0) + amount
-    return {resource: units(amount, resource) for resource, amount in sorted(totals.items()) if amount}
-
-
-def _condition(kind: str, reason: str, message: str, when: datetime) -> Condition:
-    return Condition(type=kind, status="True", reason=reason, message=message, last_transition_time=when)
-
-
-def reserved(snapshot: Snapshot, queue: int) -> Condition:
-    """The ask has its quota."""
-    name = snapshot.loaded.configured.tree.names[queue]
-    return _condition("QuotaReserved", "QuotaReserved", f"Quota reserved in ClusterQueue {name}", at(snapshot.now))
-
-
-def pending(snapshot: Snapshot, message: str) -> Condition:
-    """The ask has no quota yet, and why."""
-    return Condition(
-        type="QuotaReserved", status="False", reason="Pending", message=message,
-        last_transition_time=at(snapshot.now),
-    )  # fmt: skip
-
-
-def shortages(snapshot: Snapshot, queue: int, request: Sequence[tuple[int, int]]) -> list[Shortage]:
-    """What is short, by flavor and resource, against what the queue can take at this moment."""
-    usage, name = snapshot.usage, snapshot.loaded.configured.tree.names[queue]
-    out: list[Shortage] = []
-    frs = usage.quotas.frs
-    for fr, amount in sorted(request, key=lambda pair: frs[pair[0]]):
-        available = usage.available(queue, fr)
-        if amount > available:
-            flavor, resource = frs[fr]
-            out.append(
-                Shortage(
-                    resource=resource, flavor=flavor, queue=name, requested=units(amount, resource),
-                    available=units(available, resource), short=units(amount - available, resource),
-                )
-            )  # fmt: skip
-    return out
-
-
-def shortage_text(snapshot: Snapshot, queue: int, request: Sequence[tuple[int, int]]) -> str:
-    """The shortages as a person reads them; what is past every quota and limit on the way up says so."""
-    quotas, wanted = snapshot.usage.quotas, dict(request)
-    found = shortages(snapshot, queue, request)
-    parts: list[str] = []
-    for short in found[:_MOST_SAID]:
-        fr = quotas.fr_index[(short.flavor or "", short.resource)]
-        most = quotas.potential_available(queue, fr)
-        part = f"insufficient unused quota for {short.resource} in flavor {short.flavor}, {short.short} more needed"
-        if wanted[fr] > most:
-            part += f" (requested {short.requested}, while this queue can never have more than"
-            part += f" {units(most, short.resource)})"
-        parts.append(part)
-    more = [f"and {len(found) - _MOST_SAID} more"] if len(found) > _MOST_SAID else []
-    return "; ".join(parts + more)
+def _counts(nomination: Nomination) -> dict[str, int] | None:
+    """Sizes by pod set, where they are reduced."""
+    if not nomination.reduced:
+        return None
+    return {task.name: count for task, count in zip(nomination.ask.tasks, nomination.assignment.counts, strict=True)}

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from app.solver.engines.kueue.decide.booking import Books, Entry
 from app.solver.engines.kueue.decide.nominate import Nomination, demands
-from app.solver.engines.kueue.decide.overlay import Snapshot
+from app.solver.engines.kueue.decide.overlay import Overlay
 from app.solver.engines.kueue.report.protection import fr_name
 from app.solver.engines.kueue.report.what_if import bottleneck
 from app.solver.model.quantity import units
@@ -29,12 +29,12 @@ _WORDS = {
 }
 
 
-def sentence(snapshot: Snapshot, nomination: Nomination, told: Iterable[Candidate], books: Books | None) -> str:
+def sentence(overlay: Overlay, nomination: Nomination, told: Iterable[Candidate], books: Books | None) -> str:
     """What is short, and who holds it; ``told``: the verdicts. ``books``: what earlier heads of the cycle took."""
-    queue, usage = nomination.preemptor.queue, snapshot.usage
+    queue, usage = nomination.preemptor.queue, overlay.usage
     lacks = [
         (amount - usage.available(queue, fr), fr, amount)
-        for demand in demands(snapshot, nomination)
+        for demand in demands(overlay, nomination)
         for fr, amount in demand.items()
         if amount > usage.available(queue, fr)
     ]
@@ -43,27 +43,27 @@ def sentence(snapshot: Snapshot, nomination: Nomination, told: Iterable[Candidat
     # The largest lack, against what was wanted: steps of different resources do not compare.
     short, fr, amount = max(lacks, key=lambda lack: (lack[0] / lack[2], -lack[1]))
     resource, most = usage.quotas.frs[fr][1], usage.quotas.potential_available(queue, fr)
-    text = f"{fr_name(snapshot, fr)}: {units(short, resource)} more needed; "
+    text = f"{fr_name(overlay, fr)}: {units(short, resource)} more needed; "
     if amount > most:
         return f"{text}even with nothing running the queue could have {units(most, resource)} at most"
     before = [] if books is None else _in_the_way(books, nomination, fr)
     earlier = f"; {_booked(books, before, fr)} in this cycle" if books is not None and before else ""
-    return text + bottleneck(snapshot, queue, fr) + _holders(snapshot, fr, told) + earlier
+    return text + bottleneck(overlay, queue, fr) + _holders(overlay, fr, told) + earlier
 
 
-def _holders(snapshot: Snapshot, fr: int, told: Iterable[Candidate]) -> str:
+def _holders(overlay: Overlay, fr: int, told: Iterable[Candidate]) -> str:
     """Whose usage of what is short could not be had, by the rule that accounts for most of it."""
-    index = {workload.id: i for i, workload in enumerate(snapshot.loaded.workloads)}
+    index = {workload.id: i for i, workload in enumerate(overlay.state.workloads)}
     held: dict[str, tuple[int, int]] = {}
     for found in told:
-        amount = dict(snapshot.loaded.amounts(index[found.workload])).get(fr, 0)
+        amount = dict(overlay.state.amounts(index[found.workload])).get(fr, 0)
         if found.rule in _WORDS and amount:
             total, count = held.get(found.rule, (0, 0))
             held[found.rule] = (total + amount, count + 1)
     if not held:
         return ""
     rule, (total, count) = max(held.items(), key=lambda item: (item[1], item[0]))
-    resource = snapshot.usage.quotas.frs[fr][1]
+    resource = overlay.usage.quotas.frs[fr][1]
     return f"; most of it ({units(total, resource)} in {count} workload(s)) {_WORDS[rule]}"
 
 
@@ -72,7 +72,7 @@ def outrun(books: Books, head: Nomination) -> str:
     queue = head.preemptor.queue
 
     def shortest() -> tuple[int, int] | None:
-        usage = books.snapshot.usage
+        usage = books.overlay.usage
         lacks = [(amount - usage.available(queue, fr), fr) for fr, amount in head.preemptor.request]
         # Against what was wanted: steps of different resources do not compare.
         wanted = dict(head.preemptor.request)
@@ -86,8 +86,8 @@ def outrun(books: Books, head: Nomination) -> str:
     if found is None:
         return "earlier heads of this cycle changed what it counted on"
     lack, fr = found
-    resource = books.snapshot.usage.quotas.frs[fr][1]
-    text = f"{fr_name(books.snapshot, fr)}: {units(lack, resource)} more needed once all victims are gone"
+    resource = books.overlay.usage.quotas.frs[fr][1]
+    text = f"{fr_name(books.overlay, fr)}: {units(lack, resource)} more needed once all victims are gone"
     before = _in_the_way(books, head, fr)
     return f"{text}; {_booked(books, before, fr)} before it in this cycle" if before else text
 
@@ -99,20 +99,20 @@ def overlapping(books: Books, head: Nomination) -> str:
 
 def deferred(books: Books, head: Nomination) -> str:
     """A head that fits once everybody has stopped who stops for earlier heads of its cohorts."""
-    root, queues = _root(books, head), books.snapshot.loaded.queue
-    configured = books.snapshot.loaded.configured
-    leaving = {workload for workload in books.victims if configured.root[int(queues[workload])] == root}
+    root, queues = _root(books, head), books.overlay.state.queue
+    configuration = books.overlay.state.configuration
+    leaving = {workload for workload in books.victims if configuration.root[int(queues[workload])] == root}
     return f"{_leaving(books, leaving)}; it fits once that is done"
 
 
 def _root(books: Books, head: Nomination) -> int:
-    return books.snapshot.loaded.configured.root[head.preemptor.queue]
+    return books.overlay.state.configuration.root[head.preemptor.queue]
 
 
 def _leaving(books: Books, workloads: set[int]) -> str:
     parts: list[str] = []
     for entry in books.entries:
-        names = [books.snapshot.loaded.workloads[w].id for w in entry.victims if w in workloads]
+        names = [books.overlay.state.workloads[w].id for w in entry.victims if w in workloads]
         if names:
             parts.append(f"{_listed(names)} stop{'s' if len(names) == 1 else ''} for {entry.ask}")
     return _listed(parts)
@@ -121,8 +121,8 @@ def _leaving(books: Books, workloads: set[int]) -> str:
 def _in_the_way(books: Books, head: Nomination, fr: int) -> list[Entry]:
     """The earlier heads of the cycle without which more of ``fr`` would be available; all that took some of it where
     no single one makes a difference."""
-    usage, queue, root = books.snapshot.usage.copy(), head.preemptor.queue, _root(books, head)
-    roots = books.snapshot.loaded.configured.root
+    usage, queue, root = books.overlay.usage.copy(), head.preemptor.queue, _root(books, head)
+    roots = books.overlay.state.configuration.root
     took = [e for e in books.entries if roots[e.queue] == root and dict(e.amounts).get(fr, 0) > 0]
     before, out = usage.available_cell(usage.quotas.cells[queue][fr]), list[Entry]()
     for entry in took:
@@ -135,7 +135,7 @@ def _in_the_way(books: Books, head: Nomination, fr: int) -> list[Entry]:
 
 
 def _booked(books: Books, entries: Sequence[Entry], fr: int) -> str:
-    resource = books.snapshot.usage.quotas.frs[fr][1]
+    resource = books.overlay.usage.quotas.frs[fr][1]
     total = sum(dict(entry.amounts)[fr] for entry in entries)
     return f"{_listed([entry.ask for entry in entries])} took {units(total, resource)}"
 

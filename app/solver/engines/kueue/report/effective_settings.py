@@ -2,28 +2,31 @@
 
 from typing import Any
 
-from app.solver.engines.kueue.compile.configuration import Configured, Policy
+from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
+from app.solver.engines.kueue.compile.settings import Policy
 from app.solver.engines.kueue.decide.run import knob_problems
 from app.solver.model.duration import parse, seconds
 from app.solver.model.kueue import LongRunnerPenalty, WaitingBoost
 from app.solver.model.problems import InvalidInput
+from app.solver.model.state import State
 
 
-def report(configured: Configured) -> dict[str, Any]:
+def effective_settings(configuration: CompiledConfiguration, state: State | None) -> dict[str, Any]:
     """Queues and cohorts by name, those that are only referenced among them; durations in seconds. The knobs that
     KEP-83 deferred show only where they are set. Raises InvalidInput where one has no meaning."""
-    if problems := knob_problems(configured):
+    del state  # nothing that runs changes a setting
+    if problems := knob_problems(configuration):
         raise InvalidInput(problems)
-    return {"queues": {name: _queue(configured, node) for node, name in enumerate(configured.tree.names)}}
+    return {"queues": {name: _queue(configuration, node) for node, name in enumerate(configuration.tree.names)}}
 
 
-def _queue(configured: Configured, node: int) -> dict[str, Any]:
-    cohort = configured.is_cohort[node]
-    out: dict[str, Any] = {"role": "cohort" if cohort else "cluster_queue", "weight": configured.weight[node]}
-    out["fair_sharing"] = configured.fair_sharing
-    if configured.fair_sharing:
-        out["preemption_strategies"] = list(configured.strategies)
-    return out if cohort else out | _policy(configured.policy[node])
+def _queue(configuration: CompiledConfiguration, node: int) -> dict[str, Any]:
+    cohort = configuration.is_cohort[node]
+    out: dict[str, Any] = {"role": "cohort" if cohort else "cluster_queue", "weight": configuration.weight[node]}
+    out["fair_sharing"] = configuration.fair_sharing
+    if configuration.fair_sharing:
+        out["preemption_strategies"] = list(configuration.strategies)
+    return out if cohort else out | _policy(configuration.policy[node])
 
 
 def _policy(policy: Policy) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from typing import Any
 from app.solver.engines.kueue.decide.booking import Books
 from app.solver.engines.kueue.decide.flavors.modes import Fit, Suit
 from app.solver.engines.kueue.decide.nominate import Nomination
-from app.solver.engines.kueue.decide.overlay import Preemptor, Snapshot, Target
+from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor, Target
 from app.solver.engines.kueue.decide.recorder import SILENT, Recorder
 from app.solver.engines.kueue.decide.share import Share, share_without
 from app.solver.engines.kueue.decide.victims.fair import Rivals
-from app.solver.engines.kueue.report import answer, blocker
+from app.solver.engines.kueue.report import blocker, conditions
 from app.solver.engines.kueue.report.protection import Judge, fr_name
 from app.solver.engines.kueue.report.what_if import smallest_changes
 from app.solver.model.decision import Victim
@@ -35,7 +35,7 @@ _OUT_OF_REACH = ("already-leaving", "outside-cohort", "uses-nothing-contested")
 _NOT_REACHED = "candidate-not-reached"
 
 
-def recorder(why: Why) -> Recorder:
+def explain(why: Why) -> Recorder:
     """One that explains at the level asked for; the silent one where none is."""
     return Explainer(why) if why.on else SILENT
 
@@ -67,47 +67,47 @@ class Explainer(Recorder):
         sizes = {task.name: count for task, count in zip(tasks, counts, strict=True)}
         self._why.step("partial-admission", "the full size can't be had; these counts can", counts=sizes)
 
-    def never_preempts(self, snapshot: Snapshot) -> None:
+    def never_preempts(self, overlay: Overlay) -> None:
         detail = "the ask's preemption policy is Never"
         self._why.step("preemption-policy-never", detail)
-        self._all_protected(snapshot, "preemption-policy-never", detail)
+        self._all_protected(overlay, "preemption-policy-never", detail)
 
-    def not_yet(self, snapshot: Snapshot) -> None:
+    def not_yet(self, overlay: Overlay) -> None:
         detail = "the ask has not waited as long as its queue wants before it preempts"
         self._why.step("waits-before-preempting", detail)
-        self._all_protected(snapshot, "waits-before-preempting", detail)
+        self._all_protected(overlay, "waits-before-preempting", detail)
 
-    def _all_protected(self, snapshot: Snapshot, rule: str, detail: str) -> None:
+    def _all_protected(self, overlay: Overlay, rule: str, detail: str) -> None:
         self._candidates = []
-        for workload in range(len(snapshot.loaded.workloads)):
-            self._record(snapshot, workload, "protected", rule, detail)
+        for workload in range(len(overlay.state.workloads)):
+            self._record(overlay, workload, "protected", rule, detail)
 
-    def search_begins(self, snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int]) -> None:
+    def search_begins(self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -> None:
         """What is contested, and for every running workload what protects it, or that it is a candidate."""
-        usage, queue = snapshot.usage, preemptor.queue
+        usage, queue = overlay.usage, preemptor.queue
         for fr, amount in preemptor.request:
             if fr in contested:
                 cell, resource = usage.quotas.cells[queue][fr], usage.quotas.frs[fr][1]
                 available = usage.available(queue, fr)
                 self._why.step(
-                    "needs-preemption", f"{fr_name(snapshot, fr)}: more is requested than available",
+                    "needs-preemption", f"{fr_name(overlay, fr)}: more is requested than available",
                     requested=units(amount, resource), available=units(available, resource),
                     used=units(usage.used[cell], resource), nominal=units(usage.quotas.nominal[cell], resource),
                 )  # fmt: skip
-        judge = Judge(snapshot, preemptor, contested)
+        judge = Judge(overlay, preemptor, contested)
         self._candidates, self._borrow = [], None
-        for workload in range(len(snapshot.loaded.workloads)):
+        for workload in range(len(overlay.state.workloads)):
             found = judge.protection(workload)
             if found is None:
                 self._candidates.append(workload)
-                self._not_reached(snapshot, workload)
+                self._not_reached(overlay, workload)
             else:
                 verdict: Verdict = "out-of-reach" if found.rule in _OUT_OF_REACH else "protected"
-                self._record(snapshot, workload, verdict, found.rule, found.detail, **found.numbers)
+                self._record(overlay, workload, verdict, found.rule, found.detail, **found.numbers)
 
-    def _not_reached(self, snapshot: Snapshot, workload: int) -> None:
+    def _not_reached(self, overlay: Overlay, workload: int) -> None:
         detail = "it could go, but was not needed before the ask fitted"
-        self._record(snapshot, workload, "not-needed", _NOT_REACHED, detail)
+        self._record(overlay, workload, "not-needed", _NOT_REACHED, detail)
 
     def nobody_low_enough(self, preemptor: Preemptor, own: int | None, others: int | None) -> None:
         self._why.step(
@@ -115,20 +115,20 @@ class Explainer(Recorder):
             ask_priority=preemptor.priority, lowest_priority_in_queue=own, lowest_priority_in_cohort=others,
         )  # fmt: skip
 
-    def attempt_begins(self, snapshot: Snapshot, *, borrow: bool) -> None:
+    def attempt_begins(self, overlay: Overlay, *, borrow: bool) -> None:
         allowing = "allowing" if borrow else "without"
         self._why.step("attempt", f"take candidates in order, {allowing} borrowing", borrowing=borrow)
         self._borrow = borrow
         for workload in self._candidates:
-            self._not_reached(snapshot, workload)
+            self._not_reached(overlay, workload)
 
-    def would_borrow(self, snapshot: Snapshot, workload: int) -> None:
+    def would_borrow(self, overlay: Overlay, workload: int) -> None:
         detail = "it may only go for an ask that stays within nominal quota, and this attempt lets the ask borrow"
-        self._record(snapshot, workload, "protected", "ask-would-borrow", detail)
+        self._record(overlay, workload, "protected", "ask-would-borrow", detail)
 
-    def back_within(self, snapshot: Snapshot, workload: int) -> None:
+    def back_within(self, overlay: Overlay, workload: int) -> None:
         detail = "with those before it gone, its queue or a cohort above it is back within quota"
-        self._record(snapshot, workload, "protected", "queue-back-within-quota", detail)
+        self._record(overlay, workload, "protected", "queue-back-within-quota", detail)
 
     def round_begins(self, strategy: str, *, reclaims: bool) -> None:
         if reclaims:
@@ -137,20 +137,20 @@ class Explainer(Recorder):
         else:
             self._why.step("round", f"queues by share; candidates of others by {strategy}", strategy=strategy)
 
-    def taking(self, snapshot: Snapshot, workload: int, rivals: Rivals) -> None:
-        self._compared = _compared(snapshot, workload, rivals)
+    def taking(self, overlay: Overlay, workload: int, rivals: Rivals) -> None:
+        self._compared = _compared(overlay, workload, rivals)
 
-    def too_low(self, snapshot: Snapshot, workloads: Iterable[int], rivals: Rivals, strategy: str) -> None:
+    def too_low(self, overlay: Overlay, workloads: Iterable[int], rivals: Rivals, strategy: str) -> None:
         for workload in workloads:
-            shares = _compared(snapshot, workload, rivals)
+            shares = _compared(overlay, workload, rivals)
             detail = f"share of the ask's side {shares['ask_share']} against {shares['share_before']} before and "
             detail += f"{shares['share_after']} after, below {shares['common_ancestor']}: fails {strategy}"
-            self._record(snapshot, workload, "protected", "share-too-low", detail, strategy=strategy, **shares)
+            self._record(overlay, workload, "protected", "share-too-low", detail, strategy=strategy, **shares)
 
-    def taken(self, snapshot: Snapshot, preemptor: Preemptor, targets: Sequence[Target], *, fits: bool) -> None:
-        usage, (workload, reason) = snapshot.usage, targets[-1]
+    def taken(self, overlay: Overlay, preemptor: Preemptor, targets: Sequence[Target], *, fits: bool) -> None:
+        usage, (workload, reason) = overlay.usage, targets[-1]
         after = {
-            fr_name(snapshot, fr): {
+            fr_name(overlay, fr): {
                 "requested": units(amount, usage.quotas.frs[fr][1]),
                 "available": units(usage.available(preemptor.queue, fr), usage.quotas.frs[fr][1]),
             }
@@ -160,18 +160,18 @@ class Explainer(Recorder):
         if self._borrow is not None:
             numbers = {"borrowing": self._borrow, **numbers}
         detail = f"number {len(targets)} to go" + ("; now the ask fits" if fits else "; the ask does not fit yet")
-        self._record(snapshot, workload, "victim", reason, detail, order=len(targets), after=after, **numbers)
+        self._record(overlay, workload, "victim", reason, detail, order=len(targets), after=after, **numbers)
 
-    def put_back(self, snapshot: Snapshot, workload: int) -> None:
-        self._record(snapshot, workload, "put-back", "still-fits", "the ask fits with it back")
+    def put_back(self, overlay: Overlay, workload: int) -> None:
+        self._record(overlay, workload, "put-back", "still-fits", "the ask fits with it back")
 
-    def search_failed(self, snapshot: Snapshot, targets: Iterable[Target]) -> None:
+    def search_failed(self, overlay: Overlay, targets: Iterable[Target]) -> None:
         detail = "the ask does not fit even with everybody gone whom this search may take"
         for workload, reason in targets:
-            self._record(snapshot, workload, "not-needed", "not-enough", detail, reason=reason)
+            self._record(overlay, workload, "not-needed", "not-enough", detail, reason=reason)
         for workload in self._candidates:
             if self._rule[workload] == _NOT_REACHED:
-                self.back_within(snapshot, workload)
+                self.back_within(overlay, workload)
 
     def in_order(self, place: int, heads: int, level: int) -> None:
         self._why.step("cycle-order", f"number {place + 1} of {heads} heads", level=level)
@@ -213,14 +213,14 @@ class Explainer(Recorder):
         self._why.headline(f"{ask.id} fits in {ask.queue} without stopping anybody")
 
     def preempts(self, ask: Ask, victims: Sequence[Victim]) -> None:
-        self._why.headline(answer.summary(ask, victims))
+        self._why.headline(conditions.summary(ask, victims))
 
     def waits(self, ask: Ask, reasons: str, *, hopeless: bool) -> None:
         self._why.headline(f"{ask.id} {'can never run' if hopeless else 'waits'}: {reasons}")
 
-    def blocked(self, snapshot: Snapshot, nomination: Nomination, books: Books | None) -> None:
-        sentence = blocker.sentence(snapshot, nomination, self._why.candidates(), books)
-        self._why.blocked(sentence, *smallest_changes(snapshot, nomination))
+    def blocked(self, overlay: Overlay, nomination: Nomination, books: Books | None) -> None:
+        sentence = blocker.sentence(overlay, nomination, self._why.candidates(), books)
+        self._why.blocked(sentence, *smallest_changes(overlay, nomination))
 
     def explanation(self) -> Explanation | None:
         return self._why.explanation()
@@ -230,21 +230,21 @@ class Explainer(Recorder):
         self._why.forget_candidates()
 
     def _record(
-        self, snapshot: Snapshot, workload: int, verdict: Verdict, rule: str, detail: str, **numbers: Any
+        self, overlay: Overlay, workload: int, verdict: Verdict, rule: str, detail: str, **numbers: Any
     ) -> None:
         """What became of one running workload. Its queue and priority are always shown."""
-        loaded = snapshot.loaded
+        state = overlay.state
         self._rule[workload] = rule
-        shown: dict[str, Any] = {"priority": int(loaded.priority[workload]), **numbers}
-        queue = loaded.configured.tree.names[int(loaded.queue[workload])]
-        self._why.candidate(verdict, rule, loaded.workloads[workload].id, queue=queue, detail=detail, **shown)
+        shown: dict[str, Any] = {"priority": int(state.priority[workload]), **numbers}
+        queue = state.configuration.tree.names[int(state.queue[workload])]
+        self._why.candidate(verdict, rule, state.workloads[workload].id, queue=queue, detail=detail, **shown)
 
 
-def _compared(snapshot: Snapshot, workload: int, rivals: Rivals) -> dict[str, Any]:
+def _compared(overlay: Overlay, workload: int, rivals: Rivals) -> dict[str, Any]:
     """The shares that decide about a workload, and between whom."""
-    loaded = snapshot.loaded
-    names, queue = loaded.configured.tree.names, int(loaded.queue[workload])
-    after = share_without(loaded.configured, snapshot.usage, rivals.their_side, queue, loaded.amounts(workload))
+    state = overlay.state
+    names, queue = state.configuration.tree.names, int(state.queue[workload])
+    after = share_without(state.configuration, overlay.usage, rivals.their_side, queue, state.amounts(workload))
     return {
         "common_ancestor": names[rivals.ancestor], "ask_side": names[rivals.our_side],
         "queue_side": names[rivals.their_side], "ask_share": _shown(rivals.ours),

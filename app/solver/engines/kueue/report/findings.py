@@ -7,7 +7,8 @@ are what it accepts and never acts on.
 
 from collections.abc import Iterator, Sequence
 
-from app.solver.engines.kueue.compile.configuration import DEFAULT_FLAVOR, DEFAULT_STRATEGIES
+from app.solver.engines.kueue.compile.configuration import DEFAULT_FLAVOR
+from app.solver.engines.kueue.compile.settings import DEFAULT_STRATEGIES
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Configuration, Queue, Quota
 from app.solver.model.duration import DurationError

@@ -8,12 +8,12 @@ first that keeps them out. A candidate is not yet a victim: order, fit and share
 from typing import Any
 
 from app.solver.engine import ProtectionQuestion
-from app.solver.engines.kueue.compile.state import Loaded
+from app.solver.engines.kueue.compile.state import CompiledState
 from app.solver.engines.kueue.decide.flavors.modes import Mode
 from app.solver.engines.kueue.decide.independent import check_asks
 from app.solver.engines.kueue.decide.nominate import Nomination, nominate
-from app.solver.engines.kueue.decide.overlay import Reason, Snapshot
-from app.solver.engines.kueue.decide.run import Rules, check_knobs, knobs_set
+from app.solver.engines.kueue.decide.overlay import Overlay, Reason
+from app.solver.engines.kueue.decide.run import Run, check_knobs, knobs_set
 from app.solver.engines.kueue.decide.victims import classical, fair
 from app.solver.engines.kueue.decide.victims.targets import get_targets
 from app.solver.engines.kueue.report.protection import Judge
@@ -32,16 +32,16 @@ _DETAIL = {
 }
 
 
-def report(loaded: Loaded, question: ProtectionQuestion) -> dict[str, Any]:
+def preemptibility(state: CompiledState, question: ProtectionQuestion) -> dict[str, Any]:
     """The body. Raises InvalidInput. With ``evict`` and ``ask``: whether the ask may touch all of them."""
     if question.ask is None:
-        anybody = _Anybody(loaded)
-        return {"workloads": {w.id: _line(anybody.rule(i)) for i, w in enumerate(loaded.workloads)}}
-    _check(loaded, question.ask)
-    reasons = _reasons(loaded, question.ask, question.now)
-    out: dict[str, Any] = {"workloads": {w.id: reasons[i] for i, w in enumerate(loaded.workloads)}}
+        anybody = _Anybody(state)
+        return {"workloads": {w.id: _line(anybody.rule(i)) for i, w in enumerate(state.workloads)}}
+    _check(state, question.ask)
+    reasons = _reasons(state, question.ask, question.now)
+    out: dict[str, Any] = {"workloads": {w.id: reasons[i] for i, w in enumerate(state.workloads)}}
     if question.evict:
-        index = {w.id: i for i, w in enumerate(loaded.workloads)}
+        index = {w.id: i for i, w in enumerate(state.workloads)}
         unknown = [e for e, eviction in enumerate(question.evict) if eviction.workload not in index]
         if unknown:
             raise InvalidInput(
@@ -51,14 +51,14 @@ def report(loaded: Loaded, question: ProtectionQuestion) -> dict[str, Any]:
     return out
 
 
-def _check(loaded: Loaded, ask: Ask) -> None:
+def _check(state: CompiledState, ask: Ask) -> None:
     try:
-        check_asks(loaded, [ask])
+        check_asks(state, [ask])
     except InvalidInput as invalid:
         raise InvalidInput(
             Problem(pointer=p.pointer.replace("/asks/0", "/ask", 1), detail=p.detail) for p in invalid.problems
         ) from invalid
-    check_knobs(loaded)
+    check_knobs(state)
 
 
 def _line(rule: str, would_be: Reason | None = None) -> dict[str, Any]:
@@ -68,19 +68,19 @@ def _line(rule: str, would_be: Reason | None = None) -> dict[str, Any]:
     return out
 
 
-def _reasons(loaded: Loaded, ask: Ask, now: int) -> list[dict[str, Any]]:
-    rules = Rules(loaded, now, 1, knobs_set(loaded, [ask]))
-    snapshot = Snapshot(rules.loaded, now)
-    rules.prepare(snapshot, ask)
-    search = rules.search(ask)
-    nomination = nominate(snapshot, ask, rules.preemptor(ask), search)
+def _reasons(state: CompiledState, ask: Ask, now: int) -> list[dict[str, Any]]:
+    run = Run(state, now, 1, knobs_set(state, [ask]))
+    overlay = Overlay(run.state, now)
+    run.prepare(overlay, ask)
+    search = run.search(ask)
+    nomination = nominate(overlay, ask, run.preemptor(ask), search)
     everybody = _for_everybody(nomination, ask, may_search=search is get_targets)
     if everybody is not None:
-        return [_line(everybody)] * len(loaded.workloads)
-    candidates = _candidates(snapshot, nomination)
-    judge = Judge(snapshot, nomination.preemptor, frozenset(nomination.contested))
+        return [_line(everybody)] * len(state.workloads)
+    candidates = _candidates(overlay, nomination)
+    judge = Judge(overlay, nomination.preemptor, frozenset(nomination.contested))
     out: list[dict[str, Any]] = []
-    for i in range(len(loaded.workloads)):
+    for i in range(len(state.workloads)):
         kept = None if i in candidates else judge.protection(i)
         if kept is None:
             out.append(_line("candidate", candidates[i]))
@@ -98,19 +98,19 @@ def _for_everybody(nomination: Nomination, ask: Ask, *, may_search: bool) -> str
     return "ask-cannot-preempt" if nomination.assignment.mode is Mode.NO_FIT else None
 
 
-def _candidates(snapshot: Snapshot, nomination: Nomination) -> dict[int, Reason]:
+def _candidates(overlay: Overlay, nomination: Nomination) -> dict[int, Reason]:
     """Candidates with the reason that their preemption would carry."""
     preemptor, contested = nomination.preemptor, frozenset(nomination.contested)
     out: dict[int, Reason] = {}
-    if snapshot.loaded.configured.fair_sharing:
-        snapshot.usage.add(preemptor.queue, preemptor.request)
-        within = not snapshot.usage.exceeds(preemptor.queue, contested)
-        snapshot.usage.remove(preemptor.queue, preemptor.request)
-        for queue, workloads in fair.collect(snapshot, preemptor, contested).items():
+    if overlay.state.configuration.fair_sharing:
+        overlay.usage.add(preemptor.queue, preemptor.request)
+        within = not overlay.usage.exceeds(preemptor.queue, contested)
+        overlay.usage.remove(preemptor.queue, preemptor.request)
+        for queue, workloads in fair.collect(overlay, preemptor, contested).items():
             across: Reason = "InCohortReclamation" if within else "InCohortFairSharing"
             out |= dict.fromkeys(workloads, "InClusterQueue" if queue == preemptor.queue else across)
         return out
-    found = classical.collect(snapshot, preemptor, contested)
+    found = classical.collect(overlay, preemptor, contested)
     out |= dict.fromkeys(found.own.tolist(), "InClusterQueue")
     out |= dict.fromkeys([*found.hierarchical.tolist(), *found.priority.tolist()], "InCohortReclamation")
     out |= dict.fromkeys(found.with_borrowing, "InCohortReclaimWhileBorrowing")
@@ -120,26 +120,26 @@ def _candidates(snapshot: Snapshot, nomination: Nomination) -> dict[int, Reason]
 class _Anybody:
     """Whether any ask at all could touch a workload as things stand."""
 
-    def __init__(self, loaded: Loaded) -> None:
-        self._loaded = loaded
-        self._usage = loaded.usage()
-        configured = loaded.configured
+    def __init__(self, state: CompiledState) -> None:
+        self._state = state
+        self._usage = state.usage()
+        configuration = state.configuration
         reclaims: dict[int, list[int]] = {}
-        for node, policy in enumerate(configured.policy):
-            if policy.reclaim_within_cohort != "Never" and not configured.is_cohort[node]:
-                reclaims.setdefault(configured.root[node], []).append(node)
+        for node, policy in enumerate(configuration.policy):
+            if policy.reclaim_within_cohort != "Never" and not configuration.is_cohort[node]:
+                reclaims.setdefault(configuration.root[node], []).append(node)
         self._reclaims = reclaims
 
     def rule(self, workload: int) -> str:
         """The rule that protects it, or "candidate"."""
-        loaded, configured = self._loaded, self._loaded.configured
-        queue = int(loaded.queue[workload])
-        if workload in loaded.protected:
+        state, configuration = self._state, self._state.configuration
+        queue = int(state.queue[workload])
+        if workload in state.protected:
             return "not-preemptible"
-        if configured.policy[queue].within_cluster_queue != "Never":
+        if configuration.policy[queue].within_cluster_queue != "Never":
             return "candidate"
-        if all(other == queue for other in self._reclaims.get(configured.root[queue], ())[:2]):
+        if all(other == queue for other in self._reclaims.get(configuration.root[queue], ())[:2]):
             return "no-policy"
         return (
-            "candidate" if self._usage.exceeds(queue, [fr for fr, _ in loaded.amounts(workload)]) else "within-nominal"
+            "candidate" if self._usage.exceeds(queue, [fr for fr, _ in state.amounts(workload)]) else "within-nominal"
         )

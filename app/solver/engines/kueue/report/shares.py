@@ -5,40 +5,43 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from app.solver.compiled.tree import ROOTLESS
-from app.solver.engines.kueue.compile.configuration import Configured
-from app.solver.engines.kueue.compile.quota import Quotas, Usage
-from app.solver.engines.kueue.compile.state import Loaded
+from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
+from app.solver.engines.kueue.compile.quota import Quotas
+from app.solver.engines.kueue.compile.state import CompiledState
+from app.solver.engines.kueue.compile.usage import Usage
 from app.solver.engines.kueue.decide.share import lendable, share
 from app.solver.model.quantity import units
+from app.solver.model.state import Ask
 
 MOST = 2**63 - 1
 """What Kueue reports where a queue of weight 0 borrows: no number is large enough."""
 
 
-def report(loaded: Loaded) -> dict[str, Any]:
+def shares(state: CompiledState, asks: list[Ask], now: int) -> dict[str, Any]:
     """Queues and cohorts by name, quantities in whole units, flavors of a resource added up.
 
     ``fair_share``: the nominal quota of the subtree; ``usage``; ``borrowed``: usage beyond it, flavor by flavor;
     ``lendable``: the most that the parent could give, what ``share`` is measured against; ``share``: the weighted
     share as Kueue's status shows it, rounded up; ``precise_share``: the same as it is compared, absent where it is
     infinite; ``dominant_resource``: the resource that makes the share."""
-    configured, usage = loaded.configured, loaded.usage()
-    return {"queues": {name: _line(configured, usage, node) for node, name in enumerate(configured.tree.names)}}
+    del asks, now  # what waits has no share here, and shares do not move with time
+    configuration, usage = state.configuration, state.usage()
+    return {"queues": {name: _line(configuration, usage, node) for node, name in enumerate(configuration.tree.names)}}
 
 
-def _line(configured: Configured, usage: Usage, node: int) -> dict[str, Any]:
+def _line(configuration: CompiledConfiguration, usage: Usage, node: int) -> dict[str, Any]:
     quotas, cells = usage.quotas, usage.quotas.cells[node]
-    parent = configured.tree.parent[node]
+    parent = configuration.tree.parent[node]
     over = {fr: max(0, usage.used[cells[fr]] - quotas.subtree[cells[fr]]) for fr in quotas.own[node]}
     borrowed = {} if parent == ROOTLESS else _by_resource(quotas, over.items())
     pool = {} if parent == ROOTLESS else lendable(quotas, parent)
-    found = share(configured, usage, node)
+    found = share(configuration, usage, node)
     out: dict[str, Any] = {
         "fair_share": _units(_by_resource(quotas, ((fr, quotas.subtree[cell]) for fr, cell in cells.items()))),
         "usage": _units(_by_resource(quotas, ((fr, usage.used[cell]) for fr, cell in cells.items()))),
         "borrowed": _units(borrowed),
         "lendable": _units(pool),
-        "weight": configured.weight[node],
+        "weight": configuration.weight[node],
         "share": MOST if found.weighted >= MOST else math.ceil(found.value),
     }
     if not math.isinf(found.weighted):

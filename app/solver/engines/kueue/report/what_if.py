@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from app.solver.compiled.tree import ROOTLESS
-from app.solver.engines.kueue.compile.quota import Field, Usage
+from app.solver.engines.kueue.compile.quota import Field
+from app.solver.engines.kueue.compile.usage import Usage
 from app.solver.engines.kueue.decide.flavors.modes import Mode
 from app.solver.engines.kueue.decide.nominate import Nomination, demands, nominate
-from app.solver.engines.kueue.decide.overlay import Snapshot
+from app.solver.engines.kueue.decide.overlay import Overlay
 from app.solver.model.quantity import units
 from app.solver.model.trace import Change
 
@@ -36,57 +37,57 @@ class _Edit:
     value: int
 
 
-def smallest_changes(snapshot: Snapshot, nomination: Nomination) -> list[Change]:
+def smallest_changes(overlay: Overlay, nomination: Nomination) -> list[Change]:
     """The smallest changes that would each let the ask in, smallest first; or those that would only do so together."""
-    trial = _Trial(snapshot, nomination)
+    trial = _Trial(overlay, nomination)
     single: list[tuple[float, _Edit]] = []
     together: list[_Edit] = []
-    for demand in demands(snapshot, nomination):
-        short = {fr: need for fr, amount in demand.items() if (need := amount - _room(snapshot, nomination, fr)) > 0}
+    for demand in demands(overlay, nomination):
+        short = {fr: need for fr, amount in demand.items() if (need := amount - _room(overlay, nomination, fr)) > 0}
         if len(short) == 1:
             ((fr, need),) = short.items()
-            found = filter(None, map(trial.least, _edits(snapshot, nomination, fr, need)))
+            found = filter(None, map(trial.least, _edits(overlay, nomination, fr, need)))
             # Against what is wanted: steps of different resources do not compare.
             single += [((edit.value - edit.current) / demand[fr], edit) for edit in found]
         elif short and not together and len(short) <= _MOST_TOGETHER:
-            joint = [next(_nominal(snapshot, nomination, fr, need)) for fr, need in short.items()]
+            joint = [next(_nominal(overlay, nomination, fr, need)) for fr, need in short.items()]
             together = joint if trial.lets_in(joint) else []
     if single:
         best = sorted(single, key=lambda found: found[0])
-        return [_as_change(snapshot, edit, "this alone lets the ask in") for _, edit in best[:_MOST_SHOWN]]
-    return [_as_change(snapshot, edit, "together with the others lets the ask in") for edit in together]
+        return [_as_change(overlay, edit, "this alone lets the ask in") for _, edit in best[:_MOST_SHOWN]]
+    return [_as_change(overlay, edit, "together with the others lets the ask in") for edit in together]
 
 
-def _room(snapshot: Snapshot, nomination: Nomination, fr: int) -> int:
+def _room(overlay: Overlay, nomination: Nomination, fr: int) -> int:
     """What is available, negative where usage is past the quotas."""
-    usage = snapshot.usage
+    usage = overlay.usage
     return usage.available_cell(usage.quotas.cells[nomination.preemptor.queue][fr])
 
 
-def _edits(snapshot: Snapshot, nomination: Nomination, fr: int, need: int) -> Iterator[_Edit]:
+def _edits(overlay: Overlay, nomination: Nomination, fr: int, need: int) -> Iterator[_Edit]:
     """Changes that could bring ``need`` more steps: limits on borrowing first, for they need no new capacity."""
-    quotas, configured = snapshot.usage.quotas, snapshot.loaded.configured
-    path = configured.tree.path(nomination.preemptor.queue)
+    quotas, configuration = overlay.usage.quotas, overlay.state.configuration
+    path = configuration.tree.path(nomination.preemptor.queue)
     for node in path[:-1]:
         limit = quotas.borrowing[quotas.cells[node][fr]]
         if limit is not None:
             yield _Edit(node, fr, "borrowing", limit, limit + need)
-    yield from _lenders(snapshot, path, fr, need)
-    yield from _nominal(snapshot, nomination, fr, need)
+    yield from _lenders(overlay, path, fr, need)
+    yield from _nominal(overlay, nomination, fr, need)
     for cohort in path[1:]:
         nominal = quotas.nominal[quotas.cells[cohort][fr]]
         yield _Edit(cohort, fr, "nominal", nominal, nominal + need)
 
 
-def _nominal(snapshot: Snapshot, nomination: Nomination, fr: int, need: int) -> Iterator[_Edit]:
-    queue, quotas = nomination.preemptor.queue, snapshot.usage.quotas
+def _nominal(overlay: Overlay, nomination: Nomination, fr: int, need: int) -> Iterator[_Edit]:
+    queue, quotas = nomination.preemptor.queue, overlay.usage.quotas
     nominal = quotas.nominal[quotas.cells[queue][fr]]
     yield _Edit(queue, fr, "nominal", nominal, nominal + need)
 
 
-def _lenders(snapshot: Snapshot, path: list[int], fr: int, need: int) -> Iterator[_Edit]:
+def _lenders(overlay: Overlay, path: list[int], fr: int, need: int) -> Iterator[_Edit]:
     """The node beside the path that keeps most to itself of what it does not use."""
-    quotas, used = snapshot.usage.quotas, snapshot.usage.used
+    quotas, used = overlay.usage.quotas, overlay.usage.used
     best: tuple[int, _Edit] | None = None
     for below, cohort in pairwise(path):
         for node in quotas.tree.children[cohort]:
@@ -104,10 +105,10 @@ def _lenders(snapshot: Snapshot, path: list[int], fr: int, need: int) -> Iterato
 class _Trial:
     """Nominates the ask again under other quotas. The effort is bounded: large states are tried less often."""
 
-    def __init__(self, snapshot: Snapshot, nomination: Nomination) -> None:
-        self._snapshot = snapshot
+    def __init__(self, overlay: Overlay, nomination: Nomination) -> None:
+        self._overlay = overlay
         self._nomination = nomination
-        size = 1000 + len(snapshot.loaded.workloads) + len(snapshot.usage.quotas.node)
+        size = 1000 + len(overlay.state.workloads) + len(overlay.usage.quotas.node)
         self._left = max(8, _EFFORT // size)
 
     def least(self, edit: _Edit) -> _Edit | None:
@@ -127,16 +128,16 @@ class _Trial:
     def lets_in(self, edits: list[_Edit]) -> bool:
         """Whether the ask fits or finds victims with these changes made."""
         self._left -= 1
-        usage: Usage = self._snapshot.usage
+        usage: Usage = self._overlay.usage
         for edit in edits:
             usage = usage.under(usage.quotas.changed(edit.node, edit.fr, edit.field, edit.value), edit.fr)
-        imagined, of = self._snapshot.imagine(usage), self._nomination
+        imagined, of = self._overlay.imagine(usage), self._nomination
         found = nominate(imagined, of.ask, of.preemptor, of.search)
         return found.assignment.mode is Mode.FIT or bool(found.targets)
 
 
-def _as_change(snapshot: Snapshot, edit: _Edit, detail: str) -> Change:
-    quotas = snapshot.usage.quotas
+def _as_change(overlay: Overlay, edit: _Edit, detail: str) -> Change:
+    quotas = overlay.usage.quotas
     flavor, resource = quotas.frs[edit.fr]
     return Change(
         queue=quotas.tree.names[edit.node], flavor=flavor, resource=resource, field=_ON_THE_WIRE[edit.field],
@@ -144,9 +145,9 @@ def _as_change(snapshot: Snapshot, edit: _Edit, detail: str) -> Change:
     )  # fmt: skip
 
 
-def bottleneck(snapshot: Snapshot, queue: int, fr: int) -> str:
+def bottleneck(overlay: Overlay, queue: int, fr: int) -> str:
     """Which limit on the way up keeps the queue from more of ``fr`` at this moment."""
-    usage = snapshot.usage
+    usage = overlay.usage
     quotas, used = usage.quotas, usage.used
     names, node = quotas.tree.names, queue
     lowest, gathered, at = None, 0, queue

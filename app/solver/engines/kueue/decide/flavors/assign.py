@@ -7,11 +7,11 @@ same ask were given. The resources of one group share one flavor; groups are ind
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from app.solver.engines.kueue.compile.configuration import DEFAULT_FLAVOR, Configured, Group
+from app.solver.engines.kueue.compile.configuration import DEFAULT_FLAVOR, CompiledConfiguration, Group
 from app.solver.engines.kueue.decide.flavors.eligibility import refusal
 from app.solver.engines.kueue.decide.flavors.modes import BEST, WORST, Fit, Mode, Suit, mode_of, preferred, stops_search
 from app.solver.engines.kueue.decide.level import borrowing_level
-from app.solver.engines.kueue.decide.overlay import Preemptor, Snapshot, Target
+from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor, Target
 from app.solver.engines.kueue.decide.recorder import SILENT, Recorder
 from app.solver.model.configuration import Flavor
 from app.solver.model.quantity import parse, scale_of
@@ -21,7 +21,7 @@ PODS = "pods"
 
 Pins = Mapping[str, Mapping[str, str]]
 """Flavors that must be kept: by task, by resource."""
-Search = Callable[[Snapshot, Preemptor, Collection[int], Recorder], list[Target]]
+Search = Callable[[Overlay, Preemptor, Collection[int], Recorder], list[Target]]
 """How victims are searched for: ``targets.get_targets``, or one that knows whom an ask must spare."""
 
 
@@ -59,10 +59,10 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Assigner:
-    """Assigns for one ask against one snapshot. ``preemptor.request`` is not read. ``search`` answers the question
+    """Assigns for one ask against one overlay. ``preemptor.request`` is not read. ``search`` answers the question
     whether a flavor could be had by preemption."""
 
-    snapshot: Snapshot
+    overlay: Overlay
     preemptor: Preemptor
     tasks: Sequence[Task]
     search: Search
@@ -84,16 +84,16 @@ class Assigner:
         return out
 
     def _pod_set(self, task: Task, count: int, out: Assignment) -> Mode:
-        configured = self.snapshot.loaded.configured
-        wanted = requests(configured, self.preemptor.queue, task, count)
-        covering = configured.covering[self.preemptor.queue]
+        configuration = self.overlay.state.configuration
+        wanted = requests(configuration, self.preemptor.queue, task, count)
+        covering = configuration.covering[self.preemptor.queue]
         lacking = [r for r, amount in wanted.items() if r not in covering and amount]
         if lacking:
             out.lacking = [f"{task.name}: no flavor offers {resource}" for resource in lacking]
             return Mode.NO_FIT
         choices: dict[str, Choice] = {}
         all_fit = True
-        for at, group in enumerate(configured.groups[self.preemptor.queue]):
+        for at, group in enumerate(configuration.groups[self.preemptor.queue]):
             mine = {r: amount for r, amount in wanted.items() if covering.get(r) == at}
             if not mine:
                 continue
@@ -109,7 +109,7 @@ class Assigner:
     def _book(self, task: Task, choices: dict[str, Choice], wanted: Mapping[str, int], out: Assignment) -> None:
         out.choices[task.name] = {r: choices[r] for r in wanted if r in choices}
         for resource, choice in choices.items():
-            fr = self.snapshot.fr(self.preemptor.queue, choice.flavor, resource)
+            fr = self.overlay.fr(self.preemptor.queue, choice.flavor, resource)
             out.usage[fr] = out.usage.get(fr, 0) + wanted[resource]
             out.level = max(out.level, choice.level)
 
@@ -117,12 +117,12 @@ class Assigner:
         self, task: Task, group: Group, wanted: Mapping[str, int], out: Assignment
     ) -> tuple[dict[str, Choice] | None, Suit]:
         """The best flavor of a group, trying them in order until one stops the search."""
-        configured = self.snapshot.loaded.configured
-        rules = configured.policy[self.preemptor.queue].fungibility
+        configuration = self.overlay.state.configuration
+        rules = configuration.policy[self.preemptor.queue].fungibility
         best: dict[str, Choice] | None = None
         best_suit = WORST
         for name in group.flavors:
-            refused = self._refusal(configured, task, name, wanted)
+            refused = self._refusal(configuration, task, name, wanted)
             if refused is not None:
                 self.record.flavor_refused(task.name, name, refused)
                 continue
@@ -141,25 +141,27 @@ class Assigner:
                 best, best_suit = choices, worst
         return best, best_suit
 
-    def _refusal(self, configured: Configured, task: Task, name: str, wanted: Mapping[str, int]) -> str | None:
+    def _refusal(
+        self, configuration: CompiledConfiguration, task: Task, name: str, wanted: Mapping[str, int]
+    ) -> str | None:
         if self.pins is not None:
             kept = self.pins.get(task.name, {})
             if not any(kept.get(resource) == name for resource in wanted):
                 return f"flavor {name} is not the one that was nominated"
-        flavor = flavor_called(configured, name)
+        flavor = flavor_called(configuration, name)
         return f"flavor {name} not found" if flavor is None else refusal(flavor, task)
 
     def _suit(self, flavor: str, resource: str, amount: int, out: Assignment) -> Suit:
         """How one resource could be had from one flavor (Kueue: fitsResourceQuota)."""
-        snapshot, queue = self.snapshot, self.preemptor.queue
-        fr = snapshot.fr(queue, flavor, resource)
+        overlay, queue = self.overlay, self.preemptor.queue
+        fr = overlay.fr(queue, flavor, resource)
         total = amount + out.usage.get(fr, 0)
-        usage = snapshot.usage
+        usage = overlay.usage
         quotas = usage.quotas
         cell = quotas.cells[queue][fr]
         if total > quotas.potential[cell]:
             return WORST
-        height, below_root = borrowing_level(snapshot.loaded.configured, usage, queue, fr, total)
+        height, below_root = borrowing_level(overlay.state.configuration, usage, queue, fr, total)
         if total <= usage.available(queue, fr):
             return Suit(Fit.FIT, height)
         if total <= quotas.nominal[cell] or below_root or self._may_preempt_while_borrowing():
@@ -167,68 +169,70 @@ class Assigner:
         return Suit(Fit.NO_FIT, height)
 
     def _may_preempt_while_borrowing(self) -> bool:
-        configured = self.snapshot.loaded.configured
-        policy = configured.policy[self.preemptor.queue]
-        return policy.borrow_within_cohort or (configured.fair_sharing and policy.reclaim_within_cohort != "Never")
+        configuration = self.overlay.state.configuration
+        policy = configuration.policy[self.preemptor.queue]
+        return policy.borrow_within_cohort or (configuration.fair_sharing and policy.reclaim_within_cohort != "Never")
 
     def _simulate(self, fr: int, total: int) -> Suit:
         """Whether preemption could free this one flavor-resource, and the level once it did."""
         known = self._simulated.get((fr, total))
         if known is None:
-            known = self._simulated[(fr, total)] = simulate(self.snapshot, self.preemptor, fr, total, self.search)
+            known = self._simulated[(fr, total)] = simulate(self.overlay, self.preemptor, fr, total, self.search)
         return known
 
 
-def simulate(snapshot: Snapshot, preemptor: Preemptor, fr: int, total: int, search: Search) -> Suit:
+def simulate(overlay: Overlay, preemptor: Preemptor, fr: int, total: int, search: Search) -> Suit:
     """Preempt for ``total`` of one flavor-resource and nothing else, in thought (Kueue: SimulatePreemption)."""
-    configured, queue = snapshot.loaded.configured, preemptor.queue
-    targets = search(snapshot, preemptor.only(fr, total), (fr,), SILENT)
+    configuration, queue = overlay.state.configuration, preemptor.queue
+    targets = search(overlay, preemptor.only(fr, total), (fr,), SILENT)
     for workload, _ in targets:
-        snapshot.remove(workload)
-    height = borrowing_level(configured, snapshot.usage, queue, fr, total).height
+        overlay.remove(workload)
+    height = borrowing_level(configuration, overlay.usage, queue, fr, total).height
     for workload, _ in targets:
-        snapshot.restore(workload)
+        overlay.restore(workload)
     if not targets:
         return Suit(Fit.NO_CANDIDATES, height)
-    own = any(int(snapshot.loaded.queue[workload]) == queue for workload, _ in targets)
+    own = any(int(overlay.state.queue[workload]) == queue for workload, _ in targets)
     return Suit(Fit.PREEMPT if own else Fit.RECLAIM, height)
 
 
-def requests(configured: Configured, queue: int, task: Task, count: int) -> dict[str, int]:
+def requests(configuration: CompiledConfiguration, queue: int, task: Task, count: int) -> dict[str, int]:
     """Steps by resource for ``count`` units, by name; "pods" counts one a unit where the queue has
     quota for it, whatever was requested. Raises QuantityError."""
     out = {r: parse(amount, scale_of(r)) * count for r, amount in sorted(task.requests.items())}
-    if PODS in configured.covering[queue]:
+    if PODS in configuration.covering[queue]:
         out[PODS] = count
     return out
 
 
-def flavor_called(configured: Configured, name: str) -> Flavor | None:
+def flavor_called(configuration: CompiledConfiguration, name: str) -> Flavor | None:
     """A declared flavor; the one that the ``quota`` shorthand means needs no declaration."""
-    found = configured.flavors.get(name)
+    found = configuration.flavors.get(name)
     return Flavor(name=name) if found is None and name == DEFAULT_FLAVOR else found
 
 
-def never_fits(configured: Configured, queue: int, tasks: Sequence[Task]) -> str | None:
+def never_fits(configuration: CompiledConfiguration, queue: int, tasks: Sequence[Task]) -> str | None:
     """Why no state of the cluster could ever take the ask, or None. Sound, not complete: it looks at each pod set
     alone, at the smallest count it may start with."""
     for task in tasks:
         count = task.count if task.min_count is None else min(task.count, task.min_count)
-        wanted = requests(configured, queue, task, count)
+        wanted = requests(configuration, queue, task, count)
         for resource, amount in wanted.items():
-            if amount and resource not in configured.covering[queue]:
-                return f"queue {configured.tree.names[queue]} has no quota for {resource}"
-        for at, group in enumerate(configured.groups[queue]):
-            mine = [(r, n) for r, n in wanted.items() if configured.covering[queue].get(r) == at]
-            if mine and not any(_could(configured, queue, task, f, mine) for f in group.flavors):
+            if amount and resource not in configuration.covering[queue]:
+                return f"queue {configuration.tree.names[queue]} has no quota for {resource}"
+        for at, group in enumerate(configuration.groups[queue]):
+            mine = [(r, n) for r, n in wanted.items() if configuration.covering[queue].get(r) == at]
+            if mine and not any(_could(configuration, queue, task, f, mine) for f in group.flavors):
                 names = ", ".join(r for r, _ in mine)
                 return f"no flavor that pod set {task.name} may use could ever hold its {names}"
     return None
 
 
-def _could(configured: Configured, queue: int, task: Task, name: str, wanted: Sequence[tuple[str, int]]) -> bool:
-    flavor = flavor_called(configured, name)
+def _could(
+    configuration: CompiledConfiguration, queue: int, task: Task, name: str, wanted: Sequence[tuple[str, int]]
+) -> bool:
+    flavor = flavor_called(configuration, name)
     if flavor is None or refusal(flavor, task) is not None:
         return False
-    index = configured.quotas.fr_index
-    return all(n <= configured.quotas.potential_available(queue, index[(name, r)]) for r, n in wanted)
+    index = configuration.quotas.fr_index
+    return all(n <= configuration.quotas.potential_available(queue, index[(name, r)]) for r, n in wanted)

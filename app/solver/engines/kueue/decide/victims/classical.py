@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.solver.engines.kueue.decide.overlay import Preemptor, Reason, Snapshot, Target
+from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor, Reason, Target
 from app.solver.engines.kueue.decide.recorder import SILENT, Recorder
 from app.solver.engines.kueue.decide.victims import minimise, order
 from app.solver.engines.kueue.decide.victims.order import Indices
-from app.solver.stopping import safe_point
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,133 +30,144 @@ class Found:
 
 
 def search(
-    snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int], record: Recorder = SILENT
+    overlay: Overlay, preemptor: Preemptor, contested: frozenset[int], record: Recorder = SILENT
 ) -> list[Target]:
     """Victims, empty when no attempt makes room. See ``targets.get_targets``."""
-    found = collect(snapshot, preemptor, contested)
-    candidates = _Once(_in_order(snapshot, found))
-    for borrow in _attempts(snapshot, preemptor, contested, found):
-        record.attempt_begins(snapshot, borrow=borrow)
-        targets = _attempt(snapshot, preemptor, contested, found, candidates, borrow, record)
+    search = _Search(overlay, preemptor, contested, record)
+    for borrow in search.attempts():
+        record.attempt_begins(overlay, borrow=borrow)
+        targets = search.attempt(borrow=borrow)
         if targets:
             return targets
     return []
 
 
-def collect(snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int]) -> Found:
+def collect(overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -> Found:
     """Own candidates, and those of others found while walking up from the queue to its root."""
-    configured, queue = snapshot.loaded.configured, preemptor.queue
-    policy, path = configured.policy[queue], configured.tree.path(queue)
+    configuration, queue = overlay.state.configuration, preemptor.queue
+    policy, path = configuration.policy[queue], configuration.tree.path(queue)
     nobody: Indices = np.zeros(0, dtype=np.int64)
     own = hierarchical = priority = nobody
     if policy.within_cluster_queue != "Never":
-        own = order.using(snapshot, [queue], contested)
-        own = order.allowed(snapshot, preemptor, policy.within_cluster_queue, own)
+        own = order.using(overlay, [queue], contested)
+        own = order.allowed(overlay, preemptor, policy.within_cluster_queue, own)
     ancestor: dict[int, int] = {}
     if len(path) > 1 and policy.reclaim_within_cohort != "Never":
         reclaiming: list[int] = []
         others: list[int] = []
-        fits, advantage = snapshot.usage.fits_by_level(queue, dict(preemptor.request)), False
+        fits, advantage = overlay.usage.fits_by_level(queue, dict(preemptor.request)), False
         for level, cohort in enumerate(path[1:]):
             # The advantage of a lower level, once there, holds all the way up.
             advantage = advantage or fits[level]
-            for other in _exceeding(snapshot, cohort, path[level], contested):
+            for other in _exceeding(overlay, cohort, path[level], contested):
                 ancestor[other] = cohort
                 (reclaiming if advantage else others).append(other)
         hierarchical, priority = (
-            order.allowed(snapshot, preemptor, policy.reclaim_within_cohort, order.using(snapshot, queues, contested))
+            order.allowed(overlay, preemptor, policy.reclaim_within_cohort, order.using(overlay, queues, contested))
             for queues in (reclaiming, others)
         )
-    return Found(own, hierarchical, priority, ancestor, _with_borrowing(snapshot, preemptor, priority))
+    return Found(own, hierarchical, priority, ancestor, _with_borrowing(overlay, preemptor, priority))
 
 
-def _exceeding(snapshot: Snapshot, cohort: int, visited: int, contested: frozenset[int]) -> list[int]:
+def _exceeding(overlay: Overlay, cohort: int, visited: int, contested: frozenset[int]) -> list[int]:
     """Queues below ``cohort``, outside ``visited``, that borrow in a contested flavor-resource, as does every cohort
     on the way to them: a subtree within its quota is left alone as a whole."""
-    configured, usage = snapshot.loaded.configured, snapshot.usage
+    configuration, usage = overlay.state.configuration, overlay.usage
     out: list[int] = []
     pending = [cohort]
     while pending:
         node = pending.pop()
-        pending += [c for c in configured.child_cohorts[node] if c != visited and usage.exceeds(c, contested)]
-        out += [q for q in configured.child_queues[node] if q != visited and usage.exceeds(q, contested)]
+        pending += [c for c in configuration.child_cohorts[node] if c != visited and usage.exceeds(c, contested)]
+        out += [q for q in configuration.child_queues[node] if q != visited and usage.exceeds(q, contested)]
     return out
 
 
-def _with_borrowing(snapshot: Snapshot, preemptor: Preemptor, candidates: Indices) -> frozenset[int]:
+def _with_borrowing(overlay: Overlay, preemptor: Preemptor, candidates: Indices) -> frozenset[int]:
     """Candidates of lower priority than the preemptor, and at most the threshold, where borrowWithinCohort is on."""
-    policy = snapshot.loaded.configured.policy[preemptor.queue]
+    policy = overlay.state.configuration.policy[preemptor.queue]
     if not policy.borrow_within_cohort or not len(candidates):
         return frozenset()
-    priority = snapshot.loaded.priority[candidates]
+    priority = overlay.state.priority[candidates]
     low = priority < preemptor.priority
     if policy.threshold is not None:
         low &= priority <= policy.threshold
     return frozenset(candidates[low].tolist())
 
 
-def _in_order(snapshot: Snapshot, found: Found) -> Iterator[int]:
+def _in_order(overlay: Overlay, found: Found) -> Iterator[int]:
     """Evicted ones of every class first; in both halves hierarchical before priority before own candidates."""
-    classes = [order.split_evicted(snapshot, of) for of in (found.hierarchical, found.priority, found.own)]
-    depth = snapshot.loaded.configured.tree.depth
+    classes = [order.split_evicted(overlay, of) for of in (found.hierarchical, found.priority, found.own)]
+    depth = overlay.state.configuration.tree.depth
     nearest_first = {queue: -depth[cohort] for queue, cohort in found.ancestor.items()}
-    return order.chain(order.ascending(snapshot, of[half], nearest_first) for half in (0, 1) for of in classes)
+    return order.chain(order.ascending(overlay, of[half], nearest_first) for half in (0, 1) for of in classes)
 
 
-def _attempts(snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int], found: Found) -> tuple[bool, ...]:
-    """Whether to allow borrowing, attempt by attempt."""
-    if not len(found.hierarchical) and not len(found.priority):
-        return (True,)
-    if snapshot.loaded.configured.policy[preemptor.queue].borrow_within_cohort:
-        return (True, False)
-    if not _under_nominal(snapshot, preemptor.queue, contested):
-        return (True,)
-    return (True, False) if len(found.hierarchical) else (False, True)
+class _Search:
+    """The candidates of one preemptor, and the attempts at them."""
+
+    def __init__(self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int], record: Recorder) -> None:
+        self._overlay = overlay
+        self._preemptor = preemptor
+        self._contested = contested
+        self._record = record
+        self._found = collect(overlay, preemptor, contested)
+        self._candidates = _Once(_in_order(overlay, self._found))
+
+    def attempts(self) -> tuple[bool, ...]:
+        """Whether to allow borrowing, attempt by attempt."""
+        found, queue = self._found, self._preemptor.queue
+        if not len(found.hierarchical) and not len(found.priority):
+            return (True,)
+        if self._overlay.state.configuration.policy[queue].borrow_within_cohort:
+            return (True, False)
+        if not _under_nominal(self._overlay, queue, self._contested):
+            return (True,)
+        return (True, False) if len(found.hierarchical) else (False, True)
+
+    def attempt(self, *, borrow: bool) -> list[Target]:
+        """Remove candidates in order until the preemptor fits, then put back whom it does not need gone."""
+        overlay, preemptor, record = self._overlay, self._preemptor, self._record
+        may_go_for_a_loan = self._usable_while_borrowing() if borrow else None
+        targets: list[Target] = []
+        for workload in self._candidates:
+            queue = int(overlay.state.queue[workload])
+            reason: Reason = "InClusterQueue"
+            if queue != preemptor.queue:
+                loan = workload in self._found.with_borrowing
+                reason = "InCohortReclaimWhileBorrowing" if loan else "InCohortReclamation"
+                if may_go_for_a_loan is not None and not loan and workload not in may_go_for_a_loan:
+                    record.would_borrow(overlay, workload)
+                    continue
+                if not _still_exceeds(overlay, queue, self._found.ancestor[queue], self._contested):
+                    record.back_within(overlay, workload)
+                    continue
+            overlay.remove(workload)
+            targets.append((workload, reason))
+            fits = overlay.usage.fits(preemptor.queue, preemptor.request, borrow=borrow)
+            record.taken(overlay, preemptor, targets, fits=fits)
+            if fits:
+                return minimise.spare(overlay, preemptor, targets, borrow, record)
+        record.search_failed(overlay, targets)
+        for workload, _ in targets:
+            overlay.restore(workload)
+        return []
+
+    def _usable_while_borrowing(self) -> frozenset[int] | None:
+        """Candidates of other queues that may go for an ask that borrows, whatever their priority; None: all."""
+        return frozenset(self._found.hierarchical.tolist()) if len(self._found.priority) else None
 
 
-def _under_nominal(snapshot: Snapshot, queue: int, contested: frozenset[int]) -> bool:
+def _under_nominal(overlay: Overlay, queue: int, contested: frozenset[int]) -> bool:
     """Whether the queue uses strictly less than its nominal quota of every contested flavor-resource."""
-    quotas, used = snapshot.usage.quotas, snapshot.usage.used
+    quotas, used = overlay.usage.quotas, overlay.usage.used
     return all(used[cell] < quotas.nominal[cell] for cell in (quotas.cells[queue][fr] for fr in contested))
 
 
-def _attempt(
-    snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int], found: Found,
-    candidates: "_Once", borrow: bool, record: Recorder,
-) -> list[Target]:  # fmt: skip
-    """Remove candidates in order until the preemptor fits, then put back whom it does not need gone."""
-    loaded, usage, queue = snapshot.loaded, snapshot.usage, preemptor.queue
-    hierarchical = frozenset(found.hierarchical.tolist()) if borrow and len(found.priority) else frozenset[int]()
-    targets: list[Target] = []
-    for workload in candidates:
-        safe_point()
-        of = int(loaded.queue[workload])
-        reason: Reason = "InClusterQueue"
-        if of != queue:
-            reason = "InCohortReclaimWhileBorrowing" if workload in found.with_borrowing else "InCohortReclamation"
-            if borrow and reason == "InCohortReclamation" and len(found.priority) and workload not in hierarchical:
-                record.would_borrow(snapshot, workload)
-                continue
-            if not _still_exceeds(snapshot, of, found.ancestor[of], contested):
-                record.back_within(snapshot, workload)
-                continue
-        snapshot.remove(workload)
-        targets.append((workload, reason))
-        fits = usage.fits(queue, preemptor.request, borrow=borrow)
-        record.taken(snapshot, preemptor, targets, fits=fits)
-        if fits:
-            return minimise.spare(snapshot, preemptor, targets, borrow, record)
-    record.search_failed(snapshot, targets)
-    for workload, _ in targets:
-        snapshot.restore(workload)
-    return []
-
-
-def _still_exceeds(snapshot: Snapshot, queue: int, ancestor: int, contested: frozenset[int]) -> bool:
+def _still_exceeds(overlay: Overlay, queue: int, ancestor: int, contested: frozenset[int]) -> bool:
     """Whether the queue, and every cohort between it and ``ancestor``, borrows at this moment."""
-    parent, node = snapshot.loaded.configured.tree.parent, queue
+    parent, node = overlay.state.configuration.tree.parent, queue
     while node != ancestor:
-        if not snapshot.usage.exceeds(node, contested):
+        if not overlay.usage.exceeds(node, contested):
             return False
         node = parent[node]
     return True

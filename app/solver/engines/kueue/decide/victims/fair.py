@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.solver.engines.kueue.compile.amounts import Amounts
-from app.solver.engines.kueue.decide.overlay import Preemptor, Reason, Snapshot, Target
+from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor, Reason, Target
 from app.solver.engines.kueue.decide.recorder import SILENT, Recorder
 from app.solver.engines.kueue.decide.share import Share, share_without
 from app.solver.engines.kueue.decide.victims import minimise, order
@@ -20,58 +20,58 @@ from app.solver.stopping import safe_point
 
 
 def search(
-    snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int], record: Recorder = SILENT
+    overlay: Overlay, preemptor: Preemptor, contested: frozenset[int], record: Recorder = SILENT
 ) -> list[Target]:
     """Victims, empty when no set of them makes room. See ``targets.get_targets``."""
-    candidates = collect(snapshot, preemptor, contested)
+    candidates = collect(overlay, preemptor, contested)
     if not candidates.queues:
         return []
-    strategies = snapshot.loaded.configured.strategies
-    search = _Search(snapshot, preemptor, contested, record)
-    snapshot.usage.add(preemptor.queue, preemptor.request)
+    strategies = overlay.state.configuration.strategies
+    search = _Search(overlay, preemptor, contested, record)
+    overlay.usage.add(preemptor.queue, preemptor.request)
     fits = search.first_round(candidates, final=strategies[0] == "LessThanOrEqualToFinalShare")
     if not fits and len(strategies) > 1:
         fits = search.second_round()
-    snapshot.usage.remove(preemptor.queue, preemptor.request)
+    overlay.usage.remove(preemptor.queue, preemptor.request)
     if fits:
-        return minimise.spare(snapshot, preemptor, search.targets, True, record)
-    record.search_failed(snapshot, search.targets)
+        return minimise.spare(overlay, preemptor, search.targets, True, record)
+    record.search_failed(overlay, search.targets)
     for workload, _ in search.targets:
-        snapshot.restore(workload)
+        overlay.restore(workload)
     return []
 
 
-def collect(snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int]) -> Pool:
+def collect(overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -> Pool:
     """Candidates by queue: the preemptor's own by its policy, and those of every queue of the same tree that uses more
     than its nominal quota of a contested flavor-resource."""
-    configured, queue = snapshot.loaded.configured, preemptor.queue
-    policy = configured.policy[queue]
-    own = order.using(snapshot, [queue], contested)
-    parts = [order.allowed(snapshot, preemptor, policy.within_cluster_queue, own)]
-    if configured.tree.parent[queue] >= 0 and policy.reclaim_within_cohort != "Never":
-        others = [q for q in configured.queues_of(queue) if q != queue and snapshot.usage.exceeds(q, contested)]
-        using = order.using(snapshot, others, contested)
-        parts.append(order.allowed(snapshot, preemptor, policy.reclaim_within_cohort, using))
-    return Pool(snapshot.loaded, np.concatenate(parts))
+    configuration, queue = overlay.state.configuration, preemptor.queue
+    policy = configuration.policy[queue]
+    own = order.using(overlay, [queue], contested)
+    parts = [order.allowed(overlay, preemptor, policy.within_cluster_queue, own)]
+    if configuration.tree.parent[queue] >= 0 and policy.reclaim_within_cohort != "Never":
+        others = [q for q in configuration.queues_of(queue) if q != queue and overlay.usage.exceeds(q, contested)]
+        using = order.using(overlay, others, contested)
+        parts.append(order.allowed(overlay, preemptor, policy.reclaim_within_cohort, using))
+    return Pool(overlay.state, np.concatenate(parts))
 
 
 class _Search:
-    """One search. ``targets``: taken so far, all removed from the snapshot."""
+    """One search. ``targets``: taken so far, all removed from the overlay."""
 
-    def __init__(self, snapshot: Snapshot, preemptor: Preemptor, contested: frozenset[int], record: Recorder) -> None:
+    def __init__(self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int], record: Recorder) -> None:
         self.targets: list[Target] = []
-        self._snapshot = snapshot
+        self._overlay = overlay
         self._preemptor = preemptor
         self._contested = contested
         self._record = record
         self._retry = Leftover()
-        path = snapshot.loaded.configured.tree.path(preemptor.queue)
+        path = overlay.state.configuration.tree.path(preemptor.queue)
         self._below = dict(zip(path[1:], path, strict=False))
 
     def first_round(self, candidates: Pool, *, final: bool) -> bool:
         """Take by the first strategy; ``final``: by the share that the target keeps, not by the one it has. True when
         the preemptor fits."""
-        tournament = Tournament(self._snapshot, self._preemptor.queue, candidates)
+        tournament = Tournament(self._overlay, self._preemptor.queue, candidates)
         reclaims = self._within_nominal()
         strategy = "LessThanOrEqualToFinalShare" if final else "LessThanInitialShare"
         self._record.round_begins(strategy, reclaims=reclaims)
@@ -88,7 +88,7 @@ class _Search:
 
     def second_round(self) -> bool:
         """One try a queue: its first candidate left over goes if the preemptor's share is below the queue's."""
-        tournament = Tournament(self._snapshot, self._preemptor.queue, self._retry)
+        tournament = Tournament(self._overlay, self._preemptor.queue, self._retry)
         self._record.round_begins("LessThanInitialShare", reclaims=False)
         while (queue := tournament.next()) is not None:
             rivals = self._rivals(tournament, queue)
@@ -99,7 +99,7 @@ class _Search:
                     return True
             else:
                 left = tournament.surrender(queue)
-                self._record.too_low(self._snapshot, left, rivals, "LessThanInitialShare")
+                self._record.too_low(self._overlay, left, rivals, "LessThanInitialShare")
         return False
 
     def _take_fairly(self, tournament: Tournament, queue: int, *, final: bool) -> bool:
@@ -117,7 +117,7 @@ class _Search:
         if hopeless:
             left = tournament.surrender(queue)
             self._retry.add(queue, left)
-            self._record.too_low(self._snapshot, left, rivals, strategy)
+            self._record.too_low(self._overlay, left, rivals, strategy)
             return False
         waiting = tournament.waiting(queue)
         while waiting:
@@ -125,46 +125,46 @@ class _Search:
             workload = waiting.popleft()
             limit = rivals.theirs
             if final:
-                uses = self._snapshot.loaded.amounts(workload)
+                uses = self._overlay.state.amounts(workload)
                 limit = self._share_without(rivals.their_side, queue, uses)
             if rivals.ours <= limit if final else rivals.ours < limit:
                 return self._take(tournament, queue, workload, "InCohortFairSharing", rivals)
             self._retry.add(queue, (workload,))
-            self._record.too_low(self._snapshot, (workload,), rivals, strategy)
+            self._record.too_low(self._overlay, (workload,), rivals, strategy)
         return False
 
     def _least(self, workloads: Iterable[int]) -> Amounts:
         """The least that any of them uses of each flavor-resource that all use."""
-        used = [dict(self._snapshot.loaded.amounts(workload)) for workload in workloads]
+        used = [dict(self._overlay.state.amounts(workload)) for workload in workloads]
         return tuple((fr, min(of[fr] for of in used)) for fr in used[0] if all(fr in of for of in used))
 
     def _share_without(self, node: int, queue: int, amounts: Amounts) -> Share:
-        return share_without(self._snapshot.loaded.configured, self._snapshot.usage, node, queue, amounts)
+        return share_without(self._overlay.state.configuration, self._overlay.usage, node, queue, amounts)
 
     def _take(
         self, tournament: Tournament, queue: int, workload: int, reason: Reason, rivals: "Rivals | None" = None
     ) -> bool:
         """Remove a workload; whether the preemptor fits now."""
-        snapshot, preemptor = self._snapshot, self._preemptor
+        overlay, preemptor = self._overlay, self._preemptor
         if rivals is not None:
-            self._record.taking(snapshot, workload, rivals)
-        snapshot.remove(workload)
+            self._record.taking(overlay, workload, rivals)
+        overlay.remove(workload)
         tournament.changed(queue)
         self.targets.append((workload, reason))
-        snapshot.usage.remove(preemptor.queue, preemptor.request)
-        fits = snapshot.usage.fits(preemptor.queue, preemptor.request)
-        self._record.taken(snapshot, preemptor, self.targets, fits=fits)
-        snapshot.usage.add(preemptor.queue, preemptor.request)
+        overlay.usage.remove(preemptor.queue, preemptor.request)
+        fits = overlay.usage.fits(preemptor.queue, preemptor.request)
+        self._record.taken(overlay, preemptor, self.targets, fits=fits)
+        overlay.usage.add(preemptor.queue, preemptor.request)
         return fits
 
     def _within_nominal(self) -> bool:
         """Whether the preemptor's queue, with the ask, stays within its nominal quota of everything contested (Kueue:
         FairSharingPreemptWithinNominal)."""
-        return not self._snapshot.usage.exceeds(self._preemptor.queue, self._contested)
+        return not self._overlay.usage.exceeds(self._preemptor.queue, self._contested)
 
     def _rivals(self, tournament: Tournament, queue: int) -> "Rivals":
         """The two children of the lowest common cohort on the ways to the preemptor and to ``queue``."""
-        parent = self._snapshot.loaded.configured.tree.parent
+        parent = self._overlay.state.configuration.tree.parent
         node = queue
         while (above := parent[node]) not in self._below:
             node = above

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.solver.engines.kueue.compile.places import Places
 from app.solver.engines.kueue.compile.state import instant
-from app.solver.engines.kueue.decide.overlay import Preemptor, Snapshot
+from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor
 from app.solver.model.instant import micros
 
 Indices = NDArray[np.int64]
@@ -21,17 +21,17 @@ _FEW_OF = 32
 _BLOCK = 128
 
 
-def ascending(snapshot: Snapshot, candidates: Indices, level: Mapping[int, int]) -> Iterator[int]:
+def ascending(overlay: Overlay, candidates: Indices, level: Mapping[int, int]) -> Iterator[int]:
     """``candidates`` of one class by priority, then latest start, then UID; sorted only as far as it is read.
 
     A decision usually stops after a few victims, while ties of priority run into the thousands. Equal UIDs: the
     ``level`` of the queue, which is the order in which Kueue collects them, then the id."""
-    loaded, places = snapshot.loaded, snapshot.loaded.places
-    if places is not None and snapshot.rank is places.rank:
+    state, places = overlay.state, overlay.state.places
+    if places is not None and overlay.rank is places.rank:
         ordered = _by_place(places, candidates)
         place = places.rank[ordered] if places.ties else None
     else:
-        place = loaded.priority[candidates] if snapshot.rank is None else snapshot.rank[candidates]
+        place = state.priority[candidates] if overlay.rank is None else overlay.rank[candidates]
         sorting = np.argsort(place, kind="stable")
         ordered, place = candidates[sorting], place[sorting]
     if place is None:
@@ -40,7 +40,7 @@ def ascending(snapshot: Snapshot, candidates: Indices, level: Mapping[int, int])
         return
     begin = 0
     for end in [*(np.flatnonzero(np.diff(place)) + 1).tolist(), len(ordered)]:
-        yield from _sorted_alike(snapshot, ordered[begin:end].tolist(), level)
+        yield from _sorted_alike(overlay, ordered[begin:end].tolist(), level)
         begin = end
 
 
@@ -53,22 +53,22 @@ def _by_place(places: Places, candidates: Indices) -> Indices:
     return places.order[chosen[places.order]]
 
 
-def _sorted_alike(snapshot: Snapshot, alike: list[int], level: Mapping[int, int]) -> Iterable[int]:
+def _sorted_alike(overlay: Overlay, alike: list[int], level: Mapping[int, int]) -> Iterable[int]:
     """Workloads of equal priority: latest start first, then UID. Ties are broken only once they are reached."""
     if len(alike) < 2:
         return alike
-    loaded, every = snapshot.loaded, snapshot.loaded.workloads
+    state, every = overlay.state, overlay.state.workloads
 
     def tie(i: int) -> tuple[str, int, str]:
         of = every[i]
-        return (of.uid or "", level.get(int(loaded.queue[i]), 0), of.id)
+        return (of.uid or "", level.get(int(state.queue[i]), 0), of.id)
 
-    if snapshot.rank is not None:
+    if overlay.rank is not None:
         return sorted(alike, key=tie)
     # Instants compare faster as they are than as integers, which only an unknown start needs.
     starts: dict[int, Any] = {i: every[i].started_at for i in alike}
     if None in starts.values():
-        starts = {i: loaded.started(i, snapshot.now) for i in alike}
+        starts = {i: state.started(i, overlay.now) for i in alike}
     alike.sort(key=starts.__getitem__, reverse=True)
     return chain(iter(sorted(tied, key=tie)) for tied in _runs(alike, starts))
 
@@ -84,27 +84,27 @@ def _runs(ordered: Sequence[int], starts: Mapping[int, Any]) -> Iterator[list[in
     yield run
 
 
-def sort_key(snapshot: Snapshot, workload: int, queue: int) -> tuple[bool, bool, int, int, tuple[str, str]]:
+def sort_key(overlay: Overlay, workload: int, queue: int) -> tuple[bool, bool, int, int, tuple[str, str]]:
     """The whole comparator as a key; ``queue`` is the preemptor's."""
-    loaded, rank = snapshot.loaded, snapshot.rank
+    state, rank = overlay.state, overlay.rank
     return (
-        workload not in loaded.evicted,
-        int(loaded.queue[workload]) == queue,
-        int(loaded.priority[workload]) if rank is None else int(rank[workload]),
-        -loaded.started(workload, snapshot.now) if rank is None else 0,
-        loaded.uid(workload),
+        workload not in state.evicted,
+        int(state.queue[workload]) == queue,
+        int(state.priority[workload]) if rank is None else int(rank[workload]),
+        -state.started(workload, overlay.now) if rank is None else 0,
+        state.uid(workload),
     )
 
 
-def sort_queue(snapshot: Snapshot, workloads: list[int]) -> None:
+def sort_queue(overlay: Overlay, workloads: list[int]) -> None:
     """Sort workloads of one queue by the comparator."""
-    loaded, rank = snapshot.loaded, snapshot.rank
-    evicted, every, now = loaded.evicted, loaded.workloads, snapshot.now
+    state, rank = overlay.state, overlay.rank
+    evicted, every, now = state.evicted, state.workloads, overlay.now
     if rank is not None:
         place = dict(zip(workloads, rank[workloads].tolist(), strict=True))
         workloads.sort(key=lambda i: (i not in evicted, place[i], every[i].uid or "", every[i].id))
         return
-    priority = dict(zip(workloads, loaded.priority[workloads].tolist(), strict=True))
+    priority = dict(zip(workloads, state.priority[workloads].tolist(), strict=True))
 
     def key(i: int) -> tuple[bool, int, int, str, str]:
         of = every[i]
@@ -114,42 +114,42 @@ def sort_queue(snapshot: Snapshot, workloads: list[int]) -> None:
     workloads.sort(key=key)
 
 
-def using(snapshot: Snapshot, queues: Sequence[int], contested: frozenset[int]) -> Indices:
+def using(overlay: Overlay, queues: Sequence[int], contested: frozenset[int]) -> Indices:
     """Workloads of ``queues`` that have a flavor assigned which is contested, whatever the amount."""
-    loaded = snapshot.loaded
+    state = overlay.state
     if len(queues) <= _FEW_QUEUES:
-        parts = [loaded.by_queue(q) for q in queues]
+        parts = [state.by_queue(q) for q in queues]
         found = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
     else:
-        chosen = np.zeros(len(loaded.configured.tree), dtype=bool)
+        chosen = np.zeros(len(state.configuration.tree), dtype=bool)
         chosen[list(queues)] = True
-        found = np.flatnonzero(chosen[loaded.queue])
-    found = found[loaded.shapes_using(contested)[loaded.shape[found]]]
-    absent = snapshot.gone | snapshot.barred
+        found = np.flatnonzero(chosen[state.queue])
+    found = found[state.shapes_using(contested)[state.shape[found]]]
+    absent = overlay.gone | overlay.barred
     if absent:
         found = found[~np.isin(found, np.fromiter(absent, dtype=np.int64, count=len(absent)))]
     return found
 
 
-def allowed(snapshot: Snapshot, preemptor: Preemptor, policy: str, candidates: Indices) -> Indices:
+def allowed(overlay: Overlay, preemptor: Preemptor, policy: str, candidates: Indices) -> Indices:
     """Those that ``policy`` lets the preemptor touch."""
     if policy == "Any" or not len(candidates):
         return candidates
     if policy == "Never":
         return candidates[:0]
-    priority = snapshot.loaded.priority[candidates]
+    priority = overlay.state.priority[candidates]
     if policy == "LowerPriority":
         return candidates[priority < preemptor.priority]
     lower = priority < preemptor.priority
     for at in np.flatnonzero(priority == preemptor.priority).tolist():
-        created = instant(snapshot.loaded.workloads[int(candidates[at])].created_at)
+        created = instant(overlay.state.workloads[int(candidates[at])].created_at)
         lower[at] = preemptor.created < created
     return candidates[lower]
 
 
-def split_evicted(snapshot: Snapshot, candidates: Indices) -> tuple[Indices, Indices]:
+def split_evicted(overlay: Overlay, candidates: Indices) -> tuple[Indices, Indices]:
     """Workloads already being evicted, and the others."""
-    evicted = snapshot.loaded.evicted
+    evicted = overlay.state.evicted
     if not evicted or not len(candidates):
         return candidates[:0], candidates
     going = np.isin(candidates, np.fromiter(evicted, dtype=np.int64, count=len(evicted)))

@@ -5,23 +5,23 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from app.solver.engines.kueue.compile.state import Loaded
+from app.solver.engines.kueue.compile.state import CompiledState
 
 
 class Pool:
     """Candidates by queue; looked up when a queue is looked into."""
 
-    __slots__ = ("_chosen", "_loaded", "queues")
+    __slots__ = ("_chosen", "_state", "queues")
 
-    def __init__(self, loaded: Loaded, candidates: NDArray[np.int64]) -> None:
-        self._loaded = loaded
-        self._chosen = np.zeros(len(loaded.workloads), dtype=bool)
+    def __init__(self, state: CompiledState, candidates: NDArray[np.int64]) -> None:
+        self._state = state
+        self._chosen = np.zeros(len(state.workloads), dtype=bool)
         self._chosen[candidates] = True
-        self.queues: list[int] = np.flatnonzero(np.bincount(loaded.queue[candidates])).tolist()
+        self.queues: list[int] = np.flatnonzero(np.bincount(state.queue[candidates])).tolist()
 
     def of(self, queue: int) -> list[int]:
         """The queue's candidates, in the order of the state."""
-        members = self._loaded.by_queue(queue)
+        members = self._state.by_queue(queue)
         return members[self._chosen[members]].tolist()
 
     def items(self) -> Iterator[tuple[int, list[int]]]:

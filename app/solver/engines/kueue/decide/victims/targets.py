@@ -6,16 +6,16 @@ Source: ``pkg/scheduler/preemption/preemption.go`` (getTargets).
 from collections.abc import Collection
 
 from app.solver.compiled.tree import ROOTLESS
-from app.solver.engines.kueue.decide.overlay import Preemptor, Snapshot, Target
+from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor, Target
 from app.solver.engines.kueue.decide.recorder import SILENT, Recorder
 from app.solver.engines.kueue.decide.victims import classical, fair
 from app.solver.stopping import safe_point
 
 
 def get_targets(
-    snapshot: Snapshot, preemptor: Preemptor, contested: Collection[int], record: Recorder = SILENT
+    overlay: Overlay, preemptor: Preemptor, contested: Collection[int], record: Recorder = SILENT
 ) -> list[Target]:
-    """Victims in Kueue's order, empty when no set of them makes room. The snapshot is left as it was.
+    """Victims in Kueue's order, empty when no set of them makes room. The overlay is left as it was.
 
     ``contested``: the flavor-resources of the request whose assignment needs preemption; only they select
     candidates, but all of ``preemptor.request`` must fit in the end. Called with one flavor-resource and one amount
@@ -24,23 +24,23 @@ def get_targets(
     """
     safe_point()
     contested = frozenset(contested)
-    record.search_begins(snapshot, preemptor, contested)
-    if not _anybody_low_enough(snapshot, preemptor, record):
+    record.search_begins(overlay, preemptor, contested)
+    if not _anybody_low_enough(overlay, preemptor, record):
         return []
-    search = fair.search if snapshot.loaded.configured.fair_sharing else classical.search
-    return search(snapshot, preemptor, contested, record)
+    search = fair.search if overlay.state.configuration.fair_sharing else classical.search
+    return search(overlay, preemptor, contested, record)
 
 
-def _anybody_low_enough(snapshot: Snapshot, preemptor: Preemptor, record: Recorder) -> bool:
+def _anybody_low_enough(overlay: Overlay, preemptor: Preemptor, record: Recorder) -> bool:
     """Whether the lowest priority that runs within reach lets the policies pick anybody at all.
 
     KEP-83's shortcut: where nobody's priority is low enough, candidates need not be looked for."""
-    configured, loaded, queue = snapshot.loaded.configured, snapshot.loaded, preemptor.queue
-    policy = configured.policy[queue]
-    own = loaded.lowest_priority([queue])
+    configuration, state, queue = overlay.state.configuration, overlay.state, preemptor.queue
+    policy = configuration.policy[queue]
+    own = state.lowest_priority([queue])
     others: int | None = None
-    if configured.tree.parent[queue] != ROOTLESS and policy.reclaim_within_cohort != "Never":
-        others = loaded.lowest_priority(q for q in configured.queues_of(queue) if q != queue)
+    if configuration.tree.parent[queue] != ROOTLESS and policy.reclaim_within_cohort != "Never":
+        others = state.lowest_priority(q for q in configuration.queues_of(queue) if q != queue)
     reach = ((policy.within_cluster_queue, own), (policy.reclaim_within_cohort, others))
     if any(lowest is not None and _admits(rule, lowest, preemptor.priority) for rule, lowest in reach):
         return True
@@ -55,16 +55,16 @@ def _admits(policy: str, lowest: int, priority: int) -> bool:
 
 
 def nobody(
-    snapshot: Snapshot, preemptor: Preemptor, contested: Collection[int], record: Recorder = SILENT
+    overlay: Overlay, preemptor: Preemptor, contested: Collection[int], record: Recorder = SILENT
 ) -> list[Target]:
     """The search of an ask that never preempts."""
-    record.never_preempts(snapshot)
+    record.never_preempts(overlay)
     return []
 
 
 def not_yet(
-    snapshot: Snapshot, preemptor: Preemptor, contested: Collection[int], record: Recorder = SILENT
+    overlay: Overlay, preemptor: Preemptor, contested: Collection[int], record: Recorder = SILENT
 ) -> list[Target]:
     """The search of an ask that has not waited long enough to preempt (KEP-83)."""
-    record.not_yet(snapshot)
+    record.not_yet(overlay)
     return []

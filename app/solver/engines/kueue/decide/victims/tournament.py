@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heapreplace
 
 from app.solver.compiled.tree import ROOTLESS
-from app.solver.engines.kueue.decide.overlay import Snapshot
+from app.solver.engines.kueue.decide.overlay import Overlay
 from app.solver.engines.kueue.decide.share import Share, Standing, standing
 from app.solver.engines.kueue.decide.victims import order
 from app.solver.engines.kueue.decide.victims.pool import Leftover, Pool
@@ -28,11 +28,11 @@ class Tournament:
 
     Shares include the preemptor's request, which the caller has booked on its queue."""
 
-    def __init__(self, snapshot: Snapshot, preemptor_queue: int, candidates: Pool | Leftover) -> None:
-        self._snapshot = snapshot
+    def __init__(self, overlay: Overlay, preemptor_queue: int, candidates: Pool | Leftover) -> None:
+        self._overlay = overlay
         self._own = preemptor_queue
-        self._configured = snapshot.loaded.configured
-        self._above = frozenset(self._configured.tree.path(preemptor_queue)[1:])
+        self._configuration = overlay.state.configuration
+        self._above = frozenset(self._configuration.tree.path(preemptor_queue)[1:])
         self._candidates = candidates
         self._entered = frozenset(candidates.queues)
         self._waiting: dict[int, deque[int]] = {}
@@ -40,11 +40,11 @@ class Tournament:
         self._standings: dict[int, Standing] = {}
         self._queues: dict[int, list[_QueueEntry]] = {}
         self._cohorts: dict[int, list[_CohortEntry]] = {}
-        self._populated = {cohort for queue in candidates.queues for cohort in self._configured.tree.path(queue)[1:]}
+        self._populated = {cohort for queue in candidates.queues for cohort in self._configuration.tree.path(queue)[1:]}
 
     def next(self) -> int | None:
         """The queue to take a candidate from, or None when no candidates are left to consider."""
-        root = self._configured.root[self._own]
+        root = self._configuration.root[self._own]
         if root == self._own:
             return self._own if self.waiting(self._own) else None
         while True:
@@ -71,7 +71,7 @@ class Tournament:
         found = self._waiting.get(queue)
         if found is None:
             mine = list(self.remaining(queue))
-            order.sort_queue(self._snapshot, mine)
+            order.sort_queue(self._overlay, mine)
             found = self._waiting[queue] = deque(mine)
         return found
 
@@ -93,7 +93,7 @@ class Tournament:
 
     def changed(self, queue: int) -> None:
         """The queue's usage has changed: its share and those of its cohorts are out of date."""
-        node, parent = queue, self._configured.tree.parent
+        node, parent = queue, self._configuration.tree.parent
         while node != ROOTLESS:
             self._standings.pop(node, None)
             node = parent[node]
@@ -106,7 +106,7 @@ class Tournament:
         """Computed only when something below the node has changed."""
         known = self._standings.get(node)
         if known is None:
-            known = self._standings[node] = standing(self._configured, self._snapshot.usage, node)
+            known = self._standings[node] = standing(self._configuration, self._overlay.usage, node)
         return known
 
     def _highest_queue(self, cohort: int) -> tuple[int | None, Share]:
@@ -116,7 +116,7 @@ class Tournament:
         heap = self._queues.get(cohort)
         if heap is None:
             heap = self._queues[cohort] = [
-                self._entry(q) for q in self._configured.child_queues[cohort] if q in self._entered
+                self._entry(q) for q in self._configuration.child_queues[cohort] if q in self._entered
             ]
             heapify(heap)
         while heap:
@@ -129,7 +129,7 @@ class Tournament:
             elif not known and not any(entry[:2] == (weightless, value) for entry in heap[1:3]):
                 return queue, now
             else:
-                first = order.sort_key(self._snapshot, self.waiting(queue)[0], self._own)
+                first = order.sort_key(self._overlay, self.waiting(queue)[0], self._own)
                 if known and head == first:
                     return queue, now
                 heapreplace(heap, (weightless, value, True, first, queue))
@@ -150,7 +150,7 @@ class Tournament:
         heap = self._cohorts.get(parent)
         if heap is None:
             heap = self._cohorts[parent] = [
-                self._cohort_entry(c) for c in self._configured.child_cohorts[parent] if c in self._populated
+                self._cohort_entry(c) for c in self._configuration.child_cohorts[parent] if c in self._populated
             ]
             heapify(heap)
         while heap:
@@ -167,4 +167,4 @@ class Tournament:
 
     def _cohort_entry(self, cohort: int) -> _CohortEntry:
         now = self.share(cohort)
-        return (not now.weightless, -now.value, self._configured.tree.names[cohort], cohort)
+        return (not now.weightless, -now.value, self._configuration.tree.names[cohort], cohort)

@@ -5,7 +5,8 @@ import random
 import pytest
 
 from app.solver.compiled.tree import ROOTLESS, Tree
-from app.solver.engines.kueue.compile.quota import Limits, Quotas, Usage
+from app.solver.engines.kueue.compile.quota import Limits, Quotas
+from app.solver.engines.kueue.compile.usage import Usage
 
 CPU = 0
 FRS = [("default", "cpu")]

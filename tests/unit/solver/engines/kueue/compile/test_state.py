@@ -7,8 +7,8 @@ import pytest
 
 from app.solver import solve
 from app.solver.delta import apply_delta
-from app.solver.engines.kueue.compile.configuration import Configured, configure
-from app.solver.engines.kueue.compile.state import Loaded, load
+from app.solver.engines.kueue.compile.configuration import CompiledConfiguration, compile_configuration
+from app.solver.engines.kueue.compile.state import CompiledState, compile_state
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
@@ -17,13 +17,13 @@ from app.solver.model.state import State
 from tests.unit.solver.engines.kueue.cluster import configuration, flavors, queue
 
 
-def loaded(of: dict[str, Any], *workloads: dict[str, Any]) -> Loaded:
-    configured: Configured = configure(msgspec.convert(of, Configuration))
-    return load(configured, msgspec.convert({"workloads": list(workloads)}, State))
+def loaded(of: dict[str, Any], *workloads: dict[str, Any]) -> CompiledState:
+    configured: CompiledConfiguration = compile_configuration(msgspec.convert(of, Configuration))
+    return compile_state(configured, msgspec.convert({"workloads": list(workloads)}, State))
 
 
-def usage(of: Loaded, node: str) -> dict[str, int]:
-    cells = of.quotas.cells[of.configured.tree.index[node]]
+def usage(of: CompiledState, node: str) -> dict[str, int]:
+    cells = of.quotas.cells[of.configuration.tree.index[node]]
     return {"/".join(of.quotas.frs[fr]): of.used[cell] for fr, cell in cells.items() if of.used[cell]}
 
 
@@ -87,7 +87,7 @@ def test_sums_past_64_bits_stay_exact() -> None:
 
 def test_the_lowest_priority_within_reach() -> None:
     of = loaded(configuration(queue("q", 9), queue("r", 9)), work("a", priority=4), work("b", priority=-2))
-    index = of.configured.tree.index
+    index = of.configuration.tree.index
     assert of.lowest_priority([index["q"]]) == -2
     assert of.lowest_priority([index["r"]]) is None
     assert of.lowest_priority([index["q"], index["r"]]) == -2
@@ -98,7 +98,7 @@ def test_workloads_by_queue_keep_their_order() -> None:
         configuration(queue("q", 9), queue("r", 9)),
         work("a"), work("b", queue_name="r"), work("c"), work("d", queue_name="r"),
     )  # fmt: skip
-    assert [of.by_queue(of.configured.tree.index[n]).tolist() for n in "qr"] == [[0, 2], [1, 3]]
+    assert [of.by_queue(of.configuration.tree.index[n]).tolist() for n in "qr"] == [[0, 2], [1, 3]]
 
 
 def test_tasks_stand_on_nodes_that_a_delta_brought_and_on_no_other() -> None:
