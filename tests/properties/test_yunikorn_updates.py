@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from app.solver import solve
 from app.solver.delta import apply_delta
 from app.solver.engine import ProtectionQuestion, Question
-from app.solver.engines.yunikorn import update
-from app.solver.engines.yunikorn.cluster import Cluster
-from app.solver.engines.yunikorn.compile import Queues
+from app.solver.engines.yunikorn.compile import update
+from app.solver.engines.yunikorn.compile.configuration import Queues
+from app.solver.engines.yunikorn.compile.state import Cluster
 from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
 from app.solver.model.instant import micros

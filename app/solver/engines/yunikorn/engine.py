@@ -4,12 +4,14 @@ from typing import Any
 
 from app.solver.delta import Changes
 from app.solver.engine import Engine, ProtectionQuestion, Question
-from app.solver.engines.yunikorn import cycle, findings, preemptibility, quota_change, shares
-from app.solver.engines.yunikorn.cluster import Cluster
-from app.solver.engines.yunikorn.compile import Queues, compile_configuration
-from app.solver.engines.yunikorn.effective import effective_settings
+from app.solver.engines.yunikorn.compile.configuration import Queues, compile_configuration
+from app.solver.engines.yunikorn.compile.state import Cluster
+from app.solver.engines.yunikorn.compile.update import update
+from app.solver.engines.yunikorn.decide import plan as cycle
+from app.solver.engines.yunikorn.decide import quota_change
+from app.solver.engines.yunikorn.report import findings, preemptibility, shares
+from app.solver.engines.yunikorn.report.effective_settings import effective_settings
 from app.solver.engines.yunikorn.rules import RULES
-from app.solver.engines.yunikorn.update import update
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding

@@ -1,0 +1,1 @@
+"""What is read: configuration, state and settings, compiled."""

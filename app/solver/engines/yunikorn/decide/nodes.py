@@ -1,0 +1,139 @@
+"""Nodes that an ask may have: room in total, reservations of others, and bounds that spare most searches."""
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.solver.engines.yunikorn.compile.state import Bools, Cluster, Ints
+from app.solver.engines.yunikorn.decide.overlay import Board, Held
+from app.solver.engines.yunikorn.decide.request import Request
+from app.solver.stopping import safe_point
+
+RESERVATION_AGE = (2 * 60 * 60 + 2) * 10**6
+"""Microseconds after which a reservation of a lower priority may be cancelled (YuniKorn: 2 x 60 min + 2 s)."""
+IMPOSSIBLE = 2**31
+_SURE = 1e-9
+_SCORED_RESOURCES = ("vcore", "memory")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """``usable``: by node. ``cancelled``: reservations of others that give way; ``held``: those that don't, on nodes
+    that would be usable without them."""
+
+    usable: Bools
+    cancelled: list[tuple[int, Held]]
+    held: list[tuple[int, Held]]
+
+
+def pool(board: Board, request: Request, now: int) -> Pool:
+    """Nodes that may be preempted on: schedulable, big enough, not kept for another ask."""
+    cluster = board.cluster
+    usable = cluster.schedulable.copy()
+    for r, amount in request.needs.items():
+        usable &= column(cluster.capacity, r) >= amount
+    cancelled: list[tuple[int, Held]] = []
+    closed: list[tuple[int, Held]] = []
+    for node, holders in board.held.items():
+        if not usable[node] or any(held.is_of(request) for held in holders):
+            continue
+        weak = next((held for held in holders if _gives_way(held, request, now)), None)
+        if weak is None:
+            usable[node] = False
+            closed.append((node, holders[0]))
+        else:
+            cancelled.append((node, weak))
+    return Pool(usable, cancelled, closed)
+
+
+def among_feasible(request: Request, usable: Bools) -> Bools:
+    """Of the nodes those that pass the ask's predicates."""
+    if request.feasible is None:
+        return usable
+    return usable & np.isin(np.arange(len(usable)), sorted(request.feasible))
+
+
+def _gives_way(held: Held, request: Request, now: int) -> bool:
+    return (
+        not held.required
+        and not held.triggered
+        and held.priority < request.priority
+        and now - held.created > RESERVATION_AGE
+    )
+
+
+def column(table: Ints, resource: int) -> Ints:
+    """One resource of a nodes x resources table; zeros for one that no node has."""
+    return table[:, resource] if resource < table.shape[1] else np.zeros(len(table), dtype=table.dtype)
+
+
+def fits(board: Board, request: Request) -> Bools:
+    """By node: whether the ask fits into what is free now (missing is 0, negative is 0)."""
+    room = np.ones(len(board.cluster.node_names), dtype=bool)
+    for r, amount in request.needs.items():
+        room &= column(board.free, r) >= amount
+    return room
+
+
+def at_least(cluster: Cluster, candidates: Ints, needs: Sequence[tuple[int, Ints, Bools | None]]) -> NDArray[np.int64]:
+    """By node: a number of victims that no choice among ``candidates`` can undercut; IMPOSSIBLE when none can do.
+
+    ``needs``: (resource, missing amount by node, which candidates help or None for all). Sums are in doubles
+    with a margin: a bound may be too low, never too high.
+    """
+    size = len(cluster.node_names)
+    bound = np.zeros(size, dtype=np.int64)
+    for resource, missing, helps in needs:
+        chosen = candidates if helps is None else candidates[helps]
+        gain = cluster.column(resource)[chosen].astype(np.float64) if len(chosen) else np.zeros(0)
+        biggest = float(gain.max()) if len(gain) else 0.0
+        total = np.bincount(cluster.node[chosen], weights=gain, minlength=size)
+        short = missing.astype(np.float64)
+        open_ = short > 0
+        if biggest > 0:
+            count = np.ceil(short * (1 - _SURE) / biggest).clip(0, IMPOSSIBLE).astype(np.int64)
+            bound = np.maximum(bound, np.where(open_, np.maximum(count, 1), 0))
+        bound[open_ & (total < short * (1 - _SURE))] = IMPOSSIBLE
+    return bound
+
+
+def in_order(
+    cluster: Cluster, nodes: Ints, bound: NDArray[np.int64], search: Callable[[int], tuple[int, T] | None]
+) -> Iterator[tuple[int, int, T]]:
+    """(value, node, what was found) by value, then node name, searching a node only when its turn may have come.
+
+    ``search`` gives a node's exact value, never below ``bound``, or None when the node is out.
+    """
+    rank = cluster.node_rank
+    order = nodes[np.lexsort((rank[nodes], bound[nodes]))].tolist()
+    waiting: list[tuple[int, int, int, T]] = []
+    for node in order:
+        safe_point()
+        turn = (int(bound[node]), int(rank[node]))
+        while waiting and waiting[0][:2] < turn:
+            value, _, ready, found = heapq.heappop(waiting)
+            yield value, ready, found
+        result = search(node)
+        if result is not None:
+            heapq.heappush(waiting, (result[0], int(rank[node]), node, result[1]))
+    while waiting:
+        value, _, ready, found = heapq.heappop(waiting)
+        yield value, ready, found
+
+
+def best_for_placing(board: Board, nodes: Ints) -> int:
+    """The node that plain scheduling takes: the least used in vcore and memory, then by name (YuniKorn: fair)."""
+    cluster = board.cluster
+    used = np.zeros(len(nodes), dtype=np.float64)
+    for name in _SCORED_RESOURCES:
+        r = cluster.resources.index.get(name)
+        if r is not None:
+            total = cluster.capacity[nodes, r].astype(np.float64)
+            free = board.free[nodes, r].astype(np.float64)
+            used += np.where(total > 0, (total - free) / np.where(total > 0, total, 1), 0)
+    return int(nodes[np.lexsort((cluster.node_rank[nodes], used))[0]])

@@ -1,0 +1,174 @@
+"""Which running tasks an ask may preempt at all: fence, priorities, guarantees of their queues."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.solver.compiled.tree import ROOTLESS
+from app.solver.engines.yunikorn.compile.configuration import Amounts
+from app.solver.engines.yunikorn.compile.state import Bools, Cluster, Ints
+from app.solver.engines.yunikorn.decide.overlay import Board
+from app.solver.engines.yunikorn.decide.request import Request
+from app.solver.engines.yunikorn.decide.victims.guarantee import levels, over_any
+from app.solver.engines.yunikorn.decide.victims.laws import claim_of, over_guarantee
+
+NEVER = -(2**62)
+ALWAYS = 2**62
+"""Priority ceilings of a leaf: nobody there, and everybody whatever their priority."""
+Protection = Callable[[int], str | None]
+"""Why a leaf's guarantee keeps its tasks from the ask; None when it does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far an ask may reach. ``fence``: the queue below which victims are looked for; ``at_limit``: the fence is
+    there because that queue can't take the ask; ``claim``: see ``laws.claim_of`` (None with the released rules, which
+    judge by what is left of the guarantee); ``ceiling``: by queue, the highest priority of a candidate; ``excluded``:
+    by leaf, why it gives nobody."""
+
+    fence: int
+    at_limit: bool
+    claim: int | None
+    ceiling: list[int]
+    excluded: dict[int, str]
+
+
+def path_limits(cluster: Cluster, queue: int) -> dict[int, Amounts]:
+    """By queue of the path: the effective limit, the smallest of its own and its ancestors' (root: the nodes)."""
+    limits: dict[int, Amounts] = {}
+    tightest: Amounts = {}
+    for q in reversed(cluster.queues.paths[queue]):
+        for r, amount in (cluster.limit[q] or {}).items():
+            tightest[r] = min(amount, tightest.get(r, amount))
+        limits[q] = dict(tightest)
+    return limits
+
+
+def reach(board: Board, request: Request) -> Reach:
+    """Fence and priority ceilings (YuniKorn: findPreemptionFenceRoot, findEligiblePreemptionVictims)."""
+    fence, at_limit, priorities = _fence(board, request)
+    queues = board.cluster.queues
+    documented = queues.rules == "documented"
+    claim = claim_of(board, request) if documented else None
+    found = Reach(fence, at_limit, claim, [NEVER] * len(queues.tree), {})
+    protection = _by_law(board, request, claim) if documented else _as_shipped(board, request)
+    _descend(board, request, protection, priorities, found)
+    return found
+
+
+def _fence(board: Board, request: Request) -> tuple[int, bool, dict[int, int]]:
+    """Up from the asking leaf to the first queue that is fenced, or can't take the ask, or is the root.
+
+    Usage that is being preempted counts in full here, and a queue at its limit is a fence: victims elsewhere
+    would not help.
+    """
+    queues = board.cluster.queues
+    limits = path_limits(board.cluster, request.queue)
+    priority = request.priority
+    priorities: dict[int, int] = {}
+    for q in queues.paths[request.queue]:
+        settings = queues.settings[q]
+        priority = settings.priority_offset if settings.priority_fence else priority + settings.priority_offset
+        priorities[q] = priority
+        if queues.tree.parent[q] == ROOTLESS or settings.preemption_policy == "fence":
+            return q, False, priorities
+        if any(board.used(q, r) + request.amounts.get(r, 0) > most for r, most in limits[q].items()):
+            return q, True, priorities
+    raise AssertionError("a path ends at the root")
+
+
+def _descend(board: Board, request: Request, protection: Protection, priorities: dict[int, int], found: Reach) -> None:
+    """Down from the fence. A branch with a priority fence is eligible as a whole or not at all; otherwise the
+    offset of every queue on the way is taken off. Fences of preemption don't matter on the way down."""
+    queues = board.cluster.queues
+    todo = [(found.fence, priorities[found.fence], False)]
+    while todo:
+        q, priority, fenced = todo.pop()
+        if q == request.queue:
+            continue
+        if queues.leaf[q]:
+            disabled = queues.settings[q].preemption_policy == "disabled"
+            why_not = "preemption-disabled" if disabled else protection(q)
+            if why_not is not None:
+                found.excluded[q] = why_not
+            else:
+                found.ceiling[q] = ALWAYS if fenced else priority
+            continue
+        for child in queues.tree.children[q]:
+            if child in priorities:
+                todo.append((child, priorities[child], fenced))
+                continue
+            settings = queues.settings[child]
+            if not settings.priority_fence:
+                todo.append((child, priority - settings.priority_offset, fenced))
+            elif settings.priority_offset <= priority:
+                todo.append((child, priority, True))
+            else:
+                found.excluded.update(
+                    (leaf, "priority-fence") for leaf in queues.tree.under(child) if queues.leaf[leaf]
+                )
+
+
+def _by_law(board: Board, request: Request, claim: int | None) -> Protection:
+    """Laws 4 and 5."""
+    queues = board.cluster.queues
+    shared = frozenset(queues.paths[request.queue])
+
+    def of(leaf: int) -> str | None:
+        if claim is None or claim in queues.paths[leaf]:
+            return "no-claim"
+        return None if over_guarantee(board, request, leaf, shared) else "within-guarantee"
+
+    return of
+
+
+def _as_shipped(board: Board, request: Request) -> Protection:
+    """What remains of the guarantee is unknown, or negative in some resource, whatever the ask needs."""
+    level = levels(board.cluster.queues, request.queue)
+    return lambda leaf: None if over_any(level[leaf], board.slack) else "within-guarantee"
+
+
+def candidates(board: Board, request: Request, found: Reach) -> Ints:
+    """Canonical indices of the tasks that the ask may preempt."""
+    return np.flatnonzero(_mask(board, request, found))
+
+
+def _mask(board: Board, request: Request, found: Reach) -> Bools:
+    cluster = board.cluster
+    ceiling = np.array(found.ceiling, dtype=np.int64)
+    mask = cluster.eligible & (cluster.priority <= ceiling[cluster.queue])
+    if board.gone is not None:
+        mask &= ~board.gone
+    mask &= cluster.shares_a_type(request.amounts)
+    if cluster.queues.rules == "documented" and request.workload is not None:
+        mask &= cluster.workload != request.workload
+    return mask
+
+
+def fates(board: Board, request: Request, found: Reach) -> Iterator[tuple[int, str]]:
+    """Every task that is no candidate, and the rule that keeps it; for explanations."""
+    cluster = board.cluster
+    shares = cluster.shares_a_type(request.amounts)
+    inside = set(cluster.queues.tree.under(found.fence))
+    for task in range(cluster.task_count):
+        q = int(cluster.queue[task])
+        of = cluster.tasks[task]
+        if q == request.queue:
+            yield task, "asking-queue"
+        elif q not in inside:
+            yield task, "outside-the-fence"
+        elif q in found.excluded:
+            yield task, found.excluded[q]
+        elif of.required_node is not None:
+            yield task, "bound-to-its-node"
+        elif of.state != "running" or (board.gone is not None and board.gone[task]):
+            yield task, "already-leaving"
+        elif of.node is None:
+            yield task, "on-no-node"
+        elif not shares[task]:
+            yield task, "no-common-resource"
+        elif int(cluster.priority[task]) > found.ceiling[q]:
+            yield task, "higher-priority"
+        elif cluster.queues.rules == "documented" and int(cluster.workload[task]) == request.workload:
+            yield task, "same-application"

@@ -1,0 +1,190 @@
+"""The choice that keeps the seven laws of the preemption design without exception.
+
+1 opted-out tasks only when nothing else makes room on any node; 2 no queue falls below its guarantee; 3 never the
+ask's own application; 4 the asking side is under its guarantee before; 5 the victim's is over it; 6 victims have lower
+or equal priority; 7 the fence. Laws 3 to 7 hold for every candidate (``candidates.py``), law 2 for all victims
+together (``laws.py``). All victims are on the node, the ask then fits it and every limit, and nobody is superfluous.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from app.solver.engines.yunikorn.compile.state import OPTED_OUT, ORIGINATOR, Bools, Ints
+from app.solver.engines.yunikorn.decide import nodes
+from app.solver.engines.yunikorn.decide.needs import Needs, path_needs, without_superfluous
+from app.solver.engines.yunikorn.decide.outcome import Found
+from app.solver.engines.yunikorn.decide.overlay import Board
+from app.solver.engines.yunikorn.decide.record import Silent
+from app.solver.engines.yunikorn.decide.request import Request
+from app.solver.engines.yunikorn.decide.victims.guarantee import keeps_guarantees, shift
+from app.solver.engines.yunikorn.decide.victims.laws import law_2_slack
+from app.solver.stopping import safe_point
+
+EXACT_CANDIDATES = 16
+"""Most candidates on a node for the exact search."""
+EXACT_STEPS = 100_000
+"""Steps of exact search for one ask, over all nodes and tiers: it must end, whatever the input."""
+TIERS = ((), (ORIGINATOR,), (OPTED_OUT,), (ORIGINATOR, OPTED_OUT, ORIGINATOR | OPTED_OUT))
+"""Whom each round may take besides plain tasks: law 1 first, then originators as far as possible."""
+
+
+class Lawful:
+    """One search for one ask."""
+
+    def __init__(self, board: Board, request: Request, candidates: Ints, pool: nodes.Pool, record: Silent) -> None:
+        self._record = record
+        self._board = board
+        self._cluster = board.cluster
+        self._request = request
+        self._path = path_needs(board, request)
+        self._slack = law_2_slack(board, request)
+        spare = self._spare(candidates) if len(candidates) else np.ones(0, dtype=bool)
+        self._candidates = candidates[spare]
+        record.forbidden(candidates[~spare])
+        self._allowed = np.zeros(self._cluster.task_count, dtype=bool)
+        self._steps = EXACT_STEPS
+        self._usable: Bools = nodes.among_feasible(request, pool.usable)
+
+    def choose(self) -> Found:
+        """The best node's set: fewest victims, then the node's name; among sets without opted-out tasks first."""
+        if not self._usable.any():
+            return Found(failed="no-node")
+        if not self._path.of and (self._usable & nodes.fits(self._board, self._request)).any():
+            return Found(failed="resources-releasing")
+        flags = self._cluster.flags[self._candidates]
+        for tier in TIERS:
+            if tier and not np.isin(flags, tier).any():
+                continue
+            among = self._candidates[np.isin(flags, (0, *tier))]
+            first = next(self._sets(among), None)
+            if first is not None:
+                return Found(first[1], first[2])
+        return Found(failed="no-candidates" if not len(self._candidates) else "no-node")
+
+    def _sets(self, among: Ints) -> Iterator[tuple[int, int, list[int]]]:
+        """(victims, node, set) by number of victims, then node name; nodes searched as late as possible."""
+        cluster, board = self._cluster, self._board
+        short = [
+            (r, np.maximum(amount - nodes.column(board.free, r), 0), None) for r, amount in self._request.needs.items()
+        ]
+        size = len(cluster.node_names)
+        below = [
+            (need.resource, np.full(size, need.amount, dtype=board.free.dtype), self._below(need.queue, among))
+            for need in self._path.of
+        ]
+        bound = nodes.at_least(cluster, among, [*short, *below])
+        self._allowed[:] = False
+        self._allowed[among] = True
+        open_ = self._usable & (bound > 0) & (bound < nodes.IMPOSSIBLE)
+        return nodes.in_order(cluster, np.flatnonzero(open_), bound, self._search)
+
+    def _below(self, queue: int | None, among: Ints) -> Bools:
+        inside = np.zeros(len(self._cluster.queues.tree), dtype=bool)
+        inside[self._cluster.queues.tree.under(queue if queue is not None else 0)] = True
+        return inside[self._cluster.queue[among]]
+
+    def _spare(self, candidates: Ints) -> Bools:
+        """Law 2 for a single victim, worked out once for each queue and shape."""
+        cluster = self._cluster
+        pairs = cluster.queue[candidates] * len(cluster.shapes) + cluster.shape[candidates]
+        distinct, which = np.unique(pairs, return_inverse=True)
+        lawful = [self._lawful(*divmod(pair, len(cluster.shapes))) for pair in distinct.tolist()]
+        return np.array(lawful, dtype=bool)[which]
+
+    def _lawful(self, queue: int, shape: int) -> bool:
+        return keeps_guarantees(self._cluster.queues, queue, self._cluster.shapes[shape], self._slack)
+
+    def _search(self, node: int) -> tuple[int, list[int]] | None:
+        cluster = self._cluster
+        on_node = cluster.tasks_on(node)
+        found: list[int] = on_node[self._allowed[on_node]].tolist()
+        order = sorted(found, key=lambda task: (int(cluster.flags[task]), -cluster.created(task)))
+        needs = self._path.on(self._board, self._request, node)
+        taken = self._greedy(needs, order)
+        victims = None if taken is None else without_superfluous(needs, taken)
+        if victims is None and len(order) <= EXACT_CANDIDATES and self._may_suffice(needs, order):
+            taken = victims = self._exact(needs, order)
+        self._record.searched(node, taken or (), victims)
+        return None if victims is None else (len(victims), victims)
+
+    def _greedy(self, needs: Needs, order: Sequence[int]) -> list[int] | None:
+        """Take in the shipped order whom law 2 allows given the ones taken, until the ask fits; None: it never does."""
+        cluster = self._cluster
+        missing = [need.amount for need in needs.of]
+        taken: list[int] = []
+        for task in order:
+            if not self._lawful(int(cluster.queue[task]), int(cluster.shape[task])):
+                continue
+            self._move(task, 1)
+            taken.append(task)
+            missing = [lack - help_ for lack, help_ in zip(missing, needs.help_of(task), strict=True)]
+            if all(lack <= 0 for lack in missing):
+                break
+        for task in taken:
+            self._move(task, -1)
+        return taken if all(lack <= 0 for lack in missing) else None
+
+    def _may_suffice(self, needs: Needs, order: Sequence[int]) -> bool:
+        """A bound that spares exact searches: no leaf gives more than it has above the guarantees on its path."""
+        cluster = self._cluster
+        path_cells = cluster.queues.path_cells
+        given: dict[int, list[int]] = {}
+        for task in order:
+            of = given.setdefault(int(cluster.queue[task]), [0] * len(needs.of))
+            for i, help_ in enumerate(needs.help_of(task)):
+                of[i] += help_
+        return all(
+            sum(
+                min([of[i], *(max(0, -self._slack[cell]) for cell in path_cells[leaf].get(need.resource, ()))])
+                for leaf, of in given.items()
+            )
+            >= need.amount
+            for i, need in enumerate(needs.of)
+        )
+
+    def _exact(self, needs: Needs, order: Sequence[int]) -> list[int] | None:
+        """The smallest lawful set that makes room, the first in the order of taking among equals."""
+        helps = [needs.help_of(task) for task in order]
+        rest = [[0] * len(needs.of)]
+        for help_ in reversed(helps):
+            rest.append([a + b for a, b in zip(rest[-1], help_, strict=True)])
+        rest.reverse()
+        missing = [need.amount for need in needs.of]
+        for size in range(1, len(order) + 1):
+            chosen: list[int] = []
+            if self._pick(order, helps, rest, 0, size, missing, chosen):
+                return chosen
+            if self._steps <= 0:
+                return None
+        return None
+
+    def _pick(
+        self, order: Sequence[int], helps: Sequence[tuple[int, ...]], rest: Sequence[Sequence[int]],
+        start: int, size: int, missing: Sequence[int], chosen: list[int],
+    ) -> bool:  # fmt: skip
+        """Extend ``chosen`` by ``size`` lawful tasks from ``start`` on that cover ``missing``."""
+        if size == 0:
+            return all(lack <= 0 for lack in missing)
+        cluster = self._cluster
+        for i in range(start, len(order) - size + 1):
+            self._steps -= 1
+            safe_point()
+            if self._steps <= 0 or any(lack > left for lack, left in zip(missing, rest[i], strict=True)):
+                return False
+            task = order[i]
+            if not self._lawful(int(cluster.queue[task]), int(cluster.shape[task])):
+                continue
+            self._move(task, 1)
+            chosen.append(task)
+            left = [lack - help_ for lack, help_ in zip(missing, helps[i], strict=True)]
+            done = self._pick(order, helps, rest, i + 1, size - 1, left, chosen)
+            self._move(task, -1)
+            if done:
+                return True
+            chosen.pop()
+        return False
+
+    def _move(self, task: int, sign: int) -> None:
+        cluster = self._cluster
+        shift(cluster.queues, int(cluster.queue[task]), cluster.amounts(task), sign, self._slack)

@@ -1,0 +1,141 @@
+"""Preemption for an ask that must run on one node, a DaemonSet pod (YuniKorn: required_node_preemptor.go).
+
+No delay, no guarantees, no fences; the ask's own Never does not hold either.
+"""
+
+from collections.abc import Iterator
+
+from app.solver.engines.yunikorn.compile.configuration import Amounts
+from app.solver.engines.yunikorn.compile.state import OPTED_OUT, ORIGINATOR
+from app.solver.engines.yunikorn.decide.needs import Needs, path_needs, without_superfluous
+from app.solver.engines.yunikorn.decide.overlay import Board
+from app.solver.engines.yunikorn.decide.record import Silent
+from app.solver.engines.yunikorn.decide.request import Request
+
+_INSERTION = 20
+"""Longest run that Go's stable sort sorts by insertion."""
+
+
+def candidates(board: Board, request: Request) -> list[int]:
+    """Tasks on the node that may go: plain, opted-out, originators; then least priority, newest, smaller."""
+    cluster = board.cluster
+    assert request.required is not None
+    documented = cluster.queues.rules == "documented"
+    on_node: list[int] = cluster.tasks_on(request.required).tolist()
+    found = [
+        task
+        for task in on_node
+        if cluster.eligible[task]
+        and not (board.gone is not None and board.gone[task])
+        and int(cluster.priority[task]) <= request.priority
+        and any(r in request.amounts for r in cluster.amounts(task))
+        and not (documented and int(cluster.workload[task]) == request.workload)
+    ]
+    found.sort(key=lambda task: cluster.tasks[task].name)
+    groups: dict[tuple[int, int, int], list[int]] = {}
+    for task in found:
+        groups.setdefault(_order(board, task), []).append(task)
+    return [task for key in sorted(groups) for task in _smaller_first(board, groups[key])]
+
+
+def fates(board: Board, request: Request) -> Iterator[tuple[int, str]]:
+    """Every task that is no candidate, and the rule that keeps it; for explanations."""
+    cluster, open_ = board.cluster, set(candidates(board, request))
+    for task in range(cluster.task_count):
+        of = cluster.tasks[task]
+        if task in open_:
+            continue
+        if int(cluster.node[task]) != request.required:
+            yield task, "on-another-node"
+        elif of.required_node is not None:
+            yield task, "bound-to-its-node"
+        elif of.state != "running" or (board.gone is not None and board.gone[task]):
+            yield task, "already-leaving"
+        elif int(cluster.priority[task]) > request.priority:
+            yield task, "higher-priority"
+        elif not any(r in request.amounts for r in cluster.amounts(task)):
+            yield task, "no-common-resource"
+        else:
+            yield task, "same-application"
+
+
+def _order(board: Board, task: int) -> tuple[int, int, int]:
+    cluster = board.cluster
+    flags = int(cluster.flags[task])
+    kind = 3 if flags & ORIGINATOR else 2 if flags & OPTED_OUT else 1
+    return kind, int(cluster.priority[task]), -cluster.created(task)
+
+
+def _smaller_first(board: Board, group: list[int]) -> list[int]:
+    """Equals by type, priority and age, given in the order of their names.
+
+    YuniKorn's comparison says "less" both ways for requests that are equal or can't be compared, so that its
+    stable sort turns their order round: a task moves before everybody it is not strictly larger than. That is
+    repeated here where Go sorts by insertion; beyond, smaller sums come first.
+    """
+    cluster = board.cluster
+    if len(group) > _INSERTION:
+        backwards = list(reversed(group))
+        return sorted(backwards, key=lambda task: sum(cluster.amounts(task).values()))
+    out: list[int] = []
+    for task in group:
+        at = len(out)
+        while at and not _larger(cluster.amounts(task), cluster.amounts(out[at - 1])):
+            at -= 1
+        out.insert(at, task)
+    return out
+
+
+def _larger(left: Amounts, right: Amounts) -> bool:
+    """More in some resource and less in none."""
+    gaps = [left.get(r, 0) - right.get(r, 0) for r in {**left, **right}]
+    return any(gap > 0 for gap in gaps) and all(gap >= 0 for gap in gaps)
+
+
+def shipped(board: Board, request: Request, record: Silent) -> list[int] | None:
+    """Collect until the victims alone cover the ask; accept if victims and free space do. None: nobody goes."""
+    cluster, ask = board.cluster, request.amounts
+    assert request.required is not None
+    total: Amounts = {}
+    victims: list[int] = []
+    everybody = candidates(board, request)
+    record.searching(board, request, None, everybody)
+    for task in everybody:
+        if all(total.get(r, 0) >= amount for r, amount in ask.items()):
+            break
+        victims.append(task)
+        for r, amount in cluster.amounts(task).items():
+            total[r] = total.get(r, 0) + amount
+    free = board.free[request.required].tolist()
+    covered = all(total.get(r, 0) + (free[r] if r < len(free) else 0) >= amount for r, amount in ask.items())
+    found = victims if victims and covered else None
+    record.searched(request.required, victims, found)
+    return found
+
+
+def documented(board: Board, request: Request, record: Silent) -> list[int] | None:
+    """The same order beside free space; opted-out tasks only when nothing else makes room; nobody superfluous."""
+    assert request.required is not None
+    needs = path_needs(board, request).on(board, request, request.required)
+    everybody = candidates(board, request)
+    record.searching(board, request, None, everybody)
+    opted_in = [task for task in everybody if not int(board.cluster.flags[task]) & OPTED_OUT]
+    for among in (opted_in, everybody):
+        taken = _collect(needs, among)
+        found = None if taken is None else without_superfluous(needs, taken)
+        record.searched(request.required, taken or (), found)
+        if found is not None:
+            return found
+    return None
+
+
+def _collect(needs: Needs, among: list[int]) -> list[int] | None:
+    """Who is taken, in order, until the ask fits; None when it never does."""
+    taken: list[int] = []
+    missing = [need.amount for need in needs.of]
+    for task in among:
+        if all(lack <= 0 for lack in missing):
+            break
+        taken.append(task)
+        missing = [lack - help_ for lack, help_ in zip(missing, needs.help_of(task), strict=True)]
+    return taken if taken and all(lack <= 0 for lack in missing) else None

@@ -1,0 +1,265 @@
+"""The released preemptor's choice (yunikorn-core be3bb487, preemption.go), defects included.
+
+The original copies every queue twice for every node. Here a pass moves the slack of the few cells on its
+victims' paths and takes it back; and nodes are searched in the order of a lower bound of their result, until the
+winner can't be beaten any more.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+
+from app.solver.engines.yunikorn.compile.configuration import Amounts
+from app.solver.engines.yunikorn.compile.state import OPTED_OUT, ORIGINATOR, Ints, sums
+from app.solver.engines.yunikorn.decide import nodes
+from app.solver.engines.yunikorn.decide.outcome import Found
+from app.solver.engines.yunikorn.decide.overlay import Board
+from app.solver.engines.yunikorn.decide.record import Silent
+from app.solver.engines.yunikorn.decide.request import Request
+from app.solver.engines.yunikorn.decide.victims.guarantee import Level, levels, remaining, shift, tested_cells
+
+BATCH = 10
+"""Predicate calls made at a time (YuniKorn: preemptCheckConcurrency)."""
+SCORE_LIMIT = 1 << 32
+SCORE_ORIGINATOR = 1 << 33
+SCORE_OPTED_OUT = 1 << 34
+SCORE_UNFIT = 1 << 35
+
+
+class Preemptor:
+    """One attempt for one ask."""
+
+    def __init__(self, board: Board, request: Request, candidates: Ints, pool: nodes.Pool, record: Silent) -> None:
+        self._record = record
+        self._board = board
+        self._cluster = board.cluster
+        self._request = request
+        self._ask = request.amounts
+        self._needs = request.needs
+        self._candidates = candidates
+        self._pool = pool
+        self._slack = list(board.slack)
+        self._path_cells = self._cluster.queues.path_cells
+        known = levels(self._cluster.queues, request.queue)
+        self._tests = [tested_cells(level, self._ask) for level in known]
+        self._asking: Level = known[request.queue] or {}
+        self._has_candidates = np.zeros(len(self._cluster.node_names), dtype=bool)
+        self._has_candidates[self._cluster.node[candidates]] = True
+        self._is_candidate = np.zeros(self._cluster.task_count, dtype=bool)
+        self._is_candidate[candidates] = True
+
+    def choose(self, *, scored: bool, nodes_tried: bool) -> Found:
+        """The released order of stages: queue guarantees, nodes, additional victims, trimming."""
+        if not self._guarantee_check():
+            return Found(failed="queue-guarantees")
+        chosen = self._choose_node(scored=scored, nodes_tried=nodes_tried)
+        if chosen is None:
+            return Found(failed="no-node")
+        node, victims = chosen
+        had_room = bool(nodes.fits(self._board, self._request)[node])
+        if not self._settled(victims):
+            victims = [*victims, *self._additional(victims)]
+        if not victims:
+            return Found(failed="no-victims")
+        final, short = self._trim(victims, node, had_room=had_room)
+        return Found(failed="shortfall") if short else Found(node, final)
+
+    def _guarantee_check(self) -> bool:
+        """Whether the ask fits what is left of its queue's guarantee, now or with every candidate gone.
+
+        Removing candidates moves only guarantees of ancestors, upward; so looking at the end is enough.
+        """
+        if not self._asking:
+            return False
+        named = [r for r in self._ask if r in self._asking]
+        if all(remaining(self._asking, r, self._slack) >= self._ask[r] for r in named):
+            return True
+        if not len(self._candidates):
+            return False
+        cluster = self._cluster
+        queue = cluster.queue[self._candidates]
+        freed = list(self._slack)
+        for r in named:
+            column = cluster.column(r)[self._candidates]
+            for leaf, amount in enumerate(sums(column, queue, len(cluster.queues.tree))):
+                for cell in self._path_cells[leaf].get(r, ()) if amount else ():
+                    freed[cell] += amount
+        return all(remaining(self._asking, r, freed) >= self._ask[r] for r in named)
+
+    def _choose_node(self, *, scored: bool, nodes_tried: bool) -> tuple[int, list[int]] | None:
+        checks = self._checks(nodes_tried=nodes_tried)
+        if not scored:
+            first = next(checks, None)
+            return None if first is None else (first[1], first[2][: first[0] + 1])
+        best: tuple[int, int, list[int]] | None = None
+        while batch := list(islice(checks, BATCH)):
+            for index, node, victims in batch:
+                if self._request.feasible is not None and node not in self._request.feasible:
+                    continue
+                score = self._score(index, node)
+                if best is None or score < best[0]:
+                    best = (score, node, victims[: index + 1])
+            if best is not None and best[0] < SCORE_LIMIT:
+                break
+        return None if best is None else best[1:]
+
+    def _checks(self, *, nodes_tried: bool) -> Iterator[tuple[int, int, list[int]]]:
+        """(index, node, victims) in the order of the predicate calls. Lazy: most nodes are never searched."""
+        cluster, board = self._cluster, self._board
+        room = nodes.fits(board, self._request)
+        bound = np.full(len(cluster.node_names), -1, dtype=np.int64)
+        short = [
+            (r, np.where(room, 0, amount - nodes.column(board.free, r)), None) for r, amount in self._needs.items()
+        ]
+        counts = nodes.at_least(cluster, self._candidates, short)
+        bound = np.where(room, -1, counts - 1)
+        open_ = self._pool.usable & (counts < nodes.IMPOSSIBLE)
+        if nodes_tried:
+            open_ &= ~room
+        return nodes.in_order(cluster, np.flatnonzero(open_), bound, self._search)
+
+    def _score(self, index: int, node: int) -> int:
+        """YuniKorn scores the first candidates of the node's list as sorted, not the victims it would preempt."""
+        if not self._has_candidates[node]:
+            return SCORE_UNFIT
+        if index < 0:
+            return 0
+        flags = self._cluster.flags
+        seen = 0
+        for task in self._ordered(node)[: index + 1]:
+            seen |= int(flags[task])
+        score = (SCORE_ORIGINATOR if seen & ORIGINATOR else 0) | (SCORE_OPTED_OUT if seen & OPTED_OUT else 0)
+        return score + index + 1
+
+    def _ordered(self, node: int) -> list[int]:
+        """Candidates on a node: opted-in first, then non-originators, then newest."""
+        on_node = self._cluster.tasks_on(node)
+        found: list[int] = on_node[self._is_candidate[on_node]].tolist()
+        flags, created = self._cluster.flags, self._cluster.created
+        return sorted(found, key=lambda task: (int(flags[task]), -created(task)))
+
+    def _search(self, node: int) -> tuple[int, list[int]] | None:
+        """A node's victims, and the index of the first at which the ask fits (YuniKorn: calculateVictimsByNode)."""
+        free = self._board.free[node].tolist()
+        if all(r < len(free) and free[r] >= amount for r, amount in self._needs.items()):
+            return -1, []
+        order = self._first_pass(node, list(free))
+        found = self._second_pass(order, free) if order else None
+        self._record.searched(node, found[1] if found else (), found[1] if found else None)
+        return found
+
+    def _first_pass(self, node: int, free: list[int]) -> list[int]:
+        """Tasks that reduce what the node lacks, then the others, until the asking queue's guarantee is used up."""
+        cluster, ask = self._cluster, self._ask
+        head: list[int] = []
+        tail: list[int] = []
+        for task in self._ordered(node):
+            queue, amounts = int(cluster.queue[task]), cluster.amounts(task)
+            if not self._gives(queue):
+                continue
+            self._move(queue, amounts, 1)
+            if not self._ask_has_left(amounts):
+                self._move(queue, amounts, -1)
+                break
+            if any(amount > 0 and ask.get(r, 0) > free[r] for r, amount in amounts.items()):
+                self._move(self._request.queue, amounts, -1)
+                for r, amount in amounts.items():
+                    free[r] += amount
+                head.append(task)
+            else:
+                self._move(queue, amounts, -1)
+                tail.append(task)
+        for task in head:
+            self._move(int(cluster.queue[task]), cluster.amounts(task), -1)
+            self._move(self._request.queue, cluster.amounts(task), 1)
+        return head + tail
+
+    def _second_pass(self, order: list[int], free: list[int]) -> tuple[int, list[int]] | None:
+        cluster = self._cluster
+        accepted: list[int] = []
+        index = -1
+        for task in order:
+            queue, amounts = int(cluster.queue[task]), cluster.amounts(task)
+            if not self._gives(queue):
+                continue
+            self._move(queue, amounts, 1)
+            accepted.append(task)
+            for r, amount in amounts.items():
+                free[r] += amount
+            if index < 0 and all(r < len(free) and free[r] >= need for r, need in self._needs.items()):
+                index = len(accepted) - 1
+                break
+        for task in accepted:
+            self._move(int(cluster.queue[task]), cluster.amounts(task), -1)
+        return None if index < 0 else (index, accepted)
+
+    def _additional(self, chosen: Sequence[int]) -> list[int]:
+        """More victims from anywhere, until the asking queue's guarantee is used up (not until the ask fits)."""
+        cluster = self._cluster
+        slack = list(self._slack)
+        for task in chosen:
+            self._move(int(cluster.queue[task]), cluster.amounts(task), 1)
+        taken: list[int] = []
+        others = self._candidates[~np.isin(self._candidates, np.array(chosen, dtype=np.int64))]
+        created = cluster.all_created()[others]
+        for task in others[np.lexsort((-created, cluster.flags[others]))].tolist():
+            queue, amounts = int(cluster.queue[task]), cluster.amounts(task)
+            if not self._gives(queue):
+                continue
+            self._move(queue, amounts, 1)
+            if not self._ask_has_left(amounts):
+                break
+            if any(amount > 0 and r in self._asking for r, amount in amounts.items()):
+                self._move(self._request.queue, amounts, -1)
+                taken.append(task)
+            else:
+                self._move(queue, amounts, -1)
+        self._slack = slack
+        return taken
+
+    def _settled(self, victims: Sequence[int]) -> bool:
+        """Whether trimming takes nobody after ``victims``, whoever comes: looking for more is then in vain."""
+        total: Amounts = {}
+        for task in victims:
+            for r, amount in self._cluster.amounts(task).items():
+                total[r] = total.get(r, 0) + amount
+        above = any(held > self._ask[r] for r, held in total.items() if r in self._ask)
+        return bool(total) and (above or all(total.get(r) == amount for r, amount in self._ask.items()))
+
+    def _trim(self, victims: list[int], node: int, *, had_room: bool) -> tuple[list[int], bool]:
+        """Take victims while their total is nowhere above the ask; then whether it is still short of it."""
+        total: Amounts = {}
+        final: list[int] = []
+        for task in victims:
+            if not had_room and int(self._cluster.node[task]) != node:
+                continue
+            if _still_above(self._ask, total):
+                final.append(task)
+            for r, amount in self._cluster.amounts(task).items():
+                total[r] = total.get(r, 0) + amount
+        return final, _still_above(self._ask, total)
+
+    def _gives(self, queue: int) -> bool:
+        """Whether the queue is over its guarantee in a resource of the ask, or has none (before the removal)."""
+        cells = self._tests[queue]
+        return cells is None or any(self._slack[cell] < 0 for cell in cells)
+
+    def _ask_has_left(self, amounts: Amounts) -> bool:
+        """Whether a victim's resources fit into what is left of the asking queue's guarantee."""
+        return all(
+            amount <= remaining(self._asking, r, self._slack) for r, amount in amounts.items() if r in self._asking
+        )
+
+    def _move(self, queue: int, amounts: Amounts, sign: int) -> None:
+        shift(self._cluster.queues, queue, amounts, sign, self._slack)
+
+
+def _still_above(ask: Amounts, total: Amounts) -> bool:
+    """YuniKorn's StrictlyGreaterThanOnlyExisting: of the types in common none is above the ask, not all equal."""
+    if not total:
+        return bool(ask) and all(amount > 0 for amount in ask.values())
+    common = [(amount, total[r]) for r, amount in ask.items() if r in total]
+    if any(held > amount for amount, held in common):
+        return False
+    return not common or any(held != amount for amount, held in common)

@@ -1,0 +1,45 @@
+"""``POST /v1/effective-settings``: what every queue ends up with, and which document it comes from."""
+
+from typing import Any
+
+from app.solver.engines.yunikorn.compile.configuration import Queues
+from app.solver.engines.yunikorn.compile.settings import (
+    PREEMPTION_DELAY,
+    PREEMPTION_POLICY,
+    PRIORITY_OFFSET,
+    PRIORITY_POLICY,
+    QUOTA_DELAY,
+    SECOND,
+    QueueSettings,
+)
+
+
+def effective_settings(queues: Queues) -> dict[str, Any]:
+    """Durations in seconds, quotas in whole units; ``sources`` names where each property that isn't default is set."""
+    return {"queues": {queues.tree.names[i]: _queue(queues, i) for i in queues.by_path}}
+
+
+def _queue(queues: Queues, i: int) -> dict[str, Any]:
+    settings = queues.settings[i]
+    return {
+        **_properties(settings),
+        "leaf": queues.leaf[i],
+        "guaranteed": queues.resources.units(queues.guaranteed[i] or {}),
+        "limit": queues.resources.units(queues.limit[i] or {}),
+        "sources": settings.sources,
+    }
+
+
+def _properties(settings: QueueSettings) -> dict[str, Any]:
+    return {
+        PREEMPTION_POLICY: settings.preemption_policy,
+        PREEMPTION_DELAY: _seconds(settings.preemption_delay),
+        PRIORITY_POLICY: "fence" if settings.priority_fence else "default",
+        PRIORITY_OFFSET: settings.priority_offset,
+        QUOTA_DELAY: _seconds(settings.quota_delay),
+    }
+
+
+def _seconds(nanoseconds: int) -> int | float:
+    whole, rest = divmod(nanoseconds, SECOND)
+    return whole if rest == 0 else nanoseconds / SECOND

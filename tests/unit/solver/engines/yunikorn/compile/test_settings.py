@@ -1,0 +1,203 @@
+"""Properties: Go durations, defaults, what passes down and what does not, and what an administrator is told."""
+
+from typing import Any
+
+import pytest
+
+from app.solver.engines.yunikorn.compile.settings import nanoseconds
+from app.solver.model.problems import InvalidInput
+from tests.yunikorn_world import World, app, grouped, node, queue, task
+
+
+def tree(*queues: Any, rules: str = "documented") -> World:
+    return World(queues=list(queues), nodes=[], workloads=[], rules=rules)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("30s", 30 * 10**9), ("1m30s", 90 * 10**9), ("1.5h", 5400 * 10**9), (".5s", 5 * 10**8), ("1.s", 10**9),
+        ("+5s", 5 * 10**9), ("-5s", -5 * 10**9), ("0", 0), ("-0", 0), ("3us", 3000), ("3µs", 3000), ("1ns", 1),
+        ("0.0000000001s", 0), ("9223372036854775807ns", 2**63 - 1), ("-9223372036854775808ns", -(2**63)),
+    ],
+)  # fmt: skip
+def test_go_durations(text: str, found: int) -> None:
+    assert nanoseconds(text) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "-", "5", "s", ".s", "1S", "1 s", "1d", "30sec", "1m-30s", "1_0s", "9223372036854775808ns", "1s" * 90],
+)
+def test_what_go_does_not_parse(text: str) -> None:
+    assert nanoseconds(text) is None
+
+
+def test_the_delay_works_on_the_leaf_alone_unless_shipped() -> None:
+    queues = (queue("root", preemption_delay="5s"), queue("root.p", preemption_delay="7s"), queue("root.p.leaf"))
+    assert tree(*queues).effective()["root.p.leaf"]["preemption.delay"] == 30
+    assert tree(*queues, rules="shipped").effective()["root.p.leaf"]["preemption.delay"] == 7
+
+
+def test_disabled_passes_down_and_the_root_has_no_policy_unless_shipped() -> None:
+    queues = (queue("root", preemption_policy="disabled"), queue("root.p"), queue("root.p.leaf"))
+    assert tree(*queues).effective()["root.p.leaf"]["preemption.policy"] == "default"
+    assert tree(*queues, rules="shipped").effective()["root.p.leaf"]["preemption.policy"] == "disabled"
+    below = tree(queue("root"), queue("root.p", preemption_policy="Disabled"), queue("root.p.leaf")).effective()
+    assert below["root.p.leaf"]["preemption.policy"] == "disabled"
+    assert below["root.p.leaf"]["sources"] == {"preemption.policy": "root.p"}
+
+
+def test_a_fence_stays_where_it_is() -> None:
+    found = tree(queue("root"), queue("root.p", preemption_policy="fence"), queue("root.p.leaf")).effective()
+    assert found["root.p.leaf"]["preemption.policy"] == "default"
+
+
+def test_dynamic_queues_take_the_template_only_and_pass_it_on() -> None:
+    template = {"properties": {"preemption.delay": "4s", "priority.offset": "3"}}
+    found = tree(
+        queue("root"), queue("root.p", child_template=template, quota_preemption_delay="1h"),
+        queue("root.p.made", dynamic=True), queue("root.p.made.leaf", dynamic=True), queue("root.p.own"),
+    ).effective()  # fmt: skip
+    made = found["root.p.made.leaf"]
+    assert (made["preemption.delay"], made["priority.offset"], made["quota.preemption.delay"]) == (4, 3, 0)
+    assert made["sources"]["preemption.delay"] == "child_template of root.p"
+    own = found["root.p.own"]
+    assert (own["preemption.delay"], own["priority.offset"], own["quota.preemption.delay"]) == (30, 0, 3600)
+
+
+@pytest.mark.parametrize(
+    ("properties", "rule", "field", "value"),
+    [
+        ({"preemption_delay": "soon"}, "property-value", "preemption.delay", 30),
+        ({"preemption_delay": "0s"}, "property-value", "preemption.delay", 30),
+        ({"preemption_delay": "-5s"}, "negative-delay", "preemption.delay", 30),
+        ({"quota_preemption_delay": "-5s"}, "negative-delay", "quota.preemption.delay", 0),
+        ({"preemption_policy": "fenced"}, "property-value", "preemption.policy", "default"),
+        ({"priority_policy": "disabled"}, "property-value", "priority.policy", "default"),
+        ({"priority_offset": "2147483648"}, "property-value", "priority.offset", 0),
+        ({"priority_offset": "1_0"}, "property-value", "priority.offset", 0),
+    ],
+)
+def test_a_bad_value_is_the_default_and_a_finding(
+    properties: dict[str, str], rule: str, field: str, value: object
+) -> None:
+    of = tree(queue("root"), queue("root.leaf", **properties))
+    assert of.effective()["root.leaf"][field] == value
+    assert [(f.rule, f.severity, f.pointer) for f in of.findings()] == [
+        (rule, "warning", f"/queues/1/yunikorn/properties/{field}")
+    ]
+
+
+def test_findings_about_what_has_no_effect() -> None:
+    of = tree(
+        queue("root", preemption_policy="fence"),
+        queue("root.p", preemption_delay="5s", preemption_sort="x", application_sort_policy="fifo"),
+        queue("root.p.leaf", preemption_policy="fence"),
+        queue("root.p.made", dynamic=True, preemption_delay="5s"),
+    )
+    assert {f.rule for f in of.findings()} == {
+        "root-policy", "parent-delay", "unknown-property", "leaf-fence", "dynamic-properties",
+    }  # fmt: skip
+
+
+def test_a_path_that_begins_like_another_is_a_finding_of_the_released_rules() -> None:
+    queues = (queue("root"), queue("root.a", {"vcore": 2}), queue("root.ab", {"vcore": 2}), queue("root.a.x"))
+    assert [f.rule for f in tree(*queues, rules="shipped").findings()] == ["path-prefix"]
+    assert tree(*queues).findings() == []
+
+
+@pytest.mark.parametrize(
+    ("queues", "pointer"),
+    [
+        ([], "/configuration/queues"),
+        ([queue("top")], "/configuration/queues/0/parent"),
+        ([queue("root"), {"name": "other"}], "/configuration/queues/1/parent"),
+        (
+            [queue("root"), queue("root.p", {"vcore": (None, 4)}), queue("root.p.a", {"vcore": 5})],
+            "/configuration/queues/2/quota/vcore/guaranteed",
+        ),
+        (
+            [queue("root"), queue("root.p", {"vcore": (None, 4)}), queue("root.p.a", {"vcore": (None, 5)})],
+            "/configuration/queues/2/quota/vcore/limit",
+        ),
+        ([queue("root"), queue("root.a", {"vcore": (5, 4)})], "/configuration/queues/1/quota/vcore/guaranteed"),
+        ([queue("root"), queue("root.a", {"vcore": "unlimited"})], "/configuration/queues/1/quota/vcore/guaranteed"),
+        ([queue("root", {"vcore": 5}), queue("root.a")], "/configuration/queues/0/quota/vcore/guaranteed"),
+        ([queue("root.a"), queue("root", {"vcore": (None, 0)})], "/configuration/queues/1/quota/vcore/limit"),
+    ],
+)
+def test_a_tree_that_yunikorn_refuses(queues: list[Any], pointer: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        tree(*queues).effective()
+    assert [problem.pointer for problem in refused.value.problems] == [pointer]
+
+
+@pytest.mark.parametrize(
+    ("queues", "pointer"),
+    [
+        ([queue("root", {"vcore": 5}), queue("root.a")], "/configuration/queues/0/{}/vcore/guaranteed"),
+        ([queue("root", {"vcore": (0, None)})], "/configuration/queues/0/{}/vcore/guaranteed"),
+        ([queue("root", {"vcore": (None, 9)})], "/configuration/queues/0/{}/vcore/limit"),
+        ([queue("root"), queue("root.a", {"vcore": (5, 4)})], "/configuration/queues/1/{}/vcore/guaranteed"),
+        ([queue("root"), queue("root.a", {"memory": "unlimited"})], "/configuration/queues/1/{}/memory/guaranteed"),
+        (
+            [queue("root"), queue("root.p", {"vcore": (None, 4)}), queue("root.p.a", {"vcore": (None, 5)})],
+            "/configuration/queues/2/{}/vcore/limit",
+        ),
+    ],
+)
+def test_pointers_lead_to_the_quota_in_either_form(queues: list[Any], pointer: str) -> None:
+    for form, made in (("quota", queues), ("resource_groups/0/flavors/0/quota", [grouped(one) for one in queues])):
+        with pytest.raises(InvalidInput) as refused:
+            tree(*made).effective()
+        assert [problem.pointer for problem in refused.value.problems] == [pointer.format(form)]
+
+
+def test_the_root_may_say_that_it_has_no_limit() -> None:
+    assert tree(queue("root", {"vcore": (None, "unlimited")})).effective()["root"]["limit"] == {}
+
+
+def test_yunikorn_has_one_quota_a_resource() -> None:
+    one = {"name": "one", "quota": {"vcore": {"guaranteed": 1}}}
+    other = {"name": "other", "quota": {"vcore": {"guaranteed": 2}}}
+
+    def refused(*groups: list[Any]) -> list[str]:
+        made = [{"resources": ["vcore"], "flavors": flavors} for flavors in groups]
+        with pytest.raises(InvalidInput) as found:
+            tree(queue("root"), {"name": "root.a", "parent": "root", "resource_groups": made}).effective()
+        return [problem.pointer for problem in found.value.problems]
+
+    assert refused([one, other]) == ["/configuration/queues/1/resource_groups/0/flavors"]
+    assert refused([one], [other]) == ["/configuration/queues/1/resource_groups/1/flavors/0/quota/vcore"]
+
+
+def test_resource_groups_say_the_same_as_a_quota() -> None:
+    queues = [queue("root"), queue("root.a", {"vcore": ("1500m", 4), "memory": (None, "1Gi")}), queue("root.b")]
+    assert tree(*map(grouped, queues)).effective() == tree(*queues).effective()
+
+
+def test_every_problem_of_a_tree_is_listed() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        tree(
+            queue("root"), queue("root.p", {"vcore": (None, 4), "memory": (None, 4)}),
+            queue("root.p.a", {"vcore": (9, 8), "memory": 7}),
+        ).effective()  # fmt: skip
+    assert [problem.pointer.rpartition("/quota/")[2] for problem in refused.value.problems] == [
+        "vcore/limit", "memory/guaranteed", "vcore/guaranteed",
+    ]  # fmt: skip
+
+
+def test_an_application_on_a_parent_queue_and_a_task_on_an_unknown_node() -> None:
+    of = World(
+        queues=[queue("root"), queue("root.p"), queue("root.p.leaf"), queue("root.empty", parent=True)],
+        nodes=[node("n1", {"vcore": 4})],
+        workloads=[app("on-parent", "root.p"), app("fine", "root.p.leaf"), app("on-empty", "root.empty")],
+    )
+    with pytest.raises(InvalidInput) as refused:
+        of.decide()
+    assert [p.pointer for p in refused.value.problems] == ["/state/workloads/0/queue", "/state/workloads/2/queue"]
+    of.workloads = [app("a", "root.p.leaf", task("t", "nowhere", {"vcore": 1}))]
+    with pytest.raises(InvalidInput) as refused:
+        of.decide()
+    assert [p.pointer for p in refused.value.problems] == ["/state/workloads/0/tasks/0/node"]
