@@ -14,8 +14,8 @@ from app.solver import solve
 from app.solver.delta import apply_delta
 from app.solver.engine import ProtectionQuestion, Question
 from app.solver.engines.yunikorn.compile import update
-from app.solver.engines.yunikorn.compile.configuration import Queues
-from app.solver.engines.yunikorn.compile.state import Cluster
+from app.solver.engines.yunikorn.compile.configuration import CompiledConfiguration
+from app.solver.engines.yunikorn.compile.state import CompiledState
 from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
 from app.solver.model.instant import micros
@@ -188,13 +188,13 @@ def answers(loaded: Loaded, seed: int) -> list[bytes]:
     return [msgspec.json.encode(one) for one in found]
 
 
-def columns(of: Cluster) -> Json:
+def columns(of: CompiledState) -> Json:
     """Everything that a cluster holds, but for the numbers that shapes have."""
     of.all_created()
     for at in range(len(of.node_names)):
         of.tasks_on(at)
-    skipped = {"lazy", "queues", "shape", "shape_of", "shapes", "resources"}
-    found = {name: getattr(of, name) for name in Cluster.__slots__ if name not in skipped}
+    skipped = {"lazy", "configuration", "shape", "shape_of", "shapes", "resources"}
+    found = {name: getattr(of, name) for name in CompiledState.__slots__ if name not in skipped}
     found["resources"] = of.resources.names
     found["requests"] = [list(of.amounts(i).items()) for i in range(of.task_count)]
     found["created"], found["by_node"] = of.lazy.created, [of.tasks_on(i) for i in range(len(of.node_names))]
@@ -230,13 +230,13 @@ def follow(draws: Draws, rules: str) -> None:
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """One entry for each state that is compiled whole from now on."""
     made: list[None] = []
-    compile_whole = Cluster.__init__
+    compile_whole = CompiledState.__init__
 
-    def counted(self: Cluster, queues: Queues, state: State) -> None:
+    def counted(self: CompiledState, queues: CompiledConfiguration, state: State) -> None:
         made.append(None)
         compile_whole(self, queues, state)
 
-    monkeypatch.setattr(Cluster, "__init__", counted)
+    monkeypatch.setattr(CompiledState, "__init__", counted)
     return made
 
 

@@ -4,13 +4,14 @@ from typing import Any
 
 from app.solver.delta import Changes
 from app.solver.engine import Engine, ProtectionQuestion, Question
-from app.solver.engines.yunikorn.compile.configuration import Queues, compile_configuration
-from app.solver.engines.yunikorn.compile.state import Cluster
+from app.solver.engines.yunikorn.compile.configuration import CompiledConfiguration, compile_configuration
+from app.solver.engines.yunikorn.compile.state import CompiledState, compile_state
 from app.solver.engines.yunikorn.compile.update import update
-from app.solver.engines.yunikorn.decide import plan as cycle
-from app.solver.engines.yunikorn.decide import quota_change
-from app.solver.engines.yunikorn.report import findings, preemptibility, shares
+from app.solver.engines.yunikorn.decide.plan import plan
 from app.solver.engines.yunikorn.report.effective_settings import effective_settings
+from app.solver.engines.yunikorn.report.findings import findings
+from app.solver.engines.yunikorn.report.preemptibility import preemptibility
+from app.solver.engines.yunikorn.report.shares import shares
 from app.solver.engines.yunikorn.rules import RULES
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
@@ -18,43 +19,42 @@ from app.solver.model.problems import Finding
 from app.solver.model.state import Ask, State
 
 
-class YuniKornEngine(Engine[Queues, Cluster]):
+class YuniKornEngine(Engine[CompiledConfiguration, CompiledState]):
     """Guaranteed queues, fences and nodes."""
 
     name = "yunikorn"
     rules = RULES
 
-    def configure(self, configuration: Configuration) -> Queues:
+    def configure(self, configuration: Configuration) -> CompiledConfiguration:
         """See ``Engine.configure``."""
         return compile_configuration(configuration)
 
-    def load(self, configured: Queues, state: State) -> Cluster:
+    def load(self, configured: CompiledConfiguration, state: State) -> CompiledState:
         """See ``Engine.load``."""
-        return Cluster(configured, state)
+        return compile_state(configured, state)
 
-    def update(self, loaded: Cluster, configured: Queues, state: State, changes: Changes) -> Cluster:
+    def update(
+        self, loaded: CompiledState, configured: CompiledConfiguration, state: State, changes: Changes
+    ) -> CompiledState:
         """See ``Engine.update``."""
         return update(loaded, configured, state, changes)
 
-    def plan(self, loaded: Cluster, question: Question) -> Result:
+    def plan(self, loaded: CompiledState, question: Question) -> Result:
         """See ``Engine.plan``."""
-        options = question.options.yunikorn
-        if options is not None and options.enforce_quota is not None:
-            return quota_change.enforce(loaded, question, options.enforce_quota)
-        return cycle.plan(loaded, question)
+        return plan(loaded, question)
 
-    def shares(self, loaded: Cluster, asks: list[Ask], now: int) -> dict[str, Any]:
+    def shares(self, loaded: CompiledState, asks: list[Ask], now: int) -> dict[str, Any]:
         """See ``Engine.shares``."""
-        return shares.shares(loaded, asks)
+        return shares(loaded, asks, now)
 
-    def preemptibility(self, loaded: Cluster, question: ProtectionQuestion) -> dict[str, Any]:
+    def preemptibility(self, loaded: CompiledState, question: ProtectionQuestion) -> dict[str, Any]:
         """See ``Engine.preemptibility``."""
-        return preemptibility.preemptibility(loaded, question)
+        return preemptibility(loaded, question)
 
-    def effective_settings(self, configured: Queues, state: State | None) -> dict[str, Any]:
+    def effective_settings(self, configured: CompiledConfiguration, state: State | None) -> dict[str, Any]:
         """See ``Engine.effective_settings``."""
-        return effective_settings(configured)
+        return effective_settings(configured, state)
 
     def findings(self, configuration: Configuration) -> list[Finding]:
         """See ``Engine.findings``."""
-        return findings.findings(configuration)
+        return findings(configuration)

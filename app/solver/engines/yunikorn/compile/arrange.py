@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.solver.delta import Changes
-from app.solver.engines.yunikorn.compile.state import Cluster, Ints, by_name
+from app.solver.engines.yunikorn.compile.state import CompiledState, Ints, by_name
 from app.solver.model.state import Task, Workload
 
 _INHERITED = tuple(map(attrgetter, ("priority", "preemptible", "created_at")))
@@ -78,7 +78,7 @@ class _Edit(NamedTuple):
         return found
 
 
-def arrange(old: Cluster, new: Cluster, changes: Changes) -> Arranged:
+def arrange(old: CompiledState, new: CompiledState, changes: Changes) -> Arranged:
     """Fill in what ``new`` has by application, and its tasks and their applications and queues."""
     if not changes.workloads:
         return Arranged(old.task_count, None, _NONE, _NONE)
@@ -88,7 +88,7 @@ def arrange(old: Cluster, new: Cluster, changes: Changes) -> Arranged:
     return _rearrange(old, new, edits, changes)
 
 
-def _replace(old: Cluster, new: Cluster, edits: list[_Edit]) -> Arranged:
+def _replace(old: CompiledState, new: CompiledState, edits: list[_Edit]) -> Arranged:
     """Every application and every task keeps its place."""
     new.workloads, new.tasks = old.workloads.copy(), old.tasks.copy()
     for edit in edits:
@@ -98,7 +98,7 @@ def _replace(old: Cluster, new: Cluster, edits: list[_Edit]) -> Arranged:
     return Arranged(old.task_count, None, differ, differ)
 
 
-def _rearrange(old: Cluster, new: Cluster, edits: list[_Edit], changes: Changes) -> Arranged:
+def _rearrange(old: CompiledState, new: CompiledState, edits: list[_Edit], changes: Changes) -> Arranged:
     everybody, sizes = np.arange(old.task_count), np.diff(old.starts)
     workloads: list[Workload] = []
     tasks: list[Task] = []
@@ -122,15 +122,15 @@ def _rearrange(old: Cluster, new: Cluster, edits: list[_Edit], changes: Changes)
     return Arranged(old.task_count, source, _gone(old, source), np.flatnonzero(source < 0))
 
 
-def _gone(old: Cluster, source: Ints) -> Ints:
+def _gone(old: CompiledState, source: Ints) -> Ints:
     gone = np.ones(old.task_count, dtype=bool)
     gone[source[source >= 0]] = False
     return np.flatnonzero(gone)
 
 
-def _edits(old: Cluster, changes: Changes) -> list[_Edit]:
+def _edits(old: CompiledState, changes: Changes) -> list[_Edit]:
     """In canonical order."""
-    queue, rank = old.queues.tree.index, old.queues.rank
+    queue, rank = old.configuration.tree.index, old.configuration.rank
     moves: list[tuple[int, str, Workload | None, Workload | None]] = []
     for _, was, now in changes.workloads:
         if was is not None and now is not None and was.queue == now.queue:
@@ -190,7 +190,7 @@ def _same(a: Task, b: Task) -> bool:
     return a is b or a == b
 
 
-def _name_queues(new: Cluster, changes: Changes) -> None:
+def _name_queues(new: CompiledState, changes: Changes) -> None:
     moved = [(was, now) for _, was, now in changes.workloads if was is None or now is None or was.queue != now.queue]
     if moved:
         new.queue_of = dict(new.queue_of)
@@ -199,4 +199,4 @@ def _name_queues(new: Cluster, changes: Changes) -> None:
             del new.queue_of[was.id]
     for _, now in moved:
         if now is not None:
-            new.queue_of[now.id] = new.queues.tree.index[now.queue]
+            new.queue_of[now.id] = new.configuration.tree.index[now.queue]

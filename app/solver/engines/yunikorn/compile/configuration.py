@@ -24,7 +24,7 @@ Amounts = dict[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Queues:
+class CompiledConfiguration:
     """Immutable. Everything is by queue index, in the order of the document.
 
     ``guaranteed``, ``limit``: None where nothing is configured or all of it is 0; the root's limit comes with the
@@ -55,7 +55,7 @@ class Queues:
     """By asking queue, what ``guarantee.levels`` has found lately; a changed copy starts without."""
 
 
-def compile_configuration(configuration: Configuration) -> Queues:
+def compile_configuration(configuration: Configuration) -> CompiledConfiguration:
     """Raises InvalidInput with every problem."""
     queues = configuration.queues
     tree = compile_tree(queues)
@@ -73,7 +73,7 @@ def compile_configuration(configuration: Configuration) -> Queues:
     rules: RuleSet = settings.rules if settings is not None else "documented"
     cells, path_cells, owner = cells_of(tree, guaranteed)
     by_path = sorted(range(len(tree)), key=tree.names.__getitem__)
-    return Queues(
+    return CompiledConfiguration(
         rules=rules, tree=tree, resources=resources, guaranteed=guaranteed, limit=limit,
         blocks=[q.yunikorn for q in queues], settings=effective(tree, [q.yunikorn for q in queues], rules),
         leaf=[tree.is_leaf(i) and not (q.yunikorn is not None and q.yunikorn.parent) for i, q in enumerate(queues)],

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.solver.compiled.resources import ResourceIndex
-from app.solver.engines.yunikorn.compile.configuration import Amounts, Queues
+from app.solver.engines.yunikorn.compile.configuration import Amounts, CompiledConfiguration
 from app.solver.model.base import Quantity
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
@@ -50,7 +50,7 @@ class Lazy:
     by_node: tuple[Ints, Ints] | None = None
 
 
-class Cluster:
+class CompiledState:
     """Immutable but for ``lazy``. Task columns by canonical index; amounts in integer steps.
 
     ``shape``: index into ``shapes``, the requests that occur (some perhaps no longer), numbered by ``shape_of``;
@@ -62,14 +62,14 @@ class Cluster:
     """
 
     __slots__ = (
-        "allocated", "asked", "capacity", "eligible", "flags", "free", "lazy", "limit", "named", "node", "node_index",
-        "node_names", "node_rank", "nodes", "preempted", "preempting", "priority", "queue", "queue_of", "queues",
-        "rank", "reservations", "resources", "room", "schedulable", "shape", "shape_of", "shapes", "slack", "starts",
-        "task_count", "tasks", "workload", "workloads",
+        "allocated", "asked", "capacity", "configuration", "eligible", "flags", "free", "lazy", "limit", "named",
+        "node", "node_index", "node_names", "node_rank", "nodes", "preempted", "preempting", "priority", "queue",
+        "queue_of", "rank", "reservations", "resources", "room", "schedulable", "shape", "shape_of", "shapes", "slack",
+        "starts", "task_count", "tasks", "workload", "workloads",
     )  # fmt: skip
 
-    def __init__(self, queues: Queues, state: State) -> None:
-        self.queues = queues
+    def __init__(self, queues: CompiledConfiguration, state: State) -> None:
+        self.configuration = queues
         self.lazy = Lazy()
         index = queues.tree.index
         rank = queues.rank
@@ -97,12 +97,12 @@ class Cluster:
         self.take_room()
         self._usage()
 
-    def with_queues(self, queues: Queues, limit: list[Amounts | None]) -> "Cluster":
+    def with_configuration(self, queues: CompiledConfiguration, limit: list[Amounts | None]) -> "CompiledState":
         """The same state under other queues of the same tree; for questions of the kind "what if"."""
-        twin = Cluster.__new__(Cluster)
-        for name in Cluster.__slots__:
+        twin = CompiledState.__new__(CompiledState)
+        for name in CompiledState.__slots__:
             setattr(twin, name, getattr(self, name))
-        twin.queues, twin.limit = queues, limit
+        twin.configuration, twin.limit = queues, limit
         twin.slack = slack_of(queues, self.allocated, self.preempting)
         return twin
 
@@ -119,7 +119,7 @@ class Cluster:
     def application(self, name: str) -> int | None:
         """Canonical index of the application with this id, None when it does not run."""
         queue = self.queue_of.get(name)
-        return None if queue is None else self.find([(self.queues.rank[queue], name)])[0]
+        return None if queue is None else self.find([(self.configuration.rank[queue], name)])[0]
 
     def created(self, task: int) -> int:
         """Microseconds since 1970 when the task was created; its application's time where it gives none."""
@@ -174,7 +174,7 @@ class Cluster:
 
     def queue_name(self, task: int) -> str:
         """Path of the task's queue."""
-        return self.queues.tree.names[int(self.queue[task])]
+        return self.configuration.tree.names[int(self.queue[task])]
 
     def _protection(self) -> None:
         tasks, size = self.tasks, self.task_count
@@ -202,7 +202,7 @@ class Cluster:
         """The columns that follow from the number of tasks of each workload."""
         self.starts: Ints = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)))
         self.workload: Ints = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
-        self.queue: Ints = np.array(self.queues.by_path, dtype=np.int64)[self.rank][self.workload]
+        self.queue: Ints = np.array(self.configuration.by_path, dtype=np.int64)[self.rank][self.workload]
 
     def place_nodes(self, nodes: list[Node]) -> None:
         """Names, order and state of the nodes."""
@@ -227,9 +227,9 @@ class Cluster:
         for of, count in zip(offers, np.bincount(kind, minlength=len(offers)).tolist(), strict=True):
             for r, amount in of.items():
                 total[r] = total.get(r, 0) + count * amount
-        self.limit: list[Amounts | None] = list(self.queues.limit)
-        self.limit[self.queues.tree.roots[0]] = total
-        self.named = frozenset(range(len(self.queues.resources))).union(total, *(of for _, of in taken))
+        self.limit: list[Amounts | None] = list(self.configuration.limit)
+        self.limit[self.configuration.tree.roots[0]] = total
+        self.named = frozenset(range(len(self.configuration.resources))).union(total, *(of for _, of in taken))
         self.room: int = sum(total.values()) + sum(sum(of.values()) for _, of in taken)
         # Sums stay exact: beyond int64, columns hold Python integers (slower, and nobody's cluster).
         dtype: Any = np.int64 if self.narrow else object
@@ -256,7 +256,7 @@ class Cluster:
             self.free[:, r] -= np.array(taken, dtype=self.free.dtype)
 
     def _usage(self) -> None:
-        queues, width = self.queues, len(self.resources)
+        queues, width = self.configuration, len(self.resources)
         depth = len(queues.tree)
         self.allocated: list[list[int]] = [[0] * width for _ in range(depth)]
         self.preempting: list[list[int]] = [[0] * width for _ in range(depth)]
@@ -274,7 +274,12 @@ class Cluster:
         self.slack: list[int] = slack_of(queues, self.allocated, self.preempting)
 
 
-def slack_of(queues: Queues, allocated: list[list[int]], preempting: list[list[int]]) -> list[int]:
+def compile_state(configuration: CompiledConfiguration, state: State) -> CompiledState:
+    """Raises InvalidInput, QuantityError, or KeyError for a queue or node that is not there; the caller diagnoses."""
+    return CompiledState(configuration, state)
+
+
+def slack_of(queues: CompiledConfiguration, allocated: list[list[int]], preempting: list[list[int]]) -> list[int]:
     """By cell: guaranteed - (allocated - preempting)."""
     return [
         guaranteed - allocated[q][r] + preempting[q][r]
@@ -290,7 +295,7 @@ def by_name(workload: Workload) -> Sequence[Task]:
     return tasks if names == ordered else sorted(tasks, key=lambda t: t.name)
 
 
-def _refuse_parents(queues: Queues, state: State) -> None:
+def _refuse_parents(queues: CompiledConfiguration, state: State) -> None:
     """Applications run in leaf queues. Pointers are into the request, so in its order."""
     index, leaf = queues.tree.index, queues.leaf
     if all(leaf[q] for q in {index[w.queue] for w in state.workloads}):
@@ -335,7 +340,7 @@ def steps_of(key: ShapeKey, resources: ResourceIndex) -> Amounts:
     return {r: amount * count for r, amount in sorted(resources.steps(dict(requests)).items())}
 
 
-def resources_of(queues: Queues, nodes: Iterable[Node], shapes: Iterable[ShapeKey]) -> ResourceIndex:
+def resources_of(queues: CompiledConfiguration, nodes: Iterable[Node], shapes: Iterable[ShapeKey]) -> ResourceIndex:
     """The configuration's resources, then what nodes and tasks name beside, by name: whoever has come or gone
     before, the same state has the same columns."""
     names = {name for requests, _ in shapes for name, _ in requests}
@@ -344,11 +349,11 @@ def resources_of(queues: Queues, nodes: Iterable[Node], shapes: Iterable[ShapeKe
     return ResourceIndex([*queues.resources.names, *sorted(names.difference(queues.resources.index))])
 
 
-def _filled(values: list[Any], cluster: Cluster, field: str, dtype: Any) -> NDArray[Any]:
+def _filled(values: list[Any], state: CompiledState, field: str, dtype: Any) -> NDArray[Any]:
     """A column of the tasks' own values, the application's where a task gives none."""
     if None in values:
-        of = cluster.workload.tolist()
-        default = [getattr(w, field) for w in cluster.workloads]
+        of = state.workload.tolist()
+        default = [getattr(w, field) for w in state.workloads]
         values = [default[of[i]] if value is None else value for i, value in enumerate(values)]
     return np.array(values, dtype=dtype)
 
@@ -363,7 +368,7 @@ def sums(column: Ints, groups: Ints, size: int) -> list[int]:
     return out
 
 
-def _up(queues: Queues, usage: list[list[int]]) -> None:
+def _up(queues: CompiledConfiguration, usage: list[list[int]]) -> None:
     """Add every queue's usage to its parent's, children first."""
     tree = queues.tree
     for i in reversed(tree.top_down):

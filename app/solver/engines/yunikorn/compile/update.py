@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 
 from app.solver.delta import Changes
 from app.solver.engines.yunikorn.compile.arrange import Arranged, arrange
-from app.solver.engines.yunikorn.compile.configuration import Amounts, Queues
+from app.solver.engines.yunikorn.compile.configuration import Amounts, CompiledConfiguration
 from app.solver.engines.yunikorn.compile.state import (
     NOWHERE,
     OPTED_OUT,
     ORIGINATOR,
     Bools,
-    Cluster,
+    CompiledState,
     Ints,
     Lazy,
     ShapeKey,
+    compile_state,
     resources_of,
     steps_of,
 )  # fmt: skip
@@ -40,21 +41,21 @@ class _Anew(Exception):
     """Compiling the whole state is better, or the only way to say what is wrong with it."""
 
 
-def update(old: Cluster, queues: Queues, state: State, changes: Changes) -> Cluster:
-    """Equal to ``Cluster(queues, state)``. Raises what that raises; ``old`` is not changed."""
+def update(old: CompiledState, queues: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
+    """Equal to ``compile_state(queues, state)``. Raises what that raises; ``old`` is not changed."""
     try:
         return _followed(old, queues, state, changes)
     except _Anew:
-        return Cluster(queues, state)
+        return compile_state(queues, state)
 
 
-def _followed(old: Cluster, queues: Queues, state: State, changes: Changes) -> Cluster:
-    if queues is not old.queues or len(changes.workloads) * MANY > len(old.workloads) + old.task_count:
+def _followed(old: CompiledState, queues: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
+    if queues is not old.configuration or len(changes.workloads) * MANY > len(old.workloads) + old.task_count:
         raise _Anew
     if not all(queues.leaf[queues.tree.index[w.queue]] for _, _, w in changes.workloads if w is not None):
         raise _Anew
-    new = Cluster.__new__(Cluster)
-    for name in Cluster.__slots__:
+    new = CompiledState.__new__(CompiledState)
+    for name in CompiledState.__slots__:
         setattr(new, name, getattr(old, name))
     new.reservations = state.reservations
     new.lazy = Lazy()
@@ -82,7 +83,7 @@ def _followed(old: Cluster, queues: Queues, state: State, changes: Changes) -> C
     return new
 
 
-def _place_nodes(old: Cluster, new: Cluster, state: State) -> bool:
+def _place_nodes(old: CompiledState, new: CompiledState, state: State) -> bool:
     """Whether nodes have other indices than before."""
     new.place_nodes(state.nodes)
     if new.node_names == old.node_names:
@@ -93,7 +94,7 @@ def _place_nodes(old: Cluster, new: Cluster, state: State) -> bool:
     return True
 
 
-def _columns(old: Cluster, new: Cluster, arranged: Arranged) -> None:
+def _columns(old: CompiledState, new: CompiledState, arranged: Arranged) -> None:
     fresh: list[int] = arranged.fresh.tolist()
     tasks = [new.tasks[i] for i in fresh]
     of: list[int] = new.workload[fresh].tolist()
@@ -122,7 +123,7 @@ def _flags(task: Task, owner: Workload) -> int:
     return (0 if opted_in else OPTED_OUT) | (ORIGINATOR if task.originator else 0)
 
 
-def _numbered(new: Cluster, tasks: list[Task]) -> list[int]:
+def _numbered(new: CompiledState, tasks: list[Task]) -> list[int]:
     """The tasks' shapes; new ones get numbers after the old ones. Raises QuantityError."""
     keys: list[ShapeKey] = [(tuple(t.requests.items()), t.count) for t in tasks]
     unknown = [key for key in dict.fromkeys(keys) if key not in new.shape_of]
@@ -146,12 +147,12 @@ class _Turnover:
     preempted: Bools
 
     @staticmethod
-    def of(old: Cluster, new: Cluster, arranged: Arranged) -> "_Turnover":
+    def of(old: CompiledState, new: CompiledState, arranged: Arranged) -> "_Turnover":
         def both(before: NDArray[Any], after: NDArray[Any]) -> NDArray[Any]:
             return np.concatenate((before[arranged.gone], after[arranged.fresh]))
 
-        def leaving(cluster: Cluster) -> Bools:
-            return np.zeros(cluster.task_count, dtype=bool) if cluster.preempted is None else cluster.preempted
+        def leaving(state: CompiledState) -> Bools:
+            return np.zeros(state.task_count, dtype=bool) if state.preempted is None else state.preempted
 
         return _Turnover(
             sign=np.repeat(np.array([-1, 1]), (len(arranged.gone), len(arranged.fresh))),
@@ -170,17 +171,17 @@ class _Turnover:
         return dict(zip(values[changed].tolist(), nets[changed].tolist(), strict=True))
 
 
-def _check_resources(new: Cluster, turnover: _Turnover, *, nodes: bool) -> None:
+def _check_resources(new: CompiledState, turnover: _Turnover, *, nodes: bool) -> None:
     """Columns of resources that nothing names any more are dropped, and new ones put in, by compiling anew."""
     if not nodes and (len(new.named) == len(new.resources) or not len(turnover.shape)):
         return
     used = np.bincount(new.shape, minlength=len(new.shapes)).tolist()
     live = [key for key, uses in zip(new.shape_of, used, strict=True) if uses]
-    if resources_of(new.queues, new.nodes, live).names != new.resources.names:
+    if resources_of(new.configuration, new.nodes, live).names != new.resources.names:
         raise _Anew
 
 
-def _move_room(new: Cluster, turnover: _Turnover) -> None:
+def _move_room(new: CompiledState, turnover: _Turnover) -> None:
     """Free space by what has come and what has left; capacities are as they were."""
     size = len(new.shapes)
     nets = turnover.nets(turnover.node * size + turnover.shape, turnover.node >= 0)
@@ -198,7 +199,7 @@ def _move_room(new: Cluster, turnover: _Turnover) -> None:
         np.subtract.at(new.free[:, r], nodes, np.array(amounts, dtype=new.free.dtype))
 
 
-def _move_usage(new: Cluster, turnover: _Turnover) -> None:
+def _move_usage(new: CompiledState, turnover: _Turnover) -> None:
     """Usage of queues, and what they have above their guarantees, by what has come and what has left."""
     pairs = turnover.queue * len(new.shapes) + turnover.shape
     allocated, preempting = turnover.nets(pairs), turnover.nets(pairs, turnover.preempted)
@@ -209,9 +210,9 @@ def _move_usage(new: Cluster, turnover: _Turnover) -> None:
     new.preempting = _moved(new, new.preempting, preempting, 1)
 
 
-def _moved(new: Cluster, usage: list[list[int]], nets: dict[int, int], sign: int) -> list[list[int]]:
+def _moved(new: CompiledState, usage: list[list[int]], nets: dict[int, int], sign: int) -> list[list[int]]:
     """``usage`` with ``nets`` by queue and shape; the slack moves by the same times ``sign``."""
-    queues, usage = new.queues, list(usage)
+    queues, usage = new.configuration, list(usage)
     own: set[int] = set()
     for pair, net in nets.items():
         queue, shape = divmod(pair, len(new.shapes))
@@ -228,7 +229,7 @@ def _moved(new: Cluster, usage: list[list[int]], nets: dict[int, int], sign: int
     return usage
 
 
-def _keep_by_node(old: Cluster, new: Cluster, arranged: Arranged) -> None:
+def _keep_by_node(old: CompiledState, new: CompiledState, arranged: Arranged) -> None:
     """The order by node, with those taken out that have gone and those put in that have come."""
     if old.lazy.by_node is None:
         return
@@ -243,13 +244,13 @@ def _keep_by_node(old: Cluster, new: Cluster, arranged: Arranged) -> None:
     new.lazy.by_node = (order, np.cumsum(np.bincount(new.node + 1, minlength=len(new.node_names) + 1)))
 
 
-def _keep_created(old: Cluster, new: Cluster, arranged: Arranged) -> None:
+def _keep_created(old: CompiledState, new: CompiledState, arranged: Arranged) -> None:
     if old.lazy.created is not None:
         fresh = [new.created(i) for i in arranged.fresh.tolist()]
         new.lazy.created = arranged.column(old.lazy.created, fresh)
 
 
-def _forget_shapes(old: Cluster, new: Cluster) -> None:
+def _forget_shapes(old: CompiledState, new: CompiledState) -> None:
     """Drop shapes that no task has any more, once they are most of what is kept."""
     if new.shapes is old.shapes or len(new.shapes) < SPARE_SHAPES:
         return

@@ -8,7 +8,7 @@ from app.solver.engines.yunikorn.compile.settings import SECOND
 from app.solver.engines.yunikorn.decide import nodes
 from app.solver.engines.yunikorn.decide.needs import has_headroom, path_needs
 from app.solver.engines.yunikorn.decide.outcome import Outcome
-from app.solver.engines.yunikorn.decide.overlay import Board, Held
+from app.solver.engines.yunikorn.decide.overlay import Held, Overlay
 from app.solver.engines.yunikorn.decide.record import Silent
 from app.solver.engines.yunikorn.decide.request import Request
 from app.solver.engines.yunikorn.decide.victims import required_node
@@ -31,43 +31,43 @@ class Context:
     scored: bool
 
 
-def decide(board: Board, request: Request, context: Context, record: Silent) -> Outcome:
-    """What becomes of the ask, on the board as it is; ``apply`` carries it out."""
-    headroom = has_headroom(board, request)
-    if headroom and (node := _place(board, request)) is not None:
-        return Outcome("admit", node, cancelled=_making_way(board, request))
+def decide(overlay: Overlay, request: Request, context: Context, record: Silent) -> Outcome:
+    """What becomes of the ask, on the overlay as it is; ``apply`` carries it out."""
+    headroom = has_headroom(overlay, request)
+    if headroom and (node := _place(overlay, request)) is not None:
+        return Outcome("admit", node, cancelled=_making_way(overlay, request))
     if request.required is not None:
-        return _on_required_node(board, request, record)
-    if (unmet := _precondition(board, request, context)) is not None:
+        return _on_required_node(overlay, request, record)
+    if (unmet := _precondition(overlay, request, context)) is not None:
         return unmet
-    return replace(_preempt(board, request, context, record, headroom=headroom), attempted=True)
+    return replace(_preempt(overlay, request, context, record, headroom=headroom), attempted=True)
 
 
-def apply(board: Board, request: Request, outcome: Outcome) -> None:
-    """Carry the outcome out on the board, for the asks that come after."""
+def apply(overlay: Overlay, request: Request, outcome: Outcome) -> None:
+    """Carry the outcome out on the overlay, for the asks that come after."""
     if outcome.attempted:
-        board.attempts[request.queue] = board.attempts.get(request.queue, 0) + 1
+        overlay.attempts[request.queue] = overlay.attempts.get(request.queue, 0) + 1
     for node, held in outcome.cancelled:
-        if any(other is held for other in board.held.get(node, ())):
-            board.cancel(node, held)
+        if any(other is held for other in overlay.held.get(node, ())):
+            overlay.cancel(node, held)
     if outcome.node is None:
         return
     if outcome.kind == "admit":
-        board.place(outcome.node, request)
+        overlay.place(outcome.node, request)
     elif outcome.kind == "preempt":
-        board.evict(outcome.victims)
-        board.hold(outcome.node, request)
+        overlay.evict(outcome.victims)
+        overlay.hold(outcome.node, request)
 
 
-def _place(board: Board, request: Request) -> int | None:
+def _place(overlay: Overlay, request: Request) -> int | None:
     """A node with room now: the required one, else one that the ask holds, else the least used."""
-    room = nodes.fits(board, request)
+    room = nodes.fits(overlay, request)
     if request.required is not None:
-        kept = any(held.required and not held.is_of(request) for held in board.held.get(request.required, ()))
+        kept = any(held.required and not held.is_of(request) for held in overlay.held.get(request.required, ()))
         return request.required if room[request.required] and not kept else None
-    room = nodes.among_feasible(request, room & board.cluster.schedulable)
+    room = nodes.among_feasible(request, room & overlay.state.schedulable)
     own: list[int] = []
-    for node, holders in board.held.items():
+    for node, holders in overlay.held.items():
         if any(held.is_of(request) for held in holders):
             own.append(node)
         else:
@@ -76,14 +76,14 @@ def _place(board: Board, request: Request) -> int | None:
     kept_for_it = open_[np.isin(open_, np.array(own, dtype=np.int64))]
     if len(kept_for_it):
         open_ = kept_for_it
-    return nodes.best_for_placing(board, open_) if len(open_) else None
+    return nodes.best_for_placing(overlay, open_) if len(open_) else None
 
 
-def _precondition(board: Board, request: Request, context: Context) -> Outcome | None:
+def _precondition(overlay: Overlay, request: Request, context: Context) -> Outcome | None:
     """The first unmet precondition (YuniKorn: attempts left, CheckPreconditions); None when all are met."""
-    delay = board.cluster.queues.settings[request.queue].preemption_delay
+    delay = overlay.state.configuration.settings[request.queue].preemption_delay
     waited = context.now - request.created
-    if board.attempts.get(request.queue, 0) >= ATTEMPTS:
+    if overlay.attempts.get(request.queue, 0) >= ATTEMPTS:
         return Outcome.wait("attempts-exhausted", f"{ATTEMPTS} attempts a queue and cycle")
     if request.ask.preemption_policy == "Never":
         return Outcome.wait("never-preempts")
@@ -96,68 +96,70 @@ def _precondition(board: Board, request: Request, context: Context) -> Outcome |
     return None
 
 
-def _on_required_node(board: Board, request: Request, record: Silent) -> Outcome:
+def _on_required_node(overlay: Overlay, request: Request, record: Silent) -> Outcome:
     if request.triggered:
         return Outcome.wait("required-node-released")
-    documented = board.cluster.queues.rules == "documented"
+    documented = overlay.state.configuration.rules == "documented"
     search = required_node.documented if documented else required_node.shipped
-    victims = search(board, request, record)
+    victims = search(overlay, request, record)
     if victims is None:
-        room = not path_needs(board, request).on(board, request, request.required or 0).of
+        room = not path_needs(overlay, request).on(overlay, request, request.required or 0).of
         failed = "resources-releasing" if documented and room else "required-node"
-        return Outcome.wait(failed, board.cluster.node_names[request.required or 0])
-    return Outcome("preempt", request.required, victims, cancelled=_making_way(board, request))
+        return Outcome.wait(failed, overlay.state.node_names[request.required or 0])
+    return Outcome("preempt", request.required, victims, cancelled=_making_way(overlay, request))
 
 
-def _making_way(board: Board, request: Request) -> list[tuple[int, Held]]:
+def _making_way(overlay: Overlay, request: Request) -> list[tuple[int, Held]]:
     """Reservations on the required node of asks that could run elsewhere (YuniKorn cancels them for a DaemonSet)."""
     if request.required is None:
         return []
-    holders = board.held.get(request.required, ())
+    holders = overlay.held.get(request.required, ())
     return [(request.required, held) for held in holders if not held.required and not held.is_of(request)]
 
 
-def _preempt(board: Board, request: Request, context: Context, record: Silent, *, headroom: bool) -> Outcome:
-    documented = board.cluster.queues.rules == "documented"
-    within = reach(board, request)
-    among = candidates(board, request, within)
-    record.searching(board, request, within, among)
+def _preempt(overlay: Overlay, request: Request, context: Context, record: Silent, *, headroom: bool) -> Outcome:
+    documented = overlay.state.configuration.rules == "documented"
+    within = reach(overlay, request)
+    among = candidates(overlay, request, within)
+    record.searching(overlay, request, within, among)
     if documented and within.claim is None:
-        return _waits(board, request, within, "queue-guarantees")
-    pool = nodes.pool(board, request, context.now)
+        return _waits(overlay, request, within, "queue-guarantees")
+    pool = nodes.pool(overlay, request, context.now)
     record.opened(pool)
     cancelled = pool.cancelled
     if documented:
-        if headroom and (node := _on_cancelled(board, request, pool)) is not None:
+        if headroom and (node := _on_cancelled(overlay, request, pool)) is not None:
             return Outcome("admit", node, cancelled=[(n, held) for n, held in pool.cancelled if n == node])
-        found = Lawful(board, request, among, pool, record).choose()
+        found = Lawful(overlay, request, among, pool, record).choose()
         cancelled = [(n, held) for n, held in pool.cancelled if n == found.node]
     else:
-        found = Preemptor(board, request, among, pool, record).choose(scored=context.scored, nodes_tried=headroom)
+        found = Preemptor(overlay, request, among, pool, record).choose(scored=context.scored, nodes_tried=headroom)
     if found.failed is None:
         return Outcome("preempt", found.node, found.victims, cancelled=cancelled)
     if found.failed == "queue-guarantees":
-        return _waits(board, request, within, found.failed)
-    if (holders := _held_up(board, request, pool)) is not None:
+        return _waits(overlay, request, within, found.failed)
+    if (holders := _held_up(overlay, request, pool)) is not None:
         return Outcome.wait("nodes-held", holders, cancelled)
-    return replace(_waits(board, request, within, found.failed if len(among) else "no-candidates"), cancelled=cancelled)
+    return replace(
+        _waits(overlay, request, within, found.failed if len(among) else "no-candidates"), cancelled=cancelled
+    )
 
 
-def _on_cancelled(board: Board, request: Request, pool: nodes.Pool) -> int | None:
+def _on_cancelled(overlay: Overlay, request: Request, pool: nodes.Pool) -> int | None:
     """A node that has room now and whose reservation gives way."""
-    room = nodes.among_feasible(request, pool.usable & nodes.fits(board, request))
+    room = nodes.among_feasible(request, pool.usable & nodes.fits(overlay, request))
     open_ = np.array([node for node, _ in pool.cancelled if room[node]], dtype=np.int64)
-    return nodes.best_for_placing(board, open_) if len(open_) else None
+    return nodes.best_for_placing(overlay, open_) if len(open_) else None
 
 
-def _held_up(board: Board, request: Request, pool: nodes.Pool) -> str | None:
+def _held_up(overlay: Overlay, request: Request, pool: nodes.Pool) -> str | None:
     """Who holds the nodes, when every node that could be preempted on is held for others; None when that is not so."""
     held = [(n, of) for n, of in pool.held if request.feasible is None or n in request.feasible]
     if not held or nodes.among_feasible(request, pool.usable).any():
         return None
-    rank = board.cluster.node_rank
+    rank = overlay.state.node_rank
     held.sort(key=lambda one: int(rank[one[0]]))
-    places = joined([board.cluster.node_names[n] for n, _ in held])
+    places = joined([overlay.state.node_names[n] for n, _ in held])
     own = sorted({of.unit + 1 for _, of in held if of.ask.id == request.ask.id and of.unit is not None})
     others = sorted({of.ask.id for _, of in held if of.ask.id != request.ask.id})
     whose = [f"ask{'s' * (len(others) > 1)} {joined(others)}"] if others else []
@@ -166,13 +168,13 @@ def _held_up(board: Board, request: Request, pool: nodes.Pool) -> str | None:
     return f"{places} {'is' if len(held) == 1 else 'are'} held for {' and '.join(whose)}"
 
 
-def _waits(board: Board, request: Request, within: Reach, failed: str) -> Outcome:
+def _waits(overlay: Overlay, request: Request, within: Reach, failed: str) -> Outcome:
     """With the facts of what failed."""
-    names = board.cluster.queues.tree.names
+    names = overlay.state.configuration.tree.names
     detail = f"searched below {names[within.fence]}"
     if failed == "queue-guarantees":
         detail = f"asking queue {names[request.queue]}"
-    elif within.at_limit and (over := path_needs(board, request).of):
+    elif within.at_limit and (over := path_needs(overlay, request).of):
         full = over[0].queue
         resource = min(request.resources.names[need.resource] for need in over if need.queue == full)
         detail = f"{names[full or 0]} is at its limit of {resource}"

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.solver.engines.yunikorn.compile.state import Cluster
-from app.solver.engines.yunikorn.decide.overlay import Board
+from app.solver.engines.yunikorn.compile.state import CompiledState
+from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.request import Request
 
 
@@ -21,13 +21,13 @@ class Need:
 class Needs:
     """What one node lacks together with the limits; all of it must be met."""
 
-    cluster: Cluster
+    state: CompiledState
     of: tuple[Need, ...]
 
     def help_of(self, task: int) -> tuple[int, ...]:
         """What evicting ``task`` gives to each need."""
-        amounts = self.cluster.amounts(task)
-        path = self.cluster.queues.paths[int(self.cluster.queue[task])]
+        amounts = self.state.amounts(task)
+        path = self.state.configuration.paths[int(self.state.queue[task])]
         return tuple(
             amounts.get(need.resource, 0) if need.queue is None or need.queue in path else 0 for need in self.of
         )
@@ -37,43 +37,43 @@ class Needs:
 class PathNeeds:
     """What the limits on the asking queue's path lack, whatever the node."""
 
-    cluster: Cluster
+    state: CompiledState
     of: tuple[Need, ...]
 
-    def on(self, board: Board, request: Request, node: int) -> Needs:
+    def on(self, overlay: Overlay, request: Request, node: int) -> Needs:
         """Together with what ``node`` lacks."""
-        free: list[int] = board.free[node].tolist()
+        free: list[int] = overlay.free[node].tolist()
         lacking = [
             Need(r, amount - (free[r] if r < len(free) else 0))
             for r, amount in request.needs.items()
             if r >= len(free) or free[r] < amount
         ]
-        return Needs(self.cluster, (*lacking, *self.of))
+        return Needs(self.state, (*lacking, *self.of))
 
 
-def path_needs(board: Board, request: Request) -> PathNeeds:
+def path_needs(overlay: Overlay, request: Request) -> PathNeeds:
     """Counted after everybody that is being preempted has left, and everybody that waits for that has come."""
-    cluster = board.cluster
+    state = overlay.state
     return PathNeeds(
-        cluster,
+        state,
         tuple(
             Need(r, over, q)
-            for q in cluster.queues.paths[request.queue]
-            for r, most in (cluster.limit[q] or {}).items()
-            if r in request.needs and (over := board.used_after(q, r, request) + request.needs[r] - most) > 0
+            for q in state.configuration.paths[request.queue]
+            for r, most in (state.limit[q] or {}).items()
+            if r in request.needs and (over := overlay.used_after(q, r, request) + request.needs[r] - most) > 0
         ),
     )
 
 
-def has_headroom(board: Board, request: Request) -> bool:
+def has_headroom(overlay: Overlay, request: Request) -> bool:
     """Whether every limit on the path takes the ask now."""
-    cluster = board.cluster
-    documented = cluster.queues.rules == "documented"
-    for q in cluster.queues.paths[request.queue]:
-        for r, most in (cluster.limit[q] or {}).items():
+    state = overlay.state
+    documented = state.configuration.rules == "documented"
+    for q in state.configuration.paths[request.queue]:
+        for r, most in (state.limit[q] or {}).items():
             if r not in request.needs:
                 continue
-            used = board.used(q, r) + (board.expected(q, r, request) if documented else 0)
+            used = overlay.used(q, r) + (overlay.expected(q, r, request) if documented else 0)
             if used + request.needs[r] > most:
                 return False
     return True

@@ -8,8 +8,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from app.solver.engines.yunikorn.compile.state import Bools, Cluster, Ints
-from app.solver.engines.yunikorn.decide.overlay import Board, Held
+from app.solver.engines.yunikorn.compile.state import Bools, CompiledState, Ints
+from app.solver.engines.yunikorn.decide.overlay import Held, Overlay
 from app.solver.engines.yunikorn.decide.request import Request
 from app.solver.stopping import safe_point
 
@@ -31,15 +31,15 @@ class Pool:
     held: list[tuple[int, Held]]
 
 
-def pool(board: Board, request: Request, now: int) -> Pool:
+def pool(overlay: Overlay, request: Request, now: int) -> Pool:
     """Nodes that may be preempted on: schedulable, big enough, not kept for another ask."""
-    cluster = board.cluster
-    usable = cluster.schedulable.copy()
+    state = overlay.state
+    usable = state.schedulable.copy()
     for r, amount in request.needs.items():
-        usable &= column(cluster.capacity, r) >= amount
+        usable &= column(state.capacity, r) >= amount
     cancelled: list[tuple[int, Held]] = []
     closed: list[tuple[int, Held]] = []
-    for node, holders in board.held.items():
+    for node, holders in overlay.held.items():
         if not usable[node] or any(held.is_of(request) for held in holders):
             continue
         weak = next((held for held in holders if _gives_way(held, request, now)), None)
@@ -72,27 +72,29 @@ def column(table: Ints, resource: int) -> Ints:
     return table[:, resource] if resource < table.shape[1] else np.zeros(len(table), dtype=table.dtype)
 
 
-def fits(board: Board, request: Request) -> Bools:
+def fits(overlay: Overlay, request: Request) -> Bools:
     """By node: whether the ask fits into what is free now (missing is 0, negative is 0)."""
-    room = np.ones(len(board.cluster.node_names), dtype=bool)
+    room = np.ones(len(overlay.state.node_names), dtype=bool)
     for r, amount in request.needs.items():
-        room &= column(board.free, r) >= amount
+        room &= column(overlay.free, r) >= amount
     return room
 
 
-def at_least(cluster: Cluster, candidates: Ints, needs: Sequence[tuple[int, Ints, Bools | None]]) -> NDArray[np.int64]:
+def at_least(
+    state: CompiledState, candidates: Ints, needs: Sequence[tuple[int, Ints, Bools | None]]
+) -> NDArray[np.int64]:
     """By node: a number of victims that no choice among ``candidates`` can undercut; IMPOSSIBLE when none can do.
 
     ``needs``: (resource, missing amount by node, which candidates help or None for all). Sums are in doubles
     with a margin: a bound may be too low, never too high.
     """
-    size = len(cluster.node_names)
+    size = len(state.node_names)
     bound = np.zeros(size, dtype=np.int64)
     for resource, missing, helps in needs:
         chosen = candidates if helps is None else candidates[helps]
-        gain = cluster.column(resource)[chosen].astype(np.float64) if len(chosen) else np.zeros(0)
+        gain = state.column(resource)[chosen].astype(np.float64) if len(chosen) else np.zeros(0)
         biggest = float(gain.max()) if len(gain) else 0.0
-        total = np.bincount(cluster.node[chosen], weights=gain, minlength=size)
+        total = np.bincount(state.node[chosen], weights=gain, minlength=size)
         short = missing.astype(np.float64)
         open_ = short > 0
         if biggest > 0:
@@ -103,13 +105,13 @@ def at_least(cluster: Cluster, candidates: Ints, needs: Sequence[tuple[int, Ints
 
 
 def in_order(
-    cluster: Cluster, nodes: Ints, bound: NDArray[np.int64], search: Callable[[int], tuple[int, T] | None]
+    state: CompiledState, nodes: Ints, bound: NDArray[np.int64], search: Callable[[int], tuple[int, T] | None]
 ) -> Iterator[tuple[int, int, T]]:
     """(value, node, what was found) by value, then node name, searching a node only when its turn may have come.
 
     ``search`` gives a node's exact value, never below ``bound``, or None when the node is out.
     """
-    rank = cluster.node_rank
+    rank = state.node_rank
     order = nodes[np.lexsort((rank[nodes], bound[nodes]))].tolist()
     waiting: list[tuple[int, int, int, T]] = []
     for node in order:
@@ -126,14 +128,14 @@ def in_order(
         yield value, ready, found
 
 
-def best_for_placing(board: Board, nodes: Ints) -> int:
+def best_for_placing(overlay: Overlay, nodes: Ints) -> int:
     """The node that plain scheduling takes: the least used in vcore and memory, then by name (YuniKorn: fair)."""
-    cluster = board.cluster
+    state = overlay.state
     used = np.zeros(len(nodes), dtype=np.float64)
     for name in _SCORED_RESOURCES:
-        r = cluster.resources.index.get(name)
+        r = state.resources.index.get(name)
         if r is not None:
-            total = cluster.capacity[nodes, r].astype(np.float64)
-            free = board.free[nodes, r].astype(np.float64)
+            total = state.capacity[nodes, r].astype(np.float64)
+            free = overlay.free[nodes, r].astype(np.float64)
             used += np.where(total > 0, (total - free) / np.where(total > 0, total, 1), 0)
-    return int(nodes[np.lexsort((cluster.node_rank[nodes], used))[0]])
+    return int(nodes[np.lexsort((state.node_rank[nodes], used))[0]])

@@ -1,4 +1,4 @@
-"""What a decision changes: a board on top of a compiled cluster, fresh for each independent ask, one for a cycle."""
+"""What a decision changes: an overlay on top of a compiled cluster, fresh for each independent ask, one for a cycle."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.solver.engines.yunikorn.compile.configuration import Amounts
-from app.solver.engines.yunikorn.compile.state import Bools, Cluster, Ints
+from app.solver.engines.yunikorn.compile.state import Bools, CompiledState, Ints
 from app.solver.engines.yunikorn.decide.request import Request, holder_of
 from app.solver.model.state import Ask
 
@@ -30,7 +30,7 @@ class Held:
         return self.ask.id == request.ask.id and self.unit in (None, request.unit)
 
 
-class Board:
+class Overlay:
     """Mutable. ``allocated`` and ``preempting`` by queue; ``slack`` by cell; ``free`` nodes x resources, now.
 
     ``held``: by node, who has it reserved; ``coming``: by queue, what asks that evicted somebody will take once
@@ -38,27 +38,27 @@ class Board:
     attempts of each leaf in this cycle.
     """
 
-    __slots__ = ("allocated", "attempts", "cluster", "coming", "free", "gone", "held", "preempting", "slack")
+    __slots__ = ("allocated", "attempts", "coming", "free", "gone", "held", "preempting", "slack", "state")
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.allocated = [list(row) for row in cluster.allocated]
-        self.preempting = [list(row) for row in cluster.preempting]
-        self.slack = list(cluster.slack)
-        self.free: Ints = cluster.free.copy()
+    def __init__(self, state: CompiledState) -> None:
+        self.state = state
+        self.allocated = [list(row) for row in state.allocated]
+        self.preempting = [list(row) for row in state.preempting]
+        self.slack = list(state.slack)
+        self.free: Ints = state.free.copy()
         self.gone: Bools | None = None
         self.held: dict[int, list[Held]] = {}
         self.coming: dict[tuple[int, int], int] = {}
         self.attempts: dict[int, int] = {}
-        for reservation in cluster.reservations:
-            request = holder_of(cluster, reservation.ask)
+        for reservation in state.reservations:
+            request = holder_of(state, reservation.ask)
             if request is not None:
-                self._hold(cluster.node_index[reservation.node], request, None, triggered=request.triggered)
+                self._hold(state.node_index[reservation.node], request, None, triggered=request.triggered)
 
-    def copy(self) -> "Board":
-        """A board that can be given up without trace."""
-        twin = Board.__new__(Board)
-        twin.cluster = self.cluster
+    def copy(self) -> "Overlay":
+        """An overlay that can be given up without trace."""
+        twin = Overlay.__new__(Overlay)
+        twin.state = self.state
         twin.allocated = [list(row) for row in self.allocated]
         twin.preempting = [list(row) for row in self.preempting]
         twin.slack = list(self.slack)
@@ -86,7 +86,7 @@ class Board:
             held.amounts.get(resource, 0)
             for holders in self.held.values()
             for held in holders
-            if held.triggered and held.is_of(but) and queue in self.cluster.queues.paths[held.queue]
+            if held.triggered and held.is_of(but) and queue in self.state.configuration.paths[held.queue]
         )
         return self.coming.get((queue, resource), 0) - own
 
@@ -100,14 +100,14 @@ class Board:
 
     def evict(self, tasks: Iterable[int]) -> None:
         """The tasks are being preempted: they still use their node and their queue."""
-        cluster = self.cluster
+        state = self.state
         if self.gone is None:
-            self.gone = np.zeros(cluster.task_count, dtype=bool)
+            self.gone = np.zeros(state.task_count, dtype=bool)
         for task in tasks:
             self.gone[task] = True
-            amounts = cluster.amounts(task)
-            self._shift(self.preempting, int(cluster.queue[task]), amounts, 1)
-            self._slack(int(cluster.queue[task]), amounts, 1)
+            amounts = state.amounts(task)
+            self._shift(self.preempting, int(state.queue[task]), amounts, 1)
+            self._slack(int(state.queue[task]), amounts, 1)
 
     def hold(self, node: int, request: Request) -> None:
         """The ask evicted somebody and reserves ``node``, and no other."""
@@ -140,19 +140,19 @@ class Board:
                     self.cancel(at, held)
 
     def _coming(self, held: Held, sign: int) -> None:
-        for queue in self.cluster.queues.paths[held.queue]:
+        for queue in self.state.configuration.paths[held.queue]:
             for r, amount in held.amounts.items():
                 self.coming[queue, r] = self.coming.get((queue, r), 0) + sign * amount
 
     def _shift(self, table: list[list[int]], queue: int, amounts: Amounts, sign: int) -> None:
-        width = len(self.cluster.resources)
-        for q in self.cluster.queues.paths[queue]:
+        width = len(self.state.resources)
+        for q in self.state.configuration.paths[queue]:
             for r, amount in amounts.items():
                 if r < width:
                     table[q][r] += sign * amount
 
     def _slack(self, queue: int, amounts: Amounts, sign: int) -> None:
-        cells = self.cluster.queues.path_cells[queue]
+        cells = self.state.configuration.path_cells[queue]
         for r, amount in amounts.items():
             for cell in cells.get(r, ()):
                 self.slack[cell] += sign * amount

@@ -1,44 +1,47 @@
-"""One question: every ask on its own board, or one scheduling cycle over all of them."""
+"""One question: a quota enforced, every ask on its own overlay, or one scheduling cycle over all of them."""
 
 from typing import Any
 
 from app.solver.engine import Question
-from app.solver.engines.yunikorn.compile.state import Cluster
+from app.solver.engines.yunikorn.compile.state import CompiledState
 from app.solver.engines.yunikorn.decide.ask import Context, apply, decide
+from app.solver.engines.yunikorn.decide.cycle import in_turn
 from app.solver.engines.yunikorn.decide.outcome import Outcome
-from app.solver.engines.yunikorn.decide.overlay import Board
+from app.solver.engines.yunikorn.decide.overlay import Overlay
+from app.solver.engines.yunikorn.decide.quota_change import enforce
 from app.solver.engines.yunikorn.decide.record import Silent
 from app.solver.engines.yunikorn.decide.request import Request, check_asks, requests_of
-from app.solver.engines.yunikorn.report import answer as report
+from app.solver.engines.yunikorn.report import answer
 from app.solver.engines.yunikorn.report.comparison import compare
 from app.solver.engines.yunikorn.report.explain import recorder
 from app.solver.model.decision import Decision, Placement, Result, plan_of
-from app.solver.model.state import Ask
 from app.solver.stopping import safe_point
 
 
-def plan(cluster: Cluster, question: Question) -> Result:
-    """Decide every ask. Raises InvalidInput for asks that YuniKorn can't take."""
-    check_asks(cluster, question.asks)
+def plan(state: CompiledState, question: Question) -> Result:
+    """Decide every ask, or bring a queue under its limit. Raises InvalidInput for what YuniKorn can't take."""
     options = question.options.yunikorn
+    if options is not None and options.enforce_quota is not None:
+        return enforce(state, question, options.enforce_quota)
+    check_asks(state, question.asks)
     context = Context(question.now, options is None or options.node_choice == "scored")
     cycle = question.mode == "cycle"
-    board = Board(cluster)
-    asks = sorted(question.asks, key=lambda ask: _turn(cluster, ask)) if cycle else question.asks
+    overlay = Overlay(state)
+    asks = in_turn(state, question.asks) if cycle else question.asks
     decisions: dict[str, Decision] = {}
     placements: dict[str, list[Placement]] = {}
     notes: dict[str, Any] = {}
     cancelled: list[dict[str, str]] = []
     for turn, ask in enumerate(asks):
         if turn and not cycle:
-            board = Board(cluster)
+            overlay = Overlay(state)
         record = recorder(question.why())
-        board, outcomes = _units(board, requests_of(cluster, ask), context, record)
-        decisions[ask.id] = report.decision(board, ask, outcomes, question.now, record)
+        overlay, outcomes = _units(overlay, requests_of(state, ask), context, record)
+        decisions[ask.id] = answer.answer(overlay, ask, outcomes, question.now, record)
         waits = decisions[ask.id].outcome == "wait"
-        placements[ask.id] = [] if waits else report.placements(board, ask, outcomes)
-        notes[ask.id] = report.carried(outcomes[-1][0], outcomes[-1][1], question.now)
-        cancelled += [one for _, outcome in outcomes for one in report.cancelled(board, outcome.cancelled)]
+        placements[ask.id] = [] if waits else answer.placements(overlay, ask, outcomes)
+        notes[ask.id] = answer.carried(outcomes[-1][0], outcomes[-1][1], question.now)
+        cancelled += [one for _, outcome in outcomes for one in answer.cancelled(overlay, outcome.cancelled)]
     found = [decisions[ask.id] for ask in question.asks]
     evictions = plan_of([decisions[ask.id] for ask in asks])
     return Result(
@@ -50,10 +53,10 @@ def plan(cluster: Cluster, question: Question) -> Result:
 
 
 def _units(
-    board: Board, requests: list[Request], context: Context, record: Silent
-) -> tuple[Board, list[tuple[Request, Outcome]]]:
+    overlay: Overlay, requests: list[Request], context: Context, record: Silent
+) -> tuple[Overlay, list[tuple[Request, Outcome]]]:
     """The allocation asks of one ask, each seeing what the ones before took; all of them, or nobody is evicted."""
-    trial = board if len(requests) == 1 else board.copy()
+    trial = overlay if len(requests) == 1 else overlay.copy()
     outcomes: list[tuple[Request, Outcome]] = []
     for request in requests:
         safe_point()
@@ -63,16 +66,6 @@ def _units(
             compare(trial, request, context, outcome, record)
         outcomes.append((request, outcome))
         if outcome.kind == "wait" and len(requests) > 1:
-            return board, outcomes[-1:]
+            return overlay, outcomes[-1:]
         apply(trial, request, outcome)
     return trial, outcomes
-
-
-def _turn(cluster: Cluster, ask: Ask) -> tuple[int, int, str]:
-    """The order of a cycle: priority as the root sees it, then age, then id."""
-    request = requests_of(cluster, ask)[0]
-    priority = request.priority
-    for q in cluster.queues.paths[request.queue]:
-        settings = cluster.queues.settings[q]
-        priority = settings.priority_offset if settings.priority_fence else priority + settings.priority_offset
-    return -priority, request.created, ask.id

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from app.solver.engines.yunikorn.compile.state import Ints
 from app.solver.engines.yunikorn.decide.nodes import Pool
 from app.solver.engines.yunikorn.decide.outcome import Outcome
-from app.solver.engines.yunikorn.decide.overlay import Board
+from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.request import Request
 from app.solver.engines.yunikorn.decide.victims.candidates import Reach
 from app.solver.model.trace import Change, Explanation
@@ -21,7 +21,7 @@ class Silent:
     __slots__ = ()
     on = False
 
-    def searching(self, board: Board, request: Request, within: Reach | None, among: Sequence[int] | Ints) -> None:
+    def searching(self, overlay: Overlay, request: Request, within: Reach | None, among: Sequence[int] | Ints) -> None:
         """The candidates are known: within the reach of the ask, or (None) on the node that it requires."""
 
     def opened(self, pool: Pool) -> None:
@@ -33,8 +33,8 @@ class Silent:
     def searched(self, node: int, taken: Sequence[int], victims: Sequence[int] | None) -> None:
         """A node was searched: who was taken, and who of them is needed; None: it can't make room."""
 
-    def decided(self, board: Board, request: Request, outcome: Outcome) -> None:
-        """What becomes of one allocation ask; ``board`` as it was before."""
+    def decided(self, overlay: Overlay, request: Request, outcome: Outcome) -> None:
+        """What becomes of one allocation ask; ``overlay`` as it was before."""
 
     def step(self, rule: str, detail: str) -> None:
         """Something that is not part of the search."""
@@ -42,7 +42,7 @@ class Silent:
     def blocked(self, blocker: str, changes: Iterable[Change]) -> None:
         """What the ask waits for, and what would let it in."""
 
-    def explanation(self, board: Board, outcomes: Sequence[tuple[Request, Outcome]]) -> Explanation | None:
+    def explanation(self, overlay: Overlay, outcomes: Sequence[tuple[Request, Outcome]]) -> Explanation | None:
         """Everything told about an ask, None when nobody asked."""
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.engines.yunikorn.compile.configuration import Amounts
-from app.solver.engines.yunikorn.compile.state import OLDEST, Cluster
+from app.solver.engines.yunikorn.compile.state import OLDEST, CompiledState
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, Task
@@ -44,26 +44,26 @@ class Request:
         return {r: amount for r, amount in self.amounts.items() if amount > 0}
 
 
-def requests_of(cluster: Cluster, ask: Ask) -> list[Request]:
+def requests_of(state: CompiledState, ask: Ask) -> list[Request]:
     """The allocation asks of ``ask``, a task after the other. Raises QuantityError."""
-    found = [one for task in ask.tasks for one in [_request(cluster, ask, task)] * task.count]
+    found = [one for task in ask.tasks for one in [_request(state, ask, task)] * task.count]
     return found if len(found) == 1 else [replace(one, unit=i, units=len(found)) for i, one in enumerate(found)]
 
 
-def holder_of(cluster: Cluster, ask: Ask) -> Request | None:
+def holder_of(state: CompiledState, ask: Ask) -> Request | None:
     """The allocation ask that holds a reservation: the first of ``ask``. Raises QuantityError."""
-    return _request(cluster, ask, ask.tasks[0]) if ask.tasks else None
+    return _request(state, ask, ask.tasks[0]) if ask.tasks else None
 
 
-def check_asks(cluster: Cluster, asks: list[Ask]) -> None:
+def check_asks(state: CompiledState, asks: list[Ask]) -> None:
     """Raises InvalidInput with every ask that YuniKorn can't take; pointers start at /asks."""
-    refuse([problem for i, ask in enumerate(asks) for problem in ask_problems(cluster, ask, "asks", i)])
+    refuse([problem for i, ask in enumerate(asks) for problem in ask_problems(state, ask, "asks", i)])
 
 
-def ask_problems(cluster: Cluster, ask: Ask, *at: str | int) -> list[Problem]:
+def ask_problems(state: CompiledState, ask: Ask, *at: str | int) -> list[Problem]:
     """What is wrong with one ask; ``at`` leads to it."""
     problems: list[Problem] = []
-    if not cluster.queues.leaf[cluster.queues.tree.index[ask.queue]]:
+    if not state.configuration.leaf[state.configuration.tree.index[ask.queue]]:
         detail = f"{ask.queue!r} is a parent queue: applications run in leaf queues"
         problems.append(Problem(pointer=pointer(*at, "queue"), detail=detail))
     if sum(task.count for task in ask.tasks) > MOST_UNITS:
@@ -80,22 +80,22 @@ def refuse(problems: list[Problem]) -> None:
         raise InvalidInput(problems)
 
 
-def _request(cluster: Cluster, ask: Ask, task: Task) -> Request:
-    resources = ResourceIndex(cluster.resources.names)
-    workload = cluster.application(ask.workload or ask.id)
+def _request(state: CompiledState, ask: Ask, task: Task) -> Request:
+    resources = ResourceIndex(state.resources.names)
+    workload = state.application(ask.workload or ask.id)
     priority = task.priority if task.priority is not None else ask.priority
     if priority is None:
-        priority = cluster.workloads[workload].priority if workload is not None else 0
+        priority = state.workloads[workload].priority if workload is not None else 0
     at = task.created_at or ask.created_at
     carried = ask.yunikorn
     checked = carried.last_preemption_check_at if carried is not None else None
     required = task.required_node or ask.required_node
     return Request(
-        ask=ask, task=task, queue=cluster.queues.tree.index[ask.queue],
+        ask=ask, task=task, queue=state.configuration.tree.index[ask.queue],
         amounts=resources.steps(task.requests), resources=resources, priority=priority,
         created=OLDEST if at is None else micros(at), checked=None if checked is None else micros(checked),
         triggered=carried is not None and carried.triggered_preemption,
-        required=None if required is None else cluster.node_index[required],
-        feasible=None if ask.feasible_nodes is None else frozenset(cluster.node_index[n] for n in ask.feasible_nodes),
+        required=None if required is None else state.node_index[required],
+        feasible=None if ask.feasible_nodes is None else frozenset(state.node_index[n] for n in ask.feasible_nodes),
         workload=workload,
     )  # fmt: skip

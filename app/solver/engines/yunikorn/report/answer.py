@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from app.solver.engines.yunikorn.decide.outcome import REASONS, Outcome
-from app.solver.engines.yunikorn.decide.overlay import Board, Held
+from app.solver.engines.yunikorn.decide.overlay import Held, Overlay
 from app.solver.engines.yunikorn.decide.record import Silent
 from app.solver.engines.yunikorn.decide.request import Request
 from app.solver.engines.yunikorn.decide.wording import counted
@@ -16,44 +16,44 @@ EVICTED = "PreemptedByScheduler"
 QUOTA_ENFORCED = "QuotaChanged"
 
 
-def decision(board: Board, ask: Ask, outcomes: list[tuple[Request, Outcome]], now: int, record: Silent) -> Decision:
+def answer(overlay: Overlay, ask: Ask, outcomes: list[tuple[Request, Outcome]], now: int, record: Silent) -> Decision:
     """The decision of one ask from what became of its allocation asks."""
     at = instant.at(now)
     kinds = {outcome.kind for _, outcome in outcomes}
     kind = "wait" if "wait" in kinds else "preempt" if "preempt" in kinds else "admit"
-    placed = {} if kind == "wait" else {r.task.name: _node(board, o) for r, o in outcomes if o.node is not None}
+    placed = {} if kind == "wait" else {r.task.name: _node(overlay, o) for r, o in outcomes if o.node is not None}
     victims = [
-        victim(board, task, EVICTED, f"preempted to make room for ask {ask.id} of {ask.queue}", at)
+        victim(overlay, task, EVICTED, f"preempted to make room for ask {ask.id} of {ask.queue}", at)
         for _, outcome in outcomes
         for task in outcome.victims
         if kind == "preempt"
     ]
     nodes = list(dict.fromkeys(placed.values()))
-    conditions = [_condition(board, request, outcome, at) for request, outcome in outcomes]
+    conditions = [_condition(overlay, request, outcome, at) for request, outcome in outcomes]
     return Decision(
         ask=ask.id, outcome=kind, node=nodes[0] if len(nodes) == 1 else None, placements=placed or None,
-        victims=victims, conditions=list(dict.fromkeys(conditions)), explanation=record.explanation(board, outcomes),
+        victims=victims, conditions=list(dict.fromkeys(conditions)), explanation=record.explanation(overlay, outcomes),
     )  # fmt: skip
 
 
-def victim(board: Board, task: int, reason: str, message: str, at: datetime) -> Victim:
+def victim(overlay: Overlay, task: int, reason: str, message: str, at: datetime) -> Victim:
     """A task that goes, and what that frees."""
-    cluster = board.cluster
-    workload, name = cluster.label(task)
+    state = overlay.state
+    workload, name = state.label(task)
     return Victim(
-        workload=workload, task=name, queue=cluster.queue_name(task), node=cluster.tasks[task].node,
+        workload=workload, task=name, queue=state.queue_name(task), node=state.tasks[task].node,
         reason=reason, message=message,
         conditions=[
             Condition(type="Preempted", status="True", reason=reason, message=message, last_transition_time=at)
         ],
-        freed=cluster.resources.units(cluster.amounts(task)),
+        freed=state.resources.units(state.amounts(task)),
     )  # fmt: skip
 
 
-def placements(board: Board, ask: Ask, outcomes: list[tuple[Request, Outcome]]) -> list[Placement]:
+def placements(overlay: Overlay, ask: Ask, outcomes: list[tuple[Request, Outcome]]) -> list[Placement]:
     """Where its tasks go: now, or (pipelined) once the victims have left the reserved node."""
     return [
-        Placement(ask=ask.id, task=request.task.name, node=_node(board, outcome), pipelined=outcome.kind == "preempt")
+        Placement(ask=ask.id, task=request.task.name, node=_node(overlay, outcome), pipelined=outcome.kind == "preempt")
         for request, outcome in outcomes
         if outcome.node is not None
     ]
@@ -70,24 +70,24 @@ def carried(request: Request, outcome: Outcome, now: int) -> dict[str, Any]:
     return block
 
 
-def _node(board: Board, outcome: Outcome) -> str:
+def _node(overlay: Overlay, outcome: Outcome) -> str:
     assert outcome.node is not None
-    return board.cluster.node_names[outcome.node]
+    return overlay.state.node_names[outcome.node]
 
 
-def _condition(board: Board, request: Request, outcome: Outcome, at: datetime) -> Condition:
+def _condition(overlay: Overlay, request: Request, outcome: Outcome, at: datetime) -> Condition:
     status = "False"
     if outcome.kind == "admit":
-        status, reason, message = "True", "Allocated", f"fits on {_node(board, outcome)}"
+        status, reason, message = "True", "Allocated", f"fits on {_node(overlay, outcome)}"
     elif outcome.kind == "preempt":
         reason = "NodeReserved"
         gone = counted(len(outcome.victims), "preempted task")
-        message = f"{_node(board, outcome)} is reserved for the ask; it waits for {gone} to leave"
+        message = f"{_node(overlay, outcome)} is reserved for the ask; it waits for {gone} to leave"
     else:
         reason, message = REASONS[outcome.failed or ""][0], outcome.reason
     return Condition(type="Allocated", status=status, reason=reason, message=message, last_transition_time=at)
 
 
-def cancelled(board: Board, dropped: list[tuple[int, Held]]) -> list[dict[str, str]]:
+def cancelled(overlay: Overlay, dropped: list[tuple[int, Held]]) -> list[dict[str, str]]:
     """Reservations of other asks that gave way."""
-    return [{"node": board.cluster.node_names[node], "ask": held.ask.id} for node, held in dropped]
+    return [{"node": overlay.state.node_names[node], "ask": held.ask.id} for node, held in dropped]

@@ -1,6 +1,6 @@
 """Why, in comparison: which difference between the rule sets decided, and what would have let the ask in.
 
-Both are found by deciding again, silently, on a changed copy of the board; so what is claimed was tried.
+Both are found by deciding again, silently, on a changed copy of the overlay; so what is claimed was tried.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from app.solver.engines.yunikorn.compile.rule_sets import Difference, RuleSet
 from app.solver.engines.yunikorn.compile.state import OPTED_OUT
 from app.solver.engines.yunikorn.decide.ask import Context, decide
 from app.solver.engines.yunikorn.decide.outcome import Outcome
-from app.solver.engines.yunikorn.decide.overlay import Board
+from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.record import SILENT, Silent
 from app.solver.engines.yunikorn.decide.request import Request
 from app.solver.engines.yunikorn.decide.victims.candidates import path_limits
@@ -26,25 +26,25 @@ MOST_TRIED = 12
 """Quota changes that are tried for one ask."""
 
 
-def compare(board: Board, request: Request, context: Context, outcome: Outcome, record: Silent) -> None:
-    """The difference that decided, and the smallest change for an ask that waits. ``board``: before it."""
-    _differences(board, request, context, outcome, record)
+def compare(overlay: Overlay, request: Request, context: Context, outcome: Outcome, record: Silent) -> None:
+    """The difference that decided, and the smallest change for an ask that waits. ``overlay``: before it."""
+    _differences(overlay, request, context, outcome, record)
     if outcome.kind == "wait":
         record.step(outcome.failed or "", outcome.reason)
-        record.blocked(outcome.reason, _changes(board, request, context))
+        record.blocked(outcome.reason, _changes(overlay, request, context))
 
 
-def _differences(board: Board, request: Request, context: Context, outcome: Outcome, record: Silent) -> None:
-    mine = board.cluster.queues.rules
+def _differences(overlay: Overlay, request: Request, context: Context, outcome: Outcome, record: Silent) -> None:
+    mine = overlay.state.configuration.rules
     other: RuleSet = "shipped" if mine == "documented" else "documented"
-    twin = what_if.under(board, other)
+    twin = what_if.under(overlay, other)
     theirs = decide(twin, request, context, SILENT)
     if (outcome.kind, outcome.node, sorted(outcome.victims)) == (theirs.kind, theirs.node, sorted(theirs.victims)):
         return
     detail = f"{other} rules: {headline(twin, [(request, theirs)])}"
     documented, shipped = (outcome, theirs) if mine == "documented" else (theirs, outcome)
     found = False
-    for difference in _that_apply(board, twin, request, documented, shipped):
+    for difference in _that_apply(overlay, twin, request, documented, shipped):
         found = True
         _tell(record, difference, mine, detail)
     if not found:
@@ -57,85 +57,85 @@ def _tell(record: Silent, difference: Difference, rules: RuleSet, detail: str) -
 
 
 def _that_apply(
-    board: Board, twin: Board, request: Request, documented: Outcome, shipped: Outcome
+    overlay: Overlay, twin: Overlay, request: Request, documented: Outcome, shipped: Outcome
 ) -> Iterator[Difference]:
     """The named differences that the two outcomes show."""
-    cluster = board.cluster
+    state = overlay.state
     if request.required is not None:
         yield rule_sets.REQUIRED_NODE
     if (documented.failed == "too-young") != (shipped.failed == "too-young"):
         yield rule_sets.PARENT_DELAY
     policies = [
         (a.preemption_policy, b.preemption_policy)
-        for a, b in zip(cluster.queues.settings, twin.cluster.queues.settings, strict=True)
+        for a, b in zip(state.configuration.settings, twin.state.configuration.settings, strict=True)
     ]
     if any(a != b for a, b in policies):
         yield rule_sets.ROOT_POLICY
-    if levels(cluster.queues, request.queue) != levels(twin.cluster.queues, request.queue):
+    if levels(state.configuration, request.queue) != levels(twin.state.configuration, request.queue):
         yield rule_sets.ANCESTRY
     if (documented.failed == "queue-guarantees") != (shipped.failed == "queue-guarantees"):
         yield rule_sets.ASK_GUARANTEE
     if shipped.victims and request.required is None:
-        yield from _of_victims(board, request, documented, shipped)
+        yield from _of_victims(overlay, request, documented, shipped)
     if shipped.failed == "shortfall":
         yield rule_sets.FREE_SPACE
 
 
-def _of_victims(board: Board, request: Request, documented: Outcome, shipped: Outcome) -> Iterator[Difference]:
-    cluster = board.cluster
-    if not _lawful(board, request, shipped.victims):
+def _of_victims(overlay: Overlay, request: Request, documented: Outcome, shipped: Outcome) -> Iterator[Difference]:
+    state = overlay.state
+    if not _lawful(overlay, request, shipped.victims):
         yield rule_sets.VICTIM_GUARANTEE
-    if any(int(cluster.workload[task]) == request.workload for task in shipped.victims):
+    if any(int(state.workload[task]) == request.workload for task in shipped.victims):
         yield rule_sets.SAME_APPLICATION
-    opted_out = [bool(cluster.flags[task] & OPTED_OUT) for task in shipped.victims]
-    if any(opted_out) and not any(cluster.flags[task] & OPTED_OUT for task in documented.victims):
+    opted_out = [bool(state.flags[task] & OPTED_OUT) for task in shipped.victims]
+    if any(opted_out) and not any(state.flags[task] & OPTED_OUT for task in documented.victims):
         yield rule_sets.OPTED_OUT
-    if any(int(cluster.node[task]) != shipped.node for task in shipped.victims):
+    if any(int(state.node[task]) != shipped.node for task in shipped.victims):
         yield rule_sets.ONE_NODE
     elif documented.node == shipped.node and documented.victims != shipped.victims:
         yield rule_sets.FREE_SPACE
 
 
-def _lawful(board: Board, request: Request, victims: list[int]) -> bool:
+def _lawful(overlay: Overlay, request: Request, victims: list[int]) -> bool:
     """Whether law 2 holds for the victims together."""
-    cluster, slack = board.cluster, law_2_slack(board, request)
+    state, slack = overlay.state, law_2_slack(overlay, request)
     for task in victims:
-        queue, amounts = int(cluster.queue[task]), cluster.amounts(task)
-        if not keeps_guarantees(cluster.queues, queue, amounts, slack):
+        queue, amounts = int(state.queue[task]), state.amounts(task)
+        if not keeps_guarantees(state.configuration, queue, amounts, slack):
             return False
-        shift(cluster.queues, queue, amounts, 1, slack)
+        shift(state.configuration, queue, amounts, 1, slack)
     return True
 
 
-def _changes(board: Board, request: Request, context: Context) -> Iterator[Change]:
+def _changes(overlay: Overlay, request: Request, context: Context) -> Iterator[Change]:
     """Single quotas that, raised this far, would let the ask in or make room for it; each was tried."""
-    cluster = board.cluster
-    for q, r, field, current, needed in islice(_raises(board, request), MOST_TRIED):
+    state = overlay.state
+    for q, r, field, current, needed in islice(_raises(overlay, request), MOST_TRIED):
         changed = what_if.with_limit if field == "limit" else what_if.with_guarantee
-        if decide(changed(board, q, r, needed), request, context, SILENT).kind != "wait":
-            name = cluster.resources.names[r]
-            queue = cluster.queues.tree.names[q]
+        if decide(changed(overlay, q, r, needed), request, context, SILENT).kind != "wait":
+            name = state.resources.names[r]
+            queue = state.configuration.tree.names[q]
             yield Change(
                 queue=queue, resource=name, field=field, current=None if current is None else units(current, name),
                 needed=units(needed, name), detail=f"{field} of {name} in {queue}",
             )  # fmt: skip
 
 
-def _raises(board: Board, request: Request) -> Iterator[tuple[int, int, str, int | None, int]]:
+def _raises(overlay: Overlay, request: Request) -> Iterator[tuple[int, int, str, int | None, int]]:
     """(queue, resource, field, current, needed): the asking queue's guarantee, and limits on the path in the way.
 
     The documented rules want the queue under its guarantee, the released ones room for the whole ask.
     """
-    cluster, own = board.cluster, request.queue
-    ceiling = path_limits(cluster, own)[own]
-    names = cluster.resources.names
+    state, own = overlay.state, request.queue
+    ceiling = path_limits(state, own)[own]
+    names = state.resources.names
     for r in sorted((r for r in request.needs if r < len(names)), key=names.__getitem__):
         amount = request.needs[r]
-        held = (cluster.queues.guaranteed[own] or {}).get(r)
-        needed = board.used_after(own, r, request) + (1 if cluster.queues.rules == "documented" else amount)
+        held = (state.configuration.guaranteed[own] or {}).get(r)
+        needed = overlay.used_after(own, r, request) + (1 if state.configuration.rules == "documented" else amount)
         if (held is None or needed > held) and needed <= ceiling.get(r, needed):
             yield own, r, "guaranteed", held, needed
-        for q in cluster.queues.paths[own][:-1]:
-            most = (cluster.limit[q] or {}).get(r)
-            if most is not None and board.used(q, r) + amount > most:
-                yield q, r, "limit", most, board.used(q, r) + amount
+        for q in state.configuration.paths[own][:-1]:
+            most = (state.limit[q] or {}).get(r)
+            if most is not None and overlay.used(q, r) + amount > most:
+                yield q, r, "limit", most, overlay.used(q, r) + amount

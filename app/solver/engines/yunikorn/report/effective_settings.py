@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.solver.engines.yunikorn.compile.configuration import Queues
+from app.solver.engines.yunikorn.compile.configuration import CompiledConfiguration
 from app.solver.engines.yunikorn.compile.settings import (
     PREEMPTION_DELAY,
     PREEMPTION_POLICY,
@@ -12,14 +12,17 @@ from app.solver.engines.yunikorn.compile.settings import (
     SECOND,
     QueueSettings,
 )
+from app.solver.model.state import State
 
 
-def effective_settings(queues: Queues) -> dict[str, Any]:
-    """Durations in seconds, quotas in whole units; ``sources`` names where each property that isn't default is set."""
+def effective_settings(queues: CompiledConfiguration, state: State | None) -> dict[str, Any]:
+    """Durations in seconds, quotas in whole units; ``sources`` names where each property that isn't default is set.
+    What runs has no say."""
+    del state
     return {"queues": {queues.tree.names[i]: _queue(queues, i) for i in queues.by_path}}
 
 
-def _queue(queues: Queues, i: int) -> dict[str, Any]:
+def _queue(queues: CompiledConfiguration, i: int) -> dict[str, Any]:
     settings = queues.settings[i]
     return {
         **_properties(settings),

@@ -12,7 +12,7 @@ from app.solver.engines.yunikorn.compile.configuration import Amounts
 from app.solver.engines.yunikorn.compile.state import OPTED_OUT, ORIGINATOR, Ints
 from app.solver.engines.yunikorn.decide.nodes import Pool
 from app.solver.engines.yunikorn.decide.outcome import Outcome
-from app.solver.engines.yunikorn.decide.overlay import Board
+from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.record import SILENT, Silent
 from app.solver.engines.yunikorn.decide.request import Request
 from app.solver.engines.yunikorn.decide.victims import required_node
@@ -41,14 +41,14 @@ _NEARNESS: dict[Verdict, int] = {
 class Recorder(Silent):
     """One ask's record."""
 
-    __slots__ = ("_among", "_board", "_final", "_forbidden", "_places", "_pool", "_taken", "_vain", "_why", "_within")
+    __slots__ = ("_among", "_final", "_forbidden", "_overlay", "_places", "_pool", "_taken", "_vain", "_why", "_within")
     on = True
 
     def __init__(self, why: Why) -> None:
         self._why = why
         self._final: dict[int, Fate] = {}
         self._places: dict[int, int] = {}
-        self._board: Board | None = None
+        self._overlay: Overlay | None = None
         self._start()
 
     def _start(self) -> None:
@@ -59,18 +59,18 @@ class Recorder(Silent):
         self._taken: dict[int, list[int]] = {}
         self._vain: set[int] = set()
 
-    def searching(self, board: Board, request: Request, within: Reach | None, among: Sequence[int] | Ints) -> None:
+    def searching(self, overlay: Overlay, request: Request, within: Reach | None, among: Sequence[int] | Ints) -> None:
         """See ``Silent``."""
         self._within = within
         self._among = [int(task) for task in among]
         if within is None:
             return
-        names = board.cluster.queues.tree.names
+        names = overlay.state.configuration.tree.names
         reason = "it can't take the ask within its limit" if within.at_limit else "it is fenced, or the root"
         self._why.step(
             "fence", f"victims are looked for below {names[within.fence]}: {reason}", candidates=len(self._among)
         )
-        asking, left = _left(board, request, within)
+        asking, left = _left(overlay, request, within)
         shown = {request.resources.names[r]: units(n, request.resources.names[r]) for r, n in left.items()}
         self._why.step("guarantee-left", f"what is left of the guarantee of {names[asking]}", left=shown)
 
@@ -90,13 +90,13 @@ class Recorder(Silent):
             self._vain.discard(node)
             self._taken[node] = list(taken)
 
-    def decided(self, board: Board, request: Request, outcome: Outcome) -> None:
+    def decided(self, overlay: Overlay, request: Request, outcome: Outcome) -> None:
         """See ``Silent``."""
-        self._board = board
-        self._tell_nodes(board, outcome)
+        self._overlay = overlay
+        self._tell_nodes(overlay, outcome)
         if request.units > 1:
             self._why.step("task", f"{request.task.name}: {outcome.kind}", place=request.unit)
-        found = {} if self._among is None else dict(self._fates(board, request, self._among, outcome))
+        found = {} if self._among is None else dict(self._fates(overlay, request, self._among, outcome))
         if outcome.kind != "wait":
             for task, fate in found.items():
                 held = self._final.get(task)
@@ -110,29 +110,31 @@ class Recorder(Silent):
             self._places = {}
         self._start()
 
-    def _tell_nodes(self, board: Board, outcome: Outcome) -> None:
-        names = board.cluster.node_names
+    def _tell_nodes(self, overlay: Overlay, outcome: Outcome) -> None:
+        names = overlay.state.node_names
         for node, taken in self._taken.items():
             victims = outcome.victims if node == outcome.node else taken
-            shown = ["/".join(board.cluster.label(task)) for task in victims]
+            shown = ["/".join(overlay.state.label(task)) for task in victims]
             self._why.step("node", f"{names[node]}: {counted(len(victims), 'victim')}", victims=shown, node=names[node])
         for node in self._vain:
             detail = f"{names[node]}: what may be preempted there does not make room"
             self._why.step("node-out", detail, node=names[node])
 
-    def _fates(self, board: Board, request: Request, among: list[int], outcome: Outcome) -> Iterable[tuple[int, Fate]]:
+    def _fates(
+        self, overlay: Overlay, request: Request, among: list[int], outcome: Outcome
+    ) -> Iterable[tuple[int, Fate]]:
         """One verdict a task, from the point of view of one allocation ask."""
         within = self._within
-        kept = required_node.fates(board, request) if within is None else fates(board, request, within)
+        kept = required_node.fates(overlay, request) if within is None else fates(overlay, request, within)
         for task, rule in kept:
             yield task, ("out-of-reach" if rule in OUT_OF_REACH else "protected", rule)
         victims = set(outcome.victims)
         for task in among:
-            yield task, ("victim", "makes-room") if task in victims else self._spared(board, task, outcome)
+            yield task, ("victim", "makes-room") if task in victims else self._spared(overlay, task, outcome)
 
-    def _spared(self, board: Board, task: int, outcome: Outcome) -> Fate:
+    def _spared(self, overlay: Overlay, task: int, outcome: Outcome) -> Fate:
         """The verdict of a candidate that stays."""
-        node = int(board.cluster.node[task])
+        node = int(overlay.state.node[task])
         if task in self._forbidden:
             return "protected", "law-2"
         if self._pool is not None and not self._pool.usable[node]:
@@ -152,27 +154,27 @@ class Recorder(Silent):
         """See ``Silent``."""
         self._why.blocked(blocker, *changes)
 
-    def explanation(self, board: Board, outcomes: Sequence[tuple[Request, Outcome]]) -> Explanation | None:
+    def explanation(self, overlay: Overlay, outcomes: Sequence[tuple[Request, Outcome]]) -> Explanation | None:
         """See ``Silent``."""
-        self._why.headline(headline(board, outcomes))
-        if self._board is not None:
+        self._why.headline(headline(overlay, outcomes))
+        if self._overlay is not None:
             for task, (verdict, rule) in sorted(self._final.items()):
-                self._candidate(self._board, task, verdict, rule)
+                self._candidate(self._overlay, task, verdict, rule)
         return self._why.explanation()
 
-    def _candidate(self, board: Board, task: int, verdict: Verdict, rule: str) -> None:
-        cluster = board.cluster
-        workload, name = cluster.label(task)
+    def _candidate(self, overlay: Overlay, task: int, verdict: Verdict, rule: str) -> None:
+        state = overlay.state
+        workload, name = state.label(task)
         numbers: dict[str, Any] = {
-            "priority": int(cluster.priority[task]),
-            "opted_out": bool(cluster.flags[task] & OPTED_OUT),
-            "originator": bool(cluster.flags[task] & ORIGINATOR),
-            "requests": cluster.resources.units(cluster.amounts(task)),
+            "priority": int(state.priority[task]),
+            "opted_out": bool(state.flags[task] & OPTED_OUT),
+            "originator": bool(state.flags[task] & ORIGINATOR),
+            "requests": state.resources.units(state.amounts(task)),
         }
         if verdict == "victim":
             numbers["place"] = self._places[task]
         self._why.candidate(
-            verdict, rule, workload, task=name, queue=cluster.queue_name(task), node=cluster.tasks[task].node,
+            verdict, rule, workload, task=name, queue=state.queue_name(task), node=state.tasks[task].node,
             **numbers,
         )  # fmt: skip
 
@@ -182,30 +184,30 @@ def recorder(why: Why) -> Silent:
     return Recorder(why) if why.on else SILENT
 
 
-def _left(board: Board, request: Request, within: Reach) -> tuple[int, Amounts]:
+def _left(overlay: Overlay, request: Request, within: Reach) -> tuple[int, Amounts]:
     """What is left of the asking side's guarantee, in what the ask names: of the queue that has a claim, or of the
     asking queue as the released rules see it."""
-    queues = board.cluster.queues
+    queues = overlay.state.configuration
     if queues.rules == "documented":
         asking = request.queue if within.claim is None else within.claim
-        return asking, {r: board.slack[cell] for r, cell in queues.cells[asking].items() if r in request.amounts}
+        return asking, {r: overlay.slack[cell] for r, cell in queues.cells[asking].items() if r in request.amounts}
     level = levels(queues, request.queue)[request.queue] or {}
-    return request.queue, {r: remaining(level, r, board.slack) for r in request.amounts if r in level}
+    return request.queue, {r: remaining(level, r, overlay.slack) for r in request.amounts if r in level}
 
 
-def headline(board: Board, outcomes: Sequence[tuple[Request, Outcome]]) -> str:
+def headline(overlay: Overlay, outcomes: Sequence[tuple[Request, Outcome]]) -> str:
     """The answer to an ask in one sentence."""
     request, last = outcomes[-1]
     ask = request.ask.id
     if last.kind == "wait":
         part = f"task {request.unit + 1} of {request.units}: " if request.units > 1 else ""
         return f"{ask} waits: {part}{last.reason}"
-    names = board.cluster.node_names
+    names = overlay.state.node_names
     nodes = joined(list(dict.fromkeys(names[o.node] for _, o in outcomes if o.node is not None)))
     victims = [task for _, outcome in outcomes for task in outcome.victims]
     if not victims:
         return f"{ask} fits on {nodes} now"
-    queues = sorted({board.cluster.queue_name(task) for task in victims})
+    queues = sorted({overlay.state.queue_name(task) for task in victims})
     held = list(dict.fromkeys(names[o.node] for _, o in outcomes if o.kind == "preempt" and o.node is not None))
     verb = "is" if len(held) == 1 else "are"
     return f"{counted(len(victims), 'task')} of {', '.join(queues)} must go; {joined(held)} {verb} reserved for {ask}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from app.solver.compiled.tree import ROOTLESS
-from app.solver.engines.yunikorn.compile.configuration import Queues, compile_configuration
+from app.solver.engines.yunikorn.compile.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.yunikorn.compile.settings import KNOWN, PREEMPTION_DELAY, PREEMPTION_POLICY, nanoseconds, parse
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import Finding, InvalidInput, pointer
@@ -43,7 +43,7 @@ def _properties(i: int, queue: Queue) -> Iterator[Finding]:
                 yield Finding(rule=rule, severity="warning", pointer=at, detail=f"{name}: {parsed.problem}")
 
 
-def _without_effect(documents: Sequence[Queue], queues: Queues) -> Iterator[Finding]:
+def _without_effect(documents: Sequence[Queue], queues: CompiledConfiguration) -> Iterator[Finding]:
     """Settings that nothing reads."""
     for i, queue in enumerate(documents):
         root = queues.tree.parent[i] == ROOTLESS
@@ -64,7 +64,7 @@ def _without_effect(documents: Sequence[Queue], queues: Queues) -> Iterator[Find
             yield Finding(rule="dynamic-properties", severity="warning", pointer=pointer(*at), detail=detail)
 
 
-def _prefixes(queues: Queues) -> Iterator[Finding]:
+def _prefixes(queues: CompiledConfiguration) -> Iterator[Finding]:
     """Released rules only: a queue whose path begins like another's counts as its ancestor."""
     if queues.rules != "shipped":
         return

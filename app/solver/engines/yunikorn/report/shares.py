@@ -3,42 +3,43 @@
 from typing import Any
 
 from app.solver.engines.yunikorn.compile.configuration import Amounts
-from app.solver.engines.yunikorn.compile.state import Cluster
-from app.solver.engines.yunikorn.decide.overlay import Board
+from app.solver.engines.yunikorn.compile.state import CompiledState
+from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.request import check_asks, requests_of
 from app.solver.engines.yunikorn.decide.victims.candidates import path_limits
 from app.solver.model.quantity import units
 from app.solver.model.state import Ask
 
 
-def shares(cluster: Cluster, asks: list[Ask]) -> dict[str, Any]:
+def shares(state: CompiledState, asks: list[Ask], now: int) -> dict[str, Any]:
     """By queue, in whole units: ``fair_share`` is the guarantee (own, else the smallest inherited one),
     ``remaining`` what is left of it (negative when over), ``preemptable`` what could go without a queue on the path
-    falling below its guarantee, ``share`` the largest part of a guarantee that is used."""
-    check_asks(cluster, asks)
-    board = Board(cluster)
-    pending = _pending(cluster, asks)
-    queues = cluster.queues
+    falling below its guarantee, ``share`` the largest part of a guarantee that is used. The time has no say."""
+    del now
+    check_asks(state, asks)
+    overlay = Overlay(state)
+    pending = _pending(state, asks)
+    queues = state.configuration
     return {
-        "queues": {queues.tree.names[q]: _queue(board, q, pending.get(q, {})) for q in queues.by_path},
-        "workloads": _workloads(cluster),
+        "queues": {queues.tree.names[q]: _queue(overlay, q, pending.get(q, {})) for q in queues.by_path},
+        "workloads": _workloads(state),
     }
 
 
-def _queue(board: Board, q: int, pending: dict[str, int | float]) -> dict[str, Any]:
-    cluster, queues = board.cluster, board.cluster.queues
-    used = {r: amount for r, amount in enumerate(cluster.allocated[q]) if amount}
-    leaving = {r: amount for r, amount in enumerate(cluster.preempting[q]) if amount}
-    guarantee = _entitled(cluster, q)
-    left = {r: min(board.slack[cell] for cell in cells) for r, cells in queues.path_cells[q].items()}
+def _queue(overlay: Overlay, q: int, pending: dict[str, int | float]) -> dict[str, Any]:
+    state, queues = overlay.state, overlay.state.configuration
+    used = {r: amount for r, amount in enumerate(state.allocated[q]) if amount}
+    leaving = {r: amount for r, amount in enumerate(state.preempting[q]) if amount}
+    guarantee = _entitled(state, q)
+    left = {r: min(overlay.slack[cell] for cell in cells) for r, cells in queues.path_cells[q].items()}
     preemptable = {
         r: max(0, min(amount - leaving.get(r, 0), -left[r])) if r in left else amount - leaving.get(r, 0)
         for r, amount in used.items()
     }
-    shown = cluster.resources.units
+    shown = state.resources.units
     found: dict[str, Any] = {
         "fair_share": shown(guarantee), "guaranteed": shown(queues.guaranteed[q] or {}),
-        "limit": shown(path_limits(cluster, q)[q]), "usage": shown(used), "preempting": shown(leaving),
+        "limit": shown(path_limits(state, q)[q]), "usage": shown(used), "preempting": shown(leaving),
         "remaining": shown(left), "preemptable": shown(preemptable), "pending": pending,
     }  # fmt: skip
     ratios = [(used.get(r, 0) - leaving.get(r, 0)) / amount for r, amount in guarantee.items() if amount]
@@ -47,19 +48,19 @@ def _queue(board: Board, q: int, pending: dict[str, int | float]) -> dict[str, A
     return found
 
 
-def _entitled(cluster: Cluster, q: int) -> Amounts:
+def _entitled(state: CompiledState, q: int) -> Amounts:
     """The queue's own guarantee; for resources it does not name, the smallest above it."""
-    queues = cluster.queues
+    queues = state.configuration
     inherited = {r: min(queues.guarantee_of[cell] for cell in cells) for r, cells in queues.path_cells[q].items()}
     return {**inherited, **(queues.guaranteed[q] or {})}
 
 
-def _pending(cluster: Cluster, asks: list[Ask]) -> dict[int, dict[str, int | float]]:
+def _pending(state: CompiledState, asks: list[Ask]) -> dict[int, dict[str, int | float]]:
     """What the asks ask for, by queue of their paths."""
     steps: dict[int, dict[str, int]] = {}
     for ask in asks:
-        for request in requests_of(cluster, ask):
-            for q in cluster.queues.paths[request.queue]:
+        for request in requests_of(state, ask):
+            for q in state.configuration.paths[request.queue]:
                 of = steps.setdefault(q, {})
                 for r, amount in request.amounts.items():
                     name = request.resources.names[r]
@@ -67,13 +68,13 @@ def _pending(cluster: Cluster, asks: list[Ask]) -> dict[int, dict[str, int | flo
     return {q: {name: units(amount, name) for name, amount in of.items()} for q, of in steps.items()}
 
 
-def _workloads(cluster: Cluster) -> dict[str, Any]:
-    totals: list[Amounts] = [{} for _ in cluster.workloads]
-    column: list[int] = cluster.workload.tolist()
+def _workloads(state: CompiledState) -> dict[str, Any]:
+    totals: list[Amounts] = [{} for _ in state.workloads]
+    column: list[int] = state.workload.tolist()
     for task, of in enumerate(column):
-        for r, amount in cluster.amounts(task).items():
+        for r, amount in state.amounts(task).items():
             totals[of][r] = totals[of].get(r, 0) + amount
     return {
-        workload.id: {"queue": workload.queue, "usage": cluster.resources.units(totals[i])}
-        for i, workload in enumerate(cluster.workloads)
+        workload.id: {"queue": workload.queue, "usage": state.resources.units(totals[i])}
+        for i, workload in enumerate(state.workloads)
     }

@@ -7,8 +7,8 @@ import numpy as np
 
 from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.yunikorn.compile.configuration import Amounts
-from app.solver.engines.yunikorn.compile.state import Bools, Cluster, Ints
-from app.solver.engines.yunikorn.decide.overlay import Board
+from app.solver.engines.yunikorn.compile.state import Bools, CompiledState, Ints
+from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.request import Request
 from app.solver.engines.yunikorn.decide.victims.guarantee import levels, over_any
 from app.solver.engines.yunikorn.decide.victims.laws import claim_of, over_guarantee
@@ -34,37 +34,37 @@ class Reach:
     excluded: dict[int, str]
 
 
-def path_limits(cluster: Cluster, queue: int) -> dict[int, Amounts]:
+def path_limits(state: CompiledState, queue: int) -> dict[int, Amounts]:
     """By queue of the path: the effective limit, the smallest of its own and its ancestors' (root: the nodes)."""
     limits: dict[int, Amounts] = {}
     tightest: Amounts = {}
-    for q in reversed(cluster.queues.paths[queue]):
-        for r, amount in (cluster.limit[q] or {}).items():
+    for q in reversed(state.configuration.paths[queue]):
+        for r, amount in (state.limit[q] or {}).items():
             tightest[r] = min(amount, tightest.get(r, amount))
         limits[q] = dict(tightest)
     return limits
 
 
-def reach(board: Board, request: Request) -> Reach:
+def reach(overlay: Overlay, request: Request) -> Reach:
     """Fence and priority ceilings (YuniKorn: findPreemptionFenceRoot, findEligiblePreemptionVictims)."""
-    fence, at_limit, priorities = _fence(board, request)
-    queues = board.cluster.queues
+    fence, at_limit, priorities = _fence(overlay, request)
+    queues = overlay.state.configuration
     documented = queues.rules == "documented"
-    claim = claim_of(board, request) if documented else None
+    claim = claim_of(overlay, request) if documented else None
     found = Reach(fence, at_limit, claim, [NEVER] * len(queues.tree), {})
-    protection = _by_law(board, request, claim) if documented else _as_shipped(board, request)
-    _descend(board, request, protection, priorities, found)
+    protection = _by_law(overlay, request, claim) if documented else _as_shipped(overlay, request)
+    _descend(overlay, request, protection, priorities, found)
     return found
 
 
-def _fence(board: Board, request: Request) -> tuple[int, bool, dict[int, int]]:
+def _fence(overlay: Overlay, request: Request) -> tuple[int, bool, dict[int, int]]:
     """Up from the asking leaf to the first queue that is fenced, or can't take the ask, or is the root.
 
     Usage that is being preempted counts in full here, and a queue at its limit is a fence: victims elsewhere
     would not help.
     """
-    queues = board.cluster.queues
-    limits = path_limits(board.cluster, request.queue)
+    queues = overlay.state.configuration
+    limits = path_limits(overlay.state, request.queue)
     priority = request.priority
     priorities: dict[int, int] = {}
     for q in queues.paths[request.queue]:
@@ -73,15 +73,17 @@ def _fence(board: Board, request: Request) -> tuple[int, bool, dict[int, int]]:
         priorities[q] = priority
         if queues.tree.parent[q] == ROOTLESS or settings.preemption_policy == "fence":
             return q, False, priorities
-        if any(board.used(q, r) + request.amounts.get(r, 0) > most for r, most in limits[q].items()):
+        if any(overlay.used(q, r) + request.amounts.get(r, 0) > most for r, most in limits[q].items()):
             return q, True, priorities
     raise AssertionError("a path ends at the root")
 
 
-def _descend(board: Board, request: Request, protection: Protection, priorities: dict[int, int], found: Reach) -> None:
+def _descend(
+    overlay: Overlay, request: Request, protection: Protection, priorities: dict[int, int], found: Reach
+) -> None:
     """Down from the fence. A branch with a priority fence is eligible as a whole or not at all; otherwise the
     offset of every queue on the way is taken off. Fences of preemption don't matter on the way down."""
-    queues = board.cluster.queues
+    queues = overlay.state.configuration
     todo = [(found.fence, priorities[found.fence], False)]
     while todo:
         q, priority, fenced = todo.pop()
@@ -110,50 +112,50 @@ def _descend(board: Board, request: Request, protection: Protection, priorities:
                 )
 
 
-def _by_law(board: Board, request: Request, claim: int | None) -> Protection:
+def _by_law(overlay: Overlay, request: Request, claim: int | None) -> Protection:
     """Laws 4 and 5."""
-    queues = board.cluster.queues
+    queues = overlay.state.configuration
     shared = frozenset(queues.paths[request.queue])
 
     def of(leaf: int) -> str | None:
         if claim is None or claim in queues.paths[leaf]:
             return "no-claim"
-        return None if over_guarantee(board, request, leaf, shared) else "within-guarantee"
+        return None if over_guarantee(overlay, request, leaf, shared) else "within-guarantee"
 
     return of
 
 
-def _as_shipped(board: Board, request: Request) -> Protection:
+def _as_shipped(overlay: Overlay, request: Request) -> Protection:
     """What remains of the guarantee is unknown, or negative in some resource, whatever the ask needs."""
-    level = levels(board.cluster.queues, request.queue)
-    return lambda leaf: None if over_any(level[leaf], board.slack) else "within-guarantee"
+    level = levels(overlay.state.configuration, request.queue)
+    return lambda leaf: None if over_any(level[leaf], overlay.slack) else "within-guarantee"
 
 
-def candidates(board: Board, request: Request, found: Reach) -> Ints:
+def candidates(overlay: Overlay, request: Request, found: Reach) -> Ints:
     """Canonical indices of the tasks that the ask may preempt."""
-    return np.flatnonzero(_mask(board, request, found))
+    return np.flatnonzero(_mask(overlay, request, found))
 
 
-def _mask(board: Board, request: Request, found: Reach) -> Bools:
-    cluster = board.cluster
+def _mask(overlay: Overlay, request: Request, found: Reach) -> Bools:
+    state = overlay.state
     ceiling = np.array(found.ceiling, dtype=np.int64)
-    mask = cluster.eligible & (cluster.priority <= ceiling[cluster.queue])
-    if board.gone is not None:
-        mask &= ~board.gone
-    mask &= cluster.shares_a_type(request.amounts)
-    if cluster.queues.rules == "documented" and request.workload is not None:
-        mask &= cluster.workload != request.workload
+    mask = state.eligible & (state.priority <= ceiling[state.queue])
+    if overlay.gone is not None:
+        mask &= ~overlay.gone
+    mask &= state.shares_a_type(request.amounts)
+    if state.configuration.rules == "documented" and request.workload is not None:
+        mask &= state.workload != request.workload
     return mask
 
 
-def fates(board: Board, request: Request, found: Reach) -> Iterator[tuple[int, str]]:
+def fates(overlay: Overlay, request: Request, found: Reach) -> Iterator[tuple[int, str]]:
     """Every task that is no candidate, and the rule that keeps it; for explanations."""
-    cluster = board.cluster
-    shares = cluster.shares_a_type(request.amounts)
-    inside = set(cluster.queues.tree.under(found.fence))
-    for task in range(cluster.task_count):
-        q = int(cluster.queue[task])
-        of = cluster.tasks[task]
+    state = overlay.state
+    shares = state.shares_a_type(request.amounts)
+    inside = set(state.configuration.tree.under(found.fence))
+    for task in range(state.task_count):
+        q = int(state.queue[task])
+        of = state.tasks[task]
         if q == request.queue:
             yield task, "asking-queue"
         elif q not in inside:
@@ -162,13 +164,13 @@ def fates(board: Board, request: Request, found: Reach) -> Iterator[tuple[int, s
             yield task, found.excluded[q]
         elif of.required_node is not None:
             yield task, "bound-to-its-node"
-        elif of.state != "running" or (board.gone is not None and board.gone[task]):
+        elif of.state != "running" or (overlay.gone is not None and overlay.gone[task]):
             yield task, "already-leaving"
         elif of.node is None:
             yield task, "on-no-node"
         elif not shares[task]:
             yield task, "no-common-resource"
-        elif int(cluster.priority[task]) > found.ceiling[q]:
+        elif int(state.priority[task]) > found.ceiling[q]:
             yield task, "higher-priority"
-        elif cluster.queues.rules == "documented" and int(cluster.workload[task]) == request.workload:
+        elif state.configuration.rules == "documented" and int(state.workload[task]) == request.workload:
             yield task, "same-application"

@@ -14,7 +14,7 @@ from app.solver.engines.yunikorn.compile.state import OPTED_OUT, ORIGINATOR, Boo
 from app.solver.engines.yunikorn.decide import nodes
 from app.solver.engines.yunikorn.decide.needs import Needs, path_needs, without_superfluous
 from app.solver.engines.yunikorn.decide.outcome import Found
-from app.solver.engines.yunikorn.decide.overlay import Board
+from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.record import Silent
 from app.solver.engines.yunikorn.decide.request import Request
 from app.solver.engines.yunikorn.decide.victims.guarantee import keeps_guarantees, shift
@@ -32,17 +32,17 @@ TIERS = ((), (ORIGINATOR,), (OPTED_OUT,), (ORIGINATOR, OPTED_OUT, ORIGINATOR | O
 class Lawful:
     """One search for one ask."""
 
-    def __init__(self, board: Board, request: Request, candidates: Ints, pool: nodes.Pool, record: Silent) -> None:
+    def __init__(self, overlay: Overlay, request: Request, candidates: Ints, pool: nodes.Pool, record: Silent) -> None:
         self._record = record
-        self._board = board
-        self._cluster = board.cluster
+        self._overlay = overlay
+        self._state = overlay.state
         self._request = request
-        self._path = path_needs(board, request)
-        self._slack = law_2_slack(board, request)
+        self._path = path_needs(overlay, request)
+        self._slack = law_2_slack(overlay, request)
         spare = self._spare(candidates) if len(candidates) else np.ones(0, dtype=bool)
         self._candidates = candidates[spare]
         record.forbidden(candidates[~spare])
-        self._allowed = np.zeros(self._cluster.task_count, dtype=bool)
+        self._allowed = np.zeros(self._state.task_count, dtype=bool)
         self._steps = EXACT_STEPS
         self._usable: Bools = nodes.among_feasible(request, pool.usable)
 
@@ -50,9 +50,9 @@ class Lawful:
         """The best node's set: fewest victims, then the node's name; among sets without opted-out tasks first."""
         if not self._usable.any():
             return Found(failed="no-node")
-        if not self._path.of and (self._usable & nodes.fits(self._board, self._request)).any():
+        if not self._path.of and (self._usable & nodes.fits(self._overlay, self._request)).any():
             return Found(failed="resources-releasing")
-        flags = self._cluster.flags[self._candidates]
+        flags = self._state.flags[self._candidates]
         for tier in TIERS:
             if tier and not np.isin(flags, tier).any():
                 continue
@@ -64,43 +64,41 @@ class Lawful:
 
     def _sets(self, among: Ints) -> Iterator[tuple[int, int, list[int]]]:
         """(victims, node, set) by number of victims, then node name; nodes searched as late as possible."""
-        cluster, board = self._cluster, self._board
-        short = [
-            (r, np.maximum(amount - nodes.column(board.free, r), 0), None) for r, amount in self._request.needs.items()
-        ]
-        size = len(cluster.node_names)
+        state, free, needs = self._state, self._overlay.free, self._request.needs
+        short = [(r, np.maximum(amount - nodes.column(free, r), 0), None) for r, amount in needs.items()]
+        size = len(state.node_names)
         below = [
-            (need.resource, np.full(size, need.amount, dtype=board.free.dtype), self._below(need.queue, among))
+            (need.resource, np.full(size, need.amount, dtype=free.dtype), self._below(need.queue, among))
             for need in self._path.of
         ]
-        bound = nodes.at_least(cluster, among, [*short, *below])
+        bound = nodes.at_least(state, among, [*short, *below])
         self._allowed[:] = False
         self._allowed[among] = True
         open_ = self._usable & (bound > 0) & (bound < nodes.IMPOSSIBLE)
-        return nodes.in_order(cluster, np.flatnonzero(open_), bound, self._search)
+        return nodes.in_order(state, np.flatnonzero(open_), bound, self._search)
 
     def _below(self, queue: int | None, among: Ints) -> Bools:
-        inside = np.zeros(len(self._cluster.queues.tree), dtype=bool)
-        inside[self._cluster.queues.tree.under(queue if queue is not None else 0)] = True
-        return inside[self._cluster.queue[among]]
+        inside = np.zeros(len(self._state.configuration.tree), dtype=bool)
+        inside[self._state.configuration.tree.under(queue if queue is not None else 0)] = True
+        return inside[self._state.queue[among]]
 
     def _spare(self, candidates: Ints) -> Bools:
         """Law 2 for a single victim, worked out once for each queue and shape."""
-        cluster = self._cluster
-        pairs = cluster.queue[candidates] * len(cluster.shapes) + cluster.shape[candidates]
+        state = self._state
+        pairs = state.queue[candidates] * len(state.shapes) + state.shape[candidates]
         distinct, which = np.unique(pairs, return_inverse=True)
-        lawful = [self._lawful(*divmod(pair, len(cluster.shapes))) for pair in distinct.tolist()]
+        lawful = [self._lawful(*divmod(pair, len(state.shapes))) for pair in distinct.tolist()]
         return np.array(lawful, dtype=bool)[which]
 
     def _lawful(self, queue: int, shape: int) -> bool:
-        return keeps_guarantees(self._cluster.queues, queue, self._cluster.shapes[shape], self._slack)
+        return keeps_guarantees(self._state.configuration, queue, self._state.shapes[shape], self._slack)
 
     def _search(self, node: int) -> tuple[int, list[int]] | None:
-        cluster = self._cluster
-        on_node = cluster.tasks_on(node)
+        state = self._state
+        on_node = state.tasks_on(node)
         found: list[int] = on_node[self._allowed[on_node]].tolist()
-        order = sorted(found, key=lambda task: (int(cluster.flags[task]), -cluster.created(task)))
-        needs = self._path.on(self._board, self._request, node)
+        order = sorted(found, key=lambda task: (int(state.flags[task]), -state.created(task)))
+        needs = self._path.on(self._overlay, self._request, node)
         taken = self._greedy(needs, order)
         victims = None if taken is None else without_superfluous(needs, taken)
         if victims is None and len(order) <= EXACT_CANDIDATES and self._may_suffice(needs, order):
@@ -110,11 +108,11 @@ class Lawful:
 
     def _greedy(self, needs: Needs, order: Sequence[int]) -> list[int] | None:
         """Take in the shipped order whom law 2 allows given the ones taken, until the ask fits; None: it never does."""
-        cluster = self._cluster
+        state = self._state
         missing = [need.amount for need in needs.of]
         taken: list[int] = []
         for task in order:
-            if not self._lawful(int(cluster.queue[task]), int(cluster.shape[task])):
+            if not self._lawful(int(state.queue[task]), int(state.shape[task])):
                 continue
             self._move(task, 1)
             taken.append(task)
@@ -127,11 +125,11 @@ class Lawful:
 
     def _may_suffice(self, needs: Needs, order: Sequence[int]) -> bool:
         """A bound that spares exact searches: no leaf gives more than it has above the guarantees on its path."""
-        cluster = self._cluster
-        path_cells = cluster.queues.path_cells
+        state = self._state
+        path_cells = state.configuration.path_cells
         given: dict[int, list[int]] = {}
         for task in order:
-            of = given.setdefault(int(cluster.queue[task]), [0] * len(needs.of))
+            of = given.setdefault(int(state.queue[task]), [0] * len(needs.of))
             for i, help_ in enumerate(needs.help_of(task)):
                 of[i] += help_
         return all(
@@ -166,14 +164,14 @@ class Lawful:
         """Extend ``chosen`` by ``size`` lawful tasks from ``start`` on that cover ``missing``."""
         if size == 0:
             return all(lack <= 0 for lack in missing)
-        cluster = self._cluster
+        state = self._state
         for i in range(start, len(order) - size + 1):
             self._steps -= 1
             safe_point()
             if self._steps <= 0 or any(lack > left for lack, left in zip(missing, rest[i], strict=True)):
                 return False
             task = order[i]
-            if not self._lawful(int(cluster.queue[task]), int(cluster.shape[task])):
+            if not self._lawful(int(state.queue[task]), int(state.shape[task])):
                 continue
             self._move(task, 1)
             chosen.append(task)
@@ -186,5 +184,5 @@ class Lawful:
         return False
 
     def _move(self, task: int, sign: int) -> None:
-        cluster = self._cluster
-        shift(cluster.queues, int(cluster.queue[task]), cluster.amounts(task), sign, self._slack)
+        state = self._state
+        shift(state.configuration, int(state.queue[task]), state.amounts(task), sign, self._slack)

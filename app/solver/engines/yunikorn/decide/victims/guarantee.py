@@ -8,7 +8,7 @@ usage only moves the slack of single cells.
 from collections.abc import Callable, Sequence
 
 from app.solver.compiled.tree import ROOTLESS
-from app.solver.engines.yunikorn.compile.configuration import Amounts, Queues
+from app.solver.engines.yunikorn.compile.configuration import Amounts, CompiledConfiguration
 
 _MOST_KEPT = 64
 
@@ -16,7 +16,7 @@ Level = dict[int, list[int]]
 """Resource -> the cells whose smallest slack is what remains."""
 
 
-def levels(queues: Queues, asking: int) -> list[Level | None]:
+def levels(queues: CompiledConfiguration, asking: int) -> list[Level | None]:
     """By queue: the cells that count, None when no guarantee is known on the whole path. Not to be changed.
 
     An ancestor of the asking queue passes nothing down while both have a guarantee, so that siblings are
@@ -31,7 +31,7 @@ def levels(queues: Queues, asking: int) -> list[Level | None]:
     return known
 
 
-def _levels(queues: Queues, asking: int) -> list[Level | None]:
+def _levels(queues: CompiledConfiguration, asking: int) -> list[Level | None]:
     tree, above_asking = queues.tree, _ancestor_test(queues, asking)
     found: list[Level | None] = [None] * len(tree)
     own_guarantee = bool(queues.guaranteed[asking])
@@ -53,7 +53,7 @@ def _levels(queues: Queues, asking: int) -> list[Level | None]:
     return found
 
 
-def _ancestor_test(queues: Queues, asking: int) -> Callable[[int], bool]:
+def _ancestor_test(queues: CompiledConfiguration, asking: int) -> Callable[[int], bool]:
     """Whether a queue is above the asking one: in the tree, or (shipped) by a textual prefix of its path."""
     if queues.rules == "documented":
         path = frozenset(queues.paths[asking])
@@ -79,14 +79,14 @@ def tested_cells(level: Level | None, amounts: Amounts) -> list[int] | None:
     return [cell for r in amounts for cell in level.get(r, ())]
 
 
-def keeps_guarantees(queues: Queues, queue: int, amounts: Amounts, slack: Sequence[int]) -> bool:
+def keeps_guarantees(queues: CompiledConfiguration, queue: int, amounts: Amounts, slack: Sequence[int]) -> bool:
     """Whether taking ``amounts`` out of ``queue`` leaves no cell on its path above 0 that names what they use: with
     the slack as it is, every guarantee stays met; with ``laws.law_2_slack``, law 2 holds."""
     cells = queues.path_cells[queue]
     return all(slack[cell] + amount <= 0 for r, amount in amounts.items() if amount > 0 for cell in cells.get(r, ()))
 
 
-def shift(queues: Queues, queue: int, amounts: Amounts, sign: int, slack: list[int]) -> None:
+def shift(queues: CompiledConfiguration, queue: int, amounts: Amounts, sign: int, slack: list[int]) -> None:
     """Give ``amounts`` back to every guarantee on the path of ``queue``, or book them (sign -1)."""
     cells = queues.path_cells[queue]
     for r, amount in amounts.items():

@@ -9,44 +9,44 @@ queues and resources of min(used, guaranteed), and no sequence of them can retur
 from collections.abc import Iterator
 
 from app.solver.compiled.tree import ROOTLESS
-from app.solver.engines.yunikorn.compile.configuration import Queues
-from app.solver.engines.yunikorn.decide.overlay import Board
+from app.solver.engines.yunikorn.compile.configuration import CompiledConfiguration
+from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.request import Request
 
 _UNBOUND = -(2**100)
 """Slack of a guarantee that forbids nothing."""
 
 
-def claim_of(board: Board, request: Request) -> int | None:
+def claim_of(overlay: Overlay, request: Request) -> int | None:
     """Law 4: the lowest queue of the ask's path that is under its guarantee in a resource that the ask needs.
 
     The ask has a claim against victims outside that queue, whose fork is above it; None: against nobody. What was
     evicted for other asks counts as used, although it has not come yet.
     """
-    queues = board.cluster.queues
+    queues = overlay.state.configuration
     for queue in queues.paths[request.queue]:
         for r, cell in queues.cells[queue].items():
-            if r in request.needs and board.slack[cell] > board.expected(queue, r, request):
+            if r in request.needs and overlay.slack[cell] > overlay.expected(queue, r, request):
                 return queue
     return None
 
 
-def over_guarantee(board: Board, request: Request, leaf: int, shared: frozenset[int]) -> bool:
+def over_guarantee(overlay: Overlay, request: Request, leaf: int, shared: frozenset[int]) -> bool:
     """Law 5: the victim's side is over its guarantee in a resource that the ask needs.
 
     For each resource the nearest queue to the victim that has a guarantee in it, below the fork, says so; where none
     has, the side is over. ``shared``: the ask's path.
     """
-    cells = board.cluster.queues.cells
-    side = list(below_fork(board.cluster.queues, leaf, shared))
+    cells = overlay.state.configuration.cells
+    side = list(below_fork(overlay.state.configuration, leaf, shared))
     for r in request.needs:
         nearest = next((cells[queue][r] for queue in side if r in cells[queue]), None)
-        if nearest is None or board.slack[nearest] < 0:
+        if nearest is None or overlay.slack[nearest] < 0:
             return True
     return False
 
 
-def below_fork(queues: Queues, leaf: int, shared: frozenset[int]) -> Iterator[int]:
+def below_fork(queues: CompiledConfiguration, leaf: int, shared: frozenset[int]) -> Iterator[int]:
     """The queues from ``leaf`` up to the fork with the path ``shared``, the fork left out."""
     for queue in queues.paths[leaf]:
         if queue in shared:
@@ -54,29 +54,29 @@ def below_fork(queues: Queues, leaf: int, shared: frozenset[int]) -> Iterator[in
         yield queue
 
 
-def law_2_slack(board: Board, request: Request) -> list[int]:
+def law_2_slack(overlay: Overlay, request: Request) -> list[int]:
     """By cell, what victims may take out before law 2 forbids it, negated: their amounts are added up to 0.
 
     Below the fork a queue may fall to its guarantee; one that is under it gives nothing. A queue of the ask's path
     gains the ask as well, and may end at the lesser of its guarantee and what it used before.
     """
-    queues = board.cluster.queues
-    out = [min(left, 0) for left in board.slack]
+    queues = overlay.state.configuration
+    out = [min(left, 0) for left in overlay.slack]
     for r, cells in queues.path_cells[request.queue].items():
         for cell in cells:
             out[cell] -= request.needs.get(r, 0)
     return out
 
 
-def law_2_slack_for_any(board: Board) -> list[int]:
+def law_2_slack_for_any(overlay: Overlay) -> list[int]:
     """``law_2_slack`` of whatever asks: a queue with several leaves may be the fork of one of them, which brings as
     much as it takes; only queues with one leaf are below every fork."""
-    queues = board.cluster.queues
+    queues = overlay.state.configuration
     leaves = [int(leaf) for leaf in queues.leaf]
     for queue in reversed(queues.tree.top_down):
         if (above := queues.tree.parent[queue]) != ROOTLESS:
             leaves[above] += leaves[queue]
     return [
         min(left, 0) if leaves[queue] == 1 else _UNBOUND
-        for left, (queue, _) in zip(board.slack, queues.cell_owner, strict=True)
+        for left, (queue, _) in zip(overlay.slack, queues.cell_owner, strict=True)
     ]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from app.solver.engines.yunikorn.compile.configuration import Amounts
 from app.solver.engines.yunikorn.compile.state import OPTED_OUT, ORIGINATOR
 from app.solver.engines.yunikorn.decide.needs import Needs, path_needs, without_superfluous
-from app.solver.engines.yunikorn.decide.overlay import Board
+from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.record import Silent
 from app.solver.engines.yunikorn.decide.request import Request
 
@@ -16,71 +16,71 @@ _INSERTION = 20
 """Longest run that Go's stable sort sorts by insertion."""
 
 
-def candidates(board: Board, request: Request) -> list[int]:
+def candidates(overlay: Overlay, request: Request) -> list[int]:
     """Tasks on the node that may go: plain, opted-out, originators; then least priority, newest, smaller."""
-    cluster = board.cluster
+    state = overlay.state
     assert request.required is not None
-    documented = cluster.queues.rules == "documented"
-    on_node: list[int] = cluster.tasks_on(request.required).tolist()
+    documented = state.configuration.rules == "documented"
+    on_node: list[int] = state.tasks_on(request.required).tolist()
     found = [
         task
         for task in on_node
-        if cluster.eligible[task]
-        and not (board.gone is not None and board.gone[task])
-        and int(cluster.priority[task]) <= request.priority
-        and any(r in request.amounts for r in cluster.amounts(task))
-        and not (documented and int(cluster.workload[task]) == request.workload)
+        if state.eligible[task]
+        and not (overlay.gone is not None and overlay.gone[task])
+        and int(state.priority[task]) <= request.priority
+        and any(r in request.amounts for r in state.amounts(task))
+        and not (documented and int(state.workload[task]) == request.workload)
     ]
-    found.sort(key=lambda task: cluster.tasks[task].name)
+    found.sort(key=lambda task: state.tasks[task].name)
     groups: dict[tuple[int, int, int], list[int]] = {}
     for task in found:
-        groups.setdefault(_order(board, task), []).append(task)
-    return [task for key in sorted(groups) for task in _smaller_first(board, groups[key])]
+        groups.setdefault(_order(overlay, task), []).append(task)
+    return [task for key in sorted(groups) for task in _smaller_first(overlay, groups[key])]
 
 
-def fates(board: Board, request: Request) -> Iterator[tuple[int, str]]:
+def fates(overlay: Overlay, request: Request) -> Iterator[tuple[int, str]]:
     """Every task that is no candidate, and the rule that keeps it; for explanations."""
-    cluster, open_ = board.cluster, set(candidates(board, request))
-    for task in range(cluster.task_count):
-        of = cluster.tasks[task]
+    state, open_ = overlay.state, set(candidates(overlay, request))
+    for task in range(state.task_count):
+        of = state.tasks[task]
         if task in open_:
             continue
-        if int(cluster.node[task]) != request.required:
+        if int(state.node[task]) != request.required:
             yield task, "on-another-node"
         elif of.required_node is not None:
             yield task, "bound-to-its-node"
-        elif of.state != "running" or (board.gone is not None and board.gone[task]):
+        elif of.state != "running" or (overlay.gone is not None and overlay.gone[task]):
             yield task, "already-leaving"
-        elif int(cluster.priority[task]) > request.priority:
+        elif int(state.priority[task]) > request.priority:
             yield task, "higher-priority"
-        elif not any(r in request.amounts for r in cluster.amounts(task)):
+        elif not any(r in request.amounts for r in state.amounts(task)):
             yield task, "no-common-resource"
         else:
             yield task, "same-application"
 
 
-def _order(board: Board, task: int) -> tuple[int, int, int]:
-    cluster = board.cluster
-    flags = int(cluster.flags[task])
+def _order(overlay: Overlay, task: int) -> tuple[int, int, int]:
+    state = overlay.state
+    flags = int(state.flags[task])
     kind = 3 if flags & ORIGINATOR else 2 if flags & OPTED_OUT else 1
-    return kind, int(cluster.priority[task]), -cluster.created(task)
+    return kind, int(state.priority[task]), -state.created(task)
 
 
-def _smaller_first(board: Board, group: list[int]) -> list[int]:
+def _smaller_first(overlay: Overlay, group: list[int]) -> list[int]:
     """Equals by type, priority and age, given in the order of their names.
 
     YuniKorn's comparison says "less" both ways for requests that are equal or can't be compared, so that its
     stable sort turns their order round: a task moves before everybody it is not strictly larger than. That is
     repeated here where Go sorts by insertion; beyond, smaller sums come first.
     """
-    cluster = board.cluster
+    state = overlay.state
     if len(group) > _INSERTION:
         backwards = list(reversed(group))
-        return sorted(backwards, key=lambda task: sum(cluster.amounts(task).values()))
+        return sorted(backwards, key=lambda task: sum(state.amounts(task).values()))
     out: list[int] = []
     for task in group:
         at = len(out)
-        while at and not _larger(cluster.amounts(task), cluster.amounts(out[at - 1])):
+        while at and not _larger(state.amounts(task), state.amounts(out[at - 1])):
             at -= 1
         out.insert(at, task)
     return out
@@ -92,34 +92,34 @@ def _larger(left: Amounts, right: Amounts) -> bool:
     return any(gap > 0 for gap in gaps) and all(gap >= 0 for gap in gaps)
 
 
-def shipped(board: Board, request: Request, record: Silent) -> list[int] | None:
+def shipped(overlay: Overlay, request: Request, record: Silent) -> list[int] | None:
     """Collect until the victims alone cover the ask; accept if victims and free space do. None: nobody goes."""
-    cluster, ask = board.cluster, request.amounts
+    state, ask = overlay.state, request.amounts
     assert request.required is not None
     total: Amounts = {}
     victims: list[int] = []
-    everybody = candidates(board, request)
-    record.searching(board, request, None, everybody)
+    everybody = candidates(overlay, request)
+    record.searching(overlay, request, None, everybody)
     for task in everybody:
         if all(total.get(r, 0) >= amount for r, amount in ask.items()):
             break
         victims.append(task)
-        for r, amount in cluster.amounts(task).items():
+        for r, amount in state.amounts(task).items():
             total[r] = total.get(r, 0) + amount
-    free = board.free[request.required].tolist()
+    free = overlay.free[request.required].tolist()
     covered = all(total.get(r, 0) + (free[r] if r < len(free) else 0) >= amount for r, amount in ask.items())
     found = victims if victims and covered else None
     record.searched(request.required, victims, found)
     return found
 
 
-def documented(board: Board, request: Request, record: Silent) -> list[int] | None:
+def documented(overlay: Overlay, request: Request, record: Silent) -> list[int] | None:
     """The same order beside free space; opted-out tasks only when nothing else makes room; nobody superfluous."""
     assert request.required is not None
-    needs = path_needs(board, request).on(board, request, request.required)
-    everybody = candidates(board, request)
-    record.searching(board, request, None, everybody)
-    opted_in = [task for task in everybody if not int(board.cluster.flags[task]) & OPTED_OUT]
+    needs = path_needs(overlay, request).on(overlay, request, request.required)
+    everybody = candidates(overlay, request)
+    record.searching(overlay, request, None, everybody)
+    opted_in = [task for task in everybody if not int(overlay.state.flags[task]) & OPTED_OUT]
     for among in (opted_in, everybody):
         taken = _collect(needs, among)
         found = None if taken is None else without_superfluous(needs, taken)

@@ -14,7 +14,7 @@ from app.solver.engines.yunikorn.compile.configuration import Amounts
 from app.solver.engines.yunikorn.compile.state import OPTED_OUT, ORIGINATOR, Ints, sums
 from app.solver.engines.yunikorn.decide import nodes
 from app.solver.engines.yunikorn.decide.outcome import Found
-from app.solver.engines.yunikorn.decide.overlay import Board
+from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.record import Silent
 from app.solver.engines.yunikorn.decide.request import Request
 from app.solver.engines.yunikorn.decide.victims.guarantee import Level, levels, remaining, shift, tested_cells
@@ -30,23 +30,23 @@ SCORE_UNFIT = 1 << 35
 class Preemptor:
     """One attempt for one ask."""
 
-    def __init__(self, board: Board, request: Request, candidates: Ints, pool: nodes.Pool, record: Silent) -> None:
+    def __init__(self, overlay: Overlay, request: Request, candidates: Ints, pool: nodes.Pool, record: Silent) -> None:
         self._record = record
-        self._board = board
-        self._cluster = board.cluster
+        self._overlay = overlay
+        self._state = overlay.state
         self._request = request
         self._ask = request.amounts
         self._needs = request.needs
         self._candidates = candidates
         self._pool = pool
-        self._slack = list(board.slack)
-        self._path_cells = self._cluster.queues.path_cells
-        known = levels(self._cluster.queues, request.queue)
+        self._slack = list(overlay.slack)
+        self._path_cells = self._state.configuration.path_cells
+        known = levels(self._state.configuration, request.queue)
         self._tests = [tested_cells(level, self._ask) for level in known]
         self._asking: Level = known[request.queue] or {}
-        self._has_candidates = np.zeros(len(self._cluster.node_names), dtype=bool)
-        self._has_candidates[self._cluster.node[candidates]] = True
-        self._is_candidate = np.zeros(self._cluster.task_count, dtype=bool)
+        self._has_candidates = np.zeros(len(self._state.node_names), dtype=bool)
+        self._has_candidates[self._state.node[candidates]] = True
+        self._is_candidate = np.zeros(self._state.task_count, dtype=bool)
         self._is_candidate[candidates] = True
 
     def choose(self, *, scored: bool, nodes_tried: bool) -> Found:
@@ -57,7 +57,7 @@ class Preemptor:
         if chosen is None:
             return Found(failed="no-node")
         node, victims = chosen
-        had_room = bool(nodes.fits(self._board, self._request)[node])
+        had_room = bool(nodes.fits(self._overlay, self._request)[node])
         if not self._settled(victims):
             victims = [*victims, *self._additional(victims)]
         if not victims:
@@ -77,12 +77,12 @@ class Preemptor:
             return True
         if not len(self._candidates):
             return False
-        cluster = self._cluster
-        queue = cluster.queue[self._candidates]
+        state = self._state
+        queue = state.queue[self._candidates]
         freed = list(self._slack)
         for r in named:
-            column = cluster.column(r)[self._candidates]
-            for leaf, amount in enumerate(sums(column, queue, len(cluster.queues.tree))):
+            column = state.column(r)[self._candidates]
+            for leaf, amount in enumerate(sums(column, queue, len(state.configuration.tree))):
                 for cell in self._path_cells[leaf].get(r, ()) if amount else ():
                     freed[cell] += amount
         return all(remaining(self._asking, r, freed) >= self._ask[r] for r in named)
@@ -106,18 +106,18 @@ class Preemptor:
 
     def _checks(self, *, nodes_tried: bool) -> Iterator[tuple[int, int, list[int]]]:
         """(index, node, victims) in the order of the predicate calls. Lazy: most nodes are never searched."""
-        cluster, board = self._cluster, self._board
-        room = nodes.fits(board, self._request)
-        bound = np.full(len(cluster.node_names), -1, dtype=np.int64)
+        state, overlay = self._state, self._overlay
+        room = nodes.fits(overlay, self._request)
+        bound = np.full(len(state.node_names), -1, dtype=np.int64)
         short = [
-            (r, np.where(room, 0, amount - nodes.column(board.free, r)), None) for r, amount in self._needs.items()
+            (r, np.where(room, 0, amount - nodes.column(overlay.free, r)), None) for r, amount in self._needs.items()
         ]
-        counts = nodes.at_least(cluster, self._candidates, short)
+        counts = nodes.at_least(state, self._candidates, short)
         bound = np.where(room, -1, counts - 1)
         open_ = self._pool.usable & (counts < nodes.IMPOSSIBLE)
         if nodes_tried:
             open_ &= ~room
-        return nodes.in_order(cluster, np.flatnonzero(open_), bound, self._search)
+        return nodes.in_order(state, np.flatnonzero(open_), bound, self._search)
 
     def _score(self, index: int, node: int) -> int:
         """YuniKorn scores the first candidates of the node's list as sorted, not the victims it would preempt."""
@@ -125,7 +125,7 @@ class Preemptor:
             return SCORE_UNFIT
         if index < 0:
             return 0
-        flags = self._cluster.flags
+        flags = self._state.flags
         seen = 0
         for task in self._ordered(node)[: index + 1]:
             seen |= int(flags[task])
@@ -134,14 +134,14 @@ class Preemptor:
 
     def _ordered(self, node: int) -> list[int]:
         """Candidates on a node: opted-in first, then non-originators, then newest."""
-        on_node = self._cluster.tasks_on(node)
+        on_node = self._state.tasks_on(node)
         found: list[int] = on_node[self._is_candidate[on_node]].tolist()
-        flags, created = self._cluster.flags, self._cluster.created
+        flags, created = self._state.flags, self._state.created
         return sorted(found, key=lambda task: (int(flags[task]), -created(task)))
 
     def _search(self, node: int) -> tuple[int, list[int]] | None:
         """A node's victims, and the index of the first at which the ask fits (YuniKorn: calculateVictimsByNode)."""
-        free = self._board.free[node].tolist()
+        free = self._overlay.free[node].tolist()
         if all(r < len(free) and free[r] >= amount for r, amount in self._needs.items()):
             return -1, []
         order = self._first_pass(node, list(free))
@@ -151,11 +151,11 @@ class Preemptor:
 
     def _first_pass(self, node: int, free: list[int]) -> list[int]:
         """Tasks that reduce what the node lacks, then the others, until the asking queue's guarantee is used up."""
-        cluster, ask = self._cluster, self._ask
+        state, ask = self._state, self._ask
         head: list[int] = []
         tail: list[int] = []
         for task in self._ordered(node):
-            queue, amounts = int(cluster.queue[task]), cluster.amounts(task)
+            queue, amounts = int(state.queue[task]), state.amounts(task)
             if not self._gives(queue):
                 continue
             self._move(queue, amounts, 1)
@@ -171,16 +171,16 @@ class Preemptor:
                 self._move(queue, amounts, -1)
                 tail.append(task)
         for task in head:
-            self._move(int(cluster.queue[task]), cluster.amounts(task), -1)
-            self._move(self._request.queue, cluster.amounts(task), 1)
+            self._move(int(state.queue[task]), state.amounts(task), -1)
+            self._move(self._request.queue, state.amounts(task), 1)
         return head + tail
 
     def _second_pass(self, order: list[int], free: list[int]) -> tuple[int, list[int]] | None:
-        cluster = self._cluster
+        state = self._state
         accepted: list[int] = []
         index = -1
         for task in order:
-            queue, amounts = int(cluster.queue[task]), cluster.amounts(task)
+            queue, amounts = int(state.queue[task]), state.amounts(task)
             if not self._gives(queue):
                 continue
             self._move(queue, amounts, 1)
@@ -191,20 +191,20 @@ class Preemptor:
                 index = len(accepted) - 1
                 break
         for task in accepted:
-            self._move(int(cluster.queue[task]), cluster.amounts(task), -1)
+            self._move(int(state.queue[task]), state.amounts(task), -1)
         return None if index < 0 else (index, accepted)
 
     def _additional(self, chosen: Sequence[int]) -> list[int]:
         """More victims from anywhere, until the asking queue's guarantee is used up (not until the ask fits)."""
-        cluster = self._cluster
+        state = self._state
         slack = list(self._slack)
         for task in chosen:
-            self._move(int(cluster.queue[task]), cluster.amounts(task), 1)
+            self._move(int(state.queue[task]), state.amounts(task), 1)
         taken: list[int] = []
         others = self._candidates[~np.isin(self._candidates, np.array(chosen, dtype=np.int64))]
-        created = cluster.all_created()[others]
-        for task in others[np.lexsort((-created, cluster.flags[others]))].tolist():
-            queue, amounts = int(cluster.queue[task]), cluster.amounts(task)
+        created = state.all_created()[others]
+        for task in others[np.lexsort((-created, state.flags[others]))].tolist():
+            queue, amounts = int(state.queue[task]), state.amounts(task)
             if not self._gives(queue):
                 continue
             self._move(queue, amounts, 1)
@@ -222,7 +222,7 @@ class Preemptor:
         """Whether trimming takes nobody after ``victims``, whoever comes: looking for more is then in vain."""
         total: Amounts = {}
         for task in victims:
-            for r, amount in self._cluster.amounts(task).items():
+            for r, amount in self._state.amounts(task).items():
                 total[r] = total.get(r, 0) + amount
         above = any(held > self._ask[r] for r, held in total.items() if r in self._ask)
         return bool(total) and (above or all(total.get(r) == amount for r, amount in self._ask.items()))
@@ -232,11 +232,11 @@ class Preemptor:
         total: Amounts = {}
         final: list[int] = []
         for task in victims:
-            if not had_room and int(self._cluster.node[task]) != node:
+            if not had_room and int(self._state.node[task]) != node:
                 continue
             if _still_above(self._ask, total):
                 final.append(task)
-            for r, amount in self._cluster.amounts(task).items():
+            for r, amount in self._state.amounts(task).items():
                 total[r] = total.get(r, 0) + amount
         return final, _still_above(self._ask, total)
 
@@ -252,7 +252,7 @@ class Preemptor:
         )
 
     def _move(self, queue: int, amounts: Amounts, sign: int) -> None:
-        shift(self._cluster.queues, queue, amounts, sign, self._slack)
+        shift(self._state.configuration, queue, amounts, sign, self._slack)
 
 
 def _still_above(ask: Amounts, total: Amounts) -> bool:
