@@ -1,4 +1,4 @@
-"""Invariants of KAI's session and scenarios, worked out again from the pods alone, to be held after every statement."""
+"""Invariants of KAI's overlay and scenarios, worked out again from the pods alone, to be held after every statement."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,54 +10,52 @@ import pytest
 from app.solver.engines.kai.compile.jobs import ALLOCATED, PENDING, PIPELINED, RELEASING, RUNNING
 from app.solver.engines.kai.compile.resources import GPU
 from app.solver.engines.kai.decide.order.victim_order import VictimOrder
-from app.solver.engines.kai.decide.overlay import EVICT, Session
+from app.solver.engines.kai.decide.overlay import EVICT, Overlay
 from app.solver.engines.kai.decide.search.scenario import Group, Scenario
 from app.solver.engines.kai.decide.search.solver import Solver
 
 ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
 
 
-def check_books(session: Session) -> None:
+def check_books(overlay: Overlay) -> None:
     """Jobs and nodes have what their pods leave; queues too where no pod is charged twice (``exact``)."""
-    status, node, request, jobs = session.status, session.node, session.request, session.jobs
+    status, node, request, jobs = overlay.status, overlay.node, overlay.request, overlay.jobs
     for j, tasks in enumerate(jobs.tasks):
         count = Counter(status[t] for t in tasks)
-        runs = [t for t in tasks if status[t] in (RUNNING, ALLOCATED)]
-        assert session.active[j] == sum(count[s] for s in ACTIVE)
-        assert session.pending[j] == count[PENDING]
-        assert session.used[j] == session.active[j] + count[RELEASING]
-        assert [session.held[r][j] for r in range(3)] == [sum(request[t][r] for t in runs) for r in range(3)]
-    for n, capacity in enumerate(session.state.capacity):
+        assert overlay.active[j] == sum(count[s] for s in ACTIVE)
+        assert overlay.pending[j] == count[PENDING]
+        assert overlay.used[j] == overlay.active[j] + count[RELEASING]
+    for n, capacity in enumerate(overlay.state.capacity):
         here = [t for t in range(len(status)) if node[t] == n]
-        for r in range(session.width):
-            if r == GPU and session.gpus.any:
+        for r in range(overlay.width):
+            if r == GPU and overlay.gpus.any:
                 continue
             have = capacity[r] if r < len(capacity) else 0
             later = sum(request[t][r] for t in here if status[t] in ACTIVE)
-            left = sum(request[t][r] for t, left in _left_behind(session) if left == n)
+            left = sum(request[t][r] for t, left in _left_behind(overlay) if left == n)
             now = sum(request[t][r] for t in here if status[t] in (RUNNING, ALLOCATED, RELEASING)) + left
-            assert session.free[r][n] == have - later
-            assert session.idle[r][n] == have - now
-    if session.exact:
-        check_queues(session)
+            assert overlay.free[r][n] == have - later
+            assert overlay.idle[r][n] == have - now
+    if overlay.exact:
+        check_queues(overlay)
 
 
-def check_queues(session: Session) -> None:
+def check_queues(overlay: Overlay) -> None:
     """Queues hold what the pods below them hold."""
-    jobs, request = session.jobs, session.request
-    active = [t for t, status in enumerate(session.status) if status in ACTIVE]
-    for q in range(len(session.paths)):
-        below = [t for t in active if q in session.paths[jobs.queue[jobs.task_job[t]]]]
+    jobs, request = overlay.jobs, overlay.request
+    active = [t for t, status in enumerate(overlay.status) if status in ACTIVE]
+    for q in range(len(overlay.paths)):
+        below = [t for t in active if q in overlay.paths[jobs.queue[jobs.task_job[t]]]]
         fixed = [t for t in below if not jobs.preemptible[jobs.task_job[t]]]
         for r in range(3):
-            assert session.allocated[r][q] == sum(request[t][r] for t in below)
-            assert session.fixed[r][q] == sum(request[t][r] for t in fixed)
+            assert overlay.allocated[r][q] == sum(request[t][r] for t in below)
+            assert overlay.fixed[r][q] == sum(request[t][r] for t in fixed)
 
 
-def _left_behind(session: Session) -> list[tuple[int, int]]:
+def _left_behind(overlay: Overlay) -> list[tuple[int, int]]:
     """Pods that moved in this cycle, each with every node that it left: what it held there is still being released."""
-    nodes = range(len(session.node_names))
-    return [(t, n) for t, left in enumerate(session.ghost) for n in nodes if left >> n & 1]
+    nodes = range(len(overlay.node_names))
+    return [(t, n) for t, left in enumerate(overlay.ghost) for n in nodes if left >> n & 1]
 
 
 def check_listing(scenario: Scenario) -> None:
@@ -67,7 +65,7 @@ def check_listing(scenario: Scenario) -> None:
     assert {job: [t for g in groups for t in g.tasks] for job, groups in scenario.groups.items()} == scenario.listed
     assert scenario.is_recorded <= set(listed)
     for t in listed:
-        assert t in scenario.listed[scenario.session.jobs.task_job[t]]
+        assert t in scenario.listed[scenario.overlay.jobs.task_job[t]]
 
 
 def listing(scenario: Scenario) -> dict[str, Any]:
@@ -83,22 +81,22 @@ def listing(scenario: Scenario) -> dict[str, Any]:
 def watched() -> Iterator[Counter[str]]:
     """Holds every invariant while it is open; counts what was seen."""
     seen: Counter[str] = Counter()
-    commit, rollback, pop = Session.commit, Session.rollback, VictimOrder.pop
+    commit, rollback, pop = Overlay.commit, Overlay.rollback, VictimOrder.pop
     grow, take_up = Scenario.grow, Solver._take_up  # pyright: ignore[reportPrivateUsage]
     pops: Counter[int] = Counter()
 
-    def watched_commit(session: Session, action: str, job: int) -> None:
-        evicted = Counter(op.task for at, op in enumerate(session.ops) if op.kind == EVICT and not session.undone[at])
-        if session.exact:
+    def watched_commit(overlay: Overlay, action: str, job: int) -> None:
+        evicted = Counter(op.task for at, op in enumerate(overlay.ops) if op.kind == EVICT and not overlay.undone[at])
+        if overlay.exact:
             assert not evicted or max(evicted.values()) == 1, "a pod is evicted once"
-        commit(session, action, job)
-        check_books(session)
+        commit(overlay, action, job)
+        check_books(overlay)
         seen["commits"] += 1
 
-    def watched_rollback(session: Session, mark: tuple[int, int]) -> None:
-        rollback(session, mark)
-        if not session.ops:
-            check_books(session)
+    def watched_rollback(overlay: Overlay, mark: tuple[int, int]) -> None:
+        rollback(overlay, mark)
+        if not overlay.ops:
+            check_books(overlay)
 
     def watched_pop(order: VictimOrder) -> Any:
         pops[id(order)] += 1
@@ -113,10 +111,10 @@ def watched() -> Iterator[Counter[str]]:
         scenario, order = solver._scenario, solver._order  # pyright: ignore[reportPrivateUsage]
         known = set(scenario.is_recorded)
         take_up(solver, part, recorded, start)
-        session, going = scenario.session, {t for group in recorded for t in group.tasks}
-        evicted = Counter(op.task for at, op in enumerate(session.ops) if op.kind == EVICT and not session.undone[at])
+        overlay, going = scenario.overlay, {t for group in recorded for t in group.tasks}
+        evicted = Counter(op.task for at, op in enumerate(overlay.ops) if op.kind == EVICT and not overlay.undone[at])
         assert evicted == dict.fromkeys(going, 1), "a part begins with what is recorded evicted, once, and nobody else"
-        assert len(session.ops) == len(going)
+        assert len(overlay.ops) == len(going)
         check_listing(scenario)
         seen["parts"] += 1
         seen["put back"] += bool(known - going)
@@ -127,7 +125,7 @@ def watched() -> Iterator[Counter[str]]:
         seen["gone on"] += 1
         seen["gone on after some were put back"] += bool(known - going)
         standing, victims = solver._before, solver._victims  # pyright: ignore[reportPrivateUsage]
-        again, fresh = VictimOrder(session, standing, victims), Scenario(session, scenario.job)
+        again, fresh = VictimOrder(overlay, standing, victims), Scenario(overlay, scenario.job)
         fresh._free = scenario._free  # pyright: ignore[reportPrivateUsage]
         fresh.start(part, recorded)
         for _ in range(pops[id(order)]):
@@ -135,8 +133,8 @@ def watched() -> Iterator[Counter[str]]:
         assert listing(scenario) == listing(fresh), "going on is walking again"
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Session, "commit", watched_commit)
-        patch.setattr(Session, "rollback", watched_rollback)
+        patch.setattr(Overlay, "commit", watched_commit)
+        patch.setattr(Overlay, "rollback", watched_rollback)
         patch.setattr(VictimOrder, "pop", watched_pop)
         patch.setattr(Scenario, "grow", watched_grow)
         patch.setattr(Solver, "_take_up", watched_take_up)

@@ -12,7 +12,7 @@ from app.solver.engines.kai.compile.state import compile_state
 from app.solver.engines.kai.decide.order.queue_order import QueueOrder
 from app.solver.engines.kai.decide.order.standing import Standing
 from app.solver.engines.kai.decide.order.victim_order import VictimOrder, VictimTable, sort_victims
-from app.solver.engines.kai.decide.overlay import Session
+from app.solver.engines.kai.decide.overlay import Overlay
 from app.solver.engines.kai.decide.search.scenario import Group, Scenario
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
@@ -48,12 +48,12 @@ def test_parts_that_put_victims_back_are_among_those_played() -> None:
     assert seen["gone on"] > 100
 
 
-def open_session(body: Json) -> Session:
+def open_overlay(body: Json) -> Overlay:
     request = msgspec.convert(body, DecisionRequest)
     assert isinstance(request.configuration, Configuration)
     assert isinstance(request.state, State)
     state = compile_state(compile_configuration(request.configuration), request.state)
-    return Session(state, request.asks, micros(NOW))
+    return Overlay(state, request.asks, micros(NOW))
 
 
 @FAST
@@ -62,14 +62,14 @@ def test_going_on_is_walking_again(seed: int) -> None:
     """Whatever of a part's listing is recorded for the next one: its scenario is that which walks as far afresh."""
     random = Random(seed)
     body = crowded(seed) if seed % 2 else cluster(seed, Shape(asks=1, gangs=(3,)))
-    session = open_session(body)
-    job = session.jobs.of_ask[0]
-    part = session.jobs.tasks[job]
-    standing = Standing(QueueOrder(session).frozen())
-    table = VictimTable(session)
-    running = [j for j in range(len(session.jobs.id)) if session.active[j] and session.leaf[j]]
-    victims = sort_victims(session, map(table.of, running))
-    order, scenario, walked = VictimOrder(session, standing, victims), Scenario(session, job), 0
+    overlay = open_overlay(body)
+    job = overlay.jobs.of_ask[0]
+    part = overlay.jobs.tasks[job]
+    standing = Standing(QueueOrder(overlay).frozen())
+    table = VictimTable(overlay)
+    running = [j for j in range(len(overlay.jobs.id)) if overlay.active[j] and overlay.leaf[j]]
+    victims = sort_victims(overlay, map(table.of, running))
+    order, scenario, walked = VictimOrder(overlay, standing, victims), Scenario(overlay, job), 0
     scenario.start(part, [])
     for _ in range(6):
         for _ in range(random.randint(0, 4)):
@@ -79,21 +79,21 @@ def test_going_on_is_walking_again(seed: int) -> None:
         chunks = [group for groups in scenario.groups.values() for group in groups]
         recorded = random.sample(chunks, random.randint(0, min(3, len(chunks))))
         if random.random() < 0.3 or not scenario.go_on(part, recorded):
-            order, walked = VictimOrder(session, standing, victims), 0
+            order, walked = VictimOrder(overlay, standing, victims), 0
             scenario.start(part, recorded)
-        assert listing(scenario) == listing(_from_scratch(session, job, recorded, standing, victims, walked))
+        assert listing(scenario) == listing(_from_scratch(overlay, job, recorded, standing, victims, walked))
 
 
 def _from_scratch(
-    session: Session,
+    overlay: Overlay,
     job: int,
     recorded: list[Group],
     standing: Standing,
     victims: dict[int, list[tuple[Key, Victim]]],
     walked: int,
 ) -> Scenario:
-    order, scenario = VictimOrder(session, standing, victims), Scenario(session, job)
-    scenario.start(session.jobs.tasks[job], recorded)
+    order, scenario = VictimOrder(overlay, standing, victims), Scenario(overlay, job)
+    scenario.start(overlay.jobs.tasks[job], recorded)
     for _ in range(walked):
         scenario.grow(order)
     return scenario

@@ -14,7 +14,7 @@ from app.solver.engines.kai.compile.configuration import CompiledConfiguration
 from app.solver.engines.kai.compile.state import CompiledState
 from app.solver.engines.kai.compile.update import update
 from app.solver.engines.kai.decide.order.victim_order import VictimTable
-from app.solver.engines.kai.decide.overlay import Session
+from app.solver.engines.kai.decide.overlay import Overlay
 from app.solver.engines.kai.engine import KaiEngine
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
@@ -60,12 +60,12 @@ def _delta(rng: random.Random, running: list[Json], spare: list[Json], step: int
 
 def _known(state: CompiledState) -> list[Any]:
     """Everything that decisions find out about a state."""
-    session = Session(state, [], 0)
-    table = VictimTable(session)
+    overlay = Overlay(state, [], 0)
+    table = VictimTable(overlay)
     jobs = range(len(state.jobs.id))
     victims = [table.of(j) for j in jobs]
     return [
-        state.jobs, baseline(state), state.capacity, [session.in_order(j) for j in jobs],
+        state.jobs, baseline(state), state.capacity, [overlay.in_order(j) for j in jobs],
         [(v.job, v.key, v.tasks, v.holds, v.others) for v in victims],
     ]  # fmt: skip
 

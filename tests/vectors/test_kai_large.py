@@ -15,7 +15,7 @@ import pytest
 from app.solver.engines.kai.compile.resident import Key, Victim
 from app.solver.engines.kai.decide.order.standing import Standing
 from app.solver.engines.kai.decide.order.victim_order import VictimOrder
-from app.solver.engines.kai.decide.overlay import Session
+from app.solver.engines.kai.decide.overlay import Overlay
 from app.solver.engines.kai.decide.search import solver
 from app.solver.engines.kai.decide.search.scenario import Scenario
 from app.solver.engines.kai.decide.search.validators import Foregone, ScenarioValidator
@@ -69,8 +69,8 @@ def _nodes_of_latest(scenario: Scenario) -> list[int]:
     """The same nodes, as the pods of the latest victim stand in the request."""
     if scenario.latest is None:
         return []
-    session = scenario.session
-    return list(dict.fromkeys(session.node[t] for t in session.jobs.tasks[scenario.latest]))
+    overlay = scenario.overlay
+    return list(dict.fromkeys(overlay.node[t] for t in overlay.jobs.tasks[scenario.latest]))
 
 
 def test_agrees_with_the_nodes_of_a_victim_in_another_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,16 +95,16 @@ def test_agrees_with_the_jobs_of_the_victim_queue_in_another_order(monkeypatch: 
             self, tools: solver.Tools, job: int, victims: list[int], validators: tuple[ScenarioValidator, ...],
             foregone: Foregone,
         ) -> None:  # fmt: skip
-            seed = SEEDS.get(tools.session.jobs.id[job])
+            seed = SEEDS.get(tools.overlay.jobs.id[job])
             walk[0] = None if seed is None else Random(seed)
             super().__init__(tools, job, victims, validators, foregone)
 
     class Order(VictimOrder):
         """Jobs enter one by one as a map yields them, each leaf by whichever of its jobs comes first."""
 
-        def __init__(self, session: Session, order: Standing, victims: dict[int, list[tuple[Key, Victim]]]) -> None:
+        def __init__(self, overlay: Overlay, order: Standing, victims: dict[int, list[tuple[Key, Victim]]]) -> None:
             random = walk[0]
-            super().__init__(session, order, {} if random else victims)
+            super().__init__(overlay, order, {} if random else victims)
             if random:
                 entering = [victim for items in victims.values() for _, victim in items]
                 random.shuffle(entering)

@@ -1,14 +1,16 @@
 """The baseline of a state: sums over its pods that every decision starts from."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from app.solver.compiled.tree import ROOTLESS, Tree
-from app.solver.engines.kai.compile.jobs import NOWHERE, RELEASING, RUNNING
+from app.solver.engines.kai.compile.jobs import NOWHERE, RELEASING, RUNNING, Jobs
 from app.solver.engines.kai.compile.resident import Baseline
 from app.solver.engines.kai.compile.resources import GPU, Share, Vector
 from app.solver.engines.kai.compile.state import CompiledState
 
 _WHOLE = 1000
+_HOLDING = (RUNNING, RELEASING)
 
 
 def baseline(state: CompiledState) -> Baseline:
@@ -40,39 +42,70 @@ def columns(requests: Sequence[Vector], seen: dict[Vector, tuple[tuple[int, int]
 
 def _baseline(state: CompiledState) -> Baseline:
     jobs, tree = state.jobs, state.configuration.tree
-    count, width = len(jobs.id), len(state.resources)
-    active, used = [0] * count, [0] * count
-    cpu, memory, gpu = [0] * count, [0] * count, [0] * count
     taken = list(columns(jobs.task_request, {}))
-    free = [[v[r] for v in state.capacity] for r in range(width)]
-    idle = [column.copy() for column in free]
-    homeless: list[tuple[int, int]] = []
-    for t, (j, s, n) in enumerate(zip(jobs.task_job, jobs.task_state, jobs.task_node, strict=True)):
-        if s == RUNNING:
-            active[j] += 1
-            request = jobs.task_request[t]
-            cpu[j] += request[0]
-            memory[j] += request[1]
-            gpu[j] += request[2]
-        elif s != RELEASING:
-            continue
-        used[j] += 1
-        if n == NOWHERE:
-            homeless.append((j, jobs.tasks[j].index(t)))
-            continue
-        for r, amount in taken[t]:
-            idle[r][n] -= amount
-            if s != RELEASING:
-                free[r][n] -= amount
-    allocated, fixed = [[0, 0, 0] for _ in tree.names], [[0, 0, 0] for _ in tree.names]
-    for j, held in enumerate(zip(cpu, memory, gpu, strict=True)):
-        _add(allocated[jobs.queue[j]], held)
-        if not jobs.preemptible[j]:
-            _add(fixed[jobs.queue[j]], held)
+    free = [[v[r] for v in state.capacity] for r in range(len(state.resources))]
+    sums = Sums(
+        free, [column.copy() for column in free], [[0, 0, 0] for _ in tree.names], [[0, 0, 0] for _ in tree.names]
+    )
+    counted = [sums.count(jobs, j, taken, 1) for j in range(len(jobs.id))]
     return Baseline(
-        active=active, used=used, held=[cpu, memory, gpu], columns=taken, free=free, idle=idle,
-        allocated=upwards(tree, allocated), fixed=upwards(tree, fixed), homeless=homeless,
+        active=[active for active, _ in counted], used=[used for _, used in counted], columns=taken,
+        free=sums.free, idle=sums.idle, allocated=upwards(tree, sums.allocated), fixed=upwards(tree, sums.fixed),
+        homeless=homeless(jobs),
     )  # fmt: skip
+
+
+def sums_over(tree: Tree, free: Sequence[list[int]], idle: Sequence[list[int]]) -> "Sums":
+    """Sums that begin with these amounts of nodes, which stay as they are, and with nothing held by queues."""
+    allocated, fixed = ([[0, 0, 0] for _ in tree.names] for _ in range(2))
+    return Sums([column.copy() for column in free], [column.copy() for column in idle], allocated, fixed)
+
+
+def homeless(jobs: Jobs) -> list[tuple[int, int]]:
+    """Pods that hold a place nobody names, as job and place in it."""
+    if NOWHERE not in jobs.task_node:
+        return []
+    return [
+        (j, jobs.tasks[j].index(t))
+        for t, (j, s, n) in enumerate(zip(jobs.task_job, jobs.task_state, jobs.task_node, strict=True))
+        if n == NOWHERE and s in _HOLDING
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Sums over pods, to add to and take from: ``free`` and ``idle`` by resource and node, ``allocated`` and ``fixed``
+    by queue, each queue's own pods only."""
+
+    free: list[list[int]]
+    idle: list[list[int]]
+    allocated: list[list[int]]
+    fixed: list[list[int]]
+
+    def count(self, jobs: Jobs, j: int, taken: list[tuple[tuple[int, int], ...]], sign: int) -> tuple[int, int]:
+        """Add the pods of job j (``sign`` 1) or take them out (-1). ``taken``: what each takes from its node. How many
+        of them run, and how many hold a place."""
+        active = used = cpu = memory = gpu = 0
+        for t in jobs.tasks[j]:
+            status, n = jobs.task_state[t], jobs.task_node[t]
+            if status not in _HOLDING:
+                continue
+            used += 1
+            if status == RUNNING:
+                active += 1
+                request = jobs.task_request[t]
+                cpu, memory, gpu = cpu + request[0], memory + request[1], gpu + request[2]
+            if n == NOWHERE:
+                continue
+            for r, amount in taken[t]:
+                self.idle[r][n] -= sign * amount
+                if status == RUNNING:
+                    self.free[r][n] -= sign * amount
+        held = sign * cpu, sign * memory, sign * gpu
+        _add(self.allocated[jobs.queue[j]], held)
+        if not jobs.preemptible[j]:
+            _add(self.fixed[jobs.queue[j]], held)
+        return active, used
 
 
 def upwards(tree: Tree, own: list[list[int]]) -> list[Share]:

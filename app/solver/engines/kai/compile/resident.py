@@ -15,14 +15,13 @@ Key = tuple[int, int, int, str, int]
 class Baseline:
     """What the pods of a state come to. Lists by job, pod, or resource and node; shares by queue, branches included.
 
-    ``active``: pods that run; ``used``: those being released too; ``held``: queue resources of running ones.
-    ``columns``: what each pod takes from a node, shares of a GPU left out; ``idle`` and ``free`` likewise leave them
-    out. ``homeless``: running pods without a node, as job and place in it.
+    ``active``: pods that run; ``used``: those being released too. ``columns``: what each pod takes from a node, shares
+    of a GPU left out; ``idle`` and ``free`` likewise leave them out. ``homeless``: running pods without a node, as job
+    and place in it.
     """
 
     active: list[int]
     used: list[int]
-    held: list[list[int]]
     columns: list[tuple[tuple[int, int], ...]]
     free: list[list[int]]
     idle: list[list[int]]

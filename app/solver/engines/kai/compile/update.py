@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.delta import Changes
-from app.solver.engines.kai.compile.baseline import columns
+from app.solver.engines.kai.compile.baseline import columns, homeless, sums_over, upwards
 from app.solver.engines.kai.compile.configuration import CompiledConfiguration
-from app.solver.engines.kai.compile.jobs import NOWHERE, RELEASING, RUNNING, Jobs, add_workloads
+from app.solver.engines.kai.compile.jobs import Jobs, add_workloads
 from app.solver.engines.kai.compile.problems import Readable
 from app.solver.engines.kai.compile.resident import Baseline, Resident, Victim
 from app.solver.engines.kai.compile.resources import Columns, Share
@@ -129,47 +129,25 @@ def _renumbered(victim: Victim, job: int, by: int) -> Victim:
 def _baseline(
     loaded: CompiledState, jobs: Jobs, fresh: Jobs, jobs_edits: list[Edit], task_edits: list[Edit]
 ) -> Baseline | None:
+    """The sums of before, less the jobs that went, with those that came; None where they have to be worked out anew."""
     before = loaded.resident.baseline
-    if before is None or before.homeless:
+    if before is None or before.homeless or homeless(fresh):
         return None
     old, tree = loaded.jobs, loaded.configuration.tree
     taken = list(columns(fresh.task_request, {}))
-    free, idle = [column.copy() for column in before.free], [column.copy() for column in before.idle]
-    allocated, fixed = [list(v) for v in before.allocated], [list(v) for v in before.fixed]
-
-    def count(of: Jobs, j: int, columns: list[tuple[tuple[int, int], ...]], sign: int) -> tuple[int, int, Share]:
-        """Add a job to the sums, or take it out; its pods that run, those that hold a place, and what they hold."""
-        active = used = cpu = memory = gpu = 0
-        for t in of.tasks[j]:
-            status, n = of.task_state[t], of.task_node[t]
-            if status not in (RUNNING, RELEASING):
-                continue
-            used += 1
-            if status == RUNNING:
-                active += 1
-                request = of.task_request[t]
-                cpu, memory, gpu = cpu + request[0], memory + request[1], gpu + request[2]
-            for r, amount in columns[t]:
-                idle[r][n] -= sign * amount
-                if status == RUNNING:
-                    free[r][n] -= sign * amount
-        for q in tree.path(of.queue[j]):
-            for table in (allocated, fixed) if not of.preemptible[j] else (allocated,):
-                for r, amount in enumerate((cpu, memory, gpu)):
-                    table[q][r] += sign * amount
-        return active, used, (cpu, memory, gpu)
-
-    running = (RUNNING, RELEASING)
-    if any(n == NOWHERE and s in running for n, s in zip(fresh.task_node, fresh.task_state, strict=True)):
-        return None
+    sums = sums_over(tree, before.free, before.idle)
     for a, b, _, _ in jobs_edits:
         for j in range(a, b):
-            count(old, j, before.columns, -1)
-    counted = [count(fresh, j, taken, 1) for j in range(len(fresh.id))]
+            sums.count(old, j, before.columns, -1)
+    counted = [sums.count(fresh, j, taken, 1) for j in range(len(fresh.id))]
     return Baseline(
-        active=_spliced(before.active, [active for active, _, _ in counted], jobs_edits),
-        used=_spliced(before.used, [used for _, used, _ in counted], jobs_edits),
-        held=[_spliced(before.held[r], [held[r] for _, _, held in counted], jobs_edits) for r in range(3)],
-        columns=_spliced(before.columns, taken, task_edits), free=free, idle=idle,
-        allocated=[(v[0], v[1], v[2]) for v in allocated], fixed=[(v[0], v[1], v[2]) for v in fixed], homeless=[],
+        active=_spliced(before.active, [active for active, _ in counted], jobs_edits),
+        used=_spliced(before.used, [used for _, used in counted], jobs_edits),
+        columns=_spliced(before.columns, taken, task_edits), free=sums.free, idle=sums.idle,
+        allocated=_plus(before.allocated, upwards(tree, sums.allocated)),
+        fixed=_plus(before.fixed, upwards(tree, sums.fixed)), homeless=[],
     )  # fmt: skip
+
+
+def _plus(before: list[Share], change: list[Share]) -> list[Share]:
+    return [(a[0] + b[0], a[1] + b[1], a[2] + b[2]) for a, b in zip(before, change, strict=True)]

@@ -1,4 +1,4 @@
-"""One scheduling cycle: the actions in the order that the settings give, on one session."""
+"""One scheduling cycle: the actions in the order that the settings give, on one overlay."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from app.solver.engines.kai.decide.budget import Budget
 from app.solver.engines.kai.decide.order.pending_order import PendingOrder
 from app.solver.engines.kai.decide.order.queue_order import QueueOrder
 from app.solver.engines.kai.decide.order.victim_order import VictimTable
-from app.solver.engines.kai.decide.overlay import Session
+from app.solver.engines.kai.decide.overlay import Overlay
 from app.solver.engines.kai.decide.placing.placer import Placer
 from app.solver.engines.kai.decide.search.protection import Protection
 from app.solver.engines.kai.decide.search.solver import Tools
@@ -31,18 +31,18 @@ class Cycle:
     starts: set[int] = field(default_factory=set[int])
 
     @property
-    def session(self) -> Session:
-        """The session that everything happens in."""
-        return self.tools.session
+    def overlay(self) -> Overlay:
+        """The overlay that everything happens in."""
+        return self.tools.overlay
 
     def pending(self, *, preemptible_only: bool = False) -> PendingOrder:
         """Jobs with pending pods and enough pods for their gang, in KAI's order."""
-        session = self.session
-        order = PendingOrder(session, self.tools.order)
+        overlay = self.overlay
+        order = PendingOrder(overlay, self.tools.order)
         order.add_all(
             j
-            for j in sorted(session.pending_jobs())
-            if session.leaf[j] and session.ready(j) and (session.jobs.preemptible[j] or not preemptible_only)
+            for j in sorted(overlay.pending_jobs())
+            if overlay.leaf[j] and overlay.ready(j) and (overlay.jobs.preemptible[j] or not preemptible_only)
         )
         return order
 
@@ -64,29 +64,29 @@ class Cycle:
     ) -> None:
         """Attempt every pending job once that passes ``gate``; commit what succeeds. With signatures on, a job that
         is no easier than one of its like that failed (of its queue, with ``by_queue``) is skipped."""
-        session, trail = self.session, self.tools.trail
+        overlay, trail = self.overlay, self.tools.trail
         failed: dict[int, Failed] = {}
         order = self.pending(preemptible_only=preemptible_only)
-        use_signatures = session.state.configuration.policy.use_scheduling_signatures
+        use_signatures = overlay.state.configuration.policy.use_scheduling_signatures
         while (job := order.pop()) is not None:
             safe_point()
             self.taken.setdefault(job)
             trail.begin(job, action)
-            if not session.ready(job) or (gate is not None and not gate(job)):
+            if not overlay.ready(job) or (gate is not None and not gate(job)):
                 continue
-            of_like = failed.setdefault(session.jobs.queue[job] if by_queue else -1, Failed(session, self.signatures))
+            of_like = failed.setdefault(overlay.jobs.queue[job] if by_queue else -1, Failed(overlay, self.signatures))
             if use_signatures and not of_like.easier(job):
                 trail.note("no-easier", "a job of the same constraints that is no harder failed before it")
             elif attempt(job):
-                trail.found(session)
-                session.commit(action, job)
+                trail.found(overlay)
+                overlay.commit(action, job)
             else:
                 of_like.add(job)
 
 
 def begin(state: CompiledState, asks: Sequence[Ask], now: int, budget: Budget, *, explain: bool, strict: bool) -> Cycle:
     """A fresh cycle. ``strict``: no bookkeeping habit may overfill a node."""
-    session = Session(state, asks, now, strict=strict)
-    order = QueueOrder(session)
-    tools = Tools(session, order, Placer(session, order), budget, Trail(on=explain), VictimTable(session))
-    return Cycle(tools, Protection(session), Signatures(session))
+    overlay = Overlay(state, asks, now, strict=strict)
+    order = QueueOrder(overlay)
+    tools = Tools(overlay, order, Placer(overlay, order), budget, Trail(on=explain), VictimTable(overlay))
+    return Cycle(tools, Protection(overlay), Signatures(overlay))

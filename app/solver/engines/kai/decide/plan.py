@@ -38,7 +38,7 @@ def plan(state: CompiledState, question: Question) -> Result:
 def _cycle(state: CompiledState, question: Question) -> Result:
     cycle = run(state, question.asks, question, Budget())
     asks = question.asks
-    jobs, outcomes = cycle.session.jobs, Outcomes(cycle)
+    jobs, outcomes = cycle.overlay.jobs, Outcomes(cycle)
     return Result(
         decisions=[decision_of(cycle, outcomes, a, question) for a in range(len(asks))],
         order=[asks[jobs.ask[job]].id for job in cycle.taken],
@@ -67,7 +67,7 @@ def _each_alone(state: CompiledState, question: Question) -> Result:
 def run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget) -> Cycle:
     """One cycle. Where a bookkeeping habit of KAI's would end in an overfull node, the cycle runs without it."""
     cycle = _run(state, asks, question, budget, strict=False)
-    if cycle.session.overfilled():
+    if cycle.overlay.nodes.overfilled():
         cycle = _run(state, asks, question, budget, strict=True)
     return cycle
 

@@ -25,20 +25,20 @@ _MESSAGES = {
 
 def decision_of(cycle: Cycle, outcomes: Outcomes, a: int, question: Question) -> Decision:
     """The answer for ask number ``a`` of the cycle."""
-    session = cycle.session
-    ask, job = session.asks[a], session.jobs.of_ask[a]
+    overlay = cycle.overlay
+    ask, job = overlay.asks[a], overlay.jobs.of_ask[a]
     now = at(question.now)
     placed, lost = outcomes.placed[a], outcomes.lost[a]
     victims = [victim_of(cycle, e, outcomes.holder(e.ask), now) for e in outcomes.victims[a]]
     why = None if placed or lost else never(cycle, job)
     outcome = _outcome(cycle, placed, why, evicts=bool(victims))
     condition = _condition(cycle, outcomes, a, why, now)
-    names = session.node_names
+    names = overlay.node_names
     decision = Decision(
         ask=ask.id,
         outcome=outcome,
-        node=names[session.node[placed[0]]] if len({session.node[t] for t in placed}) == 1 else None,
-        placements={session.jobs.task_name[t]: names[session.node[t]] for t in placed} or None,
+        node=names[overlay.node[placed[0]]] if len({overlay.node[t] for t in placed}) == 1 else None,
+        placements={overlay.jobs.task_name[t]: names[overlay.node[t]] for t in placed} or None,
         victims=victims,
         conditions=[condition],
         shortages=why.shortages or None if why else None,
@@ -51,15 +51,15 @@ def decision_of(cycle: Cycle, outcomes: Outcomes, a: int, question: Question) ->
 
 def planned(cycle: Cycle, outcomes: Outcomes) -> list[PlannedEviction]:
     """The evictions as the plan shows them."""
-    session, jobs = cycle.session, cycle.session.jobs
+    overlay, jobs = cycle.overlay, cycle.overlay.jobs
     out: list[PlannedEviction] = []
     for e in outcomes.evictions:
         job = jobs.task_job[e.task]
         out.append(
             PlannedEviction(
-                workload=jobs.id[job], task=jobs.task_name[e.task], queue=session.queue_name(jobs.queue[job]),
-                node=session.node_names[jobs.task_node[e.task]], reason=e.action,
-                for_ask=session.asks[outcomes.holder(e.ask)].id,
+                workload=jobs.id[job], task=jobs.task_name[e.task], queue=overlay.queue_name(jobs.queue[job]),
+                node=overlay.node_names[jobs.task_node[e.task]], reason=e.action,
+                for_ask=overlay.asks[outcomes.holder(e.ask)].id,
             )
         )  # fmt: skip
     return out
@@ -67,17 +67,17 @@ def planned(cycle: Cycle, outcomes: Outcomes) -> list[PlannedEviction]:
 
 def placements(cycle: Cycle) -> list[Placement]:
     """Where pods go, in order: those of asks, and victims that move."""
-    session, jobs = cycle.session, cycle.session.jobs
+    overlay, jobs = cycle.overlay, cycle.overlay.jobs
     out: list[Placement] = []
-    for t in session.placed:
-        if session.status[t] in (ALLOCATED, PIPELINED):
+    for t in overlay.placed:
+        if overlay.status[t] in (ALLOCATED, PIPELINED):
             job = jobs.task_job[t]
-            ask = session.ask_of_task(t)
+            ask = overlay.ask_of_task(t)
             out.append(
                 Placement(
                     ask=None if ask is None else ask.id, workload=jobs.id[job] if ask is None else None,
-                    task=jobs.task_name[t], node=session.node_names[session.node[t]],
-                    pipelined=session.status[t] == PIPELINED,
+                    task=jobs.task_name[t], node=overlay.node_names[overlay.node[t]],
+                    pipelined=overlay.status[t] == PIPELINED,
                 )
             )  # fmt: skip
     return out
@@ -85,23 +85,23 @@ def placements(cycle: Cycle) -> list[Placement]:
 
 def victim_of(cycle: Cycle, eviction: Eviction, holder: int, now: datetime) -> Victim:
     """One eviction with what it frees and why. ``holder``: the ask that has the room in the end."""
-    session, jobs = cycle.session, cycle.session.jobs
+    overlay, jobs = cycle.overlay, cycle.overlay.jobs
     t = eviction.task
     job = jobs.task_job[t]
-    queue = session.queue_name(jobs.queue[job])
-    asking = session.asks[eviction.ask]
+    queue = overlay.queue_name(jobs.queue[job])
+    asking = overlay.asks[eviction.ask]
     message = _MESSAGES[eviction.action].format(
         pod=f"{jobs.id[job]}/{jobs.task_name[t]}", queue=queue, ask=asking.id, for_queue=asking.queue
     )
     if holder != eviction.ask:
-        message += f"; {session.asks[holder].id} has that room now"
-    if session.status[t] == PIPELINED:
-        message += f"; it runs on at {session.node_names[session.node[t]]}"
+        message += f"; {overlay.asks[holder].id} has that room now"
+    if overlay.status[t] == PIPELINED:
+        message += f"; it runs on at {overlay.node_names[overlay.node[t]]}"
     return Victim(
         workload=jobs.id[job],
         task=jobs.task_name[t],
         queue=queue,
-        node=session.node_names[jobs.task_node[t]],
+        node=overlay.node_names[jobs.task_node[t]],
         reason=eviction.action,
         message=message,
         conditions=[_condition_of("DisruptionTarget", "True", eviction.action.capitalize(), message, now)],
@@ -115,12 +115,12 @@ def _outcome(cycle: Cycle, placed: list[int], why: Never | None, *, evicts: bool
         return "infeasible" if why is not None else "wait"
     if evicts:
         return "preempt"
-    return "admit" if any(cycle.session.status[t] == ALLOCATED for t in placed) else "wait"
+    return "admit" if any(cycle.overlay.status[t] == ALLOCATED for t in placed) else "wait"
 
 
 def _condition(cycle: Cycle, outcomes: Outcomes, a: int, why: Never | None, now: datetime) -> Condition:
-    session, pods, placed, lost = cycle.session, outcomes.pods[a], outcomes.placed[a], outcomes.lost[a]
-    starting = sum(session.status[t] == ALLOCATED for t in placed)
+    overlay, pods, placed, lost = cycle.overlay, outcomes.pods[a], outcomes.placed[a], outcomes.lost[a]
+    starting = sum(overlay.status[t] == ALLOCATED for t in placed)
     later = len(placed) - starting
     if starting:
         waits = f", {later} more once what is on {'its' if later == 1 else 'their'} place is gone" if later else ""
@@ -130,11 +130,11 @@ def _condition(cycle: Cycle, outcomes: Outcomes, a: int, why: Never | None, now:
         message = f"{later} of {len(pods)} pods have a place that is still being released"
         return _condition_of("PodScheduled", "False", "Pipelined", message, now)
     if lost is not None:
-        message = f"{lost.action}: {session.asks[lost.ask].id} took the place that it was given"
+        message = f"{lost.action}: {overlay.asks[lost.ask].id} took the place that it was given"
         return _condition_of("PodScheduled", "False", "PlaceTaken", message, now)
     if why is not None:
         return _condition_of("PodScheduled", "False", why.reason, why.message, now)
-    reason, message = blocker(cycle, session.jobs.of_ask[a])
+    reason, message = blocker(cycle, overlay.jobs.of_ask[a])
     return _condition_of("PodScheduled", "False", reason, message, now)
 
 

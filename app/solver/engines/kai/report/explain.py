@@ -6,7 +6,7 @@ from typing import Any
 from app.solver.engine import Question
 from app.solver.engines.kai.compile.jobs import PIPELINED, RUNNING
 from app.solver.engines.kai.decide.cycle import Cycle
-from app.solver.engines.kai.decide.overlay import Session
+from app.solver.engines.kai.decide.overlay import Overlay
 from app.solver.engines.kai.report.outcomes import Outcomes
 from app.solver.engines.kai.report.room import taken_by
 from app.solver.engines.kai.report.trail import Search, Trail, Tried
@@ -21,12 +21,12 @@ _Judged = tuple[Verdict, str, str, dict[str, Any]]
 def explain(cycle: Cycle, outcomes: Outcomes, a: int, question: Question, decision: Decision) -> Explanation | None:
     """Every scenario considered, equal ones counted once, and why each failed; then every workload that runs, if
     anybody was searched for victims: whole, or pod by pod where some of it goes or was put back."""
-    session, record = cycle.session, question.why()
-    job = session.jobs.of_ask[a]
+    overlay, record = cycle.overlay, question.why()
+    job = overlay.jobs.of_ask[a]
     _steps(cycle, outcomes, a, record)
     trail = cycle.tools.trail
     if trail.searches(job):
-        _candidates(session, outcomes, a, trail, record)
+        _candidates(overlay, outcomes, a, trail, record)
     name, message = decision.ask, decision.conditions[0].message
     if decision.outcome in ("wait", "infeasible") and not outcomes.placed[a]:
         blocker = message if decision.outcome == "infeasible" or outcomes.lost[a] else taken_by(cycle, a) or message
@@ -42,8 +42,8 @@ def explain(cycle: Cycle, outcomes: Outcomes, a: int, question: Question, decisi
 
 
 def _steps(cycle: Cycle, outcomes: Outcomes, a: int, record: Why) -> None:
-    session = cycle.session
-    for tried in cycle.tools.trail.of(session.jobs.of_ask[a]):
+    overlay = cycle.overlay
+    for tried in cycle.tools.trail.of(overlay.jobs.of_ask[a]):
         part = f", first {tried.part} of {tried.of} pods" if tried.of else ""
         numbers = {"part": tried.part, "pods_of_gang": tried.of} if tried.of else {}
         record.step(
@@ -52,24 +52,24 @@ def _steps(cycle: Cycle, outcomes: Outcomes, a: int, record: Why) -> None:
         )  # fmt: skip
     for other, lost in enumerate(outcomes.lost):
         if lost is not None and lost.ask == a:
-            name = session.asks[other].id
+            name = overlay.asks[other].id
             record.step("place-taken", f"{lost.action}: takes the place that {name} was given", ask=name)
     if (lost := outcomes.lost[a]) is not None:
-        name = session.asks[lost.ask].id
+        name = overlay.asks[lost.ask].id
         record.step("place-taken", f"{lost.action}: {name} takes the place that it was given", ask=name)
 
 
-def _candidates(session: Session, outcomes: Outcomes, a: int, trail: Trail, record: Why) -> None:
-    jobs, own = session.jobs, session.jobs.of_ask[a]
-    pods = _pods(session, outcomes, a, trail.searches(own))
+def _candidates(overlay: Overlay, outcomes: Outcomes, a: int, trail: Trail, record: Why) -> None:
+    jobs, own = overlay.jobs, overlay.jobs.of_ask[a]
+    pods = _pods(overlay, outcomes, a, trail.searches(own))
     touched = {jobs.task_job[t] for t in pods}
-    for j in range(len(session.state.jobs.id)):
+    for j in range(len(overlay.state.jobs.id)):
         if j == own and j not in touched:
             continue
         running = [t for t in jobs.tasks[j] if jobs.task_state[t] == RUNNING]
         if not running:
             continue
-        queue, judged = session.queue_name(jobs.queue[j]), _judge(session, outcomes, a, j, trail)
+        queue, judged = overlay.queue_name(jobs.queue[j]), _judge(overlay, outcomes, a, j, trail)
         if j not in touched:
             verdict, rule, detail, numbers = judged
             record.candidate(verdict, rule, jobs.id[j], queue=queue, detail=detail, **numbers)
@@ -78,11 +78,11 @@ def _candidates(session: Session, outcomes: Outcomes, a: int, trail: Trail, reco
             verdict, rule, detail, numbers = pods.get(t, judged)
             record.candidate(
                 verdict, rule, jobs.id[j], task=jobs.task_name[t], queue=queue,
-                node=session.node_names[jobs.task_node[t]], detail=detail, **numbers,
+                node=overlay.node_names[jobs.task_node[t]], detail=detail, **numbers,
             )  # fmt: skip
 
 
-def _pods(session: Session, outcomes: Outcomes, a: int, searches: list[Search]) -> dict[int, _Judged]:
+def _pods(overlay: Overlay, outcomes: Outcomes, a: int, searches: list[Search]) -> dict[int, _Judged]:
     """The pods that a winning statement took, as they end."""
     holder = {e.task: outcomes.holder(e.ask) for e in outcomes.evictions}
     found: dict[int, _Judged] = {}
@@ -91,58 +91,58 @@ def _pods(session: Session, outcomes: Outcomes, a: int, searches: list[Search]) 
             if t in search.put_back:
                 found[t] = "put-back", "fits-with-it", f"{search.action}: the ask fits with it where it was", {}
             elif t in holder:
-                found[t] = "not-needed", "goes-for-another", f"it goes for {session.asks[holder[t]].id}", {}
+                found[t] = "not-needed", "goes-for-another", f"it goes for {overlay.asks[holder[t]].id}", {}
     for e in outcomes.victims[a]:
-        moved = session.status[e.task] == PIPELINED
-        where = f": it runs on at {session.node_names[session.node[e.task]]}" if moved else ""
+        moved = overlay.status[e.task] == PIPELINED
+        where = f": it runs on at {overlay.node_names[overlay.node[e.task]]}" if moved else ""
         found[e.task] = "moved" if moved else "victim", e.action, f"{e.action}{where}", {}
-    return {t: judged for t, judged in found.items() if t < session.running_tasks}
+    return {t: judged for t, judged in found.items() if t < overlay.running_tasks}
 
 
-def _judge(session: Session, outcomes: Outcomes, a: int, j: int, trail: Trail) -> _Judged:
+def _judge(overlay: Overlay, outcomes: Outcomes, a: int, j: int, trail: Trail) -> _Judged:
     """What became of workload j, or of its pods that no winning statement took."""
-    job = session.jobs.of_ask[a]
+    job = overlay.jobs.of_ask[a]
     searches = trail.searches(job)
     for search in searches:
         if j in search.eligible:
             if outcomes.placed[a] or outcomes.lost[a]:
                 return "not-needed", "enough-without", f"{search.action}: the ask found room without it", {}
-            forbidden = next((t for t in reversed(trail.of(job)) if _is_about(session, j, t)), None)
+            forbidden = next((t for t in reversed(trail.of(job)) if _is_about(overlay, j, t)), None)
             if forbidden is not None:
                 return "protected", forbidden.rule, f"{forbidden.action}: {forbidden.detail}", {}
             return "not-needed", "nothing-found", f"{search.action}: nothing that was tried made room", {}
     for search in searches:
         if (refusal := search.refused.get(j)) is not None:
             return "protected", refusal.rule, refusal.detail, refusal.numbers
-    reasons = [_out(session, job, j, search.action) for search in searches]
+    reasons = [_out(overlay, job, j, search.action) for search in searches]
     protected = [reason for reason in reasons if reason[0] == "protected"]
     return (protected or reasons)[0]
 
 
-def _is_about(session: Session, j: int, tried: Tried) -> bool:
+def _is_about(overlay: Overlay, j: int, tried: Tried) -> bool:
     """Whether a validator refused what was tried on account of workload j, or of its queue or one above."""
-    numbers, jobs = tried.numbers, session.jobs
+    numbers, jobs = tried.numbers, overlay.jobs
     if "workload" in numbers:
         return numbers["workload"] == jobs.id[j]
     theirs = numbers.get("sibling", numbers.get("queue") if "reclaimer_within_quota" in numbers else None)
-    return theirs is not None and theirs in map(session.queue_name, session.paths[jobs.queue[j]])
+    return theirs is not None and theirs in map(overlay.queue_name, overlay.paths[jobs.queue[j]])
 
 
-def _out(session: Session, job: int, j: int, action: str) -> _Judged:
+def _out(overlay: Overlay, job: int, j: int, action: str) -> _Judged:
     """Why an action did not look at a workload that runs, or may not take it whatever it holds."""
-    jobs = session.jobs
+    jobs = overlay.jobs
     if action == "reclaim" and jobs.queue[j] == jobs.queue[job]:
         return "out-of-reach", "own-queue", "reclaim takes from other queues only", {}
     if action == "preempt" and jobs.queue[j] != jobs.queue[job]:
         return "out-of-reach", "other-queue", "preempt takes from the ask's own queue only", {}
-    if not session.leaf[j]:
+    if not overlay.leaf[j]:
         return "out-of-reach", "queue-not-a-leaf", f"{action} takes from jobs of leaves only", {}
     if not jobs.preemptible[j]:
         return "protected", "not-preemptible", f"{action}: it is not preemptible", {}
     if action == "preempt" and jobs.priority[j] >= jobs.priority[job]:
         numbers = {"priority": jobs.priority[j], "priority_of_ask": jobs.priority[job]}
         return "protected", "priority-not-lower", "preempt: its priority is not lower", numbers
-    cap = session.state.configuration.policy.max_consolidation_preemptees
+    cap = overlay.state.configuration.policy.max_consolidation_preemptees
     if action == "consolidation" and cap is not None:
         return (
             "out-of-reach",
@@ -155,9 +155,9 @@ def _out(session: Session, job: int, j: int, action: str) -> _Judged:
 
 def blocker(cycle: Cycle, job: int) -> tuple[str, str]:
     """The reason and the sentence of a job that waits: the failure of its attempts that tells most."""
-    session = cycle.session
-    if not session.ready(job):
-        need, alive = session.jobs.min_available[job], session.active[job] + session.pending[job]
+    overlay = cycle.overlay
+    if not overlay.ready(job):
+        need, alive = overlay.jobs.min_available[job], overlay.active[job] + overlay.pending[job]
         return "GangIncomplete", f"its gang needs {need} pods and {alive} are there"
     main = cycle.tools.trail.main(job)
     if main is None:

@@ -14,15 +14,15 @@ class Outcomes:
     """
 
     def __init__(self, cycle: Cycle) -> None:
-        session = cycle.session
-        self.pods = [session.pods_of(a) for a in range(len(session.asks))]
-        self.placed = [[t for t in pods if session.status[t] in (ALLOCATED, PIPELINED)] for pods in self.pods]
-        evicted = session.evictions
+        overlay = cycle.overlay
+        self.pods = [overlay.pods_of(a) for a in range(len(overlay.asks))]
+        self.placed = [[t for t in pods if overlay.status[t] in (ALLOCATED, PIPELINED)] for pods in self.pods]
+        evicted = overlay.evictions
         self.lost: list[Eviction | None] = [
             None if placed else max((evicted[t] for t in pods if t in evicted), key=_statement, default=None)
             for pods, placed in zip(self.pods, self.placed, strict=True)
         ]
-        self.evictions = [e for e in evicted.values() if e.task < session.running_tasks]
+        self.evictions = [e for e in evicted.values() if e.task < overlay.running_tasks]
         self.victims: list[list[Eviction]] = [[] for _ in self.pods]
         for eviction in self.evictions:
             self.victims[self.holder(eviction.ask)].append(eviction)
@@ -41,6 +41,6 @@ def _statement(eviction: Eviction) -> int:
 
 def placed_on(cycle: Cycle, nodes: set[int]) -> list[str]:
     """The asks of which the cycle placed pods on these nodes, in the order of the request."""
-    session = cycle.session
-    there = {t for t in session.placed if session.status[t] in (ALLOCATED, PIPELINED) and session.node[t] in nodes}
-    return [ask.id for a, ask in enumerate(session.asks) if not there.isdisjoint(session.pods_of(a))]
+    overlay = cycle.overlay
+    there = {t for t in overlay.placed if overlay.status[t] in (ALLOCATED, PIPELINED) and overlay.node[t] in nodes}
+    return [ask.id for a, ask in enumerate(overlay.asks) if not there.isdisjoint(overlay.pods_of(a))]

@@ -12,30 +12,30 @@ _LACKS_ROOM = ("no-room", "no-victims", "no-easier", "too-few-gpus-free", "too-f
 def taken_by(cycle: Cycle, a: int) -> str | None:
     """The sentence for an ask that lacks room only because the cycle gave it to other asks: each of its pods fits on
     what the nodes had before the cycle began, first fit by name. None where that is not so, or cannot be told."""
-    session = cycle.session
-    main = cycle.tools.trail.main(session.jobs.of_ask[a])
+    overlay = cycle.overlay
+    main = cycle.tools.trail.main(overlay.jobs.of_ask[a])
     if main is None or main[1] not in _LACKS_ROOM:
         return None
-    pods = session.wanted(session.jobs.of_ask[a])[0]
-    if any(session.gpus.share[t] for t in pods):
+    pods = overlay.wanted(overlay.jobs.of_ask[a])[0]
+    if any(overlay.gpus.share[t] for t in pods):
         return None
     nodes = _first_fit(cycle, pods)
     holders = placed_on(cycle, nodes)
     if not nodes or not holders:
         return None
-    where = ", ".join(sorted(session.node_names[n] for n in nodes))
+    where = ", ".join(sorted(overlay.node_names[n] for n in nodes))
     hold = "holds" if len(nodes) == 1 else "hold"
     return f"{where} had room for it before the cycle began, and {hold} {', '.join(holders)} now"
 
 
 def _first_fit(cycle: Cycle, pods: Sequence[int]) -> set[int]:
     """The nodes that would hold the pods; empty where some pod fits nowhere."""
-    session, placer = cycle.session, cycle.tools.placer
-    free = [column.copy() for column in baseline(session.state).free]
-    free += [[0] * len(session.state.nodes) for _ in range(session.width - len(free))]
+    overlay, placer = cycle.overlay, cycle.tools.placer
+    free = [column.copy() for column in baseline(overlay.state).free]
+    free += [[0] * len(overlay.state.nodes) for _ in range(overlay.width - len(free))]
     used: set[int] = set()
     for t in pods:
-        request, allowed = session.request[t], placer.allowed(t)
+        request, allowed = overlay.request[t], placer.allowed(t)
         for n in placer.by_name:
             if (allowed is None or allowed[n]) and all(need <= free[r][n] for r, need in enumerate(request)):
                 for r, need in enumerate(request):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.solver.engines.kai.decide.order.queue_order import OverBound
-from app.solver.engines.kai.decide.overlay import EVICT, NO_ASK, Session
+from app.solver.engines.kai.decide.overlay import EVICT, NO_ASK, Overlay
 from app.solver.engines.kai.decide.search.scenario import Scenario
 from app.solver.engines.kai.decide.search.validators import Refusal
 
@@ -99,12 +99,12 @@ class Trail:
             self._search.eligible = frozenset(eligible)
             self._searches.setdefault(self._job, []).append(self._search)
 
-    def found(self, session: Session) -> None:
+    def found(self, overlay: Overlay) -> None:
         """The search found room; its statement is still open."""
         if self.on:
-            self._search.ask = session.asking(self._job)
-            self._search.taken = frozenset(op.task for op in session.ops if op.kind == EVICT)
-            self._search.put_back = frozenset(t for t in self._search.taken if not session.stays_evicted(t))
+            self._search.ask = overlay.asking(self._job)
+            self._search.taken = frozenset(op.task for op in overlay.ops if op.kind == EVICT)
+            self._search.put_back = frozenset(t for t in self._search.taken if not overlay.stays_evicted(t))
 
     def searches(self, job: int) -> list[Search]:
         """The searches for one job, in order."""

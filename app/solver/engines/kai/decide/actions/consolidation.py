@@ -3,7 +3,7 @@
 from app.solver.engines.kai.compile.jobs import RELEASING
 from app.solver.engines.kai.compile.resources import GPU
 from app.solver.engines.kai.decide.cycle import Cycle
-from app.solver.engines.kai.decide.overlay import Session
+from app.solver.engines.kai.decide.overlay import Overlay
 from app.solver.engines.kai.decide.search.scenario import Scenario
 from app.solver.engines.kai.decide.search.solver import Solver
 from app.solver.engines.kai.decide.search.validators import Refusal
@@ -11,41 +11,41 @@ from app.solver.engines.kai.decide.search.validators import Refusal
 
 def consolidation(cycle: Cycle) -> None:
     """Try every preemptible pending job; nobody may end without a place."""
-    if cycle.session.state.configuration.policy.max_consolidation_preemptees == 0:
+    if cycle.overlay.state.configuration.policy.max_consolidation_preemptees == 0:
         return
     cycle.each("consolidation", lambda job: _attempt(cycle, job), by_queue=False, preemptible_only=True)
 
 
 def _attempt(cycle: Cycle, job: int) -> bool:
-    session = cycle.session
-    needed = session.wanted(job)[1][GPU]
-    available = sum(free for free, node in zip(session.free[GPU], session.state.nodes, strict=True) if node.schedulable)
+    overlay = cycle.overlay
+    needed = overlay.wanted(job)[1][GPU]
+    available = sum(free for free, node in zip(overlay.free[GPU], overlay.state.nodes, strict=True) if node.schedulable)
     if available < needed:
         cycle.tools.trail.note("too-few-gpus-free", "the cluster has too few GPUs idle or being released")
         return False
 
     def all_placed_again(scenario: Scenario) -> Refusal | None:
-        return _without_place(session, scenario)
+        return _without_place(overlay, scenario)
 
-    return Solver(cycle.tools, job, _movable(session, job), (all_placed_again,)).solve()
+    return Solver(cycle.tools, job, _movable(overlay, job), (all_placed_again,)).solve()
 
 
-def _movable(session: Session, job: int) -> list[int]:
+def _movable(overlay: Overlay, job: int) -> list[int]:
     """Preemptible jobs that run something. The cap on them admits one more than it says, as in KAI."""
-    jobs = session.jobs
-    cap = session.state.configuration.policy.max_consolidation_preemptees
+    jobs = overlay.jobs
+    cap = overlay.state.configuration.policy.max_consolidation_preemptees
     found = [
         j
         for j in range(len(jobs.id))
-        if j != job and session.leaf[j] and jobs.preemptible[j] and session.seems_active(j)
+        if j != job and overlay.leaf[j] and jobs.preemptible[j] and overlay.seems_active(j)
     ]
     return found if cap is None else found[: cap + 1]
 
 
-def _without_place(session: Session, scenario: Scenario) -> Refusal | None:
+def _without_place(overlay: Overlay, scenario: Scenario) -> Refusal | None:
     for victim, listed in scenario.listed.items():
         for t in listed:
-            if session.status[t] == RELEASING:
-                numbers = {"workload": session.jobs.id[victim], "task": session.jobs.task_name[t]}
+            if overlay.status[t] == RELEASING:
+                numbers = {"workload": overlay.jobs.id[victim], "task": overlay.jobs.task_name[t]}
                 return Refusal("victim-without-place", "a pod that would move has no other place", numbers)
     return None

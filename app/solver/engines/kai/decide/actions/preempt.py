@@ -12,10 +12,10 @@ def preempt(cycle: Cycle) -> None:
 
 
 def _attempt(cycle: Cycle, job: int) -> bool:
-    session = cycle.session
-    bound = cycle.tools.order.over_quota(job, session.wanted(job)[1])
+    overlay = cycle.overlay
+    bound = cycle.tools.order.over_quota(job, overlay.wanted(job)[1])
     if bound is not None:
-        cycle.tools.trail.note(bound.rule, f"{session.queue_name(bound.queue)} would pass its deserved quota")
+        cycle.tools.trail.note(bound.rule, f"{overlay.queue_name(bound.queue)} would pass its deserved quota")
         return False
 
     def keeps_protected_gangs(scenario: Scenario) -> Refusal | None:
@@ -29,7 +29,7 @@ def _attempt(cycle: Cycle, job: int) -> bool:
 
 def _victims(cycle: Cycle, job: int) -> list[int]:
     """Preemptible jobs of the same leaf and lower priority that run something and that no filter spares."""
-    session, jobs = cycle.session, cycle.session.jobs
+    overlay, jobs = cycle.overlay, cycle.overlay.jobs
 
     def minimum_runtime(pending: int, victim: int) -> Refusal | None:
         return cycle.protection.filter("preempt", pending, victim)
@@ -42,6 +42,6 @@ def _victims(cycle: Cycle, job: int) -> list[int]:
         if at == own
         and priority[victim] < above
         and preemptible[victim]
-        and session.seems_active(victim)
+        and overlay.seems_active(victim)
         and cycle.passes((minimum_runtime,), job, victim)
     ]

@@ -13,15 +13,15 @@ def reclaim(cycle: Cycle) -> None:
 
 
 def _gate(cycle: Cycle, job: int) -> bool:
-    refusal = may_reclaim(cycle.session, cycle.tools.order, job)
+    refusal = may_reclaim(cycle.overlay, cycle.tools.order, job)
     if refusal is not None:
         cycle.tools.trail.note(refusal.rule, refusal.detail, **refusal.numbers)
     return refusal is None
 
 
 def _attempt(cycle: Cycle, job: int) -> bool:
-    policy = cycle.session.state.configuration.policy
-    fairness = Fairness(cycle.session, cycle.tools.order.frozen(), ignore_moved=policy.allow_consolidating_reclaim)
+    policy = cycle.overlay.state.configuration.policy
+    fairness = Fairness(cycle.overlay, cycle.tools.order.frozen(), ignore_moved=policy.allow_consolidating_reclaim)
 
     def keeps_protected_gangs(scenario: Scenario) -> Refusal | None:
         return cycle.protection.validate("reclaim", scenario)
@@ -36,12 +36,12 @@ def _attempt(cycle: Cycle, job: int) -> bool:
 
 def _victims(cycle: Cycle, job: int) -> list[int]:
     """Preemptible jobs of other leaves, of any priority, that run something and that no filter spares."""
-    session, jobs = cycle.session, cycle.session.jobs
+    overlay, jobs = cycle.overlay, cycle.overlay.jobs
 
     def minimum_runtime(pending: int, victim: int) -> Refusal | None:
         return cycle.protection.filter("reclaim", pending, victim)
 
-    queue, preemptible, leaf, active = jobs.queue, jobs.preemptible, session.leaf, session.active
+    queue, preemptible, leaf, active = jobs.queue, jobs.preemptible, overlay.leaf, overlay.active
     own = queue[job]
     return [
         victim

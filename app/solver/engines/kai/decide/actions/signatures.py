@@ -2,7 +2,7 @@
 
 from app.solver.engines.kai.compile.jobs import PENDING
 from app.solver.engines.kai.decide.order.victim_order import ACTIVE
-from app.solver.engines.kai.decide.overlay import Session
+from app.solver.engines.kai.decide.overlay import Overlay
 from app.solver.engines.kai.decide.placing.predicates import constraints
 
 Request = tuple[int, ...]
@@ -11,21 +11,21 @@ Request = tuple[int, ...]
 class Signatures:
     """The constraints of jobs, as they stood when first asked for: KAI keeps the answer for the whole cycle."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, overlay: Overlay) -> None:
+        self._overlay = overlay
         self._of: dict[int, tuple[str, ...]] = {}
 
     def of(self, job: int) -> tuple[str, ...]:
         """Sorted constraints of the job's pods that are not active: as many as there are such pods."""
         found = self._of.get(job)
         if found is None:
-            session = self._session
-            wires = session.jobs.task_wire
+            overlay = self._overlay
+            wires = overlay.jobs.task_wire
             found = self._of[job] = tuple(
                 sorted(
-                    constraints(wires[t], session.ask_of_task(t))
-                    for t in session.jobs.tasks[job]
-                    if session.status[t] not in ACTIVE
+                    constraints(wires[t], overlay.ask_of_task(t))
+                    for t in overlay.jobs.tasks[job]
+                    if overlay.status[t] not in ACTIVE
                 )
             )
         return found
@@ -34,8 +34,8 @@ class Signatures:
 class Failed:
     """The smallest job that failed, by signature."""
 
-    def __init__(self, session: Session, signatures: Signatures) -> None:
-        self._session = session
+    def __init__(self, overlay: Overlay, signatures: Signatures) -> None:
+        self._overlay = overlay
         self._signatures = signatures
         self._smallest: dict[tuple[str, ...], int] = {}
 
@@ -52,8 +52,8 @@ class Failed:
             self._smallest[signature] = job
 
     def _pending(self, job: int) -> list[Request]:
-        session = self._session
-        return sorted(session.request[t] for t in session.jobs.tasks[job] if session.status[t] == PENDING)
+        overlay = self._overlay
+        return sorted(overlay.request[t] for t in overlay.jobs.tasks[job] if overlay.status[t] == PENDING)
 
 
 def _easier(job: list[Request], failed: list[Request]) -> bool:

@@ -12,25 +12,25 @@ from app.solver.engines.kai.compile.resident import Key
 from app.solver.engines.kai.compile.resources import Share
 from app.solver.engines.kai.decide.order.queue_order import NOTHING, QueueOrder
 from app.solver.engines.kai.decide.order.queue_tree import Heap, Node, QueueTree
-from app.solver.engines.kai.decide.overlay import Session
+from app.solver.engines.kai.decide.overlay import Overlay
 
 Entry = tuple[Key, int]
 _BELOW_GANG = 0
 
 
-def job_key(session: Session, job: int, rank: int) -> Key:
+def job_key(overlay: Overlay, job: int, rank: int) -> Key:
     """Higher priority first, then below the gang, at it, above it (``rank``), then older, then the id."""
-    jobs = session.jobs
+    jobs = overlay.jobs
     return -jobs.priority[job], rank, jobs.created[job], jobs.uid[job], job
 
 
 class PendingOrder:
     """The pending jobs of an action. Ranks change while it runs, so jobs sit in heaps that look again."""
 
-    def __init__(self, session: Session, order: QueueOrder) -> None:
-        self._session = session
+    def __init__(self, overlay: Overlay, order: QueueOrder) -> None:
+        self._overlay = overlay
         self._order = order
-        self._tree: QueueTree[Heap[int]] = QueueTree(session.parent_queue, self._queue_first)
+        self._tree: QueueTree[Heap[int]] = QueueTree(overlay.parent_queue, self._queue_first)
 
     def add_all(self, jobs: Iterable[int]) -> None:
         """Add jobs, the best first."""
@@ -39,7 +39,7 @@ class PendingOrder:
 
     def push(self, job: int) -> None:
         """Add one job."""
-        queue = self._session.jobs.queue[job]
+        queue = self._overlay.jobs.queue[job]
         leaf = self._tree.leaf(queue)
         if leaf is not None:
             leaf.push(job)
@@ -54,7 +54,7 @@ class PendingOrder:
         return _next_job(self._tree)
 
     def _key(self, job: int) -> Key:
-        return job_key(self._session, job, self._session.elastic_rank(job))
+        return job_key(self._overlay, job, self._overlay.elastic_rank(job))
 
     def _job_first(self, a: int, b: int) -> bool:
         return self._key(a) < self._key(b)
@@ -63,7 +63,7 @@ class PendingOrder:
         while node.queues is not None:
             node = node.queues.items[0]
         assert node.jobs is not None
-        return self._session.wanted(node.jobs.items[0])[1]
+        return self._overlay.wanted(node.jobs.items[0])[1]
 
     def _queue_first(self, a: Node[Heap[int]], b: Node[Heap[int]]) -> bool:
         return self._order.first(a.queue, b.queue, self._wants(a), self._wants(b), NOTHING, NOTHING)
@@ -73,28 +73,28 @@ class Contenders:
     """Who takes part in every simulation of an attempt, sorted by leaf: pending jobs, recorded victims, and the job
     itself as a gang of the pods in hand."""
 
-    def __init__(self, session: Session, job: int) -> None:
-        self._session = session
+    def __init__(self, overlay: Overlay, job: int) -> None:
+        self._overlay = overlay
         self._keys: dict[int, Key] = {}
         self.by_queue: dict[int, list[Entry]] = {}
-        for pending in session.pending_jobs():
-            if pending != job and session.leaf[pending]:
-                self._add(pending, session.elastic_rank(pending))
+        for pending in overlay.pending_jobs():
+            if pending != job and overlay.leaf[pending]:
+                self._add(pending, overlay.elastic_rank(pending))
         self._add(job, _BELOW_GANG)
 
     def update(self, job: int, *, victim: bool) -> None:
         """Rank the job as it stands. A job that is no victim takes part only while it has pending pods."""
-        session = self._session
+        overlay = self._overlay
         key = self._keys.pop(job, None)
         if key is not None:
-            entries = self.by_queue[session.jobs.queue[job]]
+            entries = self.by_queue[overlay.jobs.queue[job]]
             del entries[bisect_left(entries, (key, job))]
-        if victim or session.pending[job]:
-            self._add(job, session.elastic_rank(job))
+        if victim or overlay.pending[job]:
+            self._add(job, overlay.elastic_rank(job))
 
     def _add(self, job: int, rank: int) -> None:
-        key = self._keys[job] = job_key(self._session, job, rank)
-        insort(self.by_queue.setdefault(self._session.jobs.queue[job], []), (key, job))
+        key = self._keys[job] = job_key(self._overlay, job, rank)
+        insort(self.by_queue.setdefault(self._overlay.jobs.queue[job], []), (key, job))
 
 
 class Turn:
@@ -135,16 +135,16 @@ class Turn:
 class Turns:
     """The order of one simulation: the contenders, and the victims that only this try takes."""
 
-    def __init__(self, session: Session, order: QueueOrder, contenders: Contenders, extra: Mapping[int, None]) -> None:
-        self._session = session
+    def __init__(self, overlay: Overlay, order: QueueOrder, contenders: Contenders, extra: Mapping[int, None]) -> None:
+        self._overlay = overlay
         self._order = order
-        self._tree: QueueTree[Turn] = QueueTree(session.parent_queue, self._queue_first)
+        self._tree: QueueTree[Turn] = QueueTree(overlay.parent_queue, self._queue_first)
         self._part = -1
         self._part_wants = NOTHING
         self._leaves = {queue: Turn(entries, extra) for queue, entries in contenders.by_queue.items()}
         for job in extra:
-            leaf = self._leaves.setdefault(session.jobs.queue[job], Turn([], extra))
-            leaf.more.append((job_key(session, job, session.elastic_rank(job)), job))
+            leaf = self._leaves.setdefault(overlay.jobs.queue[job], Turn([], extra))
+            leaf.more.append((job_key(overlay, job, overlay.elastic_rank(job)), job))
 
     def start(self, part: int, wants: Share) -> None:
         """``part`` competes as a gang of its own of the pods whose sum is ``wants``."""
@@ -164,7 +164,7 @@ class Turns:
             node = node.queues.items[0]
         assert node.jobs is not None
         job = node.jobs.best()[1]
-        return self._part_wants if job == self._part else self._session.wanted(job)[1]
+        return self._part_wants if job == self._part else self._overlay.wanted(job)[1]
 
     def _queue_first(self, a: Node[Turn], b: Node[Turn]) -> bool:
         return self._order.first(a.queue, b.queue, self._wants(a), self._wants(b), NOTHING, NOTHING)

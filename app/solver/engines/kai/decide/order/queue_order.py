@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from app.solver.engines.kai.compile.resources import KAI_UNLIMITED, Share
 from app.solver.engines.kai.decide.division import STEPS
-from app.solver.engines.kai.decide.overlay import Session
+from app.solver.engines.kai.decide.overlay import Overlay
 
 NOTHING: Share = (0, 0, 0)
 # A held resource without any share weighs a thousand times its amount in KAI's units: milli-CPU, bytes, GPUs.
@@ -33,13 +33,13 @@ class OverBound:
 class QueueOrder:
     """Comparisons on what queues hold: ``allocated`` and ``fixed`` by resource and queue."""
 
-    def __init__(self, session: Session) -> None:
-        configuration = session.state.configuration
-        division = session.division
-        self._jobs = session.jobs
-        self.paths = session.paths
-        self.allocated = session.allocated
-        self.fixed = session.fixed
+    def __init__(self, overlay: Overlay) -> None:
+        configuration = overlay.state.configuration
+        division = overlay.division
+        self._jobs = overlay.jobs
+        self.paths = overlay.paths
+        self.allocated = overlay.allocated
+        self.fixed = overlay.fixed
         self._created = configuration.created
         self._priority = configuration.priority
         self.deserved = configuration.deserved

@@ -11,7 +11,7 @@ from app.solver.engines.kai.decide.order.pending_order import job_key
 from app.solver.engines.kai.decide.order.queue_order import NOTHING, plus
 from app.solver.engines.kai.decide.order.queue_tree import Node, QueueTree
 from app.solver.engines.kai.decide.order.standing import Standing
-from app.solver.engines.kai.decide.overlay import Session, total
+from app.solver.engines.kai.decide.overlay import Overlay, total
 
 ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
 
@@ -19,16 +19,16 @@ ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
 class VictimTable:
     """Jobs as victims, each worked out again only after a commit touched it. Read between statements only."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, overlay: Overlay) -> None:
+        self._overlay = overlay
         self._known: dict[int, tuple[int, Victim]] = {}
 
     def of(self, job: int) -> Victim:
         """A job as it stands as a victim."""
-        session = self._session
-        version = session.version[job]
-        if version == 0 and session.jobs.ask[job] < 0:
-            resident = session.state.resident.victims
+        overlay = self._overlay
+        version = overlay.version[job]
+        if version == 0 and overlay.jobs.ask[job] < 0:
+            resident = overlay.state.resident.victims
             untouched = resident.get(job)
             if untouched is None:
                 untouched = resident[job] = self._look(job)
@@ -39,22 +39,22 @@ class VictimTable:
         return found[1]
 
     def _look(self, job: int) -> Victim:
-        session, status = self._session, self._session.status
-        tasks = [t for t in reversed(session.in_order(job)) if status[t] in ACTIVE]
+        overlay, status = self._overlay, self._overlay.status
+        tasks = [t for t in reversed(overlay.in_order(job)) if status[t] in ACTIVE]
         running = [t for t in tasks if status[t] != PIPELINED]
-        return _victim(session, job, tasks, running, others=len(tasks) < len(session.jobs.tasks[job]))
+        return _victim(overlay, job, tasks, running, others=len(tasks) < len(overlay.jobs.tasks[job]))
 
 
-def what_is_left(session: Session, victim: Victim, tasks: list[int]) -> Victim:
+def what_is_left(overlay: Overlay, victim: Victim, tasks: list[int]) -> Victim:
     """The victim with only ``tasks`` of its active pods."""
-    running = [t for t in tasks if session.status_before(t) != PIPELINED]
-    return _victim(session, victim.job, tasks, running, others=victim.others)
+    running = [t for t in tasks if overlay.status_before(t) != PIPELINED]
+    return _victim(overlay, victim.job, tasks, running, others=victim.others)
 
 
-def _victim(session: Session, job: int, tasks: list[int], running: list[int], *, others: bool) -> Victim:
-    over = len(tasks) - session.jobs.min_available[job]
+def _victim(overlay: Overlay, job: int, tasks: list[int], running: list[int], *, others: bool) -> Victim:
+    over = len(tasks) - overlay.jobs.min_available[job]
     rank = 0 if over < 0 else 1 if over == 0 else 2
-    return Victim(job, job_key(session, job, rank), tasks, total(session.request, running), others=others)
+    return Victim(job, job_key(overlay, job, rank), tasks, total(overlay.request, running), others=others)
 
 
 class Victims:
@@ -73,10 +73,10 @@ class Victims:
 class VictimOrder:
     """``sorted_victims``: the victims of each leaf, the best first; ``order``: that of queues before the attempt."""
 
-    def __init__(self, session: Session, order: Standing, sorted_victims: dict[int, list[tuple[Key, Victim]]]) -> None:
-        self._queue = session.jobs.queue
+    def __init__(self, overlay: Overlay, order: Standing, sorted_victims: dict[int, list[tuple[Key, Victim]]]) -> None:
+        self._queue = overlay.jobs.queue
         self._order = order
-        self._tree: QueueTree[Victims] = QueueTree(session.parent_queue, self._queue_worse)
+        self._tree: QueueTree[Victims] = QueueTree(overlay.parent_queue, self._queue_worse)
         self._taken: dict[int, Share] = {}
         worst_first = sorted(((items[-1][0], queue) for queue, items in sorted_victims.items()), reverse=True)
         for _, queue in worst_first:
@@ -113,11 +113,11 @@ class VictimOrder:
         return not self._order.first(a.queue, b.queue, self._give_back(a), self._give_back(b))
 
 
-def sort_victims(session: Session, victims: Iterable[Victim]) -> dict[int, list[tuple[Key, Victim]]]:
+def sort_victims(overlay: Overlay, victims: Iterable[Victim]) -> dict[int, list[tuple[Key, Victim]]]:
     """Victims by leaf, the best first."""
     by_queue: dict[int, list[tuple[Key, Victim]]] = {}
     for victim in victims:
-        by_queue.setdefault(session.jobs.queue[victim.job], []).append((victim.key, victim))
+        by_queue.setdefault(overlay.jobs.queue[victim.job], []).append((victim.key, victim))
     for items in by_queue.values():
         items.sort(key=itemgetter(0))
     return by_queue

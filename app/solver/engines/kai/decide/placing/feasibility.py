@@ -9,6 +9,7 @@ from app.solver.model.decision import Shortage
 from app.solver.model.quantity import units
 
 _NAMES = ("cpu", "memory", "gpu")
+_BOUNDS = {"OverLimit": "limit", "NonPreemptibleOverQuota": "deserved quota"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,44 +23,44 @@ class Never:
 
 def never(cycle: Cycle, job: int) -> Never | None:
     """The first reason why the job can't run, ever; None where it might."""
-    session, jobs = cycle.session, cycle.session.jobs
-    if not session.leaf[job]:
-        queue = session.queue_name(jobs.queue[job])
+    overlay, jobs = cycle.overlay, cycle.overlay.jobs
+    if not overlay.leaf[job]:
+        queue = overlay.queue_name(jobs.queue[job])
         return Never("QueueNotALeaf", f"{queue} has queues below it, and KAI schedules only jobs of leaves")
     have, need = len(jobs.tasks[job]), jobs.min_available[job]
     if not have:
         return Never("NoPods", "it has no pods")
     if have < need:
         return Never("GangIncomplete", f"its gang needs {need} pods and it has {have}")
-    pods = session.in_order(job)[: max(need, 1)]
-    return _too_big(cycle, pods) or _over_bounds(cycle, job, total(session.request, pods))
+    pods = overlay.in_order(job)[: max(need, 1)]
+    return _too_big(cycle, pods) or _over_bounds(cycle, job, total(overlay.request, pods))
 
 
 def _too_big(cycle: Cycle, pods: list[int]) -> Never | None:
     """A pod of the gang that no empty node could hold."""
-    session, state = cycle.session, cycle.session.state
+    overlay, state = cycle.overlay, cycle.overlay.state
     seen: set[tuple[object, ...]] = set()
     for t in pods:
         allowed = cycle.tools.placer.allowed(t)
-        key = (session.request[t], id(allowed))
-        if key in seen or t < session.running_tasks:
+        key = (overlay.request[t], id(allowed))
+        if key in seen or t < overlay.running_tasks:
             continue
         seen.add(key)
         open_nodes = [n for n in range(len(state.nodes)) if allowed is None or allowed[n]]
         if not open_nodes:
-            return Never("NoNodeAllowed", f"no node satisfies what {session.jobs.task_name[t]} asks of nodes")
-        if not any(_holds(state.capacity[n], session.request[t]) for n in open_nodes):
+            return Never("NoNodeAllowed", f"no node satisfies what {overlay.jobs.task_name[t]} asks of nodes")
+        if not any(_holds(state.capacity[n], overlay.request[t]) for n in open_nodes):
             return _larger_than_nodes(cycle, t, open_nodes)
     return None
 
 
 def _larger_than_nodes(cycle: Cycle, t: int, nodes: list[int]) -> Never:
-    session, state = cycle.session, cycle.session.state
+    overlay, state = cycle.overlay, cycle.overlay.state
     short: list[Shortage] = []
-    for r, amount in enumerate(session.request[t]):
+    for r, amount in enumerate(overlay.request[t]):
         largest = max((state.capacity[n][r] for n in nodes if r < len(state.capacity[n])), default=0)
         if amount > largest:
-            name = _NAMES[r] if r <= GPU else session.resources.names[r]
+            name = _NAMES[r] if r <= GPU else overlay.resources.names[r]
             short.append(
                 Shortage(
                     resource=name, requested=units(amount, name), available=units(largest, name),
@@ -67,7 +68,7 @@ def _larger_than_nodes(cycle: Cycle, t: int, nodes: list[int]) -> Never:
                 )
             )  # fmt: skip
     what = ", ".join(f"{s.requested} {s.resource}" for s in short) or "this combination of resources"
-    return Never("LargerThanAnyNode", f"no node, even empty, could hold {session.jobs.task_name[t]}: {what}", short)
+    return Never("LargerThanAnyNode", f"no node, even empty, could hold {overlay.jobs.task_name[t]}: {what}", short)
 
 
 def _holds(capacity: tuple[int, ...], request: tuple[int, ...]) -> bool:
@@ -76,23 +77,25 @@ def _holds(capacity: tuple[int, ...], request: tuple[int, ...]) -> bool:
 
 def _over_bounds(cycle: Cycle, job: int, gang: Share) -> Never | None:
     """A limit, or for a non-preemptible job a deserved quota, that the gang alone would pass."""
-    order, session = cycle.tools.order, cycle.session
-    fixed = not session.jobs.preemptible[job]
-    for q in session.paths[session.jobs.queue[job]]:
+    order, overlay = cycle.tools.order, cycle.overlay
+    fixed = not overlay.jobs.preemptible[job]
+    for q in overlay.paths[overlay.jobs.queue[job]]:
         for r, need in enumerate(gang):
             limit, deserved = order.limit[q][r], order.deserved[q][r]
             if need and limit != KAI_UNLIMITED and need > limit:
-                return _bound(cycle, q, r, need, limit, "OverLimit", "limit")
+                return _bound(cycle, "OverLimit", q, r, need, limit)
             if need and fixed and deserved != KAI_UNLIMITED and need > deserved:
-                return _bound(cycle, q, r, need, deserved, "NonPreemptibleOverQuota", "deserved quota")
+                return _bound(cycle, "NonPreemptibleOverQuota", q, r, need, deserved)
     return None
 
 
-def _bound(cycle: Cycle, q: int, r: int, need: int, bound: int, reason: str, what: str) -> Never:
-    queue, name = cycle.session.queue_name(q), _NAMES[r]
+def _bound(cycle: Cycle, reason: str, q: int, r: int, need: int, bound: int) -> Never:
+    queue, name = cycle.overlay.queue_name(q), _NAMES[r]
     shortage = Shortage(
         resource=name, queue=queue, requested=units(need, name), available=units(bound, name),
         short=units(need - bound, name),
     )  # fmt: skip
-    message = f"its gang needs {shortage.requested} {name}, more than the {what} of {queue}, {shortage.available}"
+    message = (
+        f"its gang needs {shortage.requested} {name}, more than the {_BOUNDS[reason]} of {queue}, {shortage.available}"
+    )
     return Never(reason, message, [shortage])

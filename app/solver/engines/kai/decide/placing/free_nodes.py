@@ -1,4 +1,4 @@
-"""Nodes by free GPUs, kept up to date as a session changes, so that the best node for a pod is found without looking
+"""Nodes by free GPUs, kept up to date as an overlay changes, so that the best node for a pod is found without looking
 at every node."""
 
 from bisect import bisect_left, insort
@@ -6,30 +6,30 @@ from collections.abc import Iterator
 from heapq import merge
 
 from app.solver.engines.kai.compile.resources import GPU
-from app.solver.engines.kai.decide.overlay import Session
+from app.solver.engines.kai.decide.overlay import Overlay
 
 
 class FreeNodes:
     """Nodes by GPUs that are free (idle or being released), then idle ones. ``place[n]``: the place of node n among
     the names."""
 
-    def __init__(self, session: Session, by_name: list[int], place: list[int]) -> None:
-        self._session = session
+    def __init__(self, overlay: Overlay, by_name: list[int], place: list[int]) -> None:
+        self._overlay = overlay
         self._by_name = by_name
         self._place = place
         self._kept: list[tuple[int, int]] = []
         self._places: dict[int, dict[int, list[int]]] = {}
-        free, idle = session.free[GPU], session.idle[GPU]
+        free, idle = overlay.free[GPU], overlay.idle[GPU]
         for n in by_name:
             self._places.setdefault(free[n], {}).setdefault(idle[n], []).append(place[n])
         self._kept = list(zip(free, idle, strict=True))
-        session.touched.clear()
+        overlay.touched.clear()
 
     def refresh(self) -> None:
         """Look again at what changed."""
-        touched = self._session.touched
+        touched = self._overlay.touched
         if touched:
-            free, idle = self._session.free[GPU], self._session.idle[GPU]
+            free, idle = self._overlay.free[GPU], self._overlay.idle[GPU]
             for n in set(touched):
                 if n >= 0 and self._kept[n] != (free[n], idle[n]):
                     self._move(n, (free[n], idle[n]))

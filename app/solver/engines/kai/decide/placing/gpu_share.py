@@ -6,7 +6,7 @@ each on the first device that has room (docs/engines/kai.md, Shares of a GPU).
 """
 
 from app.solver.engines.kai.compile.jobs import ALLOCATED, RELEASING, RUNNING
-from app.solver.overlay import Overlay
+from app.solver.overlay import Overlay as Journal
 
 WHOLE = 1000
 _NONE = -1
@@ -17,17 +17,19 @@ class GpuShares:
     that take whole GPUs or none. Per device: thousandths held by running pods, by pods being released, and
     promised to pipelined ones."""
 
-    def __init__(self, overlay: Overlay, gpu: list[int], nodes: int) -> None:
+    def __init__(self, journal: Journal, gpu: list[int], free: list[int], idle: list[int]) -> None:
+        """``gpu``: what each pod asks for. ``free`` and ``idle``: whole GPUs by node, which follow the devices."""
         self.share = [amount if 0 < amount < WHOLE else 0 for amount in gpu]
         self.any = any(self.share)
-        self._overlay = overlay
+        self._journal = journal
+        self._free, self._idle = free, idle
         self._device = [_NONE] * len(gpu)
-        self._of_node: list[list[int]] = [[] for _ in range(nodes)] if self.any else []
+        self._of_node: list[list[int]] = [[] for _ in free] if self.any else []
         self._running: list[int] = []
         self._releasing: list[int] = []
         self._promised: list[int] = []
 
-    def seed(self, t: int, n: int, status: int, free: list[int], idle: list[int]) -> None:
+    def seed(self, t: int, n: int, status: int) -> None:
         """Put a running or releasing pod of the state on a device."""
         need = self.share[t]
         for d in self._of_node[n]:
@@ -35,30 +37,30 @@ class GpuShares:
                 break
         else:
             d = self._new(n)
-        self._write(t, n, d, status, 1, free, idle)
+        self._write(t, n, d, status, 1)
 
-    def fits(self, t: int, n: int, free: list[int]) -> bool:
+    def fits(self, t: int, n: int) -> bool:
         """Whether some device of node n could take the pod once releases are done."""
         need = self.share[t]
-        return free[n] >= WHOLE or any(
+        return self._free[n] >= WHOLE or any(
             self._running[d] + self._promised[d] + need <= WHOLE for d in self._in_use(n, now=False)
         )
 
-    def fits_idle(self, t: int, n: int, idle: list[int], free: list[int]) -> bool:
+    def fits_idle(self, t: int, n: int) -> bool:
         """Whether some device of node n can take the pod now, and is promised to nobody."""
-        return (idle[n] >= WHOLE and free[n] >= WHOLE) or self.fits_shared(t, n, free)
+        return (self._idle[n] >= WHOLE and self._free[n] >= WHOLE) or self.fits_shared(t, n)
 
-    def fits_shared(self, t: int, n: int, free: list[int]) -> bool:
+    def fits_shared(self, t: int, n: int) -> bool:
         """Whether a device that is shared already has room now."""
-        return bool(self._with_room_now(t, n, free))
+        return bool(self._with_room_now(t, n))
 
-    def _with_room_now(self, t: int, n: int, free: list[int]) -> list[int]:
+    def _with_room_now(self, t: int, n: int) -> list[int]:
         """Shared devices that can take the pod now. One whose pods all leave must be free to be kept."""
         need = self.share[t]
         return [
             d
             for d in self._in_use(n, now=True)
-            if self._load(d) + need <= WHOLE and (self._running[d] or self._promised[d] or free[n] >= WHOLE)
+            if self._load(d) + need <= WHOLE and (self._running[d] or self._promised[d] or self._free[n] >= WHOLE)
         ]
 
     def has_room(self, n: int) -> bool:
@@ -69,35 +71,35 @@ class GpuShares:
         """What shared devices of node n have left once releases are done, in thousandths of a GPU."""
         return sum(WHOLE - self._running[d] - self._promised[d] for d in self._in_use(n, now=False))
 
-    def enter(self, t: int, n: int, status: int, free: list[int], idle: list[int]) -> None:
+    def enter(self, t: int, n: int, status: int) -> None:
         """Choose a device for a pod placed on node n: the fullest shared one that has room, else a whole one."""
         need = self.share[t]
         later = [d for d in self._in_use(n, now=False) if self._running[d] + self._promised[d] + need <= WHOLE]
-        now = self._with_room_now(t, n, free)
-        choice = now or ([] if status == ALLOCATED or (idle[n] >= WHOLE and free[n] >= WHOLE) else later)
+        now = self._with_room_now(t, n)
+        choice = now or ([] if status == ALLOCATED or (self._idle[n] >= WHOLE and self._free[n] >= WHOLE) else later)
         d = max(choice, key=lambda d: (self._load(d), -d)) if choice else self._new(n)
-        self._write(t, n, d, status, 1, free, idle)
+        self._write(t, n, d, status, 1)
 
-    def may_return(self, t: int, n: int, free: list[int]) -> bool:
+    def may_return(self, t: int, n: int) -> bool:
         """Whether the device that the pod is leaving still has room for it, and is still a device to be had."""
         d = self._device[t]
         taken = self._running[d] + self._promised[d]
-        return taken + self.share[t] <= WHOLE and (taken > 0 or free[n] >= WHOLE)
+        return taken + self.share[t] <= WHOLE and (taken > 0 or self._free[n] >= WHOLE)
 
     def overfilled(self) -> bool:
         """Whether some device is promised more than it has."""
         return any(a + b > WHOLE for a, b in zip(self._running, self._promised, strict=True))
 
-    def change(self, t: int, n: int, before: int, after: int, free: list[int], idle: list[int]) -> None:
+    def change(self, t: int, n: int, before: int, after: int) -> None:
         """A pod's status changed where it is."""
         d = self._device[t]
-        self._write(t, n, d, before, -1, free, idle)
-        self._write(t, n, d, after, 1, free, idle)
+        self._write(t, n, d, before, -1)
+        self._write(t, n, d, after, 1)
 
     def leave_behind(self, t: int) -> None:
         """The pod moves away; what it held stays behind as being released."""
         if self.share[t]:
-            self._overlay.put(self._device, t, _NONE)
+            self._journal.put(self._device, t, _NONE)
 
     def _load(self, d: int) -> int:
         return self._running[d] + self._releasing[d] + self._promised[d]
@@ -118,20 +120,20 @@ class GpuShares:
         self._of_node[n].append(d)
         return d
 
-    def _write(self, t: int, n: int, d: int, status: int, sign: int, free: list[int], idle: list[int]) -> None:
+    def _write(self, t: int, n: int, d: int, status: int, sign: int) -> None:
         """Count the pod in or out of device d; whole GPUs of the node follow what the device is now used for."""
         table = {RUNNING: self._running, ALLOCATED: self._running, RELEASING: self._releasing}.get(
             status, self._promised
         )
         was_free, was_idle = self._takes(d)
-        self._overlay.add(table, d, sign * self.share[t])
+        self._journal.add(table, d, sign * self.share[t])
         now_free, now_idle = self._takes(d)
         if now_free != was_free:
-            self._overlay.add(free, n, was_free - now_free)
+            self._journal.add(self._free, n, was_free - now_free)
         if now_idle != was_idle:
-            self._overlay.add(idle, n, was_idle - now_idle)
+            self._journal.add(self._idle, n, was_idle - now_idle)
         if sign > 0:
-            self._overlay.put(self._device, t, d)
+            self._journal.put(self._device, t, d)
 
     def _takes(self, d: int) -> tuple[int, int]:
         """What device d takes from the node's GPUs: free (once releases are done) and idle."""

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from app.solver.engines.kai.compile.resources import CPU, GPU
 from app.solver.engines.kai.decide.order.queue_order import OverBound, QueueOrder
-from app.solver.engines.kai.decide.overlay import Session, total
+from app.solver.engines.kai.decide.overlay import Overlay, total
 from app.solver.engines.kai.decide.placing.free_nodes import FreeNodes
 from app.solver.engines.kai.decide.placing.predicates import Predicates
 from app.solver.stopping import safe_point
@@ -21,12 +21,12 @@ _Rank = tuple[int, int, int]
 
 
 class Placer:
-    """Places pods on nodes of one session. ``by_name[i]``: the node that is i-th by name."""
+    """Places pods on nodes of one overlay. ``by_name[i]``: the node that is i-th by name."""
 
-    def __init__(self, session: Session, order: QueueOrder) -> None:
-        self._session = session
+    def __init__(self, overlay: Overlay, order: QueueOrder) -> None:
+        self._overlay = overlay
         self._order = order
-        state = session.state
+        state = overlay.state
         names = state.node_name
         self.by_name = sorted(range(len(names)), key=names.__getitem__)
         self._place = [0] * len(names)
@@ -36,47 +36,47 @@ class Placer:
         self._has_cpu = [v[CPU] > 0 for v in state.capacity]
         self._predicates = Predicates(state.nodes)
         self._allowed: dict[int, list[bool] | None] = {}
-        self._free_nodes = FreeNodes(session, self.by_name, self._place)
+        self._free_nodes = FreeNodes(overlay, self.by_name, self._place)
         self.everywhere = frozenset(range(len(names)))
         self.refused: OverBound | None = None
 
     def allowed(self, t: int) -> list[bool] | None:
         """Nodes that the pod's constraints allow; None: all."""
         if t not in self._allowed:
-            jobs = self._session.jobs
-            self._allowed[t] = self._predicates.allowed(jobs.task_wire[t], self._session.ask_of_task(t))
+            jobs = self._overlay.jobs
+            self._allowed[t] = self._predicates.allowed(jobs.task_wire[t], self._overlay.ask_of_task(t))
         return self._allowed[t]
 
     def place_job(self, job: int, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:
         """Place all of ``tasks`` or none on ``nodes``. ``bind``: pods that fit what is idle start now; otherwise
         every pod waits for the statement's evictions."""
-        session = self._session
-        self.refused = self._order.over_bounds(job, total(session.request, tasks))
+        overlay = self._overlay
+        self.refused = self._order.over_bounds(job, total(overlay.request, tasks))
         if self.refused is not None:
             return False
-        mark = session.checkpoint()
+        mark = overlay.checkpoint()
         if len(tasks) == 1:
             placed = self._place_alike(tasks, nodes, bind=bind)
         else:
-            alike = groupby(tasks, key=lambda t: (session.request[t], id(self.allowed(t))))
+            alike = groupby(tasks, key=lambda t: (overlay.request[t], id(self.allowed(t))))
             placed = all(self._place_alike(list(run), nodes, bind=bind) for _, run in alike)
         if not placed:
-            session.rollback(mark)
+            overlay.rollback(mark)
         return placed
 
     def fits_somewhere(self, t: int, nodes: Set[int]) -> bool:
         """Whether any of ``nodes`` fits the pod."""
-        session, allowed = self._session, self.allowed(t)
+        overlay, allowed = self._overlay, self.allowed(t)
         if not self._by_gpus(t):
-            return any(session.fits(t, n) and (allowed is None or allowed[n]) for n in nodes)
+            return any(overlay.fits(t, n) and (allowed is None or allowed[n]) for n in nodes)
         self._free_nodes.refresh()
         return any(
-            n in nodes and session.fits(t, n) and (allowed is None or allowed[n])
-            for n in self._free_nodes.at_least(session.request[t][GPU], idle=False)
+            n in nodes and overlay.fits(t, n) and (allowed is None or allowed[n])
+            for n in self._free_nodes.at_least(overlay.request[t][GPU], idle=False)
         )
 
     def _by_gpus(self, t: int) -> bool:
-        return self._session.request[t][GPU] > 0 and not self._session.gpus.any
+        return self._overlay.request[t][GPU] > 0 and not self._overlay.gpus.any
 
     def _place_alike(self, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:
         """Place pods of one request and the same constraints, one after the other."""
@@ -85,16 +85,16 @@ class Placer:
         return all(self._place_by_score(t, nodes, bind=bind) for t in tasks)
 
     def _put(self, t: int, n: int, *, bind: bool) -> bool:
-        session = self._session
-        if bind and session.fits_idle(t, n):
-            session.allocate(t, n)
+        overlay = self._overlay
+        if bind and overlay.fits_idle(t, n):
+            overlay.allocate(t, n)
             return True
-        return session.pipeline(t, n)
+        return overlay.pipeline(t, n)
 
     def _place_by_gpus(self, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:
         """For pods with whole GPUs the score orders nodes by whether they fit now, then fewest GPUs free, then name:
         no need to know the range of free GPUs over all nodes, nor to look at more nodes than are taken."""
-        session, first = self._session, tasks[0]
+        overlay, first = self._overlay, tasks[0]
         allowed = self.allowed(first)
         self._free_nodes.refresh()
         as_it_was = self._best_first(first, nodes, allowed)
@@ -122,7 +122,7 @@ class Placer:
                 else:
                     return False
                 known[n] = None
-                before = session.node[t]
+                before = overlay.node[t]
                 if self._put(t, n, bind=bind):
                     look(n)
                     if before >= 0 and before != n:
@@ -135,7 +135,7 @@ class Placer:
 
     def _best_first(self, t: int, nodes: Set[int], allowed: list[bool] | None) -> Iterator[tuple[_Rank, int]]:
         """Nodes that fit the pod, the best first. Only as long as nothing changes on those that are still to come."""
-        need = self._session.request[t][GPU]
+        need = self._overlay.request[t][GPU]
         for later in (0, 1):
             for n in self._free_nodes.at_least(need, idle=not later):
                 rank = self._rank(t, n, nodes, allowed)
@@ -143,10 +143,10 @@ class Placer:
                     yield rank, n
 
     def _rank(self, t: int, n: int, nodes: Set[int], allowed: list[bool] | None) -> _Rank | None:
-        session = self._session
-        if n not in nodes or (allowed is not None and not allowed[n]) or not session.fits(t, n):
+        overlay = self._overlay
+        if n not in nodes or (allowed is not None and not allowed[n]) or not overlay.fits(t, n):
             return None
-        return 0 if session.fits_idle(t, n) else 1, session.free[GPU][n], self._place[n]
+        return 0 if overlay.fits_idle(t, n) else 1, overlay.free[GPU][n], self._place[n]
 
     def _place_by_score(self, t: int, nodes: Set[int], *, bind: bool) -> bool:
         tried: set[int] = set()
@@ -159,24 +159,24 @@ class Placer:
 
     def _best(self, t: int, nodes: Set[int], tried: set[int]) -> int | None:
         """The best node of ``nodes`` that fits the pod, ``tried`` ones left out; None without any."""
-        session, allowed = self._session, self.allowed(t)
-        gpu = session.request[t][GPU] > 0
-        shared = session.gpus.share[t] > 0
-        has, free = (self._has_gpu, session.free[GPU]) if gpu else (self._has_cpu, session.free[CPU])
+        overlay, allowed = self._overlay, self.allowed(t)
+        gpu = overlay.request[t][GPU] > 0
+        shared = overlay.gpus.share[t] > 0
+        has, free = (self._has_gpu, overlay.free[GPU]) if gpu else (self._has_cpu, overlay.free[CPU])
         open_nodes = [n for n in self.by_name if n in nodes]
-        fitting = [n for n in open_nodes if session.fits(t, n) and (allowed is None or allowed[n]) and n not in tried]
+        fitting = [n for n in open_nodes if overlay.fits(t, n) and (allowed is None or allowed[n]) and n not in tried]
         if len(fitting) < 2:
             return fitting[0] if fitting else None
         counted = [free[n] for n in open_nodes if has[n]]
         least, most = min(counted, default=0), max(0, max(counted, default=0))
         best: tuple[float, int] | None = None
         for n in fitting:
-            score = 100.0 if session.fits_idle(t, n) else 0.0
+            score = 100.0 if overlay.fits_idle(t, n) else 0.0
             if has[n] and most:
                 score += 9.0 if least == most else 9.0 * (1 - (free[n] - least) / (most - least))
             if not gpu and not self._has_gpu[n]:
                 score += 10.0
-            if shared and session.gpus.fits_shared(t, n, session.free[GPU]):
+            if shared and overlay.gpus.fits_shared(t, n):
                 score += 1000.0
             if best is None or score > best[0]:
                 best = (score, n)

@@ -10,7 +10,7 @@ from app.solver.compiled.tree import Tree
 from app.solver.engines.kai.compile.jobs import ALLOCATED, PIPELINED, RUNNING
 from app.solver.engines.kai.compile.resources import KAI_UNLIMITED, Share
 from app.solver.engines.kai.decide.order.queue_order import QueueOrder, holds_within, minus, plus
-from app.solver.engines.kai.decide.overlay import Session, total
+from app.solver.engines.kai.decide.overlay import Overlay, total
 from app.solver.engines.kai.decide.search.scenario import Scenario
 from app.solver.engines.kai.decide.search.validators import Refusal
 
@@ -18,15 +18,15 @@ _KEPT = (RUNNING, ALLOCATED, PIPELINED)
 _RESOURCES = (0, 1, 2)
 
 
-def may_reclaim(session: Session, order: QueueOrder, job: int) -> Refusal | None:
+def may_reclaim(overlay: Overlay, order: QueueOrder, job: int) -> Refusal | None:
     """The first gate, on the leaf alone: with the job it stays within its fair share, and what is not preemptible
     within its deserved quota."""
-    q = session.jobs.queue[job]
-    want = session.wanted(job)[1]
-    name = session.state.configuration.tree.names[q]
+    q = overlay.jobs.queue[job]
+    want = overlay.wanted(job)[1]
+    name = overlay.state.configuration.tree.names[q]
     if not holds_within(plus(order.held(q), want), order.fair[q]):
         return Refusal("over-fair-share", f"{name} would pass its fair share", {"queue": name})
-    if not session.jobs.preemptible[job] and not holds_within(plus(order.held_fixed(q), want), order.deserved[q]):
+    if not overlay.jobs.preemptible[job] and not holds_within(plus(order.held_fixed(q), want), order.deserved[q]):
         return Refusal(
             "non-preemptible-over-quota", f"{name} would pass its deserved quota with non-preemptible pods",
             {"queue": name},
@@ -47,16 +47,16 @@ class Taken:
 class Fairness:
     """The scenario validator of one reclaiming job; ``before``: what queues held when its attempt began."""
 
-    def __init__(self, session: Session, before: QueueOrder, *, ignore_moved: bool) -> None:
-        self._session = session
+    def __init__(self, overlay: Overlay, before: QueueOrder, *, ignore_moved: bool) -> None:
+        self._overlay = overlay
         self._before = before
-        self._tree: Tree = session.state.configuration.tree
+        self._tree: Tree = overlay.state.configuration.tree
         self._ignore_moved = ignore_moved
 
     def __call__(self, scenario: Scenario) -> Refusal | None:
-        session = self._session
-        leaf = session.jobs.queue[scenario.job]
-        want = total(session.request, scenario.part)
+        overlay = self._overlay
+        leaf = overlay.jobs.queue[scenario.job]
+        want = total(overlay.request, scenario.part)
         remaining: dict[int, Share] = {}
         involved: dict[int, set[int]] = {}
         for queue, taken in self._taken(scenario):
@@ -68,7 +68,7 @@ class Fairness:
     def _taken(self, scenario: Scenario) -> list[tuple[int, Taken]]:
         """What the scenario takes, by victim queue in order of the configuration. Pods that found another place
         don't count, so that only jobs that the try takes from need a look."""
-        jobs = self._session.jobs
+        jobs = self._overlay.jobs
         victims = scenario.taking if self._ignore_moved else scenario.listed
         by_queue: dict[int, list[int]] = {}
         for victim in victims:
@@ -86,7 +86,7 @@ class Fairness:
             last = next((c for v in sorted(victims, reverse=True) if (c := self._chunks(scenario, v))), last)
         if not last:
             return None
-        status, listed = self._session.status, scenario.listed
+        status, listed = self._overlay.status, scenario.listed
         if self._ignore_moved:
             tasks = (t for victim in victims for t in listed[victim] if status[t] not in _KEPT)
         else:
@@ -95,16 +95,16 @@ class Fairness:
         def chunks() -> list[Share]:
             return [chunk for victim in sorted(victims) for chunk in self._chunks(scenario, victim)]
 
-        return Taken(total(self._session.request, tasks), last[-1], chunks)
+        return Taken(total(self._overlay.request, tasks), last[-1], chunks)
 
     def _chunks(self, scenario: Scenario, victim: int) -> list[Share]:
-        session = self._session
-        listed, core = scenario.listed[victim], session.jobs.min_available[victim]
+        overlay = self._overlay
+        listed, core = scenario.listed[victim], overlay.jobs.min_available[victim]
         found: list[Share] = []
         for chunk in (*([t] for t in listed[core:]), listed[:core]):
-            taken = [t for t in chunk if not (self._ignore_moved and session.status[t] in _KEPT)]
+            taken = [t for t in chunk if not (self._ignore_moved and overlay.status[t] in _KEPT)]
             if taken:
-                found.append(total(session.request, taken))
+                found.append(total(overlay.request, taken))
         return found
 
     def _take(
@@ -162,7 +162,7 @@ class Fairness:
         self, job: int, want: Share, remaining: dict[int, Share], involved: dict[int, set[int]]
     ) -> Refusal | None:
         """At every level the reclaiming side must end less saturated than each sibling that it took from."""
-        before, tree, jobs = self._before, self._tree, self._session.jobs
+        before, tree, jobs = self._before, self._tree, self._overlay.jobs
         wanted = {r for r in _RESOURCES if want[r] > 0}
         for q in before.paths[jobs.queue[job]]:
             ours = plus(remaining[q] if q in remaining else before.held(q), want)

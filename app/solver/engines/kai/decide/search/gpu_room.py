@@ -4,23 +4,23 @@ from collections.abc import Callable, Iterable, Sequence
 
 from app.solver.engines.kai.compile.jobs import NOWHERE
 from app.solver.engines.kai.compile.resources import GPU
-from app.solver.engines.kai.decide.overlay import Session
+from app.solver.engines.kai.decide.overlay import Overlay
 
 
 class GpuRoom:
     """KAI's own filter: whether nodes could hold the part's GPUs if everybody listed were gone, by first fit, largest
     first. It can be wrong where sizes differ, and then it is wrong in the same way."""
 
-    def __init__(self, session: Session, part: Sequence[int], free: Sequence[int]) -> None:
+    def __init__(self, overlay: Overlay, part: Sequence[int], free: Sequence[int]) -> None:
         """``free``: GPUs by node before anybody is gone."""
-        self._session = session
+        self._overlay = overlay
         self._free = list(free)
         self._size = -1
         self.need(part)
 
     def need(self, part: Sequence[int]) -> None:
         """The pods to hold."""
-        request = self._session.request
+        request = self._overlay.request
         self._needs = sorted((need for t in part if (need := request[t][GPU])), reverse=True)
         size = self._needs[0] if self._needs and self._needs[-1] == self._needs[0] else 0
         if size != self._size:
@@ -29,10 +29,10 @@ class GpuRoom:
 
     def give(self, tasks: Iterable[int]) -> None:
         """Count these pods' GPUs as free."""
-        size, free, session = self._size, self._free, self._session
+        size, free, overlay = self._size, self._free, self._overlay
         for t in tasks:
-            n = session.node[t]
-            if n != NOWHERE and (amount := session.request[t][GPU]):
+            n = overlay.node[t]
+            if n != NOWHERE and (amount := overlay.request[t][GPU]):
                 before = free[n]
                 free[n] = after = before + amount
                 if size and after >= size:
@@ -62,11 +62,11 @@ class Headroom:
     wrong where it says no."""
 
     def __init__(
-        self, session: Session, part: Sequence[int], allowed: Callable[[int], list[bool] | None]
+        self, overlay: Overlay, part: Sequence[int], allowed: Callable[[int], list[bool] | None]
     ) -> None:  # fmt: skip
-        self._session = session
-        self._free = session.gpu_free()
-        pods = [(need, allowed(t)) for t in part if (need := session.request[t][GPU])]
+        self._overlay = overlay
+        self._free = overlay.nodes.gpu_free()
+        pods = [(need, allowed(t)) for t in part if (need := overlay.request[t][GPU])]
         masks = {id(mask): mask for _, mask in pods if mask is not None}
         self._bounds: list[tuple[list[bool] | None, int, int]] = []
         for mask in (None, *masks.values()):
@@ -82,11 +82,11 @@ class Headroom:
         """Whether the part could fit with these pods, which hold their places now, gone."""
         if not self._bounds:
             return True
-        session = self._session
+        overlay = self._overlay
         given: dict[int, int] = {}
         for t in victims:
-            if amount := session.request[t][GPU]:
-                given[session.node[t]] = given.get(session.node[t], 0) + amount
+            if amount := overlay.request[t][GPU]:
+                given[overlay.node[t]] = given.get(overlay.node[t], 0) + amount
         free = self._free
         for mask, size, lacking in self._bounds:
             short = lacking

@@ -6,7 +6,7 @@ from app.solver.engines.kai.compile.jobs import NOWHERE
 from app.solver.engines.kai.compile.min_runtime import is_elastic
 from app.solver.engines.kai.compile.resident import Victim
 from app.solver.engines.kai.decide.order.victim_order import VictimOrder, what_is_left
-from app.solver.engines.kai.decide.overlay import Session
+from app.solver.engines.kai.decide.overlay import Overlay
 from app.solver.engines.kai.decide.search.gpu_room import GpuRoom
 
 
@@ -28,16 +28,16 @@ class Scenario:
     the attempt evicts anybody.
     """
 
-    def __init__(self, session: Session, job: int) -> None:
-        self.session = session
+    def __init__(self, overlay: Overlay, job: int) -> None:
+        self.overlay = overlay
         self.job = job
-        self._free = session.gpu_free().copy()
+        self._free = overlay.nodes.gpu_free().copy()
         self.taking: Collection[int] = ()
         self._begin((), ())
 
     def _begin(self, part: Sequence[int], recorded: Sequence[Group]) -> None:
         self.part = part
-        self.room = GpuRoom(self.session, part, self._free)
+        self.room = GpuRoom(self.overlay, part, self._free)
         self.listed: dict[int, list[int]] = {}
         self.groups: dict[int, list[Group]] = {}
         self.elastic: list[int] = []
@@ -100,7 +100,7 @@ class Scenario:
         self.is_recorded = {t for group in recorded for t in group.tasks}
 
     def _nodes_of(self, group: Group) -> list[dict[int, None]]:
-        return [self._by_node.setdefault(self.session.node[t], {}) for t in group.tasks]
+        return [self._by_node.setdefault(self.overlay.node[t], {}) for t in group.tasks]
 
     def grow(self, order: VictimOrder) -> bool | None:
         """Add the next chunk of the victim order: one pod of a job above its gang, else all its pods. False where
@@ -109,7 +109,7 @@ class Scenario:
         if victim is None:
             return None
         tasks = victim.tasks
-        above = len(tasks) > self.session.jobs.min_available[victim.job]
+        above = len(tasks) > self.overlay.jobs.min_available[victim.job]
         chunk = tasks[:1] if above else tasks
         group = Group(victim.job, chunk)
         if victim.others:
@@ -133,7 +133,7 @@ class Scenario:
 
     def _push(self, order: VictimOrder, victim: Victim, tasks: list[int]) -> None:
         if tasks or victim.others:
-            order.push(what_is_left(self.session, victim, tasks))
+            order.push(what_is_left(self.overlay, victim, tasks))
 
     def _list(self, group: Group) -> None:
         job = group.job
@@ -141,7 +141,7 @@ class Scenario:
         if listed is None:
             self.groups[job] = [group]
             self.listed[job] = group.tasks
-            jobs = self.session.jobs
+            jobs = self.overlay.jobs
             if is_elastic(len(jobs.tasks[job]), jobs.min_available[job]):
                 self.elastic.append(job)
         else:
@@ -151,7 +151,7 @@ class Scenario:
         self.room.give(group.tasks)
 
     def _put_on_nodes(self, group: Group) -> None:
-        node = self.session.node
+        node = self.overlay.node
         for t in group.tasks:
             self._by_node.setdefault(node[t], {})[group.job] = None
 
@@ -163,7 +163,7 @@ class Scenario:
         """Where the latest victim has pods, NOWHERE for pending ones: those of its latest chunk first."""
         if self.latest is None:
             return []
-        node, tasks = self.session.node, self.session.jobs.tasks[self.latest]
+        node, tasks = self.overlay.node, self.overlay.jobs.tasks[self.latest]
         if len(tasks) == 1:
             return [node[tasks[0]]]
         chunk = set(self.groups[self.latest][-1].tasks)

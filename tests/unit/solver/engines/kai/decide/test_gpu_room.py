@@ -36,22 +36,22 @@ def body(nodes: list[Json], workloads: list[Json], *asks: Json) -> Json:
 
 
 def test_the_filter_counts_what_is_given() -> None:
-    session = cycle_of(
+    overlay = cycle_of(
         body(
             [node("n"), node("m")],
             [workload("w", "a", "n", "n", "n"), workload("v", "a", "m")],
             ask("p", "a", 2, gpu=4),
         )
-    ).session
-    part = session.jobs.tasks[2]
-    room = GpuRoom(session, part, session.gpu_free())
+    ).overlay
+    part = overlay.jobs.tasks[2]
+    room = GpuRoom(overlay, part, overlay.nodes.gpu_free())
     assert not room.enough()
-    room.give(session.jobs.tasks[0])
+    room.give(overlay.jobs.tasks[0])
     assert not room.enough()
     room.need(part[:1])
     assert room.enough()
     room.need(part)
-    room.give(session.jobs.tasks[1])
+    room.give(overlay.jobs.tasks[1])
     assert room.enough()
 
 
@@ -60,17 +60,17 @@ def test_the_filter_fits_mixed_sizes_largest_first() -> None:
         "tasks": [{"name": f"t{i}", "requests": {"gpu": gpu}} for i, gpu in enumerate((2, 3, 3))],
         "min_available": 3,
     }
-    session = cycle_of(body([node("n", gpu=5), node("m", gpu=3)], [], mixed)).session
-    assert GpuRoom(session, session.jobs.tasks[0], session.gpu_free()).enough()
-    session = cycle_of(body([node("n", gpu=4), node("m", gpu=4)], [], mixed)).session
-    assert not GpuRoom(session, session.jobs.tasks[0], session.gpu_free()).enough()
+    overlay = cycle_of(body([node("n", gpu=5), node("m", gpu=3)], [], mixed)).overlay
+    assert GpuRoom(overlay, overlay.jobs.tasks[0], overlay.nodes.gpu_free()).enough()
+    overlay = cycle_of(body([node("n", gpu=4), node("m", gpu=4)], [], mixed)).overlay
+    assert not GpuRoom(overlay, overlay.jobs.tasks[0], overlay.nodes.gpu_free()).enough()
 
 
 def test_pods_without_gpu_always_have_room() -> None:
-    session = cycle_of(body([node("n", gpu=0)], [], ask("p", "a", 3, gpu=0))).session
-    part = session.jobs.tasks[0]
-    assert GpuRoom(session, part, session.gpu_free()).enough()
-    assert Headroom(session, part, lambda _: None).enough([])
+    overlay = cycle_of(body([node("n", gpu=0)], [], ask("p", "a", 3, gpu=0))).overlay
+    part = overlay.jobs.tasks[0]
+    assert GpuRoom(overlay, part, overlay.nodes.gpu_free()).enough()
+    assert Headroom(overlay, part, lambda _: None).enough([])
 
 
 def test_headroom_is_never_wrong_where_it_says_no() -> None:
@@ -79,17 +79,17 @@ def test_headroom_is_never_wrong_where_it_says_no() -> None:
     for seed in range(400):
         random = Random(seed)
         cycle = cycle_of(cluster(seed, Shape(queues=2, nodes=4, workloads=12, asks=2, constraints=seed % 2 == 0)))
-        session, placer = cycle.session, cycle.tools.placer
-        for job in sorted(session.pending_jobs()):
-            part = session.wanted(job)[0]
-            headroom = Headroom(session, part, placer.allowed)
-            running = [t for t in range(session.running_tasks) if session.status[t] == 1]
+        overlay, placer = cycle.overlay, cycle.tools.placer
+        for job in sorted(overlay.pending_jobs()):
+            part = overlay.wanted(job)[0]
+            headroom = Headroom(overlay, part, placer.allowed)
+            running = [t for t in range(overlay.running_tasks) if overlay.status[t] == 1]
             victims = random.sample(running, min(len(running), random.randint(0, 6)))
-            mark = session.checkpoint()
+            mark = overlay.checkpoint()
             for t in victims:
-                session.evict(t)
+                overlay.evict(t)
             fits = placer.place_job(job, part, placer.everywhere, bind=False)
-            session.rollback(mark)
+            overlay.rollback(mark)
             assert headroom.enough(victims) or not fits
             refused += not headroom.enough(victims)
             agreed += fits

@@ -1,0 +1,100 @@
+"""The books of a overlay: whatever is undone leaves no trace, and what stays adds up."""
+
+from random import Random
+from typing import Any
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.solver.engines.kai.compile.configuration import compile_configuration
+from app.solver.engines.kai.compile.jobs import PENDING, RELEASING
+from app.solver.engines.kai.compile.state import compile_state
+from app.solver.engines.kai.decide.order.victim_order import ACTIVE
+from app.solver.engines.kai.decide.overlay import PLACE, Overlay
+from app.solver.model.configuration import Configuration
+from app.solver.model.instant import micros
+from app.solver.model.request import DecisionRequest
+from app.solver.model.state import State
+from tests.kai_world import NOW, Shape, cluster
+
+FAST = settings(derandomize=True, max_examples=150, deadline=None, database=None)
+
+
+def open_overlay(seed: int, rules: str, *, shares: bool) -> Overlay:
+    body = cluster(seed, Shape(rules=rules, shares_of_gpus=shares))
+    request = msgspec.convert(body, DecisionRequest)
+    assert isinstance(request.configuration, Configuration)
+    assert isinstance(request.state, State)
+    state = compile_state(compile_configuration(request.configuration), request.state)
+    return Overlay(state, request.asks, micros(NOW))
+
+
+def books(overlay: Overlay) -> dict[str, Any]:
+    """Everything that a statement changes. Devices of GPUs may stay listed, empty."""
+    return {
+        "status": overlay.status.copy(), "node": overlay.node.copy(), "virtual": overlay.virtual.copy(),
+        "ghost": overlay.ghost.copy(), "active": overlay.active.copy(), "used": overlay.used.copy(),
+        "pending": overlay.pending.copy(), "miscounted": overlay.counts.miscounted.copy(),
+        "free": [c.copy() for c in overlay.free],
+        "idle": [c.copy() for c in overlay.idle], "allocated": [c.copy() for c in overlay.allocated],
+        "fixed": [c.copy() for c in overlay.fixed], "gpu_free": list(overlay.nodes.gpu_free()),
+    }  # fmt: skip
+
+
+def act(overlay: Overlay, random: Random) -> None:
+    """One step that an action could take: no attempt evicts what it has placed itself."""
+    t = random.randrange(len(overlay.status))
+    n = random.randrange(len(overlay.node_names))
+    status = overlay.status[t]
+    evicted = status == RELEASING and overlay.virtual[t] == 1
+    placed_now = any(op.task == t and op.kind == PLACE for op in overlay.ops)
+    if (status in ACTIVE and not placed_now) or (evicted and random.random() < 0.3):
+        overlay.evict(t)
+    elif status == PENDING and overlay.fits_idle(t, n):
+        overlay.allocate(t, n)
+    elif (status == PENDING or evicted) and overlay.fits(t, n):
+        overlay.pipeline(t, n)
+
+
+@FAST
+@given(st.integers(0, 2**32), st.sampled_from(["documented", "shipped"]), st.booleans())
+def test_a_rollback_leaves_no_trace(seed: int, rules: str, shares: bool) -> None:
+    overlay, random = open_overlay(seed, rules, shares=shares), Random(seed)
+    for _ in range(3):
+        marks = [(overlay.checkpoint(), books(overlay))]
+        for _ in range(random.randint(1, 12)):
+            act(overlay, random)
+            if random.random() < 0.4:
+                marks.append((overlay.checkpoint(), books(overlay)))
+        for mark, before in reversed(marks):
+            overlay.rollback(mark)
+            assert books(overlay) == before
+        for _ in range(random.randint(0, 4)):
+            act(overlay, random)
+        overlay.commit("reclaim", 0)
+
+
+@FAST
+@given(st.integers(0, 2**32))
+def test_what_stays_adds_up(seed: int) -> None:
+    """Under the documented rules queues and jobs hold what their pods hold, and nodes have what these leave."""
+    overlay, random = open_overlay(seed, "documented", shares=False), Random(seed)
+    for _ in range(random.randint(1, 3)):
+        for _ in range(random.randint(1, 12)):
+            act(overlay, random)
+        overlay.commit("reclaim", 0)
+    jobs, request = overlay.jobs, overlay.request
+    for j, tasks in enumerate(jobs.tasks):
+        assert overlay.active[j] == sum(overlay.status[t] in ACTIVE for t in tasks)
+        assert overlay.pending[j] == sum(overlay.status[t] == PENDING for t in tasks)
+    active = [t for t, status in enumerate(overlay.status) if status in ACTIVE]
+    for q in range(len(overlay.paths)):
+        below = [t for t in active if q in overlay.paths[jobs.queue[jobs.task_job[t]]]]
+        fixed = [t for t in below if not jobs.preemptible[jobs.task_job[t]]]
+        for r in range(3):
+            assert overlay.allocated[r][q] == sum(request[t][r] for t in below)
+            assert overlay.fixed[r][q] == sum(request[t][r] for t in fixed)
+    for n, capacity in enumerate(overlay.state.capacity):
+        for r in range(3):
+            assert overlay.free[r][n] == capacity[r] - sum(request[t][r] for t in active if overlay.node[t] == n)
