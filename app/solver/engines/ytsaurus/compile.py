@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from app.solver.compiled.tree import ROOTLESS, Tree, compile_tree
 from app.solver.engines.ytsaurus.settings import PoolSettings, Steps, TreeSettings, Where, pool_settings, tree_settings
-from app.solver.model.configuration import Configuration, Queue, Quota
+from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.quantity import UNLIMITED, QuantityError, parse, scale_of
+from app.solver.quotas import Place, quotas
 
 RESOURCES = ("user_slots", "cpu", "gpu", "memory", "network")
 """YTsaurus' own resources, in its fixed order; others follow in the order of their names."""
@@ -29,7 +30,8 @@ class Inherited:
 class PoolTree:
     """A compiled configuration. Lists are indexed by pool, in document order; resource maps are in integer steps.
 
-    ``weights``: None where none was given. ``resources``: every resource that the configuration names.
+    ``weights``: None where none was given. ``resources``: every resource that the configuration names. ``places``: by
+    pool and resource where the quota stands in the configuration.
     """
 
     settings: TreeSettings
@@ -40,6 +42,7 @@ class PoolTree:
     guaranteed: list[Steps]
     limits: list[Steps]
     resources: list[str]
+    places: list[dict[str, Place]]
 
     def is_inner(self, pool: int) -> bool:
         """Whether ``pool`` has child pools."""
@@ -70,6 +73,7 @@ def compile_configuration(configuration: Configuration) -> PoolTree:
         guaranteed=guaranteed,
         limits=limits,
         resources=_resources(settings, pools, guaranteed, limits),
+        places=[{one.resource: one.at for one in quotas(queue, ("queues", i))} for i, queue in enumerate(queues)],
     )
 
 
@@ -110,7 +114,11 @@ def _quota(queue: Queue, at: Where, problems: list[Problem]) -> tuple[Steps, Ste
     """Strong guarantees and resource limits of a pool."""
     guaranteed: Steps = {}
     limits: Steps = {}
-    for resource, quota, here in _quotas(queue, at, problems):
+    for g, group in enumerate(queue.resource_groups or ()):
+        if len(group.flavors) > 1:
+            here = pointer(*at, "resource_groups", g, "flavors", 1)
+            problems.append(Problem(pointer=here, detail="pools of YTsaurus know no flavors: give one"))
+    for _, resource, quota, here in quotas(queue, at):
         if quota.guaranteed == UNLIMITED:
             problems.append(Problem(pointer=pointer(*here, "guaranteed"), detail="a strong guarantee has an amount"))
         elif quota.guaranteed is not None:
@@ -118,17 +126,6 @@ def _quota(queue: Queue, at: Where, problems: list[Problem]) -> tuple[Steps, Ste
         if quota.limit is not None and quota.limit != UNLIMITED:
             _add(limits, resource, quota.limit, (*here, "limit"), problems)
     return guaranteed, limits
-
-
-def _quotas(queue: Queue, at: Where, problems: list[Problem]) -> list[tuple[str, Quota, Where]]:
-    out = [(name, quota, (*at, "quota", name)) for name, quota in (queue.quota or {}).items()]
-    for g, group in enumerate(queue.resource_groups or ()):
-        here = (*at, "resource_groups", g, "flavors")
-        if len(group.flavors) > 1:
-            problems.append(Problem(pointer=pointer(*here, 1), detail="pools of YTsaurus know no flavors: give one"))
-        for flavor in group.flavors[:1]:
-            out += [(name, quota, (*here, 0, "quota", name)) for name, quota in flavor.quota.items()]
-    return out
 
 
 def _add(into: Steps, resource: str, value: int | float | str, at: Where, problems: list[Problem]) -> None:

@@ -9,6 +9,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding, InvalidInput, pointer
 from app.solver.model.quantity import units
 from app.solver.model.ytsaurus import Settings
+from app.solver.quotas import quotas
 
 
 def findings(configuration: Configuration) -> list[Finding]:
@@ -30,7 +31,7 @@ def warnings(cluster: Cluster) -> list[dict[str, Any]]:
                 out.append(
                     {
                         "rule": "ytsaurus-guarantee-without-nodes",
-                        "pointer": pointer("configuration", "queues", i, "quota", resource, "guaranteed"),
+                        "pointer": pointer("configuration", *cluster.config.places[i][resource], "guaranteed"),
                         "detail": f"no node has any {resource}, so this guarantee comes to nothing",
                     }
                 )
@@ -46,10 +47,10 @@ def _unread(configuration: Configuration) -> Iterator[Finding]:
     if configuration.flavors:
         yield _warning("ytsaurus-unread", pointer("flavors"), "YTsaurus has no flavors")
     for i, queue in enumerate(configuration.queues):
-        for resource, quota in (queue.quota or {}).items():
+        for one in quotas(queue, ("queues", i)):
             for field in ("borrowing_limit", "lending_limit", "weight"):
-                if getattr(quota, field) is not None:
-                    at = pointer("queues", i, "quota", resource, field)
+                if getattr(one.quota, field) is not None:
+                    at = pointer(*one.at, field)
                     yield _warning("ytsaurus-unread", at, f"YTsaurus has no {field.replace('_', ' ')} of one resource")
 
 
@@ -66,11 +67,11 @@ def _pools(configuration: Configuration, config: PoolTree) -> Iterator[Finding]:
         for resource, amount in config.guaranteed[i].items():
             limit = config.limits[i].get(resource)
             if limit is not None and amount > limit:
-                at = pointer("queues", i, "quota", resource, "guaranteed")
+                at = pointer(*config.places[i][resource], "guaranteed")
                 detail = f"the limit of {units(limit, resource)} {resource} cuts this guarantee"
                 yield _warning("ytsaurus-guarantee-over-limit", at, detail)
         if config.guaranteed[i] and not config.guaranteed[i].get(settings.main_resource):
-            at = pointer("queues", i, "quota")
+            at = pointer("queues", i, "quota" if configuration.queues[i].quota else "resource_groups")
             detail = f"without a guarantee of {settings.main_resource} nothing is inferred for resources left out"
             yield _info("ytsaurus-no-main-guarantee", at, detail)
         if own.mode == "fifo" and config.is_inner(i):
