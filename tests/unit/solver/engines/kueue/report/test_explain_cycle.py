@@ -97,3 +97,20 @@ def test_names_past_a_few_are_counted() -> None:
     assert found["x5"]["explanation"]["blocker"] == (
         "default/cpu: 1 more needed once all victims are gone; x0, x1, x2 and 2 more took 5 before it in this cycle"
     )
+
+
+def test_of_two_resources_the_larger_lack_is_named() -> None:
+    """y takes 1 of 4 cpu and 6 of 8 gpu; x wants all of both. In steps the cpu would be more."""
+    of = configuration(
+        {"name": "co", "quota": {"cpu": {"guaranteed": 4}, "gpu": {"guaranteed": 8}}},
+        *[{"name": name, "parent": "co", "quota": {r: {"guaranteed": 0} for r in ("cpu", "gpu")}} for name in "ab"],
+    )  # fmt: skip
+
+    def pair(name: str, queue_name: str, cpu: int, gpu: int, priority: int) -> Json:
+        task = {"name": "main", "requests": {"cpu": cpu, "gpu": gpu}}
+        return asks(name, queue_name, 0, priority) | {"tasks": [task]}
+
+    found = cycle(of, [], pair("x", "a", 4, 8, 0), pair("y", "b", 1, 6, 1))
+    assert found["x"]["explanation"]["blocker"] == (
+        "default/gpu: 6 more needed once all victims are gone; y took 6 before it in this cycle"
+    )
