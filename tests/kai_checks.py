@@ -15,6 +15,7 @@ from app.solver.engines.kai.decide.search.scenario import Group, Scenario
 from app.solver.engines.kai.decide.search.solver import Solver
 
 ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
+HOLDING = (*ACTIVE, RELEASING)
 
 
 def check_books(overlay: Overlay) -> None:
@@ -36,8 +37,36 @@ def check_books(overlay: Overlay) -> None:
             now = sum(request[t][r] for t in here if status[t] in (RUNNING, ALLOCATED, RELEASING)) + left
             assert overlay.free[r][n] == have - later
             assert overlay.idle[r][n] == have - now
+    if overlay.gpus.any:
+        check_devices(overlay)
     if overlay.exact:
         check_queues(overlay)
+
+
+def check_devices(overlay: Overlay) -> None:
+    """Devices hold the shares that are on them and no more than a GPU; nodes have the rest of their GPUs whole."""
+    gpus, status, node, request = overlay.gpus, overlay.status, overlay.node, overlay.request
+    device, on = gpus._device, gpus._of_node  # pyright: ignore[reportPrivateUsage]
+    tables = gpus._running, gpus._releasing, gpus._promised  # pyright: ignore[reportPrivateUsage]
+    sums = [[0] * len(tables[0]) for _ in tables]
+    for t, (s, d) in enumerate(zip(status, device, strict=True)):
+        if gpus.share[t] and s in HOLDING:
+            assert d in on[node[t]]
+            sums[1 if s == RELEASING else 2 if s == PIPELINED else 0][d] += gpus.share[t]
+    running, releasing, promised = tables
+    assert (running, promised) == (sums[0], sums[2])
+    left = sum(gpus.share[t] for t, _ in _left_behind(overlay))
+    assert all(have >= of for have, of in zip(releasing, sums[1], strict=True))
+    assert sum(releasing) == sum(sums[1]) + left
+    for n, capacity in enumerate(overlay.state.capacity):
+        whole = {t for t in range(len(status)) if request[t][GPU] and not gpus.share[t]}
+        later = sum(request[t][GPU] for t in whole if node[t] == n and status[t] in ACTIVE)
+        now = sum(request[t][GPU] for t in whole if node[t] == n and status[t] in (RUNNING, ALLOCATED, RELEASING))
+        now += sum(request[t][GPU] for t, at in _left_behind(overlay) if at == n and t in whole)
+        assert overlay.free[GPU][n] == capacity[GPU] - later - 1000 * sum(
+            bool(running[d] or promised[d]) for d in on[n]
+        )
+        assert overlay.idle[GPU][n] == capacity[GPU] - now - 1000 * sum(bool(running[d] or releasing[d]) for d in on[n])
 
 
 def check_queues(overlay: Overlay) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.solver.engines.kai.compile.configuration import compile_configuration
-from app.solver.engines.kai.compile.jobs import PENDING, RELEASING
+from app.solver.engines.kai.compile.jobs import ALLOCATED, PENDING, PIPELINED, RELEASING
 from app.solver.engines.kai.compile.state import compile_state
 from app.solver.engines.kai.decide.order.victim_order import ACTIVE
 from app.solver.engines.kai.decide.overlay import PLACE, Overlay
@@ -16,6 +16,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import State
+from tests.kai_checks import check_books
 from tests.kai_world import NOW, Shape, cluster
 
 FAST = settings(derandomize=True, max_examples=150, deadline=None, database=None)
@@ -84,17 +85,34 @@ def test_what_stays_adds_up(seed: int) -> None:
         for _ in range(random.randint(1, 12)):
             act(overlay, random)
         overlay.commit("reclaim", 0)
-    jobs, request = overlay.jobs, overlay.request
-    for j, tasks in enumerate(jobs.tasks):
-        assert overlay.active[j] == sum(overlay.status[t] in ACTIVE for t in tasks)
-        assert overlay.pending[j] == sum(overlay.status[t] == PENDING for t in tasks)
-    active = [t for t, status in enumerate(overlay.status) if status in ACTIVE]
-    for q in range(len(overlay.paths)):
-        below = [t for t in active if q in overlay.paths[jobs.queue[jobs.task_job[t]]]]
-        fixed = [t for t in below if not jobs.preemptible[jobs.task_job[t]]]
-        for r in range(3):
-            assert overlay.allocated[r][q] == sum(request[t][r] for t in below)
-            assert overlay.fixed[r][q] == sum(request[t][r] for t in fixed)
-    for n, capacity in enumerate(overlay.state.capacity):
-        for r in range(3):
-            assert overlay.free[r][n] == capacity[r] - sum(request[t][r] for t in active if overlay.node[t] == n)
+    check_books(overlay)
+
+
+@FAST
+@given(st.integers(0, 2**32), st.sampled_from(["documented", "shipped"]))
+def test_shares_of_gpus_add_up_too(seed: int, rules: str) -> None:
+    overlay, random = open_overlay(seed, rules, shares=True), Random(seed)
+    for _ in range(random.randint(1, 3)):
+        marks = [overlay.checkpoint()]
+        for _ in range(random.randint(1, 12)):
+            act(overlay, random)
+            check_books(overlay)
+        if random.random() < 0.3:
+            overlay.rollback(marks[0])
+        overlay.commit("reclaim", 0)
+        check_books(overlay)
+
+
+@FAST
+@given(st.integers(0, 2**32))
+def test_a_gang_that_waits_gives_back_what_was_idle(seed: int) -> None:
+    """Pods placed idle that wait after all keep their place and hold nothing now."""
+    overlay, random = open_overlay(seed, "documented", shares=bool(seed % 2)), Random(seed)
+    for _ in range(30):
+        t, n = random.randrange(len(overlay.status)), random.randrange(len(overlay.node_names))
+        if overlay.status[t] == PENDING and overlay.fits_idle(t, n):
+            overlay.allocate(t, n)
+    started = [t for t, status in enumerate(overlay.status) if status == ALLOCATED]
+    overlay.make_pipelined(started)
+    assert all(overlay.status[t] == PIPELINED for t in started)
+    check_books(overlay)

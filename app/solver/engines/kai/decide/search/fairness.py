@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from app.solver.compiled.tree import Tree
 from app.solver.engines.kai.compile.jobs import ALLOCATED, PIPELINED, RUNNING
-from app.solver.engines.kai.compile.resources import KAI_UNLIMITED, Share
+from app.solver.engines.kai.compile.resources import Share
 from app.solver.engines.kai.decide.order.queue_order import QueueOrder, holds_within, minus, plus
 from app.solver.engines.kai.decide.overlay import Overlay, total
 from app.solver.engines.kai.decide.search.scenario import Scenario
@@ -185,8 +185,6 @@ class Fairness:
 
 
 def _more_saturated(held: float, fair: float, sibling_held: float, sibling_fair: float) -> bool:
-    if fair == KAI_UNLIMITED and sibling_fair == KAI_UNLIMITED:
-        return False
     ours, theirs = _saturation(held, fair), _saturation(sibling_held, sibling_fair)
     return ours > 1 and sibling_fair > 0 and ours >= theirs
 
@@ -194,4 +192,4 @@ def _more_saturated(held: float, fair: float, sibling_held: float, sibling_fair:
 def _saturation(held: float, fair: float) -> float:
     if fair == 0:
         return float("inf") if held > 0 else 0.0
-    return 0.0 if fair == KAI_UNLIMITED else held / fair
+    return held / fair
