@@ -15,8 +15,8 @@ from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.record import SILENT, Silent
 from app.solver.engines.yunikorn.decide.request import Request
 from app.solver.engines.yunikorn.decide.victims.candidates import path_limits
-from app.solver.engines.yunikorn.decide.victims.guarantee import keeps_guarantees, levels, shift
-from app.solver.engines.yunikorn.decide.victims.laws import law_2_slack
+from app.solver.engines.yunikorn.decide.victims.guarantee import levels
+from app.solver.engines.yunikorn.decide.victims.laws import Allowance, law_2_slack
 from app.solver.engines.yunikorn.report import what_if
 from app.solver.engines.yunikorn.report.explain import headline
 from app.solver.model.quantity import units
@@ -83,7 +83,7 @@ def _that_apply(
 
 def _of_victims(overlay: Overlay, request: Request, documented: Outcome, shipped: Outcome) -> Iterator[Difference]:
     state = overlay.state
-    if not _lawful(overlay, request, shipped.victims):
+    if not Allowance(state, law_2_slack(overlay, request)).let_together(shipped.victims):
         yield rule_sets.VICTIM_GUARANTEE
     if any(int(state.workload[task]) == request.workload for task in shipped.victims):
         yield rule_sets.SAME_APPLICATION
@@ -94,17 +94,6 @@ def _of_victims(overlay: Overlay, request: Request, documented: Outcome, shipped
         yield rule_sets.ONE_NODE
     elif documented.node == shipped.node and documented.victims != shipped.victims:
         yield rule_sets.FREE_SPACE
-
-
-def _lawful(overlay: Overlay, request: Request, victims: list[int]) -> bool:
-    """Whether law 2 holds for the victims together."""
-    state, slack = overlay.state, law_2_slack(overlay, request)
-    for task in victims:
-        queue, amounts = int(state.queue[task]), state.amounts(task)
-        if not keeps_guarantees(state.configuration, queue, amounts, slack):
-            return False
-        shift(state.configuration, queue, amounts, 1, slack)
-    return True
 
 
 def _changes(overlay: Overlay, request: Request, context: Context) -> Iterator[Change]:

@@ -12,8 +12,8 @@ from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.request import Request, ask_problems, refuse, requests_of
 from app.solver.engines.yunikorn.decide.victims import required_node
 from app.solver.engines.yunikorn.decide.victims.candidates import fates, reach
-from app.solver.engines.yunikorn.decide.victims.guarantee import keeps_guarantees, levels, shift, tested_cells
-from app.solver.engines.yunikorn.decide.victims.laws import law_2_slack, law_2_slack_for_any
+from app.solver.engines.yunikorn.decide.victims.guarantee import levels, shift, tested_cells
+from app.solver.engines.yunikorn.decide.victims.laws import Allowance, law_2_slack, law_2_slack_for_any
 from app.solver.model.problems import Problem, pointer
 
 Preemptibility = Literal["non_preemptible", "aggressively_preemptible", "preemptible"]
@@ -28,11 +28,11 @@ def preemptibility(state: CompiledState, question: ProtectionQuestion) -> dict[s
         request = requests_of(state, question.ask)[0]
     kept = dict(_kept_by_themselves(state) if request is None else _kept_from(overlay, request))
     guarantees = _Guarantees(overlay, request)
-    kept |= {task: "law-2" for task in range(state.task_count) if task not in kept and not guarantees.keep(task)}
+    kept |= {task: "law-2" for task in range(state.task_count) if task not in kept and not guarantees.let_go(task)}
     answer: dict[str, Any] = {"workloads": _workloads(state, kept)}
     if question.evict:
         tasks = _named(state, question)
-        answer["evict_allowed"] = not any(task in kept for task in tasks) and guarantees.keep_together(tasks)
+        answer["evict_allowed"] = not any(task in kept for task in tasks) and guarantees.let_go_together(tasks)
     return answer
 
 
@@ -61,34 +61,33 @@ class _Guarantees:
     protection without an ask). Asks with a required node ask for neither."""
 
     def __init__(self, overlay: Overlay, request: Request | None) -> None:
-        self._state = overlay.state
-        self._slack: list[int] = []
-        self._tests: list[list[int] | None] = []
-        if request is not None and request.required is not None:
-            return
-        queues = overlay.state.configuration
-        if queues.rules == "documented":
-            self._slack = law_2_slack_for_any(overlay) if request is None else law_2_slack(overlay, request)
-        elif request is not None:
-            self._slack = list(overlay.slack)
-            self._tests = [tested_cells(level, request.amounts) for level in levels(queues, request.queue)]
+        self._overlay = overlay
+        self._request = request
+        self._lawful: Allowance | None = None
+        if overlay.state.configuration.rules == "documented" and (request is None or request.required is None):
+            slack = law_2_slack_for_any(overlay) if request is None else law_2_slack(overlay, request)
+            self._lawful = Allowance(overlay.state, slack)
 
-    def keep(self, task: int) -> bool:
-        """Law 2 alone: whether the task may go with those that have gone."""
-        state, queue = self._state, int(self._state.queue[task])
-        if not self._slack or self._tests:
-            return True
-        return keeps_guarantees(state.configuration, queue, state.amounts(task), self._slack)
+    def let_go(self, task: int) -> bool:
+        """Whether law 2 lets the task go by itself."""
+        return self._lawful is None or self._lawful.lets(task)
 
-    def keep_together(self, tasks: list[int]) -> bool:
+    def let_go_together(self, tasks: list[int]) -> bool:
         """Whether all of them may go, one after the other."""
-        state = self._state
-        for task in tasks if self._slack else ():
-            queue, amounts = int(state.queue[task]), state.amounts(task)
-            cells = self._tests[queue] if self._tests else None
-            if not self.keep(task) or (cells is not None and not any(self._slack[cell] < 0 for cell in cells)):
+        if self._lawful is not None:
+            return self._lawful.let_together(tasks)
+        return self._request is None or self._request.required is not None or self._over_before(self._request, tasks)
+
+    def _over_before(self, request: Request, tasks: list[int]) -> bool:
+        """As released: each queue is over its guarantee in what the ask names before the task leaves it."""
+        state, slack = self._overlay.state, list(self._overlay.slack)
+        known = levels(state.configuration, request.queue)
+        for task in tasks:
+            queue = int(state.queue[task])
+            cells = tested_cells(known[queue], request.amounts)
+            if cells is not None and not any(slack[cell] < 0 for cell in cells):
                 return False
-            shift(state.configuration, queue, amounts, 1, self._slack)
+            shift(state.configuration, queue, state.amounts(task), 1, slack)
         return True
 
 

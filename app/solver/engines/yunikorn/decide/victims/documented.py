@@ -17,9 +17,8 @@ from app.solver.engines.yunikorn.decide.outcome import Found
 from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.record import Silent
 from app.solver.engines.yunikorn.decide.request import Request
-from app.solver.engines.yunikorn.decide.victims.guarantee import keeps_guarantees, shift
-from app.solver.engines.yunikorn.decide.victims.laws import law_2_slack
-from app.solver.stopping import safe_point
+from app.solver.engines.yunikorn.decide.victims.exact import SmallestSet
+from app.solver.engines.yunikorn.decide.victims.laws import Allowance, law_2_slack
 
 EXACT_CANDIDATES = 16
 """Most candidates on a node for the exact search."""
@@ -38,7 +37,7 @@ class Lawful:
         self._state = overlay.state
         self._request = request
         self._path = path_needs(overlay, request)
-        self._slack = law_2_slack(overlay, request)
+        self._allowance = Allowance(overlay.state, law_2_slack(overlay, request))
         spare = self._spare(candidates) if len(candidates) else np.ones(0, dtype=bool)
         self._candidates = candidates[spare]
         record.forbidden(candidates[~spare])
@@ -86,12 +85,9 @@ class Lawful:
         """Law 2 for a single victim, worked out once for each queue and shape."""
         state = self._state
         pairs = state.queue[candidates] * len(state.shapes) + state.shape[candidates]
-        distinct, which = np.unique(pairs, return_inverse=True)
-        lawful = [self._lawful(*divmod(pair, len(state.shapes))) for pair in distinct.tolist()]
-        return np.array(lawful, dtype=bool)[which]
-
-    def _lawful(self, queue: int, shape: int) -> bool:
-        return keeps_guarantees(self._state.configuration, queue, self._state.shapes[shape], self._slack)
+        _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
+        lets = [self._allowance.lets(task) for task in candidates[first].tolist()]
+        return np.array(lets, dtype=bool)[which]
 
     def _search(self, node: int) -> tuple[int, list[int]] | None:
         state = self._state
@@ -102,87 +98,37 @@ class Lawful:
         taken = self._greedy(needs, order)
         victims = None if taken is None else without_superfluous(needs, taken)
         if victims is None and len(order) <= EXACT_CANDIDATES and self._may_suffice(needs, order):
-            taken = victims = self._exact(needs, order)
+            search = SmallestSet(self._allowance, needs, order, self._steps)
+            taken = victims = search.find()
+            self._steps = search.steps
         self._record.searched(node, taken or (), victims)
         return None if victims is None else (len(victims), victims)
 
     def _greedy(self, needs: Needs, order: Sequence[int]) -> list[int] | None:
         """Take in the shipped order whom law 2 allows given the ones taken, until the ask fits; None: it never does."""
-        state = self._state
         missing = [need.amount for need in needs.of]
         taken: list[int] = []
         for task in order:
-            if not self._lawful(int(state.queue[task]), int(state.shape[task])):
+            if not self._allowance.lets(task):
                 continue
-            self._move(task, 1)
+            self._allowance.take(task)
             taken.append(task)
             missing = [lack - help_ for lack, help_ in zip(missing, needs.help_of(task), strict=True)]
             if all(lack <= 0 for lack in missing):
                 break
         for task in taken:
-            self._move(task, -1)
+            self._allowance.give_back(task)
         return taken if all(lack <= 0 for lack in missing) else None
 
     def _may_suffice(self, needs: Needs, order: Sequence[int]) -> bool:
         """A bound that spares exact searches: no leaf gives more than it has above the guarantees on its path."""
         state = self._state
-        path_cells = state.configuration.path_cells
         given: dict[int, list[int]] = {}
         for task in order:
             of = given.setdefault(int(state.queue[task]), [0] * len(needs.of))
             for i, help_ in enumerate(needs.help_of(task)):
                 of[i] += help_
         return all(
-            sum(
-                min([of[i], *(max(0, -self._slack[cell]) for cell in path_cells[leaf].get(need.resource, ()))])
-                for leaf, of in given.items()
-            )
-            >= need.amount
+            sum(self._allowance.most(leaf, need.resource, of[i]) for leaf, of in given.items()) >= need.amount
             for i, need in enumerate(needs.of)
         )
-
-    def _exact(self, needs: Needs, order: Sequence[int]) -> list[int] | None:
-        """The smallest lawful set that makes room, the first in the order of taking among equals."""
-        helps = [needs.help_of(task) for task in order]
-        rest = [[0] * len(needs.of)]
-        for help_ in reversed(helps):
-            rest.append([a + b for a, b in zip(rest[-1], help_, strict=True)])
-        rest.reverse()
-        missing = [need.amount for need in needs.of]
-        for size in range(1, len(order) + 1):
-            chosen: list[int] = []
-            if self._pick(order, helps, rest, 0, size, missing, chosen):
-                return chosen
-            if self._steps <= 0:
-                return None
-        return None
-
-    def _pick(
-        self, order: Sequence[int], helps: Sequence[tuple[int, ...]], rest: Sequence[Sequence[int]],
-        start: int, size: int, missing: Sequence[int], chosen: list[int],
-    ) -> bool:  # fmt: skip
-        """Extend ``chosen`` by ``size`` lawful tasks from ``start`` on that cover ``missing``."""
-        if size == 0:
-            return all(lack <= 0 for lack in missing)
-        state = self._state
-        for i in range(start, len(order) - size + 1):
-            self._steps -= 1
-            safe_point()
-            if self._steps <= 0 or any(lack > left for lack, left in zip(missing, rest[i], strict=True)):
-                return False
-            task = order[i]
-            if not self._lawful(int(state.queue[task]), int(state.shape[task])):
-                continue
-            self._move(task, 1)
-            chosen.append(task)
-            left = [lack - help_ for lack, help_ in zip(missing, helps[i], strict=True)]
-            done = self._pick(order, helps, rest, i + 1, size - 1, left, chosen)
-            self._move(task, -1)
-            if done:
-                return True
-            chosen.pop()
-        return False
-
-    def _move(self, task: int, sign: int) -> None:
-        state = self._state
-        shift(state.configuration, int(state.queue[task]), state.amounts(task), sign, self._slack)

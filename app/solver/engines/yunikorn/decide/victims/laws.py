@@ -6,15 +6,55 @@ and gain the ask, and are judged with the ask placed. So every preemption, once 
 queues and resources of min(used, guaranteed), and no sequence of them can return to where it was.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.yunikorn.compile.configuration import CompiledConfiguration
+from app.solver.engines.yunikorn.compile.state import CompiledState
 from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.request import Request
+from app.solver.engines.yunikorn.decide.victims.guarantee import keeps_guarantees, shift
 
 _UNBOUND = -(2**100)
 """Slack of a guarantee that forbids nothing."""
+
+
+class Allowance:
+    """What victims may take out before law 2 forbids more, while they are tried. ``slack``: see ``law_2_slack``."""
+
+    def __init__(self, state: CompiledState, slack: list[int]) -> None:
+        self._state = state
+        self._slack = slack
+
+    def lets(self, task: int) -> bool:
+        """Whether the task may go with those that are taken."""
+        state = self._state
+        return keeps_guarantees(state.configuration, int(state.queue[task]), state.amounts(task), self._slack)
+
+    def let_together(self, tasks: Iterable[int]) -> bool:
+        """Whether all of them may; those that may are taken."""
+        for task in tasks:
+            if not self.lets(task):
+                return False
+            self.take(task)
+        return True
+
+    def take(self, task: int) -> None:
+        """The task goes."""
+        self._move(task, 1)
+
+    def give_back(self, task: int) -> None:
+        """It does not go after all."""
+        self._move(task, -1)
+
+    def most(self, leaf: int, resource: int, amount: int) -> int:
+        """Of ``amount`` of a resource in a leaf, what can go at most."""
+        cells = self._state.configuration.path_cells[leaf].get(resource, ())
+        return min([amount, *(max(0, -self._slack[cell]) for cell in cells)])
+
+    def _move(self, task: int, sign: int) -> None:
+        state = self._state
+        shift(state.configuration, int(state.queue[task]), state.amounts(task), sign, self._slack)
 
 
 def claim_of(overlay: Overlay, request: Request) -> int | None:
