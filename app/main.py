@@ -9,6 +9,9 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from app.answering.answerer import Answerer
+from app.answering.snapshot_store import SnapshotStore
+from app.answering.sources import Compiled
 from app.auth import router as access
 from app.auth.middleware import AuthenticationMiddleware
 from app.auth.oidc import OpenId, Provider
@@ -24,14 +27,14 @@ from app.decisions import batch
 from app.decisions import router as decisions
 from app.decisions.log import DatabaseStore, DecisionLog
 from app.decisions.service import Decider
-from app.decisions.stored import StoredSources
 from app.formats import router as formats
-from app.http import docs, health, problems, routing
+from app.health import router as health
+from app.http import docs, problems, routing
 from app.http.compression import CompressionMiddleware
 from app.http.description import describe
-from app.http.offload import Offload, Room
 from app.http.openapi import VERSION
 from app.http.requests import RequestMiddleware
+from app.http.services import Services, install
 from app.http.timeout import TimeoutMiddleware
 from app.metrics import Metrics
 from app.metrics import router as metrics
@@ -39,10 +42,9 @@ from app.rules import router as rules
 from app.settings import Settings
 from app.snapshots import router as snapshots
 from app.snapshots.service import Snapshots
-from app.snapshots.store import SnapshotStore
-from app.workers.desk import Desk
-from app.workers.front import Front
+from app.workers.dispatcher import Dispatcher
 from app.workers.memory import Reserve, keep_freed_blocks
+from app.workers.offload import Offload, Room
 from app.workers.pool import Limits, Pool
 from app.workers.ticket import CLASSES, Class
 
@@ -91,30 +93,23 @@ def create_app(settings: Settings) -> FastAPI:
     )  # fmt: skip
     stored = Configurations(database, settings.configuration_cache_bytes)
     kept.follow(stored.heads, settings.heads_stale_seconds)
-    sources = StoredSources(stored, settings.configuration_cache_bytes)
-    front = _front(settings, sources)
+    dispatcher = _dispatcher(settings, stored)
     offload = Offload(_rooms(settings), settings.request_timeout)
-    front.crowded = lambda: offload.inside("small") > 1
-    decider = Decider(front, log=log, metrics=kept, database=database)
-
-    app.state.settings = settings
-    app.state.database = database
-    app.state.metrics = kept
-    app.state.decision_log = log
-    app.state.configurations = stored
-    app.state.administration = Administration(database, stored, settings.idempotency_seconds)
-    app.state.follower = Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds)
-    app.state.offload = offload
-    app.state.front = front
-    app.state.decider = decider
-    app.state.snapshots = Snapshots(front, decider)
-    app.state.tokens = Tokens(database)
+    dispatcher.crowded = lambda: offload.inside("small") > 1
+    decider = Decider(dispatcher, log=log, metrics=kept, database=database)
+    tokens = Tokens(database)
+    services = Services(
+        settings, database, kept, log, stored, dispatcher, offload, decider, tokens, Snapshots(dispatcher, decider),
+        Administration(database, stored, settings.idempotency_seconds),
+        Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds),
+    )  # fmt: skip
+    install(app.state, services)
 
     app.add_middleware(TimeoutMiddleware)
     if settings.authentication == "required":
         refusals = Refusals(lambda kind: kept.refusals.labels(kind).inc())
         app.add_middleware(
-            AuthenticationMiddleware, tokens=app.state.tokens, provider=_provider(settings), refusals=refusals
+            AuthenticationMiddleware, tokens=tokens, provider=_provider(settings), refusals=refusals
         )
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(RequestMiddleware, answered=lambda status: kept.requests.labels(str(status)).inc())
@@ -153,7 +148,7 @@ def _rooms(settings: Settings) -> dict[Class, Room]:
     return {of: Room(_THREADS, waiting) if of == "small" else elsewhere for of in CLASSES}
 
 
-def _front(settings: Settings, sources: StoredSources) -> Front:
+def _dispatcher(settings: Settings, stored: Configurations) -> Dispatcher:
     store = SnapshotStore(
         budget=settings.snapshot_memory_bytes, idle=settings.snapshot_idle_seconds, clock=time.monotonic
     )
@@ -162,27 +157,28 @@ def _front(settings: Settings, sources: StoredSources) -> Front:
         snapshot_bytes=settings.snapshot_memory_bytes,
         snapshot_idle=settings.snapshot_idle_seconds,
     )
-    pool = Pool(settings.workers, sources, limits) if settings.workers else None
-    return Front(Desk(sources, store), pool, small=settings.small_body_bytes, seconds=settings.request_timeout)
+    pool = Pool(settings.workers, stored, limits) if settings.workers else None
+    answerer = Answerer(Compiled(stored, budget=settings.configuration_cache_bytes), store)
+    return Dispatcher(answerer, pool, small=settings.small_body_bytes, seconds=settings.request_timeout)
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
-    log: DecisionLog = app.state.decision_log
-    database: Database = app.state.database
+    services: Services = app.state.services
+    log, dispatcher, follower = services.of(DecisionLog), services.of(Dispatcher), services.of(Follower)
     log.start()
-    app.state.follower.start()
-    app.state.front.start()
+    follower.start()
+    dispatcher.start()
     keep_freed_blocks()
     reserve = Reserve(_RESERVE_BYTES)
-    reserve.grow(_AT_ONCE * app.state.settings.small_body_bytes)
+    reserve.grow(_AT_ONCE * services.of(Settings).small_body_bytes)
     gc.collect()
     gc.freeze()
     try:
         yield
     finally:
         log.stop()
-        app.state.front.close()
-        app.state.offload.close()
-        app.state.follower.close()
-        database.close()
+        dispatcher.close()
+        services.of(Offload).close()
+        follower.close()
+        services.of(Database).close()

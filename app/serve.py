@@ -30,6 +30,7 @@ from app.http.protocol import BulkProtocol
 from app.main import create_app
 from app.settings import Settings
 from app.solver.model.configuration import Configuration
+from app.workers.dispatcher import Dispatcher
 
 EXAMPLE = Path(str(files("app") / "examples" / "kueue-classic.json"))
 EXAMPLE_NAME = "example"
@@ -92,7 +93,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Wait for requests, for as long as is promised."""
-        give_up = threading.Thread(target=self._app.state.front.close, name="give-up", daemon=True)
+        give_up = threading.Thread(target=self._app.state.services.of(Dispatcher).close, name="give-up", daemon=True)
         timer = asyncio.get_running_loop().call_later(_FINISH_SECONDS, give_up.start)
         try:
             await super().shutdown(sockets)

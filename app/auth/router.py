@@ -12,6 +12,7 @@ from app.http.body import Body
 from app.http.openapi import operation
 from app.http.pages import Cursor, Limit, decode_cursor, encode_cursor
 from app.http.responses import json_response
+from app.http.services import service
 
 DOCUMENTED = (TokenRequest, TokenCreated, TokenInfo, TokenList, AuditPage, AuditLine)
 _EXAMPLE = {"name": "scheduler", "scopes": ["decide"], "expires_at": "2027-01-01T00:00:00Z"}
@@ -20,7 +21,7 @@ router = APIRouter(prefix="/v1", tags=["access"])
 
 
 def _tokens(request: Request) -> Tokens:
-    return request.app.state.tokens
+    return service(request, Tokens)
 
 
 Service = Annotated[Tokens, Depends(_tokens)]

@@ -7,13 +7,13 @@ from typing import Annotated, TypeVar
 import msgspec
 from cyclopts import Parameter
 
+from app.answering.answers import answer
+from app.answering.comparison import compare as compare_variants
+from app.answering.comparison_bodies import Comparison
+from app.answering.sources import nothing_stored
 from app.cli import report
 from app.cli.manifests import as_request
 from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, complain, problems, read, say
-from app.comparisons.answer import compare as compare_variants
-from app.comparisons.schemas import Comparison
-from app.decisions.answer import answer
-from app.decisions.sources import NoSources
 from app.errors import ArbiterError
 from app.solver.model.decision import Answer
 from app.solver.model.problems import InvalidInput
@@ -88,7 +88,7 @@ def _on(file: str, act: Callable[[bytes], int]) -> int:
 
 
 def _decided(body: bytes, level: Explain | None, *, json: bool) -> int:
-    answered = answer(body, datetime.now(UTC), NoSources(), level)
+    answered = answer(body, datetime.now(UTC), nothing_stored(), level)
     result = msgspec.json.decode(answered.body, type=Answer)
     if json:
         say(answered.body.decode())
@@ -100,7 +100,7 @@ def _decided(body: bytes, level: Explain | None, *, json: bool) -> int:
 
 
 def _compared(body: bytes, *, json: bool) -> int:
-    encoded = compare_variants(body, datetime.now(UTC), NoSources())
+    encoded = compare_variants(body, datetime.now(UTC), nothing_stored())
     result = msgspec.json.decode(encoded, type=Comparison)
     if json:
         say(encoded.decode())

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
+from app.answering.comparison_bodies import Comparison
 from app.cli.output import say, table
-from app.comparisons.schemas import Comparison
 from app.solver.model.decision import Answer, Decision, Placement, PlannedEviction
 from app.solver.model.trace import Explanation
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from app.answering.answers import shares
+from app.answering.sources import nothing_stored
 from app.cli.offline import File, Json
 from app.cli.output import BAD_INPUT, complain, problems, read, say, table
-from app.decisions.answer import shares
-from app.decisions.sources import NoSources
 from app.errors import ArbiterError
 from app.solver.engines.ytsaurus.carry import after_shares
 from app.solver.model.duration import DurationError, parse
@@ -42,7 +42,7 @@ def starvation(
         known: dict[tuple[str, str], tuple[Any, ...]] = {}
         for i in range(times):
             request = request | {"now": (now + i * step).isoformat().replace("+00:00", "Z")}
-            answer = documents.loads(shares(documents.dumps(_question(request)).encode(), now, NoSources()))
+            answer = documents.loads(shares(documents.dumps(_question(request)).encode(), now, nothing_stored()))
             rows += _changes(request["now"], answer, known)
             request = request | {"state": after_shares(request["state"], answer)}
     except InvalidInput as invalid:

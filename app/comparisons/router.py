@@ -2,7 +2,9 @@
 
 from fastapi import APIRouter, Request, Response
 
-from app.comparisons.schemas import Comparison, ComparisonRequest
+from app.answering.comparison_bodies import Comparison, ComparisonRequest
+from app.answering.operations import Operation
+from app.decisions.asking import ask
 from app.decisions.examples import DECISION
 from app.http.body import Body
 from app.http.openapi import operation
@@ -32,5 +34,4 @@ router = APIRouter(prefix="/v1", tags=["comparisons"])
 )
 async def compare(request: Request, body: Body) -> Response:
     """One answer for each variant of engine, settings or configuration, and where they differ."""
-    state = request.app.state
-    return json_response(await state.offload.run(state.front.class_of(body), state.decider.ask, "comparisons", body))
+    return json_response(await ask(request, Operation.COMPARISON, body))

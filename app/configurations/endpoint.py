@@ -15,16 +15,17 @@ from app.configurations.writing import Intent
 from app.http.comment import Comment
 from app.http.preconditions import Conditions, Preconditions, etag_of
 from app.http.responses import json_response
+from app.http.services import service
 from app.solver.model.base import Wire
 from app.solver.model.configuration import EngineName
 
 
 def _administration(request: Request) -> Administration:
-    return request.app.state.administration
+    return service(request, Administration)
 
 
 def _stored(request: Request) -> Configurations:
-    return request.app.state.configurations
+    return service(request, Configurations)
 
 
 Admin = Annotated[Administration, Depends(_administration)]

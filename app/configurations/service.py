@@ -42,7 +42,7 @@ class Configurations:
         self.heads = Heads(time.monotonic)
         self.documents: Lru[tuple[str, int], Revision] = Lru(_MOST_DOCUMENTS, budget)
 
-    def pin(self, reference: str) -> Pin:
+    def head(self, reference: str) -> Pin:
         """The revision that ``name``, ``name@revision`` or ``name@label`` means now; that of a number need not exist.
 
         Raises BadInput, NotFound, Unavailable.
@@ -67,6 +67,10 @@ class Configurations:
             found = lookup(session, pin.name, pin.revision)
         self.keep(found)
         return found
+
+    def document(self, name: str, revision: int) -> bytes:
+        """The JSON of a revision. Raises NotFound, Unavailable."""
+        return self.revision(Pin(name, revision)).document
 
     def keep(self, found: Revision) -> None:
         """Have a revision at hand for decisions."""

@@ -11,17 +11,17 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from app.decisions import asking
 from app.decisions.examples import DECISION, SITUATION
 from app.decisions.schemas import DecisionAnswer
-from app.decisions.service import Decider
 from app.errors import TooLarge
 from app.http import problems
 from app.http.body import require_lines
-from app.http.offload import Offload
 from app.http.openapi import NDJSON, lines, operation, shown_as
 from app.http.problems import ProblemDocument
+from app.http.services import service
+from app.settings import Settings
 from app.solver.model.request import DecisionRequest
-from app.workers.front import Front
 
 _AHEAD = 4
 """Lines that may be in the works at once; more are not even read, so memory stays bounded."""
@@ -107,13 +107,10 @@ async def _answers(request: Request) -> AsyncGenerator[bytes]:
 
 
 async def _one(request: Request, number: int, line: bytes | TooLarge) -> BatchAnswer:
-    decider: Decider = request.app.state.decider
-    front: Front = request.app.state.front
-    offload: Offload = request.app.state.offload
     try:
         if isinstance(line, TooLarge):
             raise line
-        answer = await offload.run(front.class_of(line), decider.decide, line)
+        answer = await asking.decide(request, line)
     except Exception as error:
         refusal = await problems.answer_to(request, error)
         return BatchAnswer(number, refusal.status_code, problem=msgspec.Raw(bytes(refusal.body)))
@@ -122,7 +119,7 @@ async def _one(request: Request, number: int, line: bytes | TooLarge) -> BatchAn
 
 async def _lines(request: Request) -> AsyncIterator[bytes | TooLarge]:
     """Non-empty lines; one past the body limit is given as the error that it is, and skipped without being kept."""
-    limit: int = request.app.state.settings.max_body_bytes
+    limit = service(request, Settings).max_body_bytes
     pieces, size = list[bytes](), 0
     async for chunk in request.stream():
         *ended, rest = chunk.split(b"\n")

@@ -17,9 +17,9 @@ from uuid import UUID
 import structlog
 import zstandard
 
+from app.answering.answers import Answered
 from app.db import Database
 from app.decisions import repository
-from app.decisions.answer import Answered
 from app.errors import Unavailable
 from app.metrics import Metrics
 from app.settings import Settings

@@ -5,7 +5,10 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from app.decisions.answer import encode
+from app.answering.answers import encode
+from app.answering.operations import Operation
+from app.decisions import asking
+from app.decisions.asking import ask
 from app.decisions.examples import ASK, DECISION, SITUATION
 from app.decisions.repository import Filters
 from app.decisions.schemas import (
@@ -22,6 +25,7 @@ from app.http.body import Body, read_body
 from app.http.openapi import operation
 from app.http.pages import Cursor, Limit, Moment
 from app.http.responses import json_response
+from app.http.services import service
 from app.solver.model.configuration import EngineName
 from app.solver.model.decision import Outcome
 from app.solver.model.request import (
@@ -30,6 +34,7 @@ from app.solver.model.request import (
     PreemptibilityRequest,
     SharesRequest,
 )
+from app.workers.offload import Offload
 
 DOCUMENTED = (
     DecisionRequest,
@@ -50,7 +55,7 @@ router = APIRouter(prefix="/v1")
 
 
 async def _decider(request: Request) -> Decider:  # async: a plain function would cost a thread each time
-    return request.app.state.decider
+    return service(request, Decider)
 
 
 Deciding = Annotated[Decider, Depends(_decider)]
@@ -68,14 +73,7 @@ Id = Annotated[UUID, Path(description="`id` of an answer")]
 )
 async def decide(request: Request) -> Response:  # no dependencies: resolving them costs as much as a small decision
     """Decide each ask against the same state (`independent`), or one scheduling cycle over all asks (`cycle`)."""
-    state = request.app.state
-    body = await read_body(request)
-    return json_response(await state.offload.run(state.front.class_of(body), state.decider.decide, body))
-
-
-async def _ask(request: Request, kind: str, body: bytes) -> bytes:
-    state = request.app.state
-    return await state.offload.run(state.front.class_of(body), state.decider.ask, kind, body)
+    return json_response(await asking.decide(request, await read_body(request)))
 
 
 @router.post(
@@ -87,7 +85,7 @@ async def _ask(request: Request, kind: str, body: bytes) -> bytes:
 )
 async def shares(request: Request, body: Body) -> Response:
     """Fair shares and usage of every queue, as the engine counts them."""
-    return json_response(await _ask(request, "shares", body))
+    return json_response(await ask(request, Operation.SHARES, body))
 
 
 @router.post(
@@ -105,7 +103,7 @@ async def shares(request: Request, body: Body) -> Response:
 )
 async def preemptibility(request: Request, body: Body) -> Response:
     """Whether each running workload and task could be stopped, and what protects it; nothing is decided."""
-    return json_response(await _ask(request, "preemptibility", body))
+    return json_response(await ask(request, Operation.PREEMPTIBILITY, body))
 
 
 @router.post(
@@ -123,7 +121,7 @@ async def preemptibility(request: Request, body: Body) -> Response:
 )
 async def effective_settings(request: Request, body: Body) -> Response:
     """What each queue and workload inherits or overrides in the end; durations in seconds."""
-    return json_response(await _ask(request, "effective-settings", body))
+    return json_response(await ask(request, Operation.EFFECTIVE_SETTINGS, body))
 
 
 def _filters(
@@ -200,4 +198,4 @@ def get_decision_request(id: Id, decider: Deciding) -> Response:  # noqa: A002
 )
 async def replay_decision(id: Id, request: Request, decider: Deciding) -> Response:  # noqa: A002
     """The same bytes, revision and `now` through today's service: `identical` says whether the answer is the same."""
-    return json_response(encode(await request.app.state.offload.run("large", decider.replay, id)))
+    return json_response(encode(await service(request, Offload).run("large", decider.replay, id)))

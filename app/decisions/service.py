@@ -8,21 +8,21 @@ import msgspec
 import zstandard
 from sqlalchemy import RowMapping
 
+from app.answering.answers import Answered, stats_of
+from app.answering.operations import Asked, Operation, Used
 from app.db import Database
 from app.decisions import repository
-from app.decisions.answer import Answered, stats_of
 from app.decisions.differences import differences
 from app.decisions.identifiers import Identifiers
 from app.decisions.log import DecisionLog, Entry
 from app.decisions.repository import Filters
 from app.decisions.schemas import DecisionPage, DecisionRecord, DecisionSummary, Replay
-from app.decisions.sources import Used
 from app.errors import BadRequest, NotFound
 from app.http.pages import decode_cursor, encode_cursor
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed
 from app.solver.model.instant import at
-from app.workers.front import Front
+from app.workers.dispatcher import Dispatcher
 
 _SETTLE_SECONDS = 1.0
 
@@ -30,8 +30,8 @@ _SETTLE_SECONDS = 1.0
 class Decider:
     """Answers requests, counts them, and remembers the decisions."""
 
-    def __init__(self, front: Front, *, log: DecisionLog, metrics: Metrics, database: Database) -> None:
-        self._front = front
+    def __init__(self, dispatcher: Dispatcher, *, log: DecisionLog, metrics: Metrics, database: Database) -> None:
+        self._dispatcher = dispatcher
         self._log = log
         self._metrics = metrics
         self._database = database
@@ -40,16 +40,16 @@ class Decider:
     def decide(self, body: bytes) -> bytes:
         """The response body of ``POST /v1/decisions``. Raises InvalidInput, NotFound, Unavailable."""
         moment = datetime.now(UTC)
-        answered = self._front.run("decisions", body, moment).answered()
+        answered = self._dispatcher.run(Asked(Operation.DECISION, moment), body).answered()
         facts = answered.facts
         self._metrics.decided(facts.engine, facts.outcomes, facts.reasons, facts.victims, answered.seconds)
         identity = self._identifiers.new(moment)
         self._log.offer(Entry(identity, moment, body, answered))
         return with_identity(identity, answered)
 
-    def ask(self, kind: str, body: bytes) -> bytes:
+    def ask(self, operation: Operation, body: bytes) -> bytes:
         """The response body of the other questions. Raises InvalidInput, NotFound, Unavailable."""
-        return self._front.run(kind, body, datetime.now(UTC)).body
+        return self._dispatcher.run(Asked(operation, datetime.now(UTC)), body).body
 
     def listing(self, filters: Filters, cursor: str | None, limit: int) -> DecisionPage:
         """A page of the log, newest first; what this process has just answered is in it."""
@@ -76,7 +76,7 @@ class Decider:
         recorded = _unsqueezed(row["answer"])
         used = msgspec.json.decode(recorded, type=Used)
         request = _unsqueezed(row["request"])
-        replayed = self._front.run("decisions", request, at(row["now"]), pinned=used).body
+        replayed = self._dispatcher.run(Asked(Operation.DECISION, at(row["now"]), pinned=used), request).body
         return Replay(
             decision=identity,
             identical=replayed == recorded,

@@ -16,9 +16,11 @@ from app.http.body import MANIFESTS, Manifest
 from app.http.openapi import operation
 from app.http.preconditions import Conditions, Preconditions
 from app.http.responses import json_response
+from app.http.services import service
 from app.solver import solve
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding, Problem
+from app.workers.offload import Offload
 
 DOCUMENTED = (ImportedManifest, ExportedManifest)
 
@@ -75,7 +77,7 @@ async def import_manifest(
     """
     if not body.strip():
         raise BadRequest("there is no manifest")
-    return json_response(await request.app.state.offload.run("large", _imported, body, format))
+    return json_response(await service(request, Offload).run("large", _imported, body, format))
 
 
 @router.get(

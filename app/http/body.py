@@ -14,6 +14,8 @@ from fastapi import Depends, Request
 from starlette.requests import ClientDisconnect
 
 from app.errors import BadRequest, TooLarge, UnsupportedMediaType
+from app.http.services import service
+from app.settings import Settings
 
 _PIECE = 1 << 18
 _INLINE = 1 << 16
@@ -52,7 +54,7 @@ def require_lines(request: Request) -> None:
 
 
 async def _read(request: Request) -> bytes:
-    limit: int = request.app.state.settings.max_body_bytes
+    limit = service(request, Settings).max_body_bytes
     encoding = _encoding(request.headers.get("content-encoding"))
     _check_announced(request.headers.get("content-length"), limit)
     body = await _receive(request, limit)

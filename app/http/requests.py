@@ -14,8 +14,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.answering.release import released_at_the_end
 from app.http.problems import problem
-from app.leftovers import kept
 
 _ACCEPTABLE = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -47,7 +47,7 @@ class RequestMiddleware:
                 MutableHeaders(scope=message)["X-Request-ID"] = request_id
             await send(message)
 
-        with kept(), structlog.contextvars.bound_contextvars(request_id=request_id):
+        with released_at_the_end(), structlog.contextvars.bound_contextvars(request_id=request_id):
             try:
                 await app(scope, receive, respond)
             except Exception:

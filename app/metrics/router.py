@@ -5,6 +5,7 @@ from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from app.http.openapi import operation
+from app.http.services import service
 from app.metrics import Metrics
 
 router = APIRouter(tags=["operations"])
@@ -19,5 +20,4 @@ router = APIRouter(tags=["operations"])
 )
 def metrics(request: Request) -> Response:
     """Counters and latency histograms in Prometheus' text format."""
-    kept: Metrics = request.app.state.metrics
-    return Response(kept.text(), media_type=CONTENT_TYPE_LATEST)
+    return Response(service(request, Metrics).text(), media_type=CONTENT_TYPE_LATEST)

@@ -4,13 +4,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 
+from app.answering.snapshot_bodies import ApplyRequest, SnapshotList, SnapshotRequest, SnapshotStatus
 from app.decisions.examples import CARRIED, SITUATION
 from app.http.body import Body
 from app.http.openapi import operation
 from app.http.responses import json_response
-from app.snapshots.schemas import ApplyRequest, SnapshotList, SnapshotRequest, SnapshotStatus
+from app.http.services import service
 from app.snapshots.service import Snapshots
 from app.solver.model.delta import Delta
+from app.workers.offload import Offload
 
 DOCUMENTED = (SnapshotRequest, SnapshotStatus, SnapshotList, Delta, ApplyRequest)
 _DELTA = {
@@ -23,7 +25,7 @@ router = APIRouter(prefix="/v1/snapshots", tags=["snapshots"])
 
 
 async def _service(request: Request) -> Snapshots:
-    return request.app.state.snapshots
+    return service(request, Snapshots)
 
 
 Service = Annotated[Snapshots, Depends(_service)]
@@ -43,9 +45,9 @@ Name = Annotated[
     summary="What is kept",
     **operation(needs="read", responses={200: SnapshotList}, errors=(429, 503, 504)),
 )
-async def list_snapshots(request: Request, service: Service) -> Response:
+async def list_snapshots(request: Request, snapshots: Service) -> Response:
     """Every kept snapshot with its generation, counts, age and estimated memory."""
-    return json_response(await request.app.state.offload.run("snapshot", service.listing))
+    return json_response(await service(request, Offload).run("snapshot", snapshots.listing))
 
 
 @router.put(
@@ -60,9 +62,9 @@ async def list_snapshots(request: Request, service: Service) -> Response:
         example={k: SITUATION[k] for k in ("engine", "configuration", "state") if k in SITUATION},
     ),
 )
-async def put_snapshot(name: Name, request: Request, body: Body, service: Service) -> Response:
+async def put_snapshot(name: Name, request: Request, body: Body, snapshots: Service) -> Response:
     """Keep a state compiled for a configuration; what had the name is replaced, and its generation counts on."""
-    return json_response(await request.app.state.offload.run("snapshot", service.put, name, body))
+    return json_response(await service(request, Offload).run("snapshot", snapshots.put, name, body))
 
 
 @router.get(
@@ -71,9 +73,9 @@ async def put_snapshot(name: Name, request: Request, body: Body, service: Servic
     summary="One kept state's generation, digest and counts",
     **operation(needs="read", responses={200: SnapshotStatus}, errors=_BUSY),
 )
-async def get_snapshot(name: Name, request: Request, service: Service) -> Response:
+async def get_snapshot(name: Name, request: Request, snapshots: Service) -> Response:
     """404 with code `snapshot_lost` means: put it again."""
-    return json_response(await request.app.state.offload.run("snapshot", service.get, name))
+    return json_response(await service(request, Offload).run("snapshot", snapshots.get, name))
 
 
 @router.delete(
@@ -82,9 +84,9 @@ async def get_snapshot(name: Name, request: Request, service: Service) -> Respon
     summary="Keep it no longer",
     **operation(needs="decide", responses={204: None}, errors=_BUSY),
 )
-async def delete_snapshot(name: Name, request: Request, service: Service) -> Response:
+async def delete_snapshot(name: Name, request: Request, snapshots: Service) -> Response:
     """Its memory is free at once."""
-    await request.app.state.offload.run("snapshot", service.delete, name)
+    await service(request, Offload).run("snapshot", snapshots.delete, name)
     return Response(status_code=204)
 
 
@@ -100,9 +102,9 @@ async def delete_snapshot(name: Name, request: Request, service: Service) -> Res
         example=_DELTA,
     ),
 )
-async def change_snapshot(name: Name, request: Request, body: Body, service: Service) -> Response:
+async def change_snapshot(name: Name, request: Request, body: Body, snapshots: Service) -> Response:
     """Nodes, workloads, tasks and reservations by id; all of it or nothing. A stale generation is 409."""
-    return json_response(await request.app.state.offload.run("snapshot", service.delta, name, body))
+    return json_response(await service(request, Offload).run("snapshot", snapshots.delta, name, body))
 
 
 @router.post(
@@ -117,6 +119,6 @@ async def change_snapshot(name: Name, request: Request, body: Body, service: Ser
         example={"decision": CARRIED},
     ),
 )
-async def apply_decision(name: Name, request: Request, body: Body, service: Service) -> Response:
+async def apply_decision(name: Name, request: Request, body: Body, snapshots: Service) -> Response:
     """Evict, place and reserve in the kept state what the decision said. Refused (409) once the state has moved on."""
-    return json_response(await request.app.state.offload.run("snapshot", service.apply, name, body))
+    return json_response(await service(request, Offload).run("snapshot", snapshots.apply, name, body))

@@ -5,14 +5,15 @@ from uuid import UUID
 
 import msgspec
 
+from app.answering.operations import Asked, Operation
+from app.answering.snapshot_bodies import ApplyRequest, Carried, SnapshotList
 from app.decisions.service import Decider
 from app.decoding import decode
 from app.errors import BadInput
-from app.snapshots.schemas import ApplyRequest, Carried, SnapshotList
 from app.solver.model.decision import Decision, Plan, StateUsed
 from app.solver.model.problems import Problem
 from app.solver.model.state import Ask
-from app.workers.front import Front
+from app.workers.dispatcher import Dispatcher
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -28,36 +29,36 @@ class _Answered(msgspec.Struct, frozen=True):
 class Snapshots:
     """Puts, deltas and applied decisions, each as the response body."""
 
-    def __init__(self, front: Front, decider: Decider) -> None:
-        self._front = front
+    def __init__(self, dispatcher: Dispatcher, decider: Decider) -> None:
+        self._dispatcher = dispatcher
         self._decider = decider
 
     def put(self, name: str, body: bytes) -> bytes:
         """Raises InvalidInput, NotFound for an unknown configuration."""
-        return self._run("snapshot-put", name, body)
+        return self._run(Operation.SNAPSHOT_PUT, name, body)
 
     def delta(self, name: str, body: bytes) -> bytes:
         """Raises InvalidInput, NotFound, Conflict; then nothing has changed."""
-        return self._run("snapshot-delta", name, body)
+        return self._run(Operation.SNAPSHOT_DELTA, name, body)
 
     def apply(self, name: str, body: bytes) -> bytes:
         """Carry out an answer, given in full or by its id in the log. Raises InvalidInput, NotFound, Conflict."""
         request = decode(body, ApplyRequest)
         if isinstance(request.decision, str):
             body = msgspec.json.encode(self._expanded(name, request, request.decision))
-        return self._run("snapshot-apply", name, body)
+        return self._run(Operation.SNAPSHOT_APPLY, name, body)
 
     def get(self, name: str) -> bytes:
         """Raises NotFound."""
-        return self._run("snapshot-get", name)
+        return self._run(Operation.SNAPSHOT_GET, name)
 
     def delete(self, name: str) -> None:
         """Raises NotFound."""
-        self._run("snapshot-delete", name)
+        self._run(Operation.SNAPSHOT_DELETE, name)
 
     def listing(self) -> bytes:
         """All of them, in order of name."""
-        replies = self._front.everywhere("snapshot-list", datetime.now(UTC))
+        replies = self._dispatcher.everywhere(Asked(Operation.SNAPSHOT_LIST, datetime.now(UTC)))
         lists = [msgspec.json.decode(reply.body, type=SnapshotList) for reply in replies]
         kept = sorted((snapshot for found in lists for snapshot in found.items), key=lambda snapshot: snapshot.name)
         return msgspec.json.encode(SnapshotList(items=kept))
@@ -76,5 +77,5 @@ class Snapshots:
         generation = answered.state.generation if request.generation is None else request.generation
         return ApplyRequest(decision=carried, generation=generation, now=request.now)
 
-    def _run(self, kind: str, name: str, body: bytes = b"") -> bytes:
-        return self._front.run(kind, body, datetime.now(UTC), name).body
+    def _run(self, operation: Operation, name: str, body: bytes = b"") -> bytes:
+        return self._dispatcher.run(Asked(operation, datetime.now(UTC), name), body).body

@@ -1,13 +1,12 @@
 """What the service and a worker say to each other; bodies travel beside these headers as raw bytes."""
 
-from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from app import errors
-from app.decisions.answer import Facts
-from app.decisions.sources import Used
+from app.answering.answers import Facts
+from app.answering.operations import Asked
 from app.decoding import Malformed
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
 
@@ -20,16 +19,13 @@ class Head(msgspec.Struct, frozen=True, tag=True):
 
 
 class Call(msgspec.Struct, frozen=True, tag=True):
-    """Service to worker: run ``kind``. ``name``: of the snapshot meant. ``end`` and ``seconds``: of its ticket.
+    """Service to worker: answer this. ``end`` and ``seconds``: of its ticket.
 
     ``heads``: what references in the body mean now, where that is known beforehand; the worker asks for the others."""
 
-    kind: str
-    now: datetime
+    asked: Asked
     end: float
     seconds: float
-    name: str = ""
-    pinned: Used | None = None
     heads: dict[str, Head] = {}
 
 

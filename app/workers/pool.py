@@ -9,13 +9,12 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from threading import Lock
-from typing import Protocol
 
-from app.decisions.sources import Used
+from app.answering.answerer import Reply
+from app.answering.operations import Asked, Operation
+from app.answering.sources import Documents
 from app.errors import DeadlinePassed, Unavailable
-from app.workers.desk import Reply
 from app.workers.frames import Closed, receive, send
 from app.workers.messages import Call, Document, Done, Failed, FromWorker, Head, WantDocument, WantHead, failed, raised
 from app.workers.ticket import Class, Ticket
@@ -24,18 +23,6 @@ from app.workers.turns import CLOSING, Turns
 _MOST_NAMES = 65_536
 _GRACE_SECONDS = 10.0
 """Past its deadline a worker gets this long to reach a safe point; then it is stuck and is replaced."""
-
-
-class Documents(Protocol):
-    """Where the service finds configurations for its workers."""
-
-    def head(self, reference: str) -> tuple[str, int]:
-        """Name and revision that ``name`` or ``name@revision`` means now. Raises NotFound, Unavailable."""
-        ...
-
-    def document(self, name: str, revision: int) -> bytes:
-        """The JSON of a revision. Raises NotFound, Unavailable."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +86,15 @@ class Pool:
             return self._owners.get(name, 0)
 
     def call(
-        self, kind: str, body: bytes, now: datetime, *, snapshot: str | None = None, pinned: Used | None = None,
-        ticket: Ticket | None = None, worker: int | None = None, reference: str | None = None,
-    ) -> Reply:  # fmt: skip
+        self, asked: Asked, body: bytes, ticket: Ticket, *, worker: int | None = None, reference: str | None = None
+    ) -> Reply:
         """Run one operation in a worker. ``reference``: the configuration that the body names, where that is known: it
         saves asking back. Raises what it raises, DeadlinePassed and Unavailable."""
-        ticket = ticket or Ticket.now("large", self._limits.seconds)
         heads = self._heads(reference)
-        with self._routed(kind, snapshot) as owner:
+        with self._routed(asked) as owner:
             at = self._turns.take(ticket, owner if worker is None else worker)
             try:
-                return self._talk(at, Call(kind, now, ticket.end, ticket.seconds, snapshot or "", pinned, heads), body)
+                return self._talk(at, Call(asked, ticket.end, ticket.seconds, heads), body)
             finally:
                 self._turns.give(at)
 
@@ -140,13 +125,14 @@ class Pool:
             worker.connection.close()
 
     @contextmanager
-    def _routed(self, kind: str, snapshot: str | None) -> Generator[int | None]:
+    def _routed(self, asked: Asked) -> Generator[int | None]:
         """The worker that keeps the snapshot, or is to keep it. While a put is under way its name stays there, so that
         two of them can't end up in two places."""
-        if snapshot is None:
+        snapshot = asked.snapshot
+        if not snapshot:
             yield None
             return
-        if kind != "snapshot-put":
+        if asked.operation is not Operation.SNAPSHOT_PUT:
             yield self.owner(snapshot)
             return
         at = self._claim(snapshot)
@@ -197,8 +183,8 @@ class Pool:
                 match header:
                     case Done():
                         worker.kept = header.kept
-                        if call.kind == "snapshot-delete":
-                            self._forget([call.name])
+                        if call.asked.operation is Operation.SNAPSHOT_DELETE:
+                            self._forget([call.asked.snapshot])
                         return Reply(answer, header.facts, header.seconds)
                     case Failed():
                         raise raised(header)

@@ -7,54 +7,41 @@ import sys
 import time
 import traceback
 
-from app.decisions.sources import AsWritten
-from app.decoding import decode
-from app.leftovers import kept
-from app.lru import Lru
-from app.snapshots.store import SnapshotStore
-from app.solver import solve
-from app.solver.model.configuration import Configuration
+from app.answering.answerer import Answerer
+from app.answering.release import released_at_the_end
+from app.answering.snapshot_store import SnapshotStore
+from app.answering.sources import Compiled
 from app.solver.registry import ENGINES, engine_of
-from app.solver.solve import Configured, Loaded
 from app.solver.stopping import stoppable
-from app.workers.desk import Desk
 from app.workers.frames import Closed, receive, send
 from app.workers.memory import Reserve, keep_freed_blocks
 from app.workers.messages import Call, Document, Done, Failed, Head, ToWorker, WantDocument, WantHead, failed, raised
 from app.workers.ticket import Ticket
 
-_CONFIGURATIONS = 64
+_CONFIGURATION_BYTES = 512 << 20
 _FULL_COLLECTION_EVERY = 64
 _RESERVE_BYTES = 256 << 20
 
 
-class Remote(AsWritten):
-    """Configurations by asking the service; the compiled ones are kept, the least used goes first."""
+class Remote:
+    """The service's configurations, by asking it."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self.heads: dict[str, Head] = {}
-        self._kept: Lru[tuple[str, int, str | None], Configured] = Lru(_CONFIGURATIONS, sys.maxsize)
 
-    def configured(self, reference: str, engine: str | None) -> Configured:
-        """Raises NotFound, Unavailable, as the service says."""
+    def head(self, reference: str) -> tuple[str, int]:
+        """See ``Documents``."""
         head = self.heads.get(reference)
         if head is None:
             asked, _ = self._ask(WantHead(reference))
             assert isinstance(asked, Head)
             head = asked
-        key = (head.name, head.revision, engine)
-        if (kept := self._kept.get(key)) is not None:
-            return kept
-        _, document = self._ask(WantDocument(head.name, head.revision))
-        configuration = decode(document, Configuration)
-        configured = solve.configure(configuration, engine, name=head.name, revision=head.revision)
-        self._kept.put(key, configured, len(document))
-        return configured
+        return head.name, head.revision
 
-    def loaded(self, configured: Configured, snapshot: str) -> Loaded:
-        """States are the store's; nothing asks here."""
-        raise NotImplementedError
+    def document(self, name: str, revision: int) -> bytes:
+        """See ``Documents``."""
+        return self._ask(WantDocument(name, revision))[1]
 
     def _ask(self, want: WantHead | WantDocument) -> tuple[Head | Document, bytes]:
         send(self._connection, want)
@@ -68,7 +55,7 @@ def serve(connection: socket.socket, budget: int, idle: float) -> None:
     """Answer calls until the service closes the connection."""
     remote = Remote(connection)
     store = SnapshotStore(budget=budget, idle=idle, clock=time.monotonic)
-    desk = Desk(remote, store)
+    answerer = Answerer(Compiled(remote, budget=_CONFIGURATION_BYTES), store)
     for name in ENGINES:
         engine_of(name)  # imported now, not within the first request
     gc.freeze()
@@ -81,24 +68,24 @@ def serve(connection: socket.socket, budget: int, idle: float) -> None:
         assert isinstance(call, Call)
         size = len(body)
         remote.heads = call.heads
-        with kept():
-            header, answer = _answer(desk, store, call, body)
+        with released_at_the_end():
+            header, answer = _answer(answerer, store, call, body)
             del body
             send(connection, header, answer)
         calls += 1
         # Collected between requests, never inside one: what a decision allocates dies with it by count.
         gc.collect(2 if calls % _FULL_COLLECTION_EVERY == 0 else 0)
-        if not call.name:
+        if not call.asked.snapshot:
             reserve.grow(size)
 
 
-def _answer(desk: Desk, store: SnapshotStore, call: Call, body: bytes) -> tuple[Done | Failed, bytes]:
+def _answer(answerer: Answerer, store: SnapshotStore, call: Call, body: bytes) -> tuple[Done | Failed, bytes]:
     """Work stops at the first safe point past the deadline; what is in the store by then is there to stay."""
     ticket = Ticket("large", call.end, call.seconds)
     try:
         with stoppable(ticket.check):
             ticket.check()
-            reply = desk.run(call.kind, body, call.now, call.name, call.pinned)
+            reply = answerer.run(call.asked, body)
     except Closed:
         raise
     except Exception as error:

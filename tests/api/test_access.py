@@ -27,7 +27,7 @@ def guarded(settings: Settings) -> Iterator[TestClient]:
 
 @pytest.fixture
 def tokens(guarded: TestClient) -> Tokens:
-    return guarded.app.state.tokens  # pyright: ignore[reportAttributeAccessIssue,reportUnknownMemberType]
+    return guarded.app.state.services.of(Tokens)  # pyright: ignore[reportAttributeAccessIssue,reportUnknownMemberType]
 
 
 def bearer(tokens: Tokens, *scopes: str, expires: datetime | None = None) -> dict[str, str]:

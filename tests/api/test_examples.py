@@ -115,7 +115,7 @@ def test_lines_of_a_batch_are_as_documented(service: TestClient) -> None:
 def test_what_needs_a_scope_says_so_and_nothing_else_does(settings: Settings) -> None:
     app = create_app(settings.model_copy(update={"authentication": "required"}))
     with TestClient(app, raise_server_exceptions=False) as service:
-        tokens: Tokens = app.state.tokens
+        tokens: Tokens = app.state.services.of(Tokens)
         scopes: tuple[Scope, ...] = ("decide", "read", "admin")
         secrets = {scope: tokens.create(scope, [scope], None)[0] for scope in scopes}
         for name, (method, path, operation) in OPERATIONS.items():

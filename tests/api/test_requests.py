@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from app.main import create_app
 from app.settings import Settings
+from app.workers.offload import Offload
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ def test_health_is_answered_while_something_is_solved() -> None:
 
     @app.get("/slow")
     async def slow() -> None:
-        await app.state.offload.run("small", time.sleep, 0.5)
+        await app.state.services.of(Offload).run("small", time.sleep, 0.5)
 
     with TestClient(app) as client, ThreadPoolExecutor(2) as pool:
         working = pool.submit(client.get, "/slow")

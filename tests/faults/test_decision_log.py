@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from app.db import migrate
 from app.main import create_app
+from app.metrics import Metrics
 from app.settings import Settings
 from tests.api.requests import decision
 from tests.faults.outage import Outage
@@ -37,7 +38,7 @@ def serve(url: str, folder: Path, **changes: Any) -> TestClient:
 
 
 def metric(service: TestClient, name: str, **labels: str) -> float:
-    return service.app.state.metrics.registry.get_sample_value(name, labels) or 0.0  # pyright: ignore
+    return service.app.state.services.of(Metrics).registry.get_sample_value(name, labels) or 0.0  # pyright: ignore
 
 
 def decide(service: TestClient) -> str:

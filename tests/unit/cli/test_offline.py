@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from app.answering.answers import answer
+from app.answering.sources import nothing_stored
 from app.cli import run
-from app.decisions.answer import answer
-from app.decisions.sources import NoSources
 from app.solver.model.instant import at
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "kueue-classic.json"
@@ -101,7 +101,7 @@ def test_evictions_outweigh_asks_that_can_not_run(tmp_path: Path) -> None:
 
 def test_json_is_what_the_service_answers(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["decide", str(EXAMPLE), "--json"]) == 1
-    assert capsys.readouterr().out.encode() == answer(EXAMPLE.read_bytes(), at(0), NoSources()).body + b"\n"
+    assert capsys.readouterr().out.encode() == answer(EXAMPLE.read_bytes(), at(0), nothing_stored()).body + b"\n"
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from app.decisions.answer import Answered, Facts
+from app.answering.answers import Answered, Facts
 from app.decisions.identifiers import Identifiers
 from app.decisions.log import DecisionLog, Entry
 from app.errors import Unavailable

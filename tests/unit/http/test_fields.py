@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from app.comparisons.schemas import ComparisonRequest
+from app.answering.comparison_bodies import ComparisonRequest
 from app.configurations.queues.schemas import QueueDocument
 from app.document import text
 from app.http.fields import descriptions

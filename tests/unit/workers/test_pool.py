@@ -11,11 +11,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.decisions.answer import answer
-from app.decisions.sources import NoSources
+from app.answering.answerer import Reply
+from app.answering.answers import answer
+from app.answering.operations import Asked, Operation
+from app.answering.sources import nothing_stored
 from app.errors import DeadlinePassed, NotFound, Unavailable
 from app.solver.model.problems import InvalidInput
-from app.workers.front import named_in
+from app.workers.dispatcher import named_in
 from app.workers.pool import Limits, Pool
 from app.workers.ticket import Ticket
 
@@ -71,13 +73,20 @@ def pool(shelf: Shelf) -> Iterator[Pool]:
     opened.close()
 
 
+def call(
+    pool: Pool, operation: Operation, body: bytes, *, snapshot: str = "", ticket: Ticket | None = None, **where: Any
+) -> Reply:
+    """A call at noon, with 20 seconds unless told otherwise."""
+    return pool.call(Asked(operation, NOW, snapshot), body, ticket or Ticket.now("large", 20), **where)
+
+
 def body(**fields: Any) -> bytes:
     return msgspec.json.encode({"configuration": CONFIGURATION, "state": STATE, "asks": [ASK], **fields})
 
 
 def test_a_worker_answers_exactly_as_this_process_does(pool: Pool) -> None:
-    here = answer(body(), NOW, NoSources())
-    there = pool.call("decisions", body(), NOW)
+    here = answer(body(), NOW, nothing_stored())
+    there = call(pool, Operation.DECISION, body())
     assert there.body == here.body
     assert there.facts == here.facts
     assert b'"victims":[{' in there.body
@@ -85,23 +94,23 @@ def test_a_worker_answers_exactly_as_this_process_does(pool: Pool) -> None:
 
 def test_configurations_by_name_are_fetched_once_a_revision(pool: Pool, shelf: Shelf) -> None:
     for _ in range(3):
-        used = msgspec.json.decode(pool.call("decisions", body(configuration="prod"), NOW, worker=0).body)
+        used = msgspec.json.decode(call(pool, Operation.DECISION, body(configuration="prod"), worker=0).body)
         assert used["configuration"]["revision"] == 1
     shelf.revision = 2
-    used = msgspec.json.decode(pool.call("decisions", body(configuration="prod"), NOW, worker=0).body)
+    used = msgspec.json.decode(call(pool, Operation.DECISION, body(configuration="prod"), worker=0).body)
     assert used["configuration"]["revision"] == 2
     assert shelf.fetched == 2
     with pytest.raises(NotFound):
-        pool.call("decisions", body(configuration="ghost"), NOW)
+        call(pool, Operation.DECISION, body(configuration="ghost"))
 
 
 def test_what_a_reference_means_is_sent_along_where_it_is_known(pool: Pool, shelf: Shelf) -> None:
     for revision in (1, 2):
         shelf.revision = revision
-        answered = pool.call("decisions", body(configuration="prod"), NOW, worker=0, reference="prod").body
+        answered = call(pool, Operation.DECISION, body(configuration="prod"), worker=0, reference="prod").body
         assert msgspec.json.decode(answered)["configuration"]["revision"] == revision
     with pytest.raises(NotFound):
-        pool.call("decisions", body(configuration="ghost"), NOW, reference="ghost")
+        call(pool, Operation.DECISION, body(configuration="ghost"), reference="ghost")
 
 
 @pytest.mark.parametrize(
@@ -123,40 +132,40 @@ def test_what_a_body_names(sent: bytes, named: tuple[str | None, str | None]) ->
 
 def test_bad_input_crosses_with_its_pointers(pool: Pool) -> None:
     with pytest.raises(InvalidInput) as refused:
-        pool.call("decisions", body(asks=[{**ASK, "queue": "ghost"}]), NOW)
+        call(pool, Operation.DECISION, body(asks=[{**ASK, "queue": "ghost"}]))
     assert [p.pointer for p in refused.value.problems] == ["/asks/0/queue"]
 
 
 def test_a_snapshot_lives_in_its_owner_and_answers_as_the_whole_state_does(pool: Pool) -> None:
     put = msgspec.json.encode({"configuration": CONFIGURATION, "state": STATE})
-    status = msgspec.json.decode(pool.call("snapshot-put", put, NOW, snapshot="s").body)
+    status = msgspec.json.decode(call(pool, Operation.SNAPSHOT_PUT, put, snapshot="s").body)
     assert (status["generation"], status["counts"]["workloads"]) == (1, 2)
-    kept = msgspec.json.decode(pool.call("decisions", body(state={"snapshot": "s"}), NOW, snapshot="s").body)
-    whole = msgspec.json.decode(answer(body(), NOW, NoSources()).body)
+    kept = msgspec.json.decode(call(pool, Operation.DECISION, body(state={"snapshot": "s"}), snapshot="s").body)
+    whole = msgspec.json.decode(answer(body(), NOW, nothing_stored()).body)
     assert kept["state"] == {**whole["state"], "snapshot": "s", "generation": 1}
     assert kept["decisions"] == whole["decisions"]
 
 
 def test_a_killed_worker_is_replaced_and_its_snapshots_are_gone(pool: Pool) -> None:
     put = msgspec.json.encode({"configuration": CONFIGURATION, "state": STATE})
-    pool.call("snapshot-put", put, NOW, snapshot="s")
+    call(pool, Operation.SNAPSHOT_PUT, put, snapshot="s")
     os.kill(pool._workers[pool.owner("s")].process.pid, signal.SIGKILL)
     with pytest.raises(Unavailable):
-        pool.call("snapshot-get", b"", NOW, snapshot="s")
+        call(pool, Operation.SNAPSHOT_GET, b"", snapshot="s")
     with pytest.raises(NotFound) as lost:
-        pool.call("snapshot-get", b"", NOW, snapshot="s")
+        call(pool, Operation.SNAPSHOT_GET, b"", snapshot="s")
     assert lost.value.extra == {"code": "snapshot_lost"}
     assert pool.alive() == 2
 
 
 def test_a_change_that_is_past_its_deadline_has_changed_nothing_and_the_count_is_told(pool: Pool) -> None:
     put = msgspec.json.encode({"configuration": CONFIGURATION, "state": STATE})
-    pool.call("snapshot-put", put, NOW, snapshot="s")
+    call(pool, Operation.SNAPSHOT_PUT, put, snapshot="s")
     assert pool.kept()[0] == 1
-    for kind, sent in (("snapshot-delta", b'{"generation":1}'), ("snapshot-put", put)):
+    for kind, sent in ((Operation.SNAPSHOT_DELTA, b'{"generation":1}'), (Operation.SNAPSHOT_PUT, put)):
         with pytest.raises(DeadlinePassed):
-            pool.call(kind, sent, NOW, snapshot="s", ticket=Ticket("snapshot", time.monotonic() - 1, 1))
-    assert msgspec.json.decode(pool.call("snapshot-get", b"", NOW, snapshot="s").body)["generation"] == 1
+            call(pool, kind, sent, snapshot="s", ticket=Ticket("snapshot", time.monotonic() - 1, 1))
+    assert msgspec.json.decode(call(pool, Operation.SNAPSHOT_GET, b"", snapshot="s").body)["generation"] == 1
 
 
 def test_solving_stops_at_the_deadline_and_the_worker_goes_on(pool: Pool) -> None:
@@ -168,27 +177,27 @@ def test_solving_stops_at_the_deadline_and_the_worker_goes_on(pool: Pool) -> Non
         }
     )
     with pytest.raises(DeadlinePassed):
-        pool.call("decisions", big, NOW, ticket=Ticket.now("large", 0.003), worker=0)
-    assert pool.call("decisions", body(), NOW, worker=0).facts is not None
+        call(pool, Operation.DECISION, big, ticket=Ticket.now("large", 0.003), worker=0)
+    assert call(pool, Operation.DECISION, body(), worker=0).facts is not None
 
 
 def test_a_worker_that_hangs_is_replaced_and_who_asked_is_told(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.workers.pool._GRACE_SECONDS", 0.2)
     put = msgspec.json.encode({"configuration": CONFIGURATION, "state": STATE})
-    pool.call("snapshot-put", put, NOW, snapshot="s")
+    call(pool, Operation.SNAPSHOT_PUT, put, snapshot="s")
     owner = pool.owner("s")
     for worker, error in ((owner, Unavailable), (1 - owner, DeadlinePassed)):  # with snapshots, and without
         os.kill(pool._workers[worker].process.pid, signal.SIGSTOP)
         with pytest.raises(error):
-            pool.call("decisions", body(), NOW, ticket=Ticket.now("large", 0.1), worker=worker)
-        assert pool.call("decisions", body(), NOW, worker=worker).facts is not None
+            call(pool, Operation.DECISION, body(), ticket=Ticket.now("large", 0.1), worker=worker)
+        assert call(pool, Operation.DECISION, body(), worker=worker).facts is not None
     assert pool.kept() == (0, 0)
 
 
 def test_closing_ends_what_runs_and_what_waits(pool: Pool) -> None:
     os.kill(pool._workers[0].process.pid, signal.SIGSTOP)
     with ThreadPoolExecutor(2) as threads:
-        asked = [threads.submit(pool.call, "decisions", body(), NOW, worker=0) for _ in range(2)]
+        asked = [threads.submit(call, pool, Operation.DECISION, body(), worker=0) for _ in range(2)]
         while not pool.waiting():
             time.sleep(0.01)
         assert (pool.busy(), pool.waiting()) == (1, {"large": 1})
@@ -200,20 +209,20 @@ def test_closing_ends_what_runs_and_what_waits(pool: Pool) -> None:
     assert time.monotonic() - began < 2
     assert pool.alive() == 0
     with pytest.raises(Unavailable):
-        pool.call("decisions", body(), NOW)
+        call(pool, Operation.DECISION, body())
 
 
 def test_snapshots_are_spread_evenly_and_stay_where_they_are(pool: Pool) -> None:
     put = msgspec.json.encode({"configuration": CONFIGURATION, "state": STATE})
     for name in "abcd":
-        pool.call("snapshot-put", put, NOW, snapshot=name)
+        call(pool, Operation.SNAPSHOT_PUT, put, snapshot=name)
     owners = [pool.owner(name) for name in "abcd"]
     assert sorted(owners) == [0, 0, 1, 1]
-    pool.call("snapshot-delete", b"", NOW, snapshot="a")
+    call(pool, Operation.SNAPSHOT_DELETE, b"", snapshot="a")
     for name in "ebcd":
-        pool.call("snapshot-put", put, NOW, snapshot=name)
+        call(pool, Operation.SNAPSHOT_PUT, put, snapshot=name)
     assert [pool.owner(name) for name in "bcd"] == owners[1:]
     assert pool.owner("e") == owners[0]
     for name in "bcde":
-        listed = msgspec.json.decode(pool.call("snapshot-list", b"", NOW, worker=pool.owner(name)).body)
+        listed = msgspec.json.decode(call(pool, Operation.SNAPSHOT_LIST, b"", worker=pool.owner(name)).body)
         assert name in {item["name"] for item in listed["items"]}

@@ -4,35 +4,19 @@ from datetime import datetime
 
 import msgspec
 
-from app.decisions.answer import Sources, configure
-from app.decisions.sources import Remembered
+from app.answering.answers import configure
+from app.answering.snapshot_bodies import ApplyRequest, Carried, Counts, SnapshotList, SnapshotRequest, SnapshotStatus
+from app.answering.snapshot_store import Snapshot, SnapshotStore, check_generation
+from app.answering.sources import Sources
 from app.decoding import decode
 from app.errors import BadInput
-from app.snapshots.schemas import ApplyRequest, Carried, Counts, SnapshotList, SnapshotRequest, SnapshotStatus
-from app.snapshots.store import Snapshot, SnapshotStore, check_generation
 from app.solver.apply import delta_of
 from app.solver.model.delta import Delta
 from app.solver.model.instant import micros
 from app.solver.model.problems import Problem
-from app.solver.solve import Configured, Loaded
 
 
-class Resident(Remembered):
-    """Sources of a process that keeps snapshots: configurations from elsewhere, states from its store."""
-
-    def __init__(self, configurations: Sources, store: SnapshotStore) -> None:
-        super().__init__()
-        self._configurations = configurations
-        self._store = store
-
-    def configured(self, reference: str, engine: str | None) -> Configured:
-        return self._configurations.configured(reference, engine)
-
-    def loaded(self, configured: Configured, snapshot: str) -> Loaded:
-        return self._store.loaded(configured, snapshot)
-
-
-class Keeper:
+class SnapshotChanges:
     """The snapshot operations of one process. Each returns the response body."""
 
     def __init__(self, store: SnapshotStore, sources: Sources) -> None:

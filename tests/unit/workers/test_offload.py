@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from app.errors import DeadlinePassed, TooManyRequests
-from app.http.offload import Offload, Room, collector_paused
-from app.workers.front import TooSlow
+from app.workers.dispatcher import TooSlow
+from app.workers.offload import Offload, Room, collector_paused
 from app.workers.ticket import CLASSES, Ticket, held
 
 
@@ -45,7 +45,7 @@ def test_it_stays_off_until_the_last_thread_leaves() -> None:
 
 
 def test_unbroken_load_does_not_keep_it_from_collecting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.http.offload._LONGEST_PAUSE", -1.0)
+    monkeypatch.setattr("app.workers.offload._LONGEST_PAUSE", -1.0)
     collected: list[int] = []
     monkeypatch.setattr(gc, "collect", collected.append)
     with collector_paused():

@@ -8,12 +8,13 @@ same call serves the HTTP service, the command line, a replay and a worker proce
 from collections.abc import Generator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import msgspec
 
+from app.answering.release import release_later
+from app.answering.sources import Sources
 from app.decoding import decode
-from app.leftovers import leave
 from app.solver import solve
 from app.solver.engine import ProtectionQuestion, Question
 from app.solver.model.base import Time
@@ -33,22 +34,6 @@ from app.solver.solve import Configured, Loaded
 Stage = Literal["decode", "compile", "solve", "encode"]
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
-
-
-class Sources(Protocol):
-    """Where documents that a request only names are found. Implementations keep what they compile."""
-
-    def configured(self, reference: str, engine: str | None) -> Configured:
-        """The configuration ``name`` or ``name@revision``, compiled for ``engine`` (None: its own)."""
-        ...
-
-    def compiled(self, document: Configuration, engine: str | None) -> Configured:
-        """A configuration that the request wrote out in full, compiled for ``engine``. Raises InvalidInput."""
-        ...
-
-    def loaded(self, configured: Configured, snapshot: str) -> Loaded:
-        """The snapshot of that name, compiled against ``configured``."""
-        ...
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +92,7 @@ def answer(body: bytes, now: Time, sources: Sources, explain: Explain | None = N
         result = solve.decide(loaded, question)
     with watch.stage("encode"):
         encoded = encode(result)
-    leave(request, loaded)
+    release_later(request, loaded)
     return Answered(body=encoded, facts=facts_of(result, at), seconds=watch.seconds)
 
 
@@ -140,8 +125,8 @@ def effective_settings(body: bytes, sources: Sources) -> bytes:
 def configure(document: str | Configuration, engine: str | None, sources: Sources) -> Configured:
     """The configuration of a request, given by name or in full."""
     if isinstance(document, str):
-        return sources.configured(document, engine)
-    return sources.compiled(document, engine)
+        return sources.configurations.named(document, engine)
+    return sources.configurations.written(document, engine)
 
 
 def load(document: str | Configuration, engine: str | None, state: StateOrReference, sources: Sources) -> Loaded:

@@ -1,6 +1,6 @@
 import weakref
 
-from app.leftovers import kept, leave
+from app.answering.release import release_later, released_at_the_end
 
 
 class Large:
@@ -9,12 +9,12 @@ class Large:
 
 def leaving() -> weakref.ref[Large]:
     large = Large()
-    leave(large)
+    release_later(large)
     return weakref.ref(large)
 
 
 def test_what_is_left_stays_until_the_end() -> None:
-    with kept():
+    with released_at_the_end():
         left = leaving()
         assert left() is not None
     assert left() is None
@@ -27,7 +27,7 @@ def test_outside_it_goes_at_once() -> None:
 def test_an_error_frees_it_too() -> None:
     left = None
     try:
-        with kept():
+        with released_at_the_end():
             left = leaving()
             raise KeyError
     except KeyError:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from app.comparisons.answer import compare
-from app.decisions.answer import answer
-from app.decisions.sources import NoSources
+from app.answering.answers import answer
+from app.answering.comparison import compare
+from app.answering.sources import nothing_stored
 from app.solver.model.problems import InvalidInput
 
 EXAMPLE = json.loads((Path(__file__).parents[3] / "examples" / "kueue-classic.json").read_bytes())
@@ -16,7 +16,7 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 def compared(*variants: dict[str, Any], **changes: Any) -> Any:
     body = json.dumps({**EXAMPLE, **changes, "variants": list(variants)}).encode()
-    return json.loads(compare(body, NOON, NoSources()))
+    return json.loads(compare(body, NOON, nothing_stored()))
 
 
 def refused(*variants: dict[str, Any]) -> dict[str, str]:
@@ -40,11 +40,11 @@ def test_variants_that_agree_have_no_differences() -> None:
 
 def test_each_answer_is_what_the_decision_would_have_been() -> None:
     found = compared({"name": "as is"}, {"name": "fair", "settings": {"kueue": {"fair_sharing": True}}})
-    alone = json.loads(answer(json.dumps(EXAMPLE).encode(), NOON, NoSources()).body)
+    alone = json.loads(answer(json.dumps(EXAMPLE).encode(), NOON, nothing_stored()).body)
     assert found["variants"][0]["answer"] == alone
     fair = json.loads(json.dumps(EXAMPLE))
     fair["configuration"]["settings"] = {"kueue": {"fair_sharing": True}}
-    expected = json.loads(answer(json.dumps(fair).encode(), NOON, NoSources()).body)
+    expected = json.loads(answer(json.dumps(fair).encode(), NOON, nothing_stored()).body)
     assert found["variants"][1]["answer"] == expected
 
 

@@ -8,11 +8,13 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from app.configurations.heads.table import Heads
+from app.configurations.service import Configurations
 from app.db import Database, is_newer
 from app.errors import Unavailable
 from app.http.openapi import operation
 from app.http.responses import json_response
+from app.http.services import service
+from app.settings import Settings
 from app.solver.model.base import Wire
 
 _SECONDS = 1.5
@@ -76,7 +78,7 @@ async def readiness(request: Request, purpose: Purpose = "everything") -> Respon
 
     Decisions by name go on without the database, on what names last meant; `for=decisions` asks only for that.
     """
-    found = await to_thread.run_sync(_found, request.app.state.database, *_heads(request), limiter=_LOOKS)
+    found = await to_thread.run_sync(_found, service(request, Database), *_heads(request), limiter=_LOOKS)
     if purpose == "decisions" and found.configurations != "unknown":
         found = msgspec.structs.replace(found, status="ready")
     ready = found.status == "ready"
@@ -84,10 +86,10 @@ async def readiness(request: Request, purpose: Purpose = "everything") -> Respon
 
 
 def _heads(request: Request) -> tuple[Literal["current", "stale", "unknown"], datetime | None]:
-    heads: Heads = request.app.state.configurations.heads
+    heads = service(request, Configurations).heads
     if not heads.is_known:
         return "unknown", None
-    stale = heads.is_stale(request.app.state.settings.heads_stale_seconds)
+    stale = heads.is_stale(service(request, Settings).heads_stale_seconds)
     return ("stale" if stale else "current"), heads.as_of
 
 

@@ -3,14 +3,14 @@
 import time
 from collections import Counter
 from collections.abc import Callable
-from datetime import datetime
 
 import msgspec
+from msgspec.structs import replace
 
-from app.decisions.sources import Used
+from app.answering.answerer import Answerer, Reply
+from app.answering.operations import Asked
 from app.errors import Unavailable
 from app.solver.stopping import stoppable
-from app.workers.desk import Desk, Reply
 from app.workers.pool import Pool
 from app.workers.ticket import Class, Ticket, held
 from app.workers.turns import CLOSING
@@ -38,15 +38,15 @@ class _Peek(msgspec.Struct, frozen=True):
 _PEEK = msgspec.json.Decoder(_Peek)
 
 
-class Front:
-    """The operations of ``Desk``, wherever they run. Without a pool everything runs here.
+class Dispatcher:
+    """The operations of ``Answerer``, wherever they run. Without a pool everything runs here.
 
     ``small``: bodies up to this many bytes are answered here; ``seconds``: the longest anything may take that comes
     without a ticket.
     """
 
-    def __init__(self, desk: Desk, pool: Pool | None, *, small: int, seconds: float) -> None:
-        self._desk = desk
+    def __init__(self, answerer: Answerer, pool: Pool | None, *, small: int, seconds: float) -> None:
+        self._answerer = answerer
         self._pool = pool
         self._small = small
         self._seconds = seconds
@@ -54,9 +54,9 @@ class Front:
         self.crowded: Callable[[], bool] = lambda: False
 
     @property
-    def desk(self) -> Desk:
+    def answerer(self) -> Answerer:
         """What runs here."""
-        return self._desk
+        return self._answerer
 
     @property
     def pool(self) -> Pool | None:
@@ -72,25 +72,26 @@ class Front:
             return "large"
         return "small" if named_in(body)[0] is None else "snapshot"
 
-    def run(
-        self, kind: str, body: bytes, now: datetime, name: str = "", *, pinned: Used | None = None
-    ) -> Reply:  # fmt: skip
-        """``name``: of the snapshot, for the snapshot operations. Raises what it does, and DeadlinePassed, TooSlow,
-        Unavailable; then nothing has changed."""
-        ticket = held() or Ticket.now(self.class_of(body, name), self._seconds)
+    def run(self, asked: Asked, body: bytes) -> Reply:
+        """Raises what it does, and DeadlinePassed, TooSlow, Unavailable; then nothing has changed."""
+        ticket = held() or Ticket.now(self.class_of(body, asked.snapshot), self._seconds)
         if self._pool is None or ticket.of == "small":
             check = self._here(ticket)
             with stoppable(check):
                 check()
-                return self._desk.run(kind, body, now, name, pinned)
-        snapshot, reference = (name, None) if name else named_in(body)
-        return self._pool.call(kind, body, now, snapshot=snapshot, pinned=pinned, ticket=ticket, reference=reference)
+                return self._answerer.run(asked, body)
+        reference = None
+        if not asked.snapshot:
+            snapshot, reference = named_in(body)
+            asked = replace(asked, snapshot=snapshot or "")
+        return self._pool.call(asked, body, ticket, reference=reference)
 
-    def everywhere(self, kind: str, now: datetime) -> list[Reply]:
+    def everywhere(self, asked: Asked) -> list[Reply]:
         """Run an operation in every process that keeps snapshots. Raises DeadlinePassed, Unavailable."""
         if self._pool is None:
-            return [self._desk.run(kind, b"", now)]
-        return [self._pool.call(kind, b"", now, worker=at, ticket=held()) for at in range(len(self._pool))]
+            return [self._answerer.run(asked, b"")]
+        ticket = held() or Ticket.now("large", self._seconds)
+        return [self._pool.call(asked, b"", ticket, worker=at) for at in range(len(self._pool))]
 
     def waiting(self) -> Counter[Class]:
         """How many wait for a worker, by class."""
@@ -98,7 +99,7 @@ class Front:
 
     def kept(self) -> tuple[int, int]:
         """Snapshots in memory, and their estimated bytes."""
-        return self._desk.store.kept if self._pool is None else self._pool.kept()
+        return self._answerer.store.kept if self._pool is None else self._pool.kept()
 
     def start(self) -> None:
         """Start the workers."""

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.answering.snapshot_store import SnapshotStore
 from app.errors import Conflict, NotFound
-from app.snapshots.store import SnapshotStore
 from app.solver import solve
 from app.solver.engine import Question
 from app.solver.model.configuration import Configuration

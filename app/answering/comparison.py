@@ -1,11 +1,12 @@
-"""One situation, several rule books: the body of a comparison to its answer, pure like ``app.decisions.answer``."""
+"""One situation, several rule books: the body of a comparison to its answer, pure like ``answers``."""
 
 from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from app.comparisons.schemas import Comparison, ComparisonRequest, Difference, VariantAnswer
-from app.decisions.answer import Sources, Stopwatch, configure, encode, stats_of
+from app.answering.answers import Stopwatch, configure, encode, stats_of
+from app.answering.comparison_bodies import Comparison, ComparisonRequest, Difference, VariantAnswer
+from app.answering.sources import Sources
 from app.decoding import decode
 from app.solver import solve
 from app.solver.engine import Question
@@ -62,7 +63,7 @@ def _configured(request: ComparisonRequest, variant: Variant, sources: Sources) 
     if variant.settings is None:
         return configure(document, engine, sources)
     if isinstance(document, str):
-        document = sources.configured(document, engine).configuration
+        document = sources.configurations.named(document, engine).configuration
     return solve.configure(_with_settings(document, variant.settings), engine)
 
 

@@ -5,12 +5,9 @@ from typing import Any
 
 import pytest
 
-from app.decisions.answer import Answered, answer, effective_settings, preemptibility, shares
-from app.decisions.sources import AsWritten, NoSources
+from app.answering.answers import Answered, answer, effective_settings, preemptibility, shares
+from app.answering.sources import Compiled, Sources, nothing_stored
 from app.errors import NotFound
-from app.solver import solve
-from app.solver.model.configuration import Configuration
-from app.solver.solve import Configured, Loaded
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "kueue-classic.json"
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -21,7 +18,7 @@ def example(**changes: Any) -> bytes:
 
 
 def decided(body: bytes, now: datetime = NOON) -> Answered:
-    return answer(body, now, NoSources())
+    return answer(body, now, nothing_stored())
 
 
 def shuffled(value: Any) -> Any:
@@ -61,7 +58,7 @@ def test_explaining_changes_nothing_but_the_explanation() -> None:
 
 
 def test_explain_can_be_overruled() -> None:
-    full = answer(example(explain="none"), NOON, NoSources(), "full")
+    full = answer(example(explain="none"), NOON, nothing_stored(), "full")
     assert full.body == decided(example(explain="full")).body
 
 
@@ -72,20 +69,21 @@ def test_facts_say_what_the_log_keeps() -> None:
     assert list(decided(example()).seconds) == ["decode", "compile", "solve", "encode"]
 
 
-class OneConfiguration(AsWritten):
+class OneDocument:
     """A store with a single configuration, revision 3."""
 
-    def configured(self, reference: str, engine: str | None) -> Configured:
+    def head(self, reference: str) -> tuple[str, int]:
         assert reference == "main"
-        return solve.configure(Configuration(engine="kueue"), engine, name="main", revision=3)
+        return "main", 3
 
-    def loaded(self, configured: Configured, snapshot: str) -> Loaded:
-        raise NotImplementedError
+    def document(self, name: str, revision: int) -> bytes:
+        assert (name, revision) == ("main", 3)
+        return b'{"engine": "kueue"}'
 
 
 def test_a_named_configuration_is_named_in_the_answer() -> None:
     body = json.dumps({"configuration": "main", "state": {}, "asks": []}).encode()
-    used = json.loads(answer(body, NOON, OneConfiguration()).body)["configuration"]
+    used = json.loads(answer(body, NOON, Sources(Compiled(OneDocument()))).body)["configuration"]
     assert (used["name"], used["revision"]) == ("main", 3)
 
 
@@ -93,7 +91,9 @@ def test_a_named_configuration_is_named_in_the_answer() -> None:
 def test_without_a_store_names_are_unknown(question: Any) -> None:
     body = json.dumps({"configuration": "main", "state": {}}).encode()
     with pytest.raises(NotFound) as refused:
-        question(body, NOON, NoSources()) if question is not effective_settings else question(body, NoSources())
+        question(body, NOON, nothing_stored()) if question is not effective_settings else question(
+            body, nothing_stored()
+        )
     assert [problem.pointer for problem in refused.value.problems] == ["/configuration"]
 
 
@@ -101,5 +101,5 @@ def test_without_a_store_names_are_unknown(question: Any) -> None:
 def test_without_a_store_snapshots_are_unknown(question: Any) -> None:
     body = json.dumps({"configuration": {"engine": "kueue"}, "state": {"snapshot": "s"}}).encode()
     with pytest.raises(NotFound) as refused:
-        question(body, NOON, NoSources())
+        question(body, NOON, nothing_stored())
     assert [problem.pointer for problem in refused.value.problems] == ["/state/snapshot"]

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from app.errors import DeadlinePassed, TooManyRequests
 from app.http import timeout
-from app.workers.front import TooSlow
+from app.workers.dispatcher import TooSlow
 from app.workers.ticket import Class, Ticket, holding
 
 T = TypeVar("T")

@@ -1,0 +1,61 @@
+"""Every operation of one process: the same table in a worker process and in a service without workers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from app.answering.answers import Answered, Facts, answer, effective_settings, preemptibility, shares
+from app.answering.comparison import compare
+from app.answering.operations import Asked, Operation
+from app.answering.snapshot_changes import SnapshotChanges
+from app.answering.snapshot_store import SnapshotStore
+from app.answering.sources import Configurations, Sources
+
+Question = Callable[[bytes, datetime, Sources], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer's bytes; ``facts`` and ``seconds`` by stage where it is a decision."""
+
+    body: bytes
+    facts: Facts | None = None
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    def answered(self) -> Answered:
+        """As the decision log takes it."""
+        assert self.facts is not None
+        return Answered(body=self.body, facts=self.facts, seconds=self.seconds)
+
+
+class Answerer:
+    """One process's operations over its configurations and the snapshots it keeps."""
+
+    def __init__(self, configurations: Configurations, store: SnapshotStore) -> None:
+        self.store = store
+        self._sources = Sources(configurations, store)
+        self._questions: dict[Operation, Question] = {
+            Operation.COMPARISON: compare,
+            Operation.SHARES: shares,
+            Operation.PREEMPTIBILITY: preemptibility,
+            Operation.EFFECTIVE_SETTINGS: lambda body, _, sources: effective_settings(body, sources),
+        }
+        changes = SnapshotChanges(store, self._sources)
+        self._snapshots: dict[Operation, Callable[[str, bytes, datetime], bytes]] = {
+            Operation.SNAPSHOT_PUT: changes.put,
+            Operation.SNAPSHOT_DELTA: changes.delta,
+            Operation.SNAPSHOT_APPLY: changes.apply,
+            Operation.SNAPSHOT_GET: changes.get,
+            Operation.SNAPSHOT_DELETE: changes.delete,
+            Operation.SNAPSHOT_LIST: changes.listing,
+        }
+
+    def run(self, asked: Asked, body: bytes) -> Reply:
+        """Run one operation. Raises InvalidInput and the errors of ``app.errors``."""
+        if asked.operation is Operation.DECISION:
+            sources = self._sources if asked.pinned is None else self._sources.pinned(asked.pinned)
+            answered = answer(body, asked.now, sources)
+            return Reply(answered.body, answered.facts, answered.seconds)
+        if (question := self._questions.get(asked.operation)) is not None:
+            return Reply(question(body, asked.now, self._sources))
+        return Reply(self._snapshots[asked.operation](asked.snapshot, body, asked.now))

@@ -1,0 +1,43 @@
+"""What can be asked: one value an operation, the same for whoever asks, carries and answers."""
+
+from datetime import datetime
+from enum import Enum
+
+import msgspec
+
+from app.solver.model.decision import ConfigurationUsed, StateUsed
+
+
+class Operation(Enum):
+    """An operation on bytes. Those on a kept snapshot name it beside the bytes."""
+
+    DECISION = "decision"
+    COMPARISON = "comparison"
+    SHARES = "shares"
+    PREEMPTIBILITY = "preemptibility"
+    EFFECTIVE_SETTINGS = "effective-settings"
+    SNAPSHOT_PUT = "snapshot-put"
+    SNAPSHOT_DELTA = "snapshot-delta"
+    SNAPSHOT_APPLY = "snapshot-apply"
+    SNAPSHOT_GET = "snapshot-get"
+    SNAPSHOT_DELETE = "snapshot-delete"
+    SNAPSHOT_LIST = "snapshot-list"
+
+
+class Used(msgspec.Struct, frozen=True):
+    """The part of a recorded answer that says what it was based on."""
+
+    configuration: ConfigurationUsed
+    state: StateUsed
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """One call, without the bytes of its body. ``now``: what stands for the request's own where it gives none.
+
+    ``snapshot``: the one that it is about, where that is known. ``pinned``: decide on the revision and generation of
+    an earlier answer."""
+
+    operation: Operation
+    now: datetime
+    snapshot: str = ""
+    pinned: Used | None = None
