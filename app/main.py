@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from app import vocabulary
 from app.answering.answerer import Answerer
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
@@ -108,9 +109,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(TimeoutMiddleware)
     if settings.authentication == "required":
         refusals = Refusals(lambda kind: kept.refusals.labels(kind).inc())
-        app.add_middleware(
-            AuthenticationMiddleware, tokens=tokens, provider=_provider(settings), refusals=refusals
-        )
+        app.add_middleware(AuthenticationMiddleware, tokens=tokens, provider=_provider(settings), refusals=refusals)
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(RequestMiddleware, answered=lambda status: kept.requests.labels(str(status)).inc())
     problems.install(app)
@@ -124,7 +123,7 @@ def create_app(settings: Settings) -> FastAPI:
 def describe_api(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document, as ``/openapi.json`` and openapi/openapi.json have it."""
     shapes = tuple(shape for router in _CAPABILITIES for shape in router.DOCUMENTED)
-    return describe(app, app.state.operations.contexts, shapes)
+    return describe(app, app.state.operations.contexts, shapes, vocabulary.common())
 
 
 def _provider(settings: Settings) -> OpenId | None:

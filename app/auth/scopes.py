@@ -10,6 +10,6 @@ Scope = Literal["decide", "read", "admin"]
 SCOPES: tuple[Scope, ...] = ("decide", "read", "admin")
 
 
-def allows(held: frozenset[str], needed: Scope) -> bool:
+def allows(held: frozenset[str], needed: str) -> bool:
     """Whether ``held`` scopes are enough."""
     return needed in held or "admin" in held

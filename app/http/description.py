@@ -4,24 +4,18 @@
 """
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import RouteContext
 
-from app.auth.scopes import Scope
 from app.http.fields import described
 from app.http.openapi import SCHEMA, VERSION, reference, renamed
 from app.http.portable import of_parameter, portable, references
 from app.http.problems import MEDIA_TYPE, Fault, ProblemDocument
-from app.solver.model import kai, kueue, ytsaurus
-from app.solver.model.configuration import Configuration, EngineName, TaintEffect
-from app.solver.model.decision import Outcome
 from app.solver.model.problems import Finding
-from app.solver.model.request import Explain, Mode
-from app.solver.model.state import TaskState
 
 PROBLEMS: dict[int, tuple[str, str]] = {
     400: ("BadRequest", "The request can't be read: its syntax, its encoding, a header or a cursor"),
@@ -48,25 +42,6 @@ HEADERS: dict[str, dict[str, Any]] = {
     "RetryAfter": {"description": "Seconds until it is worth trying again", "schema": {"type": "string"}},
     "Authenticate": {"description": "RFC 6750", "schema": {"type": "string"}},
 }
-CHOICES = {
-    "EngineName": EngineName,
-    "Explain": Explain,
-    "Mode": Mode,
-    "Outcome": Outcome,
-    "Scope": Scope,
-    "TaintEffect": TaintEffect,
-    "TaskState": TaskState,
-    "KueueFungibility": kueue.Fungibility,
-    "KueueSorting": kueue.Sorting,
-    "KueueStrategy": kueue.Strategy,
-    "KaiAction": kai.Action,
-    "Rules": ytsaurus.Rules,
-    "YtsaurusMode": ytsaurus.Mode,
-    "YtsaurusPreemptionMode": ytsaurus.PreemptionMode,
-    "YtsaurusPriorityScope": ytsaurus.PriorityScope,
-    "YtsaurusStarvation": ytsaurus.Starvation,
-    "YtsaurusStatus": ytsaurus.Status,
-}
 _ALSO = {
     401: ("WWW-Authenticate", "Authenticate"),
     429: ("Retry-After", "RetryAfter"),
@@ -88,8 +63,11 @@ _BEARER = {
 }
 
 
-def describe(app: FastAPI, routes: Sequence[RouteContext], shapes: tuple[type, ...]) -> dict[str, Any]:
-    """The OpenAPI document of ``app`` with ``routes``; ``shapes`` are all structs that operations refer to."""
+def describe(
+    app: FastAPI, routes: Sequence[RouteContext], shapes: tuple[type, ...], common: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """The OpenAPI document of ``app`` with ``routes``; ``shapes`` are all structs that operations refer to, ``common``
+    the small schemas that have no struct."""
     document = get_openapi(
         title=app.title, version=VERSION, summary=app.summary, description=app.description, routes=routes,
         tags=app.openapi_tags, servers=[{"url": "/", "description": "This service"}],
@@ -98,26 +76,16 @@ def describe(app: FastAPI, routes: Sequence[RouteContext], shapes: tuple[type, .
     bodies: list[str] = []
     for item in document["paths"].values():
         for found in item.values():
-            _finish(found)
+            _finish(found, common)
             bodies.extend(references(found.get("requestBody")))
     document["components"] = {
-        "schemas": described(portable(_schemas(shapes), bodies, _common())),
+        "schemas": described(portable(_schemas(shapes), bodies, common)),
         "responses": {name: _problem(status, description) for status, (name, description) in PROBLEMS.items()},
         "parameters": {"RequestTimeout": _TIMEOUT},
         "headers": HEADERS,
         "securitySchemes": {"bearer": _BEARER},
     }
     return document
-
-
-def _common() -> dict[str, dict[str, Any]]:
-    """Small schemas that have no struct of their own."""
-    quantity = {"$ref": SCHEMA.format(name="Quantity")}
-    return {
-        "Resources": {"type": "object", "additionalProperties": quantity},
-        "ConfigurationOrName": {"anyOf": [{"type": "string"}, reference(Configuration)]},
-        **{name: {"type": "string", "enum": list(get_args(of))} for name, of in CHOICES.items()},
-    }
 
 
 def _schemas(shapes: tuple[type, ...]) -> dict[str, Any]:
@@ -138,11 +106,11 @@ def _request_id() -> dict[str, Any]:
     return {"X-Request-ID": {"$ref": "#/components/headers/RequestId"}}
 
 
-def _finish(found: dict[str, Any]) -> None:
+def _finish(found: dict[str, Any], common: dict[str, dict[str, Any]]) -> None:
     """What holds for every operation: who may call it, how its problems look, how long it may take."""
     found["tags"] = list(dict.fromkeys(found["tags"]))
     for parameter in found.get("parameters", ()):
-        parameter["schema"] = of_parameter(parameter["schema"], _common())
+        parameter["schema"] = of_parameter(parameter["schema"], common)
     for status, answer in list(found["responses"].items()):
         if _is_problem(answer):
             found["responses"][status] = {"$ref": f"#/components/responses/{PROBLEMS[int(status)][0]}"}

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from app.auth.scopes import Scope
 from app.http.problems import MEDIA_TYPE, ProblemDocument
 
 VERSION = "1.7.0"
@@ -48,7 +47,7 @@ def shown_as(shape: type) -> msgspec.Meta:
 
 def operation(
     *,
-    needs: Scope | None,
+    needs: str | None,
     request: type | Content | None = None,
     responses: Mapping[int, type | Content | None],
     errors: tuple[int, ...] = (),
@@ -90,7 +89,7 @@ def operation(
     return arguments
 
 
-def needed_by(documented: Mapping[str, Any] | None) -> Scope | None:
+def needed_by(documented: Mapping[str, Any] | None) -> str | None:
     """``needs``, as ``operation`` wrote it down. A route that does not say is nobody's: AssertionError."""
     assert documented is not None, "every route says with operation() who may call it"
     return next((scopes[0] for named in documented["security"] for scopes in named.values()), None)

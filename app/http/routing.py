@@ -22,7 +22,6 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.auth import scopes
 from app.http.openapi import needed_by
 
 _FOUND = "arbiter.found"
@@ -34,7 +33,7 @@ class Operation:
     """One method of one template. ``needs``: the scope; None for what is public."""
 
     app: ASGIApp
-    needs: scopes.Scope | None
+    needs: str | None
     path: list[Any]
     query: list[Any]
 

@@ -79,7 +79,7 @@ def asked(service: TestClient, secret: str) -> tuple[int, float]:
 
 
 def test_unknown_keys_keep_nobody_waiting_but_themselves(guarded: TestClient, provider: Provider) -> None:
-    tokens: Tokens = guarded.app.state.tokens  # pyright: ignore[reportAttributeAccessIssue,reportUnknownMemberType]
+    tokens: Tokens = guarded.app.state.services.of(Tokens)  # pyright: ignore[reportAttributeAccessIssue,reportUnknownMemberType]
     own = tokens.create("own", ["read"], None)[0]
     known = token()
     assert (asked(guarded, own)[0], asked(guarded, known)[0]) == (200, 200)

@@ -30,9 +30,10 @@ def names(path: Path) -> Iterator[str]:
             yield f"{node.value.id}.{node.attr}"
 
 
-def test_the_solver_is_shut_off_from_all_other_packages() -> None:
-    forbidden = contracts()["the solver imports nothing else of app"]["forbidden_modules"]
-    assert set(forbidden) == {f"app.{name}" for name in modules(APP) - {"solver"}}
+def test_the_solver_is_at_the_bottom_and_every_package_has_its_place() -> None:
+    layers = contracts()["from the edge down to the solver, and never back up"]
+    assert layers["exhaustive"] is True
+    assert layers["layers"][-1] == "solver"
 
 
 def test_all_engines_are_kept_apart() -> None:
