@@ -85,6 +85,16 @@ def test_sums_past_64_bits_stay_exact() -> None:
     assert usage(of, "q") == {"default/memory": 2 * 2**31 * 2**53}
 
 
+def test_tasks_in_another_order_are_the_same_shape() -> None:
+    """What a workload uses is told by flavor-resource in ascending order, so that equal use is recognised."""
+    pins = {"cpu": "default", "gpu": "default"}
+    both = {"name": "q", "quota": {"cpu": {"guaranteed": 9}, "gpu": {"guaranteed": 9}}}
+    cpu, gpu = ({"requests": {r: 1}, "flavors": {r: pins[r]}} for r in pins)
+    of = loaded(configuration(both), work("a", cpu, gpu), work("b", gpu, cpu), work("c", gpu))
+    assert of.shape.tolist() == [0, 0, 1]
+    assert of.amounts(1) == tuple(sorted(of.amounts(1)))
+
+
 def test_the_lowest_priority_within_reach() -> None:
     of = loaded(configuration(queue("q", 9), queue("r", 9)), work("a", priority=4), work("b", priority=-2))
     index = of.configuration.tree.index
