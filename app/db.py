@@ -27,6 +27,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from app.errors import Unavailable
 from app.reach import KEEPALIVES, Breaker, Late, PatientConnection, left, within
 from app.settings import Settings
+from app.waiting import may_wait
 
 MIGRATIONS = str(files("app") / "migrations")
 
@@ -70,6 +71,7 @@ class Database:
         ``seconds`` bound all waiting for the database, the time for a free connection included; None: those of the
         settings. Raises Unavailable.
         """
+        may_wait()
         with (
             self._reached(self._engine, self._seconds if seconds is None else seconds) as engine,
             self._place(),

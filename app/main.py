@@ -98,6 +98,7 @@ def create_app(settings: Settings) -> FastAPI:
     offload = Offload(_rooms(settings), settings.request_timeout)
     dispatcher.crowded = lambda: offload.inside("small") > 1
     decider = Decider(dispatcher, log=log, metrics=kept, database=database)
+    kept.work(dispatcher, offload)
     tokens = Tokens(database)
     services = Services(
         settings, database, kept, log, stored, dispatcher, offload, decider, tokens, Snapshots(dispatcher, decider),
@@ -111,7 +112,7 @@ def create_app(settings: Settings) -> FastAPI:
         refusals = Refusals(lambda kind: kept.refusals.labels(kind).inc())
         app.add_middleware(AuthenticationMiddleware, tokens=tokens, provider=_provider(settings), refusals=refusals)
     app.add_middleware(CompressionMiddleware)
-    app.add_middleware(RequestMiddleware, answered=lambda status: kept.requests.labels(str(status)).inc())
+    app.add_middleware(RequestMiddleware, answered=kept.answered)
     problems.install(app)
     for found in (*_CAPABILITIES, metrics, docs):
         app.include_router(found.router)

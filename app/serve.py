@@ -4,6 +4,7 @@ import asyncio
 import faulthandler
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -35,6 +36,8 @@ from app.workers.dispatcher import Dispatcher
 EXAMPLE = Path(str(files("app") / "examples" / "kueue-classic.json"))
 EXAMPLE_NAME = "example"
 _RETRY_SECONDS = 5.0
+_SWITCH_SECONDS = 0.0002
+"""After which a thread that wants the interpreter gets it: the log writer must not hold answers up for longer."""
 PROMISED_SECONDS = 10
 """From being told to stop until the process is gone."""
 _FINISH_SECONDS = 4
@@ -50,6 +53,7 @@ def run(settings: Settings, say: Callable[[str], None]) -> int:
         return 1
     logs.configure(settings)
     _end_in_order()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     listening = _listen(settings, say)
     if listening is None:
         return 1

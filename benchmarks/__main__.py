@@ -6,10 +6,12 @@ import os
 from pathlib import Path
 
 from benchmarks import chart, inputs, measure, ytsaurus_tree
-from benchmarks.budgets import BUDGETS, MEMORY_MB, Budget
+from benchmarks.budgets import BUDGETS, MEMORY_MB, SMALL_MEDIAN, SMALL_TAIL, Budget
 from benchmarks.inputs import Input
 from benchmarks.measure import Figure
 from benchmarks.service import Client, peak_memory_mb, service
+
+SMALL = Path(__file__).parents[1] / "examples" / "kueue-classic.json"
 
 
 def main() -> None:
@@ -22,6 +24,7 @@ def main() -> None:
     names = [n for n in BUDGETS if not options.only or any(part in n for part in options.only)]
     rows = [row for name in names if (row := _one(name, quick=options.quick)) is not None]
     if not options.quick and not options.only:
+        _small()
         _growth()
         _throughput()
     if options.chart is not None:
@@ -68,6 +71,18 @@ def _print(kind: str, figure: Figure, bound: float, budget: Budget) -> None:
         f"({figure.seconds * 1e3:.1f} ms, J {figure.j * 1e3:.1f} ms) {real}\n    stages: {stages}",
         flush=True,
     )
+
+
+def _small() -> None:
+    with service() as (port, _):
+        found = measure.small(Client(port), SMALL.read_bytes())
+    for what, ratio, bound in (
+        ("median against /healthz", found.median / found.health, SMALL_MEDIAN),
+        ("99th percentile against median", found.tail / found.median, SMALL_TAIL),
+    ):
+        verdict = "ok  " if ratio <= bound else "OVER"
+        print(f"{verdict} small decision, {what}: {ratio:.2f} of {bound:g}")
+    print(f"    /healthz {found.health * 1e3:.2f} ms, decision {found.median * 1e3:.2f} ms, {found.tail * 1e3:.2f} ms")
 
 
 def _growth() -> None:

@@ -39,3 +39,7 @@ BUDGETS: dict[str, Budget] = {
     "ytsaurus-tree-100000": Budget(None, 3, 3),
 }
 MEMORY_MB = {"kueue": 500, "yunikorn": 600}
+SMALL_MEDIAN = 3.0
+"""A small decision against ``/healthz`` in the same run, medians over loopback."""
+SMALL_TAIL = 3.0
+"""Its 99th percentile against its median, with the decision log on."""

@@ -17,6 +17,8 @@ _COLD_LEAST = 5
 _COLD_SECONDS = 4.0
 _WARM_UP = 20
 _RESIDENT_RUNS = 200
+_SMALL_TURNS = 30
+_SMALL_OF_A_TURN = 25
 _RESIDENT_SECONDS = 20.0
 
 
@@ -123,3 +125,29 @@ def growth(client: Client, sizes: tuple[int, ...]) -> tuple[list[Figure], float]
     ys = [math.log(figure.seconds) for figure in figures]
     slope = statistics.linear_regression(xs, ys).slope
     return figures, slope
+
+
+@dataclass(frozen=True, slots=True)
+class Small:
+    """Seconds over loopback, in one run: of ``/healthz``, which does nothing else, and of a small, logged decision."""
+
+    health: float
+    median: float
+    tail: float
+
+
+def small(client: Client, body: bytes) -> Small:
+    """Medians, and the 99th percentile of the decision. In turns, so that whatever slows the machine slows both."""
+    health: list[float] = []
+    decisions: list[float] = []
+    for turn in range(_SMALL_TURNS):
+        for _ in range(_SMALL_OF_A_TURN):
+            client.send("GET", "/healthz")
+        health += [client.send("GET", "/healthz")[2] for _ in range(_SMALL_OF_A_TURN)]
+        for _ in range(_SMALL_OF_A_TURN):
+            client.send("POST", "/v1/decisions", body)
+        taken = [client.send("POST", "/v1/decisions", body)[2] for _ in range(4 * _SMALL_OF_A_TURN)]
+        if turn:
+            decisions += taken
+    decisions.sort()
+    return Small(statistics.median(health), statistics.median(decisions), decisions[len(decisions) * 99 // 100])

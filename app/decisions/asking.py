@@ -8,14 +8,17 @@ from app.http.services import service
 from app.workers.dispatcher import Dispatcher
 from app.workers.offload import Offload
 
+_BRIEF = 8192
+"""Bytes of a body that is most likely answered in less time than it takes to hand it to a thread."""
+
 
 async def decide(request: Request, body: bytes) -> bytes:
     """The answer to a decision request, which is logged. Raises what deciding does, TooManyRequests, DeadlinePassed."""
     of, decider = service(request, Dispatcher).class_of(body), service(request, Decider)
-    return await service(request, Offload).run(of, decider.decide, body)
+    return await service(request, Offload).run(of, decider.decide, body, brief=len(body) <= _BRIEF)
 
 
 async def ask(request: Request, operation: Operation, body: bytes) -> bytes:
     """The answer to another question, which is not. Raises as ``decide`` does."""
     of, decider = service(request, Dispatcher).class_of(body), service(request, Decider)
-    return await service(request, Offload).run(of, decider.ask, operation, body)
+    return await service(request, Offload).run(of, decider.ask, operation, body, brief=len(body) <= _BRIEF)

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.answering.release import released_at_the_end
 from app.http.problems import problem
+from app.http.routing import names_of
 
 _ACCEPTABLE = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -26,8 +27,8 @@ log = structlog.stdlib.get_logger("arbiter.request")
 class RequestMiddleware:
     """``X-Request-ID`` is taken over when it is short and plain, made here otherwise, and always sent back."""
 
-    def __init__(self, app: ASGIApp, answered: Callable[[int], None]) -> None:
-        """``answered`` is told the status of each answer."""
+    def __init__(self, app: ASGIApp, answered: Callable[[str, str, int, float], None]) -> None:
+        """``answered`` is told of each answer: method and path template of its operation, status, seconds."""
         self.app = app
         self._answered = answered
 
@@ -59,9 +60,10 @@ class RequestMiddleware:
                 )
                 await answer(scope, receive, respond)
             finally:
+                seconds = time.perf_counter() - began
                 if status:
-                    self._answered(status)
-                _line(scope, status, time.perf_counter() - began)
+                    self._answered(*names_of(scope), status, seconds)
+                _line(scope, status, seconds)
 
 
 def _is_text(scope: Scope) -> bool:

@@ -81,6 +81,14 @@ class Found:
     parameters: dict[str, str]
 
 
+def names_of(scope: Scope) -> tuple[str, str]:
+    """Method and template of the operation that answered; ``other`` for what is none, whatever was sent."""
+    found = scope.get(_FOUND)
+    if not isinstance(found, Found) or found.place is None:
+        return "other", "other"
+    return ("other" if found.operation is None else scope["method"]), found.place.template
+
+
 class Operations(BaseRoute):
     """The only route of the application: finds the operation and runs it."""
 

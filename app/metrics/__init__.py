@@ -1,8 +1,16 @@
 """Prometheus metrics: what Arbiter counts about its own decisions."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 from app.configurations.heads.table import Heads
+from app.http.openapi import VERSION
+from app.workers.dispatcher import Dispatcher
+from app.workers.offload import Offload
+from app.workers.ticket import CLASSES, Class
 
 _LATENCY = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -12,7 +20,16 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        build = Gauge("arbiter_build_info", "1; what runs.", ["version", "interface"], registry=self.registry)
+        build.labels(version("arbiter"), VERSION).set(1)
+        self._counters: dict[tuple[Counter | str, ...], Counter] = {}
+        self._histograms: dict[tuple[Histogram | str, ...], Histogram] = {}
         self.requests = Counter("arbiter_requests", "Requests answered.", ["status"], registry=self.registry)
+        self.durations = Histogram(
+            "arbiter_request_seconds", "From a request's head to the end of its answer.", ["method", "route"],
+            buckets=_LATENCY, registry=self.registry,
+        )  # fmt: skip
         self.refusals = Counter(
             "arbiter_refusals", "Requests refused: unauthenticated, or forbidden to their token.",
             ["kind"], registry=self.registry,
@@ -54,6 +71,27 @@ class Metrics:
         known = Gauge("arbiter_configurations_known", "Configurations known by name.", registry=self.registry)
         known.set_function(lambda: float(len(heads)))
 
+    def work(self, dispatcher: Dispatcher, offload: Offload) -> None:
+        """Show who waits, who works, and what is kept."""
+        waiting = Gauge(
+            "arbiter_requests_waiting", "Requests that wait for a thread or a worker, by class.", ["class"],
+            registry=self.registry,
+        )  # fmt: skip
+        for of in CLASSES:
+            waiting.labels(of).set_function(partial(_waiting, dispatcher, offload, of))
+        self._gauge("arbiter_workers", "Worker processes that run.", lambda: dispatcher.workers()[0])
+        self._gauge("arbiter_workers_busy", "Worker processes that answer a request.", lambda: dispatcher.workers()[1])
+        self._gauge("arbiter_snapshots", "Snapshots in memory.", lambda: dispatcher.kept()[0])
+        self._gauge("arbiter_snapshots_bytes", "Their estimated memory.", lambda: dispatcher.kept()[1])
+
+    def _gauge(self, name: str, what: str, value: Callable[[], float]) -> None:
+        Gauge(name, what, registry=self.registry).set_function(value)
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one answer. ``route``: the template of its path."""
+        self._counter(self.requests, str(status)).inc()
+        self._histogram(self.durations, method, route).observe(seconds)
+
     def _latency(self, stage: str, what: str) -> Histogram:
         return Histogram(
             f"arbiter_decision_{stage}_seconds", what, ["engine"], buckets=_LATENCY, registry=self.registry
@@ -64,12 +102,29 @@ class Metrics:
     ) -> None:
         """Count one answered decision request. ``victims``: evictions by reason; ``seconds``: by stage."""
         for outcome, reason in zip(outcomes, reasons, strict=True):
-            self.decisions.labels(engine, outcome, reason).inc()
+            self._counter(self.decisions, engine, outcome, reason).inc()
         for reason, count in victims.items():
-            self.victims.labels(engine, reason).inc(count)
+            self._counter(self.victims, engine, reason).inc(count)
         for stage, spent in seconds.items():
-            self.stages[stage].labels(engine).observe(spent)
+            self._histogram(self.stages[stage], engine).observe(spent)
+
+    def _counter(self, metric: Counter, *labels: str) -> Counter:
+        """That of these labels; asking the metric itself each time takes longer than counting does."""
+        key = (metric, *labels)
+        if (known := self._counters.get(key)) is None:
+            known = self._counters[key] = metric.labels(*labels)
+        return known
+
+    def _histogram(self, metric: Histogram, *labels: str) -> Histogram:
+        key = (metric, *labels)
+        if (known := self._histograms.get(key)) is None:
+            known = self._histograms[key] = metric.labels(*labels)
+        return known
 
     def text(self) -> bytes:
         """Everything in Prometheus' text format."""
         return generate_latest(self.registry)
+
+
+def _waiting(dispatcher: Dispatcher, offload: Offload, of: Class) -> int:
+    return offload.waiting(of) + dispatcher.waiting()[of]

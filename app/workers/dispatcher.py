@@ -1,5 +1,6 @@
 """Who answers: this process for what is small, a worker for what is large, slow or asks about a kept snapshot."""
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -11,19 +12,18 @@ from app.answering.answerer import Answerer, Reply
 from app.answering.operations import Asked
 from app.errors import Unavailable
 from app.solver.stopping import stoppable
+from app.waiting import TooSlow
 from app.workers.pool import Pool
 from app.workers.ticket import Class, Ticket, held
 from app.workers.turns import CLOSING
 
 _NAMED = b'"snapshot"'
+_AT_ONCE = 0.001
+"""Seconds of the processor that a request may take on the event loop; then a thread begins it again."""
 _PATIENCE = 0.1
-"""Seconds of the processor that a small request may take in this process; then it is slow."""
-_PATIENCE_IN_A_CROWD = 0.01
+"""The same for a small request in this process; then it is slow, and a worker begins it again."""
+_PATIENCE_IN_A_CROWD = 0.005
 """The same while other small ones wait for the processor."""
-
-
-class TooSlow(Exception):
-    """A small request takes too long to be answered here: give it to a worker. Nothing was changed."""
 
 
 class _StateName(msgspec.Struct, frozen=True):
@@ -57,11 +57,6 @@ class Dispatcher:
     def answerer(self) -> Answerer:
         """What runs here."""
         return self._answerer
-
-    @property
-    def pool(self) -> Pool | None:
-        """The workers."""
-        return self._pool
 
     def class_of(self, body: bytes, name: str = "") -> Class:
         """The class of a request. ``name``: of the snapshot, for the snapshot operations. A large body is not looked
@@ -97,6 +92,10 @@ class Dispatcher:
         """How many wait for a worker, by class."""
         return Counter() if self._pool is None else self._pool.waiting()
 
+    def workers(self) -> tuple[int, int]:
+        """How many run, and how many of them are at work."""
+        return (0, 0) if self._pool is None else (self._pool.alive(), self._pool.busy())
+
     def kept(self) -> tuple[int, int]:
         """Snapshots in memory, and their estimated bytes."""
         return self._answerer.store.kept if self._pool is None else self._pool.kept()
@@ -112,22 +111,36 @@ class Dispatcher:
         if self._pool is not None:
             self._pool.close()
 
+    def _patience(self, ticket: Ticket) -> tuple[float, float]:
+        """Seconds of the processor that a request may take here, alone and in a crowd."""
+        if ticket.at_once:
+            return _AT_ONCE, _AT_ONCE
+        if self._pool is not None and ticket.of == "small":
+            return _PATIENCE, _PATIENCE_IN_A_CROWD
+        return math.inf, math.inf
+
     def _here(self, ticket: Ticket) -> Callable[[], None]:
-        """What is asked at safe points of work in this process."""
-        began, spent = time.monotonic(), time.thread_time
-        at_first = spent()
-        moves_on = self._pool is not None and ticket.of == "small"
+        """What is asked at safe points of work in this process. How much of the processor the work took is a question
+        for the system that costs more than a step of a search: it is put rarely, and never for what is quick."""
+        alone, in_a_crowd = self._patience(ticket)
+        look_at = time.monotonic() + in_a_crowd
+        at_first: float | None = None
 
         def check() -> None:
+            nonlocal look_at, at_first
             now = time.monotonic()
             if now >= ticket.end:
                 ticket.check()
             if self._closing:
                 raise Unavailable(CLOSING, retry_after=1)
-            if moves_on and now - began > _PATIENCE_IN_A_CROWD:
-                taken = spent() - at_first
-                if taken > _PATIENCE or (taken > _PATIENCE_IN_A_CROWD and self.crowded()):
-                    raise TooSlow
+            if now < look_at:
+                return
+            look_at = now + in_a_crowd
+            spent = time.thread_time()
+            if at_first is None:
+                at_first = spent
+            if spent - at_first > alone or (spent - at_first > in_a_crowd and self.crowded()):
+                raise TooSlow
 
         return check
 

@@ -12,14 +12,14 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from app.errors import DeadlinePassed, TooManyRequests
 from app.http import timeout
-from app.workers.dispatcher import TooSlow
+from app.waiting import TooSlow, at_once
 from app.workers.ticket import Class, Ticket, holding
 
 T = TypeVar("T")
@@ -108,11 +108,16 @@ class Offload:
         self._places = {of: _Places(of, room) for of, room in rooms.items()}
         self._seconds = seconds
 
-    async def run(self, of: Class, function: Callable[..., T], *args: Any) -> T:
+    async def run(self, of: Class, function: Callable[..., T], *args: Any, brief: bool = False) -> T:
         """``function(*args)`` in a thread of that class, within ``Request-Timeout``. A small one that turns out to take
-        long begins again among the slow ones. Raises what it raises, TooManyRequests and DeadlinePassed."""
+        long begins again among the slow ones. Raises what it raises, TooManyRequests and DeadlinePassed.
+
+        ``brief``: a small one that most likely takes less than handing it to a thread does is tried here first."""
         asked = timeout.seconds()
         ticket = Ticket.now(of, self._seconds if asked is None else min(asked, self._seconds))
+        if brief and of == "small":
+            with suppress(TooSlow), at_once():
+                return _paused(replace(ticket, at_once=True), function, *args)
         try:
             return await self._places[of].run(ticket, function, *args)
         except TooSlow:

@@ -17,11 +17,12 @@ CLASSES: tuple[Class, ...] = get_args(Class)
 @dataclass(frozen=True, slots=True)
 class Ticket:
     """``end``: an instant of ``time.monotonic()``, which all processes of a machine share; ``seconds``: what the
-    request was allowed in all, waiting included."""
+    request was allowed in all, waiting included. ``at_once``: it is tried on the event loop, where nothing may wait."""
 
     of: Class
     end: float
     seconds: float
+    at_once: bool = False
 
     @classmethod
     def now(cls, of: Class, seconds: float) -> Self:

@@ -1,8 +1,12 @@
 """What Prometheus scrapes."""
 
+from pathlib import Path
+
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
+from app.main import create_app
+from app.settings import Settings
 from tests.api.requests import decision
 
 
@@ -63,3 +67,41 @@ def test_the_log_counts_what_it_wrote(service: TestClient) -> None:
     service.get("/v1/decisions")
     assert value(service, "arbiter_decision_log_written_total") == 1
     assert value(service, "arbiter_decision_log_waiting") == 0
+
+
+def test_durations_are_by_route_and_names_that_nobody_gave_are_not_kept(service: TestClient) -> None:
+    service.get("/v1/snapshots/one")
+    service.get("/v1/snapshots/two")
+    service.get("/v1/made-up")
+    service.request("BREW", "/healthz")
+    found = {
+        (dict(labels)["method"], dict(labels)["route"]): number
+        for (name, labels), number in scraped(service).items()
+        if name == "arbiter_request_seconds_count"
+    }
+    assert found == {("GET", "/v1/snapshots/{name}"): 2, ("other", "other"): 1, ("other", "/healthz"): 1}
+
+
+def test_kept_snapshots_and_what_runs_are_shown(service: TestClient) -> None:
+    request = decision()
+    kept = {"engine": "kueue", "configuration": request["configuration"], "state": request["state"]}
+    assert service.put("/v1/snapshots/s", json=kept).status_code == 200
+    assert value(service, "arbiter_snapshots") == 1
+    assert value(service, "arbiter_snapshots_bytes") > 0
+    assert value(service, "arbiter_requests_waiting", **{"class": "large"}) == 0
+    assert value(service, "process_resident_memory_bytes") > 0
+    assert [labels for name, labels in scraped(service) if name == "arbiter_build_info"]
+
+
+def test_workers_and_what_they_keep_are_counted(database_url: str, tmp_path: Path) -> None:
+    settings = Settings(database_url=database_url, data_dir=tmp_path, workers=2)
+    with TestClient(create_app(settings)) as service:
+        request = decision()
+        kept = {"engine": "kueue", "configuration": request["configuration"], "state": request["state"]}
+        for name in "ab":
+            assert service.put(f"/v1/snapshots/{name}", json=kept).status_code == 200
+        assert value(service, "arbiter_snapshots") == 2
+        assert value(service, "arbiter_workers") == 2
+        assert value(service, "arbiter_workers_busy") == 0
+        assert service.delete("/v1/snapshots/a").status_code == 204
+        assert value(service, "arbiter_snapshots") == 1

@@ -10,9 +10,15 @@ import yaml
 from prometheus_client import Histogram
 from pydantic_core import PydanticUndefined
 
+from app.answering.answerer import Answerer
+from app.answering.snapshot_store import SnapshotStore
+from app.answering.sources import Compiled
 from app.configurations.heads.table import Heads
 from app.metrics import Metrics
 from app.settings import Settings
+from app.workers.dispatcher import Dispatcher
+from app.workers.offload import Offload, Room
+from app.workers.ticket import CLASSES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
 SHORT = ("host", "port", "data_dir", "database_url", "workers")
@@ -86,7 +92,11 @@ def metrics() -> dict[str, tuple[set[str], bool]]:
     """Each metric of a service under the name that Prometheus stores: its labels, and whether it is a histogram."""
     kept = Metrics()
     kept.follow(Heads(time.monotonic), 5.0)
-    kept.requests.labels("200").inc()
+    answerer = Answerer(Compiled(None), SnapshotStore(budget=1, idle=1, clock=time.monotonic))
+    dispatcher = Dispatcher(answerer, None, small=1, seconds=1)
+    offload = Offload(dict.fromkeys(CLASSES, Room(1, 1)), 1)
+    kept.work(dispatcher, offload)
+    kept.answered("GET", "/healthz", 200, 0.1)
     kept.refusals.labels("forbidden").inc()
     kept.decided("kueue", ["preempt"], ["Preempted"], {"InClusterQueue": 1}, dict.fromkeys(kept.stages, 0.1))
     kept.log_dropped.labels("shutdown").inc()
@@ -95,7 +105,8 @@ def metrics() -> dict[str, tuple[set[str], bool]]:
         name = f"{family.name}_total" if family.type == "counter" else family.name
         labels = {label for sample in family.samples for label in sample.labels}
         found[name] = (labels - {"le"}, family.type == "histogram")
-    assert sum(histogram for _, histogram in found.values()) == len(kept.stages)
+    assert sum(histogram for _, histogram in found.values()) == len(kept.stages) + 1
+    offload.close()
     assert all(isinstance(stage, Histogram) for stage in kept.stages.values())
     return found
 

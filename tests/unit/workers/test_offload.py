@@ -1,11 +1,12 @@
 import asyncio
 import gc
 import threading
+from functools import partial
 
 import pytest
 
 from app.errors import DeadlinePassed, TooManyRequests
-from app.workers.dispatcher import TooSlow
+from app.waiting import TooSlow, may_wait
 from app.workers.offload import Offload, Room, collector_paused
 from app.workers.ticket import CLASSES, Ticket, held
 
@@ -125,3 +126,24 @@ def test_a_small_one_that_takes_long_begins_again_among_the_slow_within_its_dead
     assert first is not None
     assert second is not None
     assert (first.end, first.seconds) == (second.end, second.seconds)
+
+
+def test_a_brief_one_is_answered_on_the_event_loop_unless_it_takes_long_or_must_wait() -> None:
+    places = offload()
+    asked: list[bool] = []
+
+    def work(*, waits: bool) -> str:
+        ticket = held()
+        assert ticket is not None
+        asked.append(ticket.at_once)
+        if waits:
+            may_wait()
+        return threading.current_thread().name
+
+    async def run(*, waits: bool) -> str:
+        return await places.run("small", partial(work, waits=waits), brief=True)
+
+    assert asyncio.run(run(waits=False)) == threading.main_thread().name
+    assert asyncio.run(run(waits=True)).startswith("solve-small")
+    assert asked == [True, True, False]
+    places.close()

@@ -12,6 +12,7 @@ from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor, Reason, 
 from app.solver.engines.kueue.decide.recorder import SILENT, Recorder
 from app.solver.engines.kueue.decide.victims import minimise, order
 from app.solver.engines.kueue.decide.victims.order import Indices
+from app.solver.stopping import safe_point
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,7 @@ class _Search:
         may_go_for_a_loan = self._usable_while_borrowing() if borrow else None
         targets: list[Target] = []
         for workload in self._candidates:
+            safe_point()
             queue = int(overlay.state.queue[workload])
             reason: Reason = "InClusterQueue"
             if queue != preemptor.queue:
