@@ -41,7 +41,7 @@ def answer(path: str, body: bytes) -> Any:
         question = Question(now, request.asks, request.mode, request.options, request.explain)
         return json.loads(msgspec.json.encode(solve.decide(loaded, question)))
     if isinstance(request, SharesRequest):
-        return json.loads(msgspec.json.encode(solve.shares(loaded, request.asks, now)))
+        return json.loads(msgspec.json.encode(solve.shares(loaded, request.asks, now, request.options)))
     protection = ProtectionQuestion(now, request.asks, request.ask, request.action, request.evict)
     return json.loads(msgspec.json.encode(solve.preemptibility(loaded, protection)))
 

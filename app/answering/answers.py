@@ -100,7 +100,8 @@ def shares(body: bytes, now: Time, sources: Sources) -> bytes:
     """``POST /v1/shares``. Raises InvalidInput."""
     request = decode(body, SharesRequest)
     loaded = load(request.configuration, request.engine, request.state, sources)
-    return _described(loaded.configured, solve.shares(loaded, request.asks, micros(request.now or now)))
+    at = micros(request.now or now)
+    return _described(loaded.configured, solve.shares(loaded, request.asks, at, request.options))
 
 
 def preemptibility(body: bytes, now: Time, sources: Sources) -> bytes:

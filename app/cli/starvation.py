@@ -45,6 +45,7 @@ def starvation(
             answer = documents.loads(shares(documents.dumps(_question(request)).encode(), now, nothing_stored()))
             rows += _changes(request["now"], answer, known)
             request = request | {"state": after_shares(request["state"], answer)}
+            request = request | {"options": _updated(request.get("options") or {}, request["now"])}
     except InvalidInput as invalid:
         problems(file, invalid.problems)
     except ArbiterError as refused:
@@ -62,7 +63,14 @@ def starvation(
 
 def _question(request: dict[str, Any]) -> dict[str, Any]:
     """The part of a request that POST /v1/shares reads."""
-    return {key: request[key] for key in ("engine", "now", "configuration", "state", "asks") if key in request}
+    return {
+        key: request[key] for key in ("engine", "now", "configuration", "state", "asks", "options") if key in request
+    }
+
+
+def _updated(options: dict[str, Any], now: str) -> dict[str, Any]:
+    """``options`` of the next request: fair shares were updated ``now``."""
+    return options | {"ytsaurus": (options.get("ytsaurus") or {}) | {"last_update_at": now}}
 
 
 def _changes(now: str, answer: dict[str, Any], known: dict[tuple[str, str], tuple[Any, ...]]) -> list[list[str]]:

@@ -33,7 +33,8 @@ class Remark(msgspec.Struct, frozen=True, kw_only=True):
 class Shares(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``POST /v1/shares``: by name of queue and id of workload, as the engine counts.
 
-    YTsaurus adds what the nodes have in ``total``, and the ``fair_share`` of all queues together.
+    YTsaurus adds what the nodes have in ``total``, the ``fair_share`` of all queues together, and its own codes of
+    what is wrong with the guarantees in ``alerts``.
     """
 
     engine: str
@@ -48,6 +49,9 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the nodes have together, in whole units, by resource (YTsaurus)."""
     fair_share: dict[str, Units] | None = None
     """The fair share of all queues together (YTsaurus)."""
+    alerts: list[int] | None = None
+    """What is wrong with the guarantees, by YTsaurus' own codes, ascending: 29000 they exceed the cluster, 29001
+    promised shares are asked for below a pool that asks for them too, 29002 a priority pool has no donor above."""
     warnings: list[Remark] | None = None
     """What the engine noticed on its way."""
 

@@ -21,7 +21,7 @@ def export(configuration: Configuration) -> Exported:
     lost.other_blocks(configuration, "ytsaurus")
     lost.flavors(configuration, "YTsaurus")
     settings = configuration.settings.ytsaurus
-    if settings is not None and settings.rules != "documented":
+    if settings is not None and settings.rules != ytsaurus.Settings().rules:
         lost.add(("settings", "ytsaurus", "rules"), "which rules decide is a choice of Arbiter, not of YTsaurus")
     document: dict[str, Any] = {}
     if settings is not None:
@@ -67,6 +67,9 @@ def _values(block: msgspec.Struct, fields: tuple[str, ...], at: Path, lost: Lost
     for field in fields:
         value = getattr(block, field)
         if value is None:
+            continue
+        if isinstance(value, msgspec.Struct):
+            shown[field] = _values(value, value.__struct_fields__, (*at, field), lost)
             continue
         if field in DURATIONS and not (isinstance(value, str) and _SPELLED.fullmatch(value)):
             micros = duration.parse(value)

@@ -20,22 +20,28 @@ DURATIONS = frozenset(
     {
         "fair_share_starvation_timeout", "fair_share_aggressive_starvation_timeout", "preemptive_scheduling_backoff",
         "allocation_preemption_timeout", "job_interrupt_timeout", "allocation_graceful_preemption_timeout",
-        "allowed_node_resources_overcommit_duration",
+        "allowed_node_resources_overcommit_duration", "smooth_period", "pool_capacity_saturation_period",
     }
 )  # fmt: skip
 RESOURCES = frozenset(
     {
         "non_preemptible_resource_usage_threshold", "min_spare_allocation_resources",
-        "min_spare_allocation_resources_on_node", "resource_limits_overcommit_tolerance",
+        "min_spare_allocation_resources_on_node", "resource_limits_overcommit_tolerance", "resource_flow",
+        "burst_guarantee_resources",
     }
 )  # fmt: skip
 TREE_FIELDS = tuple(name for name in ytsaurus.Settings.__struct_fields__ if name != "rules")
 POOL_FIELDS = tuple(name for name in ytsaurus.Queue.__struct_fields__ if name not in ("mode", "resource_limits"))
 
+# Settings that are blocks of their own.
+_TREE_BLOCKS: dict[str, type[msgspec.Struct]] = {"integral_guarantees": ytsaurus.TreeIntegralGuarantees}
+_POOL_BLOCKS: dict[str, type[msgspec.Struct]] = {"integral_guarantees": ytsaurus.IntegralGuarantees}
+
 # Names that older versions gave to the same settings.
 _ALIASES = {
     "min_share_resources": "strong_guarantee_resources",
     "fair_share_preemption_timeout": "fair_share_starvation_timeout",
+    "truncate_fifo_pool_unsatisfied_child_fair_share": "enable_fair_share_truncation_in_fifo_pool",
 }
 _SUBMISSION = (
     "max_operation_count", "max_running_operation_count", "allowed_profiling_tags", "create_ephemeral_subpools",
@@ -79,7 +85,7 @@ def _split(reader: Reader) -> tuple[Reader, Reader]:
 
 
 def _tree(config: Reader) -> ytsaurus.Settings | None:
-    values = {name: value for name in TREE_FIELDS if (value := _value(config, name)) is not None}
+    values = _values(config, TREE_FIELDS, _TREE_BLOCKS)
     config.ignore(*_BOOKKEEPING)
     config.close()
     return _made(config, ytsaurus.Settings, values) if values else None
@@ -106,17 +112,17 @@ def _pools(children: Reader, findings: Findings) -> Iterator[Queue]:
 
 
 def _pool(attributes: Reader, name: str, above: str | None) -> Queue:
-    for old, new in _ALIASES.items():
-        if old in attributes and new not in attributes:
-            attributes = Reader({**attributes.value, new: attributes.take(old)}, attributes.at, attributes.findings)
-            attributes.ignore(old)
+    renamed = {old: new for old, new in _ALIASES.items() if old in attributes and new not in attributes}
+    if renamed:
+        under: dict[str, Any] = {**attributes.value, **{new: attributes.take(old) for old, new in renamed.items()}}
+        attributes = Reader(under, attributes.at, attributes.findings)
+        attributes.ignore(*renamed)
     guaranteed = attributes.quantities("strong_guarantee_resources")
     limits = attributes.quantities("resource_limits")
     weight = attributes.number("weight")
-    values: dict[str, Any] = {key: value for key in POOL_FIELDS if (value := _value(attributes, key)) is not None}
+    values = _values(attributes, POOL_FIELDS, _POOL_BLOCKS)
     mode = attributes.choice("mode", {"fair_share": "fair_share", "fifo": "fifo"})
     block = _made(attributes, ytsaurus.Queue, values if mode is None else {**values, "mode": mode})
-    attributes.not_carried("integral_guarantees", "integral guarantees are not decided here")
     attributes.not_carried("fifo_sort_parameters", "a fifo pool sorts by weight and start time")
     for key in _SUBMISSION:
         attributes.not_carried(key, "how operations get into the pool is not decided here", "info")
@@ -127,6 +133,21 @@ def _pool(attributes: Reader, name: str, above: str | None) -> Queue:
         name=name, parent=above, quota=quota or None, weight=UNWEIGHTED if weight is None else weight,
         ytsaurus=None if block is None or block == ytsaurus.Queue() else block,
     )  # fmt: skip
+
+
+def _values(reader: Reader, fields: tuple[str, ...], blocks: dict[str, type[msgspec.Struct]]) -> dict[str, Any]:
+    """What ``reader`` has of ``fields``, as the wire has it; blocks as maps."""
+    values: dict[str, Any] = {}
+    for key in fields:
+        if key in blocks and isinstance(reader.value.get(key), dict):
+            below = reader.child(key)
+            own = _made(below, blocks[key], _values(below, blocks[key].__struct_fields__, {}))
+            below.close()
+            if own is not None:
+                values[key] = msgspec.to_builtins(own)
+        elif (value := _value(reader, key)) is not None:
+            values[key] = value
+    return values
 
 
 def _value(reader: Reader, key: str) -> Any:

@@ -77,7 +77,7 @@ class Engine(ABC, Generic[C, S]):
         """Decide. Pure: the same arguments give the same result."""
 
     @abstractmethod
-    def shares(self, loaded: S, asks: list[Ask], now: int) -> dict[str, Any]:
+    def shares(self, loaded: S, asks: list[Ask], now: int, options: Options) -> dict[str, Any]:
         """The body of ``POST /v1/shares``: ``{queues: {...}, workloads?: {...}}``."""
 
     @abstractmethod

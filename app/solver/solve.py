@@ -17,6 +17,7 @@ from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer, ConfigurationUsed, StateUsed
 from app.solver.model.problems import Finding, InvalidInput, Problem
+from app.solver.model.request import Options
 from app.solver.model.state import Ask, State
 from app.solver.oversubscription import oversubscribed
 from app.solver.registry import ENGINES, engine_of
@@ -24,6 +25,7 @@ from app.solver.stopping import safe_point
 from app.solver.verify import verify
 
 T = TypeVar("T")
+NO_OPTIONS = Options()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +147,10 @@ def decide(loaded: Loaded, question: Question) -> Answer:
     )  # fmt: skip
 
 
-def shares(loaded: Loaded, asks: list[Ask], now: int) -> dict[str, Any]:
+def shares(loaded: Loaded, asks: list[Ask], now: int, options: Options = NO_OPTIONS) -> dict[str, Any]:
     """The body of ``POST /v1/shares``."""
     _check_asks(loaded, asks)
-    return loaded.configured.engine.shares(loaded.compiled, asks, now)
+    return loaded.configured.engine.shares(loaded.compiled, asks, now, options)
 
 
 def preemptibility(loaded: Loaded, question: ProtectionQuestion) -> dict[str, Any]:

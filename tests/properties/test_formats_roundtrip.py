@@ -252,6 +252,10 @@ def ytsaurus_configurations(draw: st.DrawFn) -> Configuration:
             "preemptive_scheduling_backoff": TIMEOUTS,
             "scheduling_preemption_priority_scope": st.sampled_from(["operation_only", "operation_and_ancestors"]),
             "main_resource": WORDS,
+            "enable_step_function_for_gang_operations": st.booleans(),
+            "integral_guarantees": some({"smooth_period": TIMEOUTS, "relaxed_share_multiplier_limit": SHARES}).filter(
+                bool
+            ),
         }
     ).filter(bool)
     pool_fields = some(
@@ -260,6 +264,15 @@ def ytsaurus_configurations(draw: st.DrawFn) -> Configuration:
             "fair_share_starvation_timeout": TIMEOUTS,
             "allow_aggressive_preemption": st.booleans(),
             "non_preemptible_resource_usage_threshold": MAPS,
+            "scheduling_tag_filter": st.just("internal & !slow"),
+            "compute_promised_guarantee_fair_share": st.booleans(),
+            "integral_guarantees": some(
+                {
+                    "guarantee_type": st.sampled_from(["burst", "relaxed"]),
+                    "resource_flow": MAPS,
+                    "can_accept_free_volume": st.just(value=False),
+                }
+            ).filter(bool),
         }
     ).filter(bool)
     queues: list[dict[str, Any]] = []

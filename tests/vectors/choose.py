@@ -1,4 +1,4 @@
-"""Choose the committed selection anew: ``python -m tests.vectors.choose``.
+"""Choose the committed selection anew: ``python -m tests.vectors.choose [engine...]``.
 
 Evenly from each recorded file, so that every part of it is there; nothing of the origins' own tests or texts.
 """
@@ -6,17 +6,17 @@ Evenly from each recorded file, so that every part of it is there; nothing of th
 import gzip
 import sys
 
-from tests.vectors.files import ENGINES, HERE, SHARED
+from tests.vectors.files import ENGINES, HERE, SHARED, files
 
 BYTES_AN_ENGINE = 300_000
 
 
 def main() -> int:
-    for engine in ENGINES:
+    for engine in sys.argv[1:] or ENGINES:
         recorded = [
             path
-            for path in sorted((SHARED / engine).glob("*.jsonl.gz"))
-            if not path.name.startswith(("upstream", "documented"))
+            for path in files(SHARED)
+            if path.parent.name == engine and not path.name.startswith(("upstream", "documented"))
         ]
         share = BYTES_AN_ENGINE / sum(path.stat().st_size for path in recorded)
         (HERE / engine).mkdir(exist_ok=True)

@@ -3,7 +3,8 @@
 A record names only what it knows, so an answer may say more: an expected object matches when each field that
 it names matches. Numbers written with a fraction match to a millionth, instants match as instants, ``null``
 also matches an absent field, and ``{"one_of": [...]}`` matches any of its values. Lists match item by item,
-in order; in a record that is ``unordered`` the items of victims, evictions and placements may come in any.
+in order; with a ``tolerance``, amounts of the resources that it names may differ by so much, and what is nothing at
+all need not be there; in a record that is ``unordered`` the items of victims, evictions and placements may come in any.
 """
 
 import re
@@ -22,13 +23,14 @@ _NOTHING = object()
 def disagreements(vector: dict[str, Any], answer: Any) -> list[str]:
     """What differs between a vector's expectation and the parsed answer; of several alternatives, the nearest."""
     alternatives = vector["expect_any"] if "expect_any" in vector else [vector["expect"]]
-    matcher = _Matcher(any_order=bool(vector.get("unordered")))
+    matcher = _Matcher(any_order=bool(vector.get("unordered")), tolerance=vector.get("tolerance"))
     return min((list(matcher.compare(expected, answer, ())) for expected in alternatives), key=len)
 
 
 class _Matcher:
-    def __init__(self, *, any_order: bool) -> None:
+    def __init__(self, *, any_order: bool, tolerance: dict[str, float] | None) -> None:
         self._any_order = any_order
+        self._tolerance = tolerance or {}
 
     def compare(self, expected: Any, actual: Any, at: tuple[str, ...]) -> Iterator[str]:
         if isinstance(expected, dict):
@@ -47,6 +49,12 @@ class _Matcher:
             yield _said(at, expected, actual)
             return
         for name, value in expected.items():
+            if name in self._tolerance and isinstance(value, int | float):
+                if not abs(value - actual.get(name, 0)) <= self._tolerance[name]:
+                    yield _said((*at, name), value, actual.get(name, _NOTHING))
+                continue
+            if self._tolerance and name not in actual and _is_nothing(value):
+                continue
             yield from self.compare(value, actual.get(name, None if value is None else _NOTHING), (*at, name))
 
     def _lists(self, expected: list[Any], actual: Any, at: tuple[str, ...]) -> Iterator[str]:
@@ -57,6 +65,11 @@ class _Matcher:
             expected, actual = sorted(expected, key=_label), sorted(actual, key=_label)
         for i, (one, other) in enumerate(zip_longest(expected, actual)):
             yield from self.compare(one, other, (*at, str(i)))
+
+
+def _is_nothing(value: Any) -> bool:
+    """Zeros all the way down."""
+    return all(map(_is_nothing, value.values())) if isinstance(value, dict) else value == 0
 
 
 def _same(expected: Any, actual: Any) -> bool:

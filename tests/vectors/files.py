@@ -12,8 +12,11 @@ ENGINES = ("kueue", "yunikorn", "kai", "ytsaurus")
 
 
 def files(root: Path) -> list[Path]:
-    """Vector files of all engines below ``root``, in a fixed order; none where the folder is missing."""
-    return [path for engine in ENGINES for path in sorted((root / engine).glob("*.jsonl.gz"))]
+    """Vector files of all engines below ``root``, in a fixed order; none where the folder is missing.
+
+    In a full checkout those that are still to come to the engines' own folders are below ``coming``."""
+    folders = [root / part / engine for engine in ENGINES for part in ("", "coming")]
+    return [path for folder in folders for path in sorted(folder.glob("*.jsonl.gz"))]
 
 
 def count(path: Path) -> int:

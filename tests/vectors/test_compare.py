@@ -57,6 +57,15 @@ def test_an_unordered_record_lets_victims_come_in_any_order_but_nothing_else() -
     assert _differs(expected, {**swapped, "victims": [{"workload": "b"}, {"workload": "a"}]}, unordered=True)
 
 
+def test_amounts_may_differ_by_the_tolerance_and_zeros_be_left_out() -> None:
+    expected = {"a": {"cpu": 2.0, "gpu": 0.0}, "none": {"cpu": 0.0, "deep": {"gpu": 0}}}
+    assert not _differs(expected, {"a": {"cpu": 2.01}}, tolerance={"cpu": 0.01})
+    assert _differs(expected, {"a": {"cpu": 2.02}}, tolerance={"cpu": 0.01})
+    assert _differs(expected, {"a": {"cpu": 2.0, "gpu": 0.1}}, tolerance={"cpu": 0.01})
+    assert _differs(expected, {"a": {}}, tolerance={"cpu": 0.01})
+    assert _differs(expected, {"a": {"cpu": 2.0, "gpu": 0.0}})
+
+
 def test_one_alternative_is_enough_and_the_nearest_is_reported() -> None:
     vector = {"expect_any": [{"a": 1, "b": 1}, {"a": 2, "b": 2}]}
     assert not disagreements(vector, {"a": 2, "b": 2})

@@ -67,6 +67,8 @@ class SharesRequest(Wire, frozen=True, kw_only=True):
     """What runs: the state itself, or `{snapshot: name}`."""
     asks: list[Ask] = []
     """What waits: it is demand. Read by KAI, YuniKorn and YTsaurus."""
+    options: Options = Options()
+    """What the engine reads beside that. Read by YTsaurus: `last_update_at`."""
 
 
 class Eviction(Wire, frozen=True, kw_only=True):

@@ -15,7 +15,36 @@ Rules = Literal["documented", "shipped"]
 PriorityScope = Literal["operation_and_ancestors", "operation_only"]
 Mode = Literal["fair_share", "fifo"]
 PreemptionMode = Literal["normal", "graceful"]
+GuaranteeType = Literal["none", "burst", "relaxed"]
 Slots = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+
+
+class TreeIntegralGuarantees(Wire, frozen=True, kw_only=True):
+    """``settings.ytsaurus.integral_guarantees``: how volumes of all pools turn into shares."""
+
+    smooth_period: Duration | None = None
+    """The time over which a volume is spent. Absent: 60 seconds."""
+    pool_capacity_saturation_period: Duration | None = None
+    """A pool saves up at most what flows in within this time. Absent: one day."""
+    relaxed_share_multiplier_limit: float | None = None
+    """How many times its flow a relaxed pool gets at most. Absent: 3."""
+
+
+class IntegralGuarantees(Wire, frozen=True, kw_only=True):
+    """``queue.ytsaurus.integral_guarantees``: a guarantee of resources times time."""
+
+    guarantee_type: GuaranteeType = "none"
+    """`burst`: a share that is given before others; `relaxed`: of what guarantees leave over; `none`."""
+    resource_flow: Resources | None = None
+    """What flows into the volume, by resource."""
+    burst_guarantee_resources: Resources | None = None
+    """What a burst pool gets at most, by resource."""
+    relaxed_share_multiplier_limit: float | None = None
+    """As on the tree, for this pool; from 1 to 10."""
+    can_accept_free_volume: bool = True
+    """Whether it takes volume that flows over elsewhere."""
+    should_distribute_free_volume_among_children: bool | None = None
+    """Whether it hands on volume that flows over below it. Absent: as the tree says."""
 
 
 class Settings(Wire, frozen=True, kw_only=True):
@@ -80,6 +109,20 @@ class Settings(Wire, frozen=True, kw_only=True):
     """Whether memory that no whole allocation fits into is taken off limits. Absent: no."""
     main_resource: str | None = None
     """The resource from which guarantees of others are inferred. Absent: cpu."""
+    enable_step_function_for_gang_operations: bool | None = None
+    """Whether a gang's fair share is all of its demand or nothing. Absent: no."""
+    enable_improved_fair_share_by_fit_factor_computation: bool | None = None
+    """Whether of children that would jump together those are fitted that can be. Absent: no."""
+    enable_improved_fair_share_by_fit_factor_computation_distribution_gap: bool | None = None
+    """Whether that fits with a tolerance where much would be left over. Absent: no."""
+    enable_fifo_children_reordering_for_guarantee_utilization: bool | None = None
+    """Whether FIFO pools that say so serve gangs first that fit into their guarantee. Absent: no."""
+    enable_fair_share_truncation_in_fifo_pool: bool | None = None
+    """Each pool says it for itself: not read here."""
+    should_distribute_free_volume_among_children: bool | None = None
+    """Whether pools hand on volume that flows over below them. Absent: no."""
+    integral_guarantees: TreeIntegralGuarantees | None = None
+    """How volumes of integral guarantees turn into shares."""
 
 
 class Queue(Wire, frozen=True, kw_only=True):
@@ -108,6 +151,23 @@ class Queue(Wire, frozen=True, kw_only=True):
     """How much preemptive starts may exceed its limits, by resource. Absent: nothing."""
     forbid_immediate_operations: bool | None = None
     """Whether operations may only stand in pools below it. Absent: no."""
+    scheduling_tag_filter: str | None = None
+    """A formula over tags, as `a & !b`: operations run only on nodes for which it holds, what those have is a limit.
+    A node has the tags `label` and `label=value`."""
+    integral_guarantees: IntegralGuarantees | None = None
+    """A guarantee of resources times time."""
+    enable_step_function_for_gang_operations: bool | None = None
+    """Whether the tree's setting counts for the operations right below. Absent: yes."""
+    enable_fifo_children_reordering_for_guarantee_utilization: bool | None = None
+    """Whether this FIFO pool serves gangs first that fit into its guarantee. Absent: no."""
+    enable_fair_share_truncation_in_fifo_pool: bool | None = None
+    """Whether gangs of this FIFO pool get nothing where they would get less than their demand. Absent: no."""
+    compute_promised_guarantee_fair_share: bool | None = None
+    """Whether to say what it and all below get of guarantees alone. Absent: no."""
+    enable_priority_strong_guarantee_adjustment: bool | None = None
+    """Whether its guarantee is cut after those of pools without priority, up to a donor above. Absent: no."""
+    enable_priority_strong_guarantee_adjustment_donorship: bool | None = None
+    """Whether it donates to priority pools below. Absent: no."""
 
 
 class Workload(Wire, frozen=True, kw_only=True):
@@ -147,7 +207,9 @@ class Workload(Wire, frozen=True, kw_only=True):
 
 
 class PoolState(Wire, frozen=True, kw_only=True):
-    """``state.queues.*.ytsaurus``: a pool's starvation state, as the previous answer gave it."""
+    """``state.queues.*.ytsaurus``: a pool's starvation state and volume, as the previous answer gave them.
+
+    ``accumulated_volume``: resource-seconds by resource."""
 
     starvation: Starvation | None = None
     """Whether it starves, as the previous answer said. Absent: it does not."""
@@ -155,6 +217,10 @@ class PoolState(Wire, frozen=True, kw_only=True):
     """Its status, as the previous answer said; shown, and worked out anew."""
     below_fair_share_since: Time | None = None
     """Since when it has been below its fair share, as the previous answer said. Absent: it has not."""
+    accumulated_volume: dict[str, float] | None = None
+    """Volume of an integral guarantee, in resource-seconds by resource."""
+    last_share_ratio: float | None = None
+    """The integral share that the previous update gave, as a part of the cluster."""
 
 
 class Node(Wire, frozen=True, kw_only=True):
@@ -167,7 +233,11 @@ class Node(Wire, frozen=True, kw_only=True):
 
 
 class Options(Wire, frozen=True, kw_only=True):
-    """``options.ytsaurus``: the node whose heartbeat is processed; without it all nodes, in order."""
+    """``options.ytsaurus``: the node whose heartbeat is processed (without it all nodes, in order), and when fair
+    shares were last updated (without it volumes are as carried, neither spent nor refilled)."""
 
     heartbeat_node: str | None = None
     """The node whose heartbeat is processed. Absent: every node, in the order of the state."""
+    last_update_at: Time | None = None
+    """When fair shares were last updated. Absent: volumes are as carried, neither spent nor refilled. Read by
+    `/v1/shares`."""

@@ -17,6 +17,7 @@ from app.solver.engines.kai.rules import RULES
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding, InvalidInput
+from app.solver.model.request import Options
 from app.solver.model.state import Ask, State
 
 
@@ -48,7 +49,7 @@ class KaiEngine(Engine[CompiledConfiguration, CompiledState]):
         """See ``Engine.plan``."""
         return plan(loaded, question)
 
-    def shares(self, loaded: CompiledState, asks: list[Ask], now: int) -> dict[str, Any]:
+    def shares(self, loaded: CompiledState, asks: list[Ask], now: int, options: Options) -> dict[str, Any]:
         """See ``Engine.shares``."""
         return shares(loaded, asks)
 

@@ -16,6 +16,7 @@ from app.solver.engines.kueue.rules import RULES
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding
+from app.solver.model.request import Options
 from app.solver.model.state import Ask, State
 
 
@@ -41,7 +42,7 @@ class KueueEngine(Engine[CompiledConfiguration, CompiledState]):
     def plan(self, loaded: CompiledState, question: Question) -> Result:
         return plan(loaded, question)
 
-    def shares(self, loaded: CompiledState, asks: list[Ask], now: int) -> dict[str, Any]:
+    def shares(self, loaded: CompiledState, asks: list[Ask], now: int, options: Options) -> dict[str, Any]:
         return shares(loaded, asks, now)
 
     def preemptibility(self, loaded: CompiledState, question: ProtectionQuestion) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Keep YTsaurus' state over a series of requests: what an answer said goes into the next request's state.
 
-Arbiter keeps nothing between requests, so whoever asks does: starvation and since when an element is below its fair
-share come from ``POST /v1/shares``, a node's last preemptive scheduling and its overcommit from a decision's notes.
+Arbiter keeps nothing between requests, so whoever asks does: starvation, since when an element is below its fair
+share, and the volumes of integral guarantees come from ``POST /v1/shares``, a node's last preemptive scheduling and
+its overcommit from a decision's notes.
 Documents are JSON as sent and received; nothing is changed in place.
 """
 
@@ -10,6 +11,7 @@ from typing import Any
 Json = dict[str, Any]
 
 _CARRIED = ("starvation", "below_fair_share_since")
+_VOLUME = ("accumulated_volume", "last_share_ratio")
 
 
 def after_shares(state: Json, shares: Json) -> Json:
@@ -39,6 +41,8 @@ def _with(element: Json, said: Json) -> Json:
         return element
     old: Json = element.get("ytsaurus") or {}
     block = {key: value for key, value in old.items() if key not in _CARRIED}
+    integral: Json = said.get("integral_guarantees") or {}
+    block |= {key: integral[key] for key in _VOLUME if key in integral}
     return element | {"ytsaurus": block | {key: said[key] for key in _CARRIED if said.get(key) is not None}}
 
 

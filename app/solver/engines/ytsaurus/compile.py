@@ -4,7 +4,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from app.solver.compiled.tree import ROOTLESS, Tree, compile_tree
-from app.solver.engines.ytsaurus.settings import PoolSettings, Steps, TreeSettings, Where, pool_settings, tree_settings
+from app.solver.engines.ytsaurus.reading import Steps, Where
+from app.solver.engines.ytsaurus.settings import PoolSettings, TreeSettings, pool_settings, tree_settings
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.quantity import UNLIMITED, QuantityError, parse, scale_of
@@ -12,6 +13,9 @@ from app.solver.quotas import Place, quotas
 
 RESOURCES = ("user_slots", "cpu", "gpu", "memory", "network")
 """YTsaurus' own resources, in its fixed order; others follow in the order of their names."""
+
+
+WEIGHTLESS = "YTsaurus takes no weight of 0: leave the weight out, or give a small one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,8 @@ def compile_configuration(configuration: Configuration) -> PoolTree:
     limits: list[Steps] = []
     for i, queue in enumerate(queues):
         quota, limit = _quota(queue, ("configuration", "queues", i), problems)
+        if queue.has_weight and queue.weight == 0:
+            problems.append(Problem(pointer=pointer("configuration", "queues", i, "weight"), detail=WEIGHTLESS))
         guaranteed.append(quota)
         limits.append(_smallest(limit, pools[i].limits or {}))
     tree = compile_tree(queues)
@@ -146,5 +152,6 @@ def _resources(
     for steps in (*guaranteed, *limits):
         names.update(steps)
     for pool in pools:
-        names.update(pool.non_preemptible or (), pool.limits_tolerance or ())
+        integral = pool.shares.integral
+        names.update(pool.non_preemptible or (), pool.limits_tolerance or (), integral.flow, integral.burst)
     return ordered(names)

@@ -4,7 +4,9 @@ from typing import Any
 
 from app.solver.engines.ytsaurus.compile import Inherited, PoolTree
 from app.solver.engines.ytsaurus.operations import operation_threshold, operation_timeout, operation_tolerance
-from app.solver.engines.ytsaurus.settings import OperationSettings, Steps, Where, operation_settings
+from app.solver.engines.ytsaurus.pool_flags import promised_tops, without_donor
+from app.solver.engines.ytsaurus.reading import Steps, Where
+from app.solver.engines.ytsaurus.settings import OperationSettings, operation_settings
 from app.solver.model.duration import seconds
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.quantity import units
@@ -21,10 +23,44 @@ def answer(config: PoolTree, state: State | None) -> dict[str, Any]:
             "preemption_satisfaction_threshold": settings.threshold,
             "aggressive_preemption_satisfaction_threshold": settings.aggressive_threshold,
             "fair_share_aggressive_starvation_timeout": seconds(settings.aggressive_timeout),
-        }
+        } | _shares(config, i)
         for i, (name, pool) in enumerate(zip(config.tree.names, config.inherited, strict=True))
     }  # fmt: skip
     return {"queues": queues} if state is None else {"queues": queues, "workloads": _operations(config, state)}
+
+
+def _shares(config: PoolTree, i: int) -> dict[str, Any]:
+    """What of the flags of fair share counts for pool ``i``; ``integral_guarantees`` where it has some."""
+    tree, own = config.settings.shares, config.pools[i].shares
+    gang_steps = tree.gang_steps and own.gang_steps
+    out = {
+        "enable_step_function_for_gang_operations": gang_steps,
+        "enable_fifo_children_reordering_for_guarantee_utilization": (
+            gang_steps and tree.reorder_fifo and own.reorder_fifo
+        ),
+        "enable_fair_share_truncation_in_fifo_pool": own.truncate_fifo,
+        "compute_promised_guarantee_fair_share": i in promised_tops(config),
+        "enable_priority_strong_guarantee_adjustment": own.priority and i not in without_donor(config),
+        "enable_priority_strong_guarantee_adjustment_donorship": own.donor,
+    }
+    integral = own.integral
+    if integral.kind == "none":
+        return out
+    limit, distribute = integral.multiplier_limit, integral.distribute
+    return out | {
+        "integral_guarantees": {
+            "guarantee_type": integral.kind,
+            "resource_flow": _amounts(integral.flow),
+            "burst_guarantee_resources": _amounts(integral.burst),
+            "relaxed_share_multiplier_limit": tree.multiplier_limit if limit is None else limit,
+            "can_accept_free_volume": integral.accept,
+            "should_distribute_free_volume_among_children": (
+                tree.distribute_volume if distribute is None else distribute
+            ),
+            "smooth_period": seconds(tree.smooth_period),
+            "pool_capacity_saturation_period": seconds(tree.saturation_period),
+        }
+    }
 
 
 def _operations(config: PoolTree, state: State) -> dict[str, Any]:

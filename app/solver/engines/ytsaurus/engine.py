@@ -13,6 +13,7 @@ from app.solver.engines.ytsaurus.update import update
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding
+from app.solver.model.request import Options
 from app.solver.model.state import Ask, State
 
 
@@ -38,9 +39,9 @@ class YtsaurusEngine(Engine[PoolTree, Cluster]):
         """See ``Engine.plan``."""
         return decide.decide(loaded, question)
 
-    def shares(self, loaded: Cluster, asks: list[Ask], now: int) -> dict[str, Any]:
+    def shares(self, loaded: Cluster, asks: list[Ask], now: int, options: Options) -> dict[str, Any]:
         """See ``Engine.shares``. Pending work is demand, so the asks change the shares."""
-        return shares.answer(loaded, asks, now)
+        return shares.answer(loaded, asks, now, options.ytsaurus)
 
     def preemptibility(self, loaded: Cluster, question: ProtectionQuestion) -> dict[str, Any]:
         """See ``Engine.preemptibility``."""

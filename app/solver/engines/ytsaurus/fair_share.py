@@ -1,31 +1,41 @@
 """Fair shares of a pool tree: guarantees first, the rest additively by weight; limits, demand and FIFO pools.
 
-Bottom-up every element gets the curve of what it takes of a suggestion (``curves``); top-down the root is
-suggested the whole cluster and each pool hands on what its fit factor says.
+Bottom-up every element gets the curve of what it takes of a suggestion; top-down the root is suggested the whole
+cluster and each pool hands on what its fit factor says. The rules are those of ``yt/yt/library/vector_hdrf``.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.arrays import Floats, Ints
-from app.solver.engines.ytsaurus.curves import Curves, PoolCurves, pool_curves
-from app.solver.engines.ytsaurus.guarantees import (
-    NEGLIGIBLE,
-    guaranteed_amounts,
-    pool_weights,
-    strong_shares,
-    to_shares,
-)
-from app.solver.engines.ytsaurus.operation_curves import Demands, operation_curves, operation_values
+from app.solver.engines.ytsaurus.arrays import Flags, Floats, Ints
+from app.solver.engines.ytsaurus.children import Children, children_of
+from app.solver.engines.ytsaurus.doubles import in_order
+from app.solver.engines.ytsaurus.exact import Exact
+from app.solver.engines.ytsaurus.fifo import reordered, truncated
+from app.solver.engines.ytsaurus.guarantees import fitted, pool_weights, specified, to_shares
+from app.solver.engines.ytsaurus.integral import Functions, IntegralShares
+from app.solver.engines.ytsaurus.levels import Levels
+from app.solver.engines.ytsaurus.operation_curves import Demands
 from app.solver.engines.ytsaurus.operations import UNLIMITED
+from app.solver.engines.ytsaurus.pool_flags import promised_tops
 from app.solver.engines.ytsaurus.situation import Situation, pool_float_sums
-from app.solver.stopping import safe_point
+from app.solver.engines.ytsaurus.volumes import Update, Volumes
+
+NO_UPDATE = Update()
+MOST_EXACT = 1_000
+"""Pools and operations of a tree whose shares are worked out again where the last bits decide: up to a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class FairShares:
-    """Shares, by operation and by pool (the root last); one column a resource. ``weight``: of pools."""
+    """Shares, by operation and by pool (the root last); one column a resource. ``weight``: of pools.
+
+    ``pool_integral``: proposed integral shares; ``promised``: what is guaranteed to operations and to pools that ask
+    for it to be worked out, else None; ``place``, ``served``: of operations in FIFO pools, by order and as they are
+    served."""
 
     usage: Floats
     demand: Floats
@@ -35,52 +45,118 @@ class FairShares:
     pool_demand: Floats
     pool_limits: Floats
     pool_strong: Floats
+    pool_integral: Floats
     pool_fair: Floats
     pool_weight: Floats
+    promised: tuple[Floats, Floats] | None
+    fifo: Flags
+    place: Ints
+    served: Ints
+    burst: Floats
+    flow: Floats
+    volumes: Volumes
+    ratios: Floats
+    alerts: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Children:
-    """How children follow their pool's fit factor f: suggestion = (f - shift) / scale, between 0 and 1.
+def fair_shares(situation: Situation, update: Update = NO_UPDATE) -> FairShares:
+    """Compute them, as of ``update``; without one, volumes are as carried. Raises InvalidInput for a bad one."""
+    demands = _demands(situation)
+    usage_steps = situation.pool_usage.astype(float)
+    wanted = pool_float_sums(situation.wanted, situation.operation_parent, situation.parent, situation.depth)
+    pool_demand = _shares(situation, usage_steps + wanted)
+    limits = _limits(situation, situation.pool_limits, situation.pool_tagged)
+    promises = specified(situation)
+    volumes = Volumes(situation, promises.flow, promises.total_flow, update)
+    fit = fitted(situation, promises, limits)
+    weight = pool_weights(situation.config, situation.parent, fit.strong, promises.total_flow)
+    in_order_of = children_of(situation, weight)
+    children = reordered(situation, in_order_of, demands, fit.strong)
 
-    ``end``: the largest f of each pool, 1, or the number of children where they come one after another."""
+    def divided(functions: Functions) -> _Division:
+        integral = IntegralShares(situation, functions, fit.strong, limits, volumes)
+        integral.propose(fit.burst, promises.flow, pool_demand)
+        functions.prepare(situation.root, fit.strong + integral.proposed, limits)
+        fair = functions.divided(np.array([situation.root]), 1.0)
+        return _Division(integral, *fair, _promised(situation, functions))
 
-    scale: Floats
-    shift: Floats
-    pool_scale: Floats
-    pool_shift: Floats
-    end: Floats
-
-
-def fair_shares(situation: Situation) -> FairShares:
-    """Compute them, exactly but for rounding of doubles."""
-    total = situation.cluster.total
-    usage = to_shares(situation.usage.astype(float), total)
-    gap = to_shares(situation.wanted, total)
-    limits = np.minimum(_limits(situation.operations.limits, total), _best_allocation(situation))
-    pool_limits = _limits(situation.pool_limits, total)
-    strong = strong_shares(situation, guaranteed_amounts(situation), pool_limits)
-    weight = pool_weights(situation.config, situation.parent, strong)
-    fair, pool_fair = _divide(situation, Demands(usage, gap, limits), strong, pool_limits, weight)
-    pool_usage = to_shares(situation.pool_usage.astype(float), total)
-    wanted = pool_float_sums(gap, situation.operation_parent, situation.parent, situation.depth)
+    division = _divided(situation, demands, children, weight, divided)
+    fair, pool_fair = truncated(situation, children, demands.demand, division.fair, division.pool_fair)
+    pool_fair[situation.root] = in_order(pool_fair[np.flatnonzero(situation.depth == 0)])
     return FairShares(
-        usage=usage,
-        demand=usage + gap,
-        limits=limits,
+        usage=demands.usage,
+        demand=demands.demand,
+        limits=demands.limits,
         fair=fair,
-        pool_usage=pool_usage,
-        pool_demand=pool_usage + wanted,
-        pool_limits=pool_limits,
-        pool_strong=strong,
+        pool_usage=_shares(situation, usage_steps),
+        pool_demand=pool_demand,
+        pool_limits=limits,
+        pool_strong=fit.strong,
+        pool_integral=division.integral.proposed,
         pool_fair=pool_fair,
         pool_weight=weight,
+        promised=division.promised,
+        fifo=children.fifo,
+        place=in_order_of.shift.astype(np.int64),
+        served=children.shift.astype(np.int64),
+        burst=fit.burst,
+        flow=promises.flow,
+        volumes=volumes,
+        ratios=division.integral.ratios,
+        alerts=fit.alerts,
     )
 
 
-def _limits(limits: Ints, total: Floats) -> Floats:
-    given = np.where(limits < UNLIMITED, limits.astype(float), np.inf)
-    return to_shares(np.minimum(given, total), total)
+def _demands(situation: Situation) -> Demands:
+    usage = situation.usage.astype(float)
+    limits = _limits(situation, situation.operations.limits, situation.tagged)
+    return Demands(
+        _shares(situation, usage),
+        _shares(situation, usage + situation.wanted),
+        np.minimum(limits, _best_allocation(situation)),
+    )
+
+
+class _Division(NamedTuple):
+    integral: IntegralShares
+    fair: Floats
+    pool_fair: Floats
+    promised: tuple[Floats, Floats] | None
+
+
+def _divided(
+    situation: Situation,
+    demands: Demands,
+    children: Children,
+    weight: Floats,
+    divided: Callable[[Functions], _Division],
+) -> _Division:
+    """All pools of a level at once. Pool by pool, to the last bit, where gangs get all or nothing; and where
+    something else hangs on the last bits, in a tree small enough for it."""
+    settings = situation.config.settings.shares
+    if not (settings.gang_steps or settings.improved):
+        levels = Levels(situation, demands, children)
+        found = divided(levels)
+        if not levels.sensitive or len(situation.operations) + situation.root > MOST_EXACT:
+            return found
+    return divided(Exact(situation, demands, children, weight))
+
+
+def _promised(situation: Situation, functions: Functions) -> tuple[Floats, Floats] | None:
+    """What pools that ask for it, and all below, get of their guarantees alone."""
+    tops = promised_tops(situation.config)
+    return functions.divided(np.array(tops), 0.0) if tops else None
+
+
+def _shares(situation: Situation, steps: Floats) -> Floats:
+    """Steps as parts of the cluster. The origin divides whole units: so do we, for the last bits."""
+    return to_shares(situation.units(steps), situation.total)
+
+
+def _limits(situation: Situation, limits: Ints, tagged: Ints) -> Floats:
+    total = situation.cluster.total
+    given = np.minimum(limits, tagged)
+    return _shares(situation, np.minimum(np.where(given < UNLIMITED, given.astype(float), np.inf), total))
 
 
 def _best_allocation(situation: Situation) -> Floats:
@@ -104,99 +180,3 @@ def _best_allocation(situation: Situation) -> Floats:
         best += np.floor(memory_of_node / sizes) * count
     out[rows, memory] = (best * sizes / total[memory])[kind]
     return out
-
-
-def _divide(
-    situation: Situation, demands: Demands, strong: Floats, limits: Floats, weight: Floats
-) -> tuple[Floats, Floats]:
-    """Fair shares of operations and pools."""
-    depth, parent = situation.depth, situation.parent
-    children = _children(situation, weight)
-    below = depth[situation.operation_parent]
-    levels: list[tuple[Ints, Ints, Ints, PoolCurves]] = []
-    pools_below = np.zeros(0, np.int64)
-    curves_below: PoolCurves | None = None
-    local = np.zeros(len(parent), np.int64)
-    for level in range(int(depth.max()), -2, -1):
-        safe_point()
-        pools = np.flatnonzero(depth == level)
-        local[pools] = np.arange(len(pools))
-        operations = np.flatnonzero(below == level)
-        curves = operation_curves(demands.take(operations))
-        if curves_below is not None:
-            curves = _joined(curves, curves_below.curves(), len(operations))
-        curves_below = pool_curves(
-            children.end[pools],
-            curves,
-            local[np.concatenate((situation.operation_parent[operations], parent[pools_below]))],
-            np.concatenate((children.scale[operations], children.pool_scale[pools_below])),
-            np.concatenate((children.shift[operations], children.pool_shift[pools_below])),
-            strong[pools],
-            limits[pools],
-        )
-        levels.append((pools, operations, pools_below, curves_below))
-        pools_below = pools
-    fair = np.zeros_like(demands.usage)
-    pool_fair = np.zeros_like(strong)
-    suggested = np.zeros(len(parent))
-    suggested[situation.root] = 1.0
-    for pools, operations, inner, curves in reversed(levels):
-        fit = np.zeros(len(parent))
-        fit[pools], pool_fair[pools] = curves.at(suggested[pools])
-        handed = (fit[situation.operation_parent[operations]] - children.shift[operations]) / children.scale[operations]
-        fair[operations] = operation_values(demands.take(operations), np.clip(handed, 0.0, 1.0))
-        handed = (fit[parent[inner]] - children.pool_shift[inner]) / children.pool_scale[inner]
-        suggested[inner] = np.clip(handed, 0.0, 1.0)
-    return fair, pool_fair
-
-
-def _joined(operations: Curves, pools: Curves, first: int) -> Curves:
-    return Curves(
-        np.concatenate((operations.owner, pools.owner + first)),
-        np.concatenate((operations.position, pools.position)),
-        np.concatenate((operations.value, pools.value)),
-    )
-
-
-def _children(situation: Situation, weight: Floats) -> _Children:
-    own = situation.operations.weight
-    root = situation.root
-    above, pool_above = situation.operation_parent, situation.parent[:root]
-    smallest = np.full(root + 1, np.inf)
-    np.minimum.at(smallest, above, np.where(own > NEGLIGIBLE, own, np.inf))
-    np.minimum.at(smallest, pool_above, np.where(weight[:root] > NEGLIGIBLE, weight[:root], np.inf))
-    scale = _ratio(smallest[above], own)
-    pool_scale = np.append(_ratio(smallest[pool_above], weight[:root]), 1.0)
-    shift, pool_shift = np.zeros(len(own)), np.zeros(root + 1)
-    fifo = np.array([pool.mode == "fifo" for pool in situation.config.pools] + [False], bool)
-    end = np.ones(root + 1)
-    if fifo.any():
-        _fifo_order(situation, fifo, weight, scale, shift, pool_scale, pool_shift)
-        children = np.bincount(np.concatenate((above, pool_above)), minlength=root + 1)
-        end = np.where(fifo, np.maximum(children, 1.0), 1.0)
-    return _Children(scale, shift, pool_scale, pool_shift, end)
-
-
-def _ratio(smallest: Floats, weight: Floats) -> Floats:
-    """Smallest weight over own: infinite for a negligible one, which is never suggested anything."""
-    heavy = weight > NEGLIGIBLE
-    return np.where(heavy, smallest / np.where(heavy, weight, 1.0), np.inf)
-
-
-def _fifo_order(
-    situation: Situation, fifo: np.ndarray, weight: Floats, scale: Floats, shift: Floats, pool_scale: Floats,
-    pool_shift: Floats,
-) -> None:  # fmt: skip
-    """In a FIFO pool one child after another: heavier first, then older, then as in the input (pools first)."""
-    root = situation.root
-    pools = np.flatnonzero(fifo[situation.parent[:root]])
-    operations = np.flatnonzero(fifo[situation.operation_parent])
-    above = np.concatenate((situation.parent[pools], situation.operation_parent[operations]))
-    weights = np.concatenate((weight[pools], situation.operations.weight[operations]))
-    created = np.concatenate((np.full(len(pools), np.iinfo(np.int64).min), situation.operations.created[operations]))
-    order = np.lexsort((created, -weights, above))
-    sorted_above = above[order]
-    rank = np.empty(len(order))
-    rank[order] = np.arange(len(order)) - np.searchsorted(sorted_above, sorted_above)
-    pool_scale[pools], scale[operations] = 1.0, 1.0
-    pool_shift[pools], shift[operations] = rank[: len(pools)], rank[len(pools) :]

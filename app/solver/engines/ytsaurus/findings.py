@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from app.solver.engines.ytsaurus.compile import PoolTree, compile_configuration
+from app.solver.engines.ytsaurus.pool_flags import nested_promises, without_donor
 from app.solver.engines.ytsaurus.state import Cluster
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding, InvalidInput, pointer
@@ -44,6 +45,9 @@ def _unread(configuration: Configuration) -> Iterator[Finding]:
     if settings.use_precommit_for_preemption:
         at = pointer("settings", "ytsaurus", "use_precommit_for_preemption")
         yield _info("ytsaurus-unread", at, "it keeps concurrent heartbeats apart; here they come one after another")
+    if settings.enable_fair_share_truncation_in_fifo_pool:
+        at = pointer("settings", "ytsaurus", "enable_fair_share_truncation_in_fifo_pool")
+        yield _info("ytsaurus-unread", at, "whether a FIFO pool cuts gangs is for each pool to say")
     if configuration.flavors:
         yield _warning("ytsaurus-unread", pointer("flavors"), "YTsaurus has no flavors")
     for i, queue in enumerate(configuration.queues):
@@ -62,8 +66,6 @@ def _pools(configuration: Configuration, config: PoolTree) -> Iterator[Finding]:
         yield _warning("ytsaurus-timeout-order", at, detail)
     for i, name in enumerate(config.tree.names):
         inherited, own = config.inherited[i], config.pools[i]
-        if configuration.queues[i].weight == 0:
-            yield _info("ytsaurus-weight-zero", pointer("queues", i, "weight"), f"{name!r} gets its guarantee at most")
         for resource, amount in config.guaranteed[i].items():
             limit = config.limits[i].get(resource)
             if limit is not None and amount > limit:
@@ -77,6 +79,7 @@ def _pools(configuration: Configuration, config: PoolTree) -> Iterator[Finding]:
         if own.mode == "fifo" and config.is_inner(i):
             at = pointer("queues", i, "ytsaurus", "mode")
             yield _warning("ytsaurus-fifo-inner-pool", at, "YTsaurus allows FIFO mode only without child pools")
+        yield from _share_flags(config, i)
         overrides = own.timeout is not None or own.enable_aggressive_starvation is not None
         if overrides and inherited.enable_aggressive_starvation and inherited.timeout > settings.aggressive_timeout:
             at = pointer("queues", i, "ytsaurus")
@@ -85,6 +88,29 @@ def _pools(configuration: Configuration, config: PoolTree) -> Iterator[Finding]:
                 f"{settings.aggressive_timeout / 1e6:g} s already"
             )
             yield _warning("ytsaurus-timeout-order", at, detail)
+
+
+def _share_flags(config: PoolTree, i: int) -> Iterator[Finding]:
+    """Flags of fair share that come to nothing."""
+    tree, own = config.settings.shares, config.pools[i].shares
+    block = ("queues", i, "ytsaurus")
+    if own.reorder_fifo and not (tree.gang_steps and tree.reorder_fifo and own.gang_steps):
+        at = pointer(*block, "enable_fifo_children_reordering_for_guarantee_utilization")
+        detail = "without the tree's flag of this name and step functions for gangs, nothing is reordered"
+        yield _info("ytsaurus-unread", at, detail)
+    if i in without_donor(config):
+        at = pointer(*block, "enable_priority_strong_guarantee_adjustment")
+        yield _warning("ytsaurus-priority-without-donor", at, "no pool above donates: the priority does not count")
+    if i in nested_promises(config):
+        at = pointer(*block, "compute_promised_guarantee_fair_share")
+        yield _warning("ytsaurus-nested-promised-guarantee", at, "a pool above says so too, and that one counts")
+    integral = own.integral
+    if integral.kind != "none" and not any(integral.flow.values()):
+        at = pointer(*block, "integral_guarantees")
+        yield _warning("ytsaurus-no-resource-flow", at, "without a resource_flow the volume is never refilled")
+    if integral.kind == "burst" and not any(integral.burst.values()):
+        at = pointer(*block, "integral_guarantees")
+        yield _warning("ytsaurus-no-burst-guarantee", at, "without burst_guarantee_resources nothing is ever given")
 
 
 def _warning(rule: str, at: str, detail: str) -> Finding:

@@ -5,20 +5,32 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.solver.engines.ytsaurus.arrays import Flags, Floats, Ints, any_of, least, most
-from app.solver.engines.ytsaurus.curves import TOLERANCE, Curves
+from app.solver.engines.ytsaurus.curve_sums import TOLERANCE, Curves
 
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What operations use and could use: ``usage`` + ``gap`` is the demand; shares, one row an operation."""
+    """What operations use and could use; shares, one row an operation."""
 
     usage: Floats
-    gap: Floats
+    demand: Floats
     limits: Floats
+
+    @property
+    def gap(self) -> Floats:
+        """From usage to demand."""
+        return self.demand - self.usage
 
     def take(self, rows: Ints) -> "Demands":
         """These rows only."""
-        return Demands(self.usage[rows], self.gap[rows], self.limits[rows])
+        return Demands(self.usage[rows], self.demand[rows], self.limits[rows])
+
+    def between(self, part: Floats) -> Floats:
+        """The point ``part`` of the way from usage to demand; both ends exactly.
+
+        The origin comes here by way of a fit factor between 1 and 2 (``InterpolateNormalized``, twice)."""
+        each = (np.where(part < 0.5, 1.0 + part, 2.0 - (1.0 - part)) - 1.0)[:, None]
+        return np.where(each < 0.5, self.usage + self.gap * each, self.demand - self.gap * (1 - each))
 
 
 def _phases(of: Demands) -> tuple[Floats, Floats, Floats]:
@@ -42,7 +54,7 @@ def operation_values(of: Demands, suggestion: Floats) -> Floats:
     part = np.clip(np.minimum(least(ramp), reach), 0.0, 1.0)
     second = (suggestion > usage + TOLERANCE) & np.isinf(stop)
     within = np.minimum(of.usage, np.minimum(suggestion, stop)[:, None])
-    return np.where(second[:, None], of.usage + part[:, None] * of.gap, within)
+    return np.where(second[:, None], of.between(part), within)
 
 
 def operation_curves(of: Demands) -> Curves:
@@ -81,8 +93,10 @@ def _second_phase(
     last_position, last_value = positions[-1], values[-1]
     alive = active.copy()
     for step in range(usage.shape[1] + 1):
-        last_position = np.where(alive, here, last_position)
-        last_value = np.where(alive[:, None], usage + part[:, None] * gap, last_value)
+        # A vertex needs what its largest share is: an operation has no guarantee.
+        value = of.between(part)
+        last_position = np.where(alive, np.maximum(most(value), last_position), last_position)
+        last_value = np.where(alive[:, None], value, last_value)
         positions.append(last_position)
         values.append(last_value)
         alive = alive & (part < reach)

@@ -9,14 +9,9 @@ import numpy.typing as npt
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.engines.ytsaurus.arrays import Flags, Floats, Ints
-from app.solver.engines.ytsaurus.compile import Inherited, PoolTree
-from app.solver.engines.ytsaurus.settings import (
-    OperationSettings,
-    Steps,
-    Where,
-    has_overrides,
-    operation_settings,
-)
+from app.solver.engines.ytsaurus.compile import WEIGHTLESS, Inherited, PoolTree
+from app.solver.engines.ytsaurus.reading import Steps, Where
+from app.solver.engines.ytsaurus.settings import OperationSettings, has_overrides, operation_settings
 from app.solver.model.instant import micros
 from app.solver.model.problems import Problem, pointer
 from app.solver.model.state import Ask, Workload
@@ -140,8 +135,8 @@ def _problems(config: PoolTree, of: Sequence[Workload | Ask], pool: Ints, base: 
         detail = f"pool {of[i].queue!r} has child pools and forbids immediate operations"
         yield Problem(pointer=pointer(*base, i, "queue"), detail=detail)
     for i, w in enumerate(of):
-        if w.weight is not None and not 0 <= w.weight < float("inf"):
-            detail = f"{w.weight!r} is out of range: at least 0, and finite"
+        if w.weight is not None and not 0 < w.weight < float("inf"):
+            detail = WEIGHTLESS if w.weight == 0 else f"{w.weight!r} is out of range: above 0, and finite"
             yield Problem(pointer=pointer(*base, i, "weight"), detail=detail)
 
 

@@ -14,6 +14,7 @@ from app.solver.engines.ytsaurus.situation import Situation, situate
 from app.solver.engines.ytsaurus.split import Bounds, bounds, groups
 from app.solver.engines.ytsaurus.state import Cluster
 from app.solver.engines.ytsaurus.status import operation_below
+from app.solver.engines.ytsaurus.tag_limits import admitting
 from app.solver.model.state import Ask
 
 
@@ -116,17 +117,19 @@ def _ranks(situation: Situation) -> Ints:
 
 
 def _feasible(situation: Situation, asks: Sequence[Ask]) -> Feasible:
-    """Nodes by ask: feasible_nodes, required_node and node_selector (YTsaurus' scheduling tag filter) together."""
+    """Nodes by ask: feasible_nodes, required_node, node_selector and the tag filters of the pools above together."""
     cluster = situation.cluster
     wants = situation.wants
     anywhere = np.ones(len(wants), bool)
     on: dict[int, list[int]] = {}
     selected: dict[tuple[tuple[str, str], ...], frozenset[str]] = {}
+    admitted = admitting(cluster)
     for row in range(len(wants)):
         ask = asks[int(wants.ask[row])]
         task = ask.tasks[int(wants.task[row])]
         required = task.required_node or ask.required_node
-        if ask.feasible_nodes is None and required is None and not task.node_selector:
+        within = admitted[int(situation.operations.pool[wants.operation[row]])]
+        if ask.feasible_nodes is None and required is None and not task.node_selector and within is None:
             continue
         anywhere[row] = False
         names: list[str] = list(cluster.node_index) if ask.feasible_nodes is None else ask.feasible_nodes
@@ -136,7 +139,7 @@ def _feasible(situation: Situation, asks: Sequence[Ask]) -> Feasible:
                 selected[key] = _matching(cluster, task.node_selector)
             names = [name for name in names if name in selected[key]]
         for name in dict.fromkeys(names):
-            if required is None or name == required:
+            if (required is None or name == required) and (within is None or name in within):
                 on.setdefault(cluster.node_index[name], []).append(row)
     return Feasible(anywhere, {node: np.array(rows, np.int64) for node, rows in on.items()})
 

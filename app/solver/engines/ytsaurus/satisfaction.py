@@ -39,7 +39,10 @@ def local_satisfaction(usage: Floats, fair: Floats, is_blocked: Flags) -> Floats
 
 
 def pool_satisfaction(local: Floats, operations: Floats, pool: Ints, parent: Ints, depth: Ints) -> Floats:
-    """The lowest satisfaction of an operation below each pool; the pool's own where there is none. Root last."""
+    """The lowest satisfaction of a schedulable operation below each pool; its own where there is none. Root last.
+
+    ``operations``, ``pool``: of the schedulable ones (``TPoolTreeCompositeElement::ComputeSatisfactionRatioAtUpdate``).
+    """
     lowest = np.full(len(local), np.inf)
     np.minimum.at(lowest, pool, operations)
     for level in range(int(depth.max(initial=-1)), -1, -1):

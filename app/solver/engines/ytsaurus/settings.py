@@ -3,27 +3,25 @@
 Durations become microseconds, resource maps integer steps by name. Every bad value is collected, none is guessed.
 """
 
-import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from app.solver.engines.ytsaurus.reading import SECOND, Reader, Steps, Where
 from app.solver.engines.ytsaurus.rules import RULE_SETS, RuleSet
-from app.solver.model import duration
-from app.solver.model.base import Duration, Resources
+from app.solver.engines.ytsaurus.share_settings import (
+    PoolShareSettings,
+    TreeShareSettings,
+    pool_share_settings,
+    tree_share_settings,
+)
 from app.solver.model.configuration import Queue
-from app.solver.model.problems import Problem, pointer
-from app.solver.model.quantity import QuantityError, parse, scale_of
+from app.solver.model.problems import Problem
 from app.solver.model.ytsaurus import Mode, PriorityScope, Settings
 from app.solver.model.ytsaurus import Workload as OperationOptions
 
 T = TypeVar("T")
 
-Steps = dict[str, int]
-Where = tuple[str | int, ...]
-
-SECOND = 1_000_000
-SLOTS = "user_slots"
 _TREE: Where = ("configuration", "settings", "ytsaurus")
 
 
@@ -53,6 +51,7 @@ class TreeSettings:
     min_spare: Steps
     infer_weight: float | None
     best_allocation_share: bool
+    shares: TreeShareSettings
 
     @property
     def bound_allocation_preemptible(self) -> bool:
@@ -75,6 +74,7 @@ class PoolSettings(NamedTuple):
     limits: Steps | None = None
     limits_tolerance: Steps | None = None
     forbid_operations: bool = False
+    shares: PoolShareSettings = PoolShareSettings()
 
 
 class OperationSettings(NamedTuple):
@@ -86,68 +86,6 @@ class OperationSettings(NamedTuple):
     preemption_timeout: int | None = None
     graceful_timeout: int | None = None
     limits: Steps | None = None
-
-
-@dataclass(slots=True)
-class Reader:
-    """Parses values and collects what is wrong with them, each with its pointer."""
-
-    at: Where
-    problems: list[Problem] = field(default_factory=list[Problem])
-
-    def refuse(self, name: str, detail: str) -> None:
-        """Record a problem with the setting ``name``."""
-        self.problems.append(Problem(pointer=pointer(*self.at, name), detail=detail))
-
-    def number(
-        self, name: str, value: float | None, low: float, high: float = math.inf, *, above: bool = False
-    ) -> None:
-        """Refuse ``value`` outside [low, high] (``above``: outside (low, high])."""
-        if value is None:
-            return
-        if not math.isfinite(value) or value > high or value < low or (above and value == low):
-            limits = f"{'above' if above else 'at least'} {low:g}" + (
-                "" if high == math.inf else f" and at most {high:g}"
-            )
-            self.refuse(name, f"{value!r} is out of range: {limits}")
-
-    def micros(self, name: str, value: Duration | None) -> int | None:
-        """A duration in microseconds; 0 after a problem."""
-        if value is None:
-            return None
-        try:
-            parsed = duration.parse(value)
-        except duration.DurationError as error:
-            self.refuse(name, str(error))
-            return 0
-        if parsed < 0:
-            self.refuse(name, f"{value!r} is negative")
-        return parsed
-
-    def steps(self, name: str, value: Resources | None) -> Steps | None:
-        """A resource map in integer steps by name."""
-        if value is None:
-            return None
-        out: Steps = {}
-        for resource, amount in value.items():
-            try:
-                out[resource] = parse(amount, scale_of(resource))
-            except QuantityError as error:
-                self.problems.append(Problem(pointer=pointer(*self.at, name, resource), detail=str(error)))
-        return out
-
-    def threshold(self, value: Resources | None, old_slots: int | None) -> Steps | None:
-        """non_preemptible_resource_usage_threshold, with the old job count as its user_slots unless that is given."""
-        steps = self.steps("non_preemptible_resource_usage_threshold", value)
-        if old_slots is None:
-            return steps
-        return {SLOTS: old_slots} | (steps or {})
-
-    def preferred(self, new: str, old: str, value: Duration | None, alias: Duration | None) -> int | None:
-        """A duration that has an older name; the new one wins."""
-        found = self.micros(new, value)
-        older = self.micros(old, alias)
-        return older if found is None else found
 
 
 def tree_settings(given: Settings | None) -> tuple[TreeSettings, list[Problem]]:
@@ -203,6 +141,7 @@ def tree_settings(given: Settings | None) -> tuple[TreeSettings, list[Problem]]:
         infer_weight=s.infer_weight_from_guarantees_share_multiplier,
         best_allocation_share=_or(s.enable_best_allocation_share, False),
         main_resource=s.main_resource or "cpu",
+        shares=tree_share_settings(s, read),
     )  # fmt: skip
     if tree.aggressive_threshold > tree.threshold:
         read.refuse(
@@ -246,6 +185,7 @@ def pool_settings(queues: Iterable[Queue]) -> tuple[list[PoolSettings], list[Pro
                     "resource_limits_overcommit_tolerance", y.resource_limits_overcommit_tolerance
                 ),
                 forbid_operations=_or(y.forbid_immediate_operations, False),
+                shares=pool_share_settings(y, read),
             )
         )
     return out, problems

@@ -11,6 +11,7 @@ from app.solver.engines.ytsaurus.findings import warnings
 from app.solver.engines.ytsaurus.guarantees import to_shares
 from app.solver.engines.ytsaurus.operations import NEVER, STARVATION
 from app.solver.engines.ytsaurus.satisfaction import blocked, local_satisfaction, pool_satisfaction
+from app.solver.engines.ytsaurus.share_details import add_details, amounts
 from app.solver.engines.ytsaurus.situation import Situation, pool_float_sums, situate
 from app.solver.engines.ytsaurus.state import Cluster
 from app.solver.engines.ytsaurus.status import (
@@ -20,43 +21,44 @@ from app.solver.engines.ytsaurus.status import (
     pool_below,
     pool_starvation,
 )
-from app.solver.model.instant import at
+from app.solver.engines.ytsaurus.volumes import Update
+from app.solver.model.instant import at, micros
 from app.solver.model.state import Ask
+from app.solver.model.ytsaurus import Options
 
 _STATUS = ("normal", "below_fair_share")
 
 
-def answer(cluster: Cluster, asks: Sequence[Ask], now: int) -> dict[str, Any]:
+def answer(cluster: Cluster, asks: Sequence[Ask], now: int, options: Options | None = None) -> dict[str, Any]:
     """Fair shares, statuses and starvation as of ``now``. Raises InvalidInput."""
     situation = situate(cluster, asks)
-    shares = fair_shares(situation)
+    last = None if options is None or options.last_update_at is None else micros(options.last_update_at)
+    shares = fair_shares(situation, Update(now, last))
     own = local_satisfaction(shares.usage, shares.fair, blocked(shares.fair, shares.demand))
     local = local_satisfaction(shares.pool_usage, shares.pool_fair, blocked(shares.pool_fair, shares.pool_demand))
-    pools = pool_satisfaction(local, own, situation.operation_parent, situation.parent, situation.depth)
+    rows = np.flatnonzero(~situation.operations.suspended)
+    pools = pool_satisfaction(local, own[rows], situation.operation_parent[rows], situation.parent, situation.depth)
     root = situation.root
     operations = operation_starvation(situation, operation_below(situation, shares), now)
     starving = pool_starvation(situation, pool_below(situation, shares), now)
     wanted = pool_float_sums(situation.wanted, situation.operation_parent, situation.parent, situation.depth)
-    total = situation.cluster.total
     queues = _rows(
         situation, situation.config.tree.names, shares.pool_fair[:root], situation.pool_usage[:root],
         shares.pool_usage[:root], wanted[:root], pools[:root], starving,
     )  # fmt: skip
-    covered = np.minimum(shares.pool_fair, shares.pool_strong)[:root] * total
-    for pool, weight, part in zip(
-        queues.values(), shares.pool_weight.tolist(), _amounts(situation, covered), strict=False
-    ):
-        pool |= {"weight": weight, "fair_share_from_guarantee": part}
+    workloads = _rows(
+        situation, situation.operations.ids, shares.fair, situation.usage, shares.usage, situation.wanted, own,
+        operations,
+    )  # fmt: skip
+    add_details(situation, shares, queues, workloads)
     return {
         "queues": queues,
-        "workloads": _rows(
-            situation, situation.operations.ids, shares.fair, situation.usage, shares.usage, situation.wanted, own,
-            operations,
-        ),
-        "total": _amounts(situation, total[None, :])[0],
-        "fair_share": _amounts(situation, shares.pool_fair[root:] * total)[0],
+        "workloads": workloads,
+        "total": amounts(situation, situation.cluster.total[None, :])[0],
+        "fair_share": amounts(situation, shares.pool_fair[root:] * situation.cluster.total)[0],
+        "alerts": shares.alerts,
         "warnings": warnings(situation.cluster),
-    }  # fmt: skip
+    }
 
 
 def _rows(
@@ -70,8 +72,8 @@ def _rows(
     dominant = np.argmax(np.where(nothing[:, None], to_shares(demand, total), usage_share), axis=1).tolist()
     since = [None if value == NEVER else at(value) for value in starvation.since.tolist()]
     rows = zip(
-        names, _amounts(situation, fair * total), _amounts(situation, usage.astype(float)),
-        _amounts(situation, demand), dominant, most(fair).tolist(),
+        names, amounts(situation, fair * total), amounts(situation, usage.astype(float)),
+        amounts(situation, demand), dominant, most(fair).tolist(),
         most(usage_share).tolist(), satisfaction.tolist(), starvation.below.tolist(),
         starvation.level.tolist(), since, strict=True,
     )  # fmt: skip
@@ -90,9 +92,3 @@ def _rows(
         }
         for name, due, used, asked, resource, fair_part, usage_part, satisfied, below, level, when in rows
     }
-
-
-def _amounts(situation: Situation, steps: Floats) -> list[dict[str, float]]:
-    """Rows of steps as answers show them: whole units by resource."""
-    names = situation.resources
-    return [dict(zip(names, row, strict=True)) for row in (steps / np.array(situation.cluster.index.scales)).tolist()]

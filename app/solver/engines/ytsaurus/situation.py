@@ -4,7 +4,7 @@ Pools are rows 0..P-1 in document order; row P is the tree's implicit root. Asks
 runs add to its demand; an ask without one is an operation of its own that runs nothing yet.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from app.solver.engines.ytsaurus.arrays import Floats, Ints
 from app.solver.engines.ytsaurus.compile import PoolTree, ordered
 from app.solver.engines.ytsaurus.operations import UNLIMITED, Operations, compile_operations, matrix, operation_names
 from app.solver.engines.ytsaurus.state import Cluster, distinct
+from app.solver.engines.ytsaurus.tag_limits import pool_tagged, tagged
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask
 
@@ -36,7 +37,8 @@ class Wants:
 @dataclass(frozen=True, slots=True)
 class Situation:
     """``usage``: steps, by operation; ``pool_usage``: by pool, the root last; ``pending``: allocations wanted by
-    operation; ``depth``: of each pool, the root's is -1; ``parent``: of each pool, the root's is itself."""
+    operation; ``depth``: of each pool, the root's is -1; ``parent``: of each pool, the root's is itself;
+    ``tagged``, ``pool_tagged``: steps that the nodes of a tag filter have, UNLIMITED without one."""
 
     cluster: Cluster
     operations: Operations
@@ -45,6 +47,8 @@ class Situation:
     pool_usage: Ints
     pool_limits: Ints
     pool_limits_tolerance: Ints
+    tagged: Ints
+    pool_tagged: Ints
     pending: Ints
     wanted: Floats
     parent: Ints
@@ -60,6 +64,25 @@ class Situation:
     def root(self) -> int:
         """Row of the implicit root."""
         return len(self.cluster.config.tree)
+
+    @property
+    def total(self) -> Floats:
+        """What the nodes have in all, in whole units."""
+        return self.units(self.cluster.total)
+
+    def carried(self, maps: Sequence[Mapping[str, float]]) -> Floats:
+        """Amounts by resource, one map a pool, as rows; the root last, with nothing."""
+        out = np.zeros((self.root + 1, len(self.resources)))
+        names = self.cluster.index.index
+        for i, amounts in enumerate(maps):
+            for name, amount in amounts.items():
+                if name in names:
+                    out[i, names[name]] = amount
+        return out
+
+    def units(self, steps: Floats) -> Floats:
+        """Steps by resource in whole units."""
+        return steps / np.array(self.cluster.index.scales, float)
 
     @property
     def resources(self) -> list[str]:
@@ -96,6 +119,8 @@ def situate(cluster: Cluster, asks: Sequence[Ask]) -> Situation:
         pool_usage=pool_sums(usage, operations.pool, parent, depth),
         pool_limits=_with_root(matrix(index, config.limits, UNLIMITED), UNLIMITED),
         pool_limits_tolerance=_with_root(matrix(index, [p.limits_tolerance or {} for p in config.pools]), 0),
+        tagged=tagged(cluster, asks, operations.ids, wants.operation, wants.ask),
+        pool_tagged=_with_root(pool_tagged(cluster), UNLIMITED),
         pending=pending,
         wanted=wanted,
         parent=parent,

@@ -13,17 +13,16 @@ from app.solver.compiled.resources import ResourceIndex
 from app.solver.engines.ytsaurus.arrays import Flags, Floats, Ints
 from app.solver.engines.ytsaurus.compile import PoolTree, ordered
 from app.solver.engines.ytsaurus.operations import (
-    NEVER,
-    STARVATION_CODE,
     Levels,
     Operations,
     compile_operations,
     instants,
     operation_names,
 )
-from app.solver.engines.ytsaurus.settings import Where, has_overrides
+from app.solver.engines.ytsaurus.pool_states import pool_states
+from app.solver.engines.ytsaurus.reading import Where
+from app.solver.engines.ytsaurus.settings import has_overrides
 from app.solver.model.base import Quantity, Resources
-from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Node, State, Task, Workload
 
@@ -54,7 +53,8 @@ class Allocations:
 class Cluster:
     """A loaded state. ``named``: resources that the configuration or a node names; ``total``: what the nodes have in
     all; ``on_node``: allocation rows by node, those on no named node first; ``node_start``: where each node's begin
-    there, and the end; ``usage``: by operation."""
+    there, and the end; ``usage``: by operation; ``pool_volumes``: accumulated unit-seconds by resource;
+    ``pool_ratios``: the integral share that each pool was given last, the root's last."""
 
     config: PoolTree
     state: State
@@ -74,6 +74,8 @@ class Cluster:
     usage: Ints
     pool_starvation: Levels
     pool_since: Ints
+    pool_volumes: list[dict[str, float]]
+    pool_ratios: Floats
 
     def allocations_on(self, node: int) -> Ints:
         """Rows of the allocations that run on ``node``."""
@@ -101,7 +103,6 @@ def load(config: PoolTree, state: State) -> Cluster:
     refuse_overflow(limits, ("state", "nodes"))
     refuse_overflow(allocations.usage, ("state", "workloads"))
     on_node, node_start = by_node(allocations.node, len(state.nodes))
-    starvation, since = pool_states(config, state)
     return Cluster(
         config=config,
         state=state,
@@ -119,8 +120,7 @@ def load(config: PoolTree, state: State) -> Cluster:
         on_node=on_node,
         node_start=node_start,
         usage=usage,
-        pool_starvation=starvation,
-        pool_since=since,
+        **pool_states(config, state),
     )
 
 
@@ -260,16 +260,3 @@ def sum_of(allocations: Allocations, operations: int) -> Ints:
     sums = np.zeros((len(allocations) + 1, allocations.usage.shape[1]), np.int64)
     np.cumsum(allocations.usage, axis=0, out=sums[1:])
     return sums[allocations.of[1 : operations + 1]] - sums[allocations.of[:operations]]
-
-
-def pool_states(config: PoolTree, state: State) -> tuple[Levels, Ints]:
-    """Starvation of pools, and since when they are below their fair share."""
-    starvation = np.zeros(len(config.tree), np.int8)
-    since = np.full(len(config.tree), NEVER, np.int64)
-    for name, queue in state.queues.items():
-        if queue.ytsaurus is not None:
-            i = config.tree.index[name]
-            starvation[i] = STARVATION_CODE[queue.ytsaurus.starvation]
-            if queue.ytsaurus.below_fair_share_since is not None:
-                since[i] = micros(queue.ytsaurus.below_fair_share_since)
-    return starvation, since

@@ -15,6 +15,7 @@ from app.solver.delta import Changes
 from app.solver.engines.ytsaurus.arrays import Ints
 from app.solver.engines.ytsaurus.compile import PoolTree
 from app.solver.engines.ytsaurus.operations import Operations, compile_operations
+from app.solver.engines.ytsaurus.pool_states import pool_states
 from app.solver.engines.ytsaurus.state import (
     Allocations,
     Cluster,
@@ -26,7 +27,6 @@ from app.solver.engines.ytsaurus.state import (
     names_of,
     node_limits,
     overcommit_since,
-    pool_states,
     refuse_overflow,
     requests_of,
     schedulable,
@@ -62,8 +62,7 @@ def _followed(old: Cluster, config: PoolTree, state: State, changes: Changes) ->
         raise _Anew
     new = replace(old, state=state)
     if changes.rest:
-        starvation, since = pool_states(config, state)
-        new = replace(new, pool_starvation=starvation, pool_since=since)
+        new = replace(new, **pool_states(config, state))
     if changes.nodes:
         new = _with_nodes(new, old.state.nodes)
     if changes.workloads:

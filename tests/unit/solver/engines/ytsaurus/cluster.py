@@ -82,8 +82,8 @@ def _without_options(body: Json) -> Json:
 
 
 def shares(body: Json, **more: Any) -> Json:
-    asked = msgspec.convert(_without_options(body | more), SharesRequest)
-    return _plain(solve.shares(_loaded(asked), asked.asks, micros(asked.now) if asked.now else 0))
+    asked = msgspec.convert(_without_options(body) | more, SharesRequest)
+    return _plain(solve.shares(_loaded(asked), asked.asks, micros(asked.now) if asked.now else 0, asked.options))
 
 
 def preemptibility(body: Json, **more: Any) -> Json:

@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 
 from app.solver.engines.ytsaurus.arrays import running_sums
-from tests.unit.solver.engines.ytsaurus.cluster import ask, node, operation, pool, request, shares
+from tests.unit.solver.engines.ytsaurus.cluster import (
+    alloc,
+    ask,
+    decide,
+    node,
+    operation,
+    pool,
+    refused,
+    request,
+    shares,
+    started,
+)
 
 
 def cpu(body: dict[str, Any]) -> dict[str, float]:
@@ -115,15 +126,83 @@ def test_a_given_weight_of_one_is_not_inferred() -> None:
     assert cpu(body) == {"a": 60, "x": 60, "b": 40, "y": 40}
 
 
-def test_weight_zero_gets_its_guarantee_only() -> None:
-    pools = [pool("a", weight=0, quota={"cpu": {"guaranteed": 20}}), pool("b", weight=0), pool("c")]
-    body = tree(pools, wants(("x", "a", 100), ("y", "b", 100), ("z", "c", 100)))
-    assert cpu(body) == {"a": 20, "x": 20, "b": 0, "y": 0, "c": 80, "z": 80}
+def test_a_weight_of_zero_is_refused() -> None:
+    body = tree([pool("a"), pool("b", weight=0)], wants(("x", "a", 100), ("y", "b", 100), x={"weight": 0}))
+    assert list(refused(body)) == ["/configuration/queues/1/weight"]
+    body["configuration"]["queues"][1]["weight"] = 1
+    assert list(refused(body)) == ["/state/workloads/0/weight"]
 
 
-def test_everybody_of_weight_zero() -> None:
-    body = tree([pool("a", weight=0)], wants(("x", "a", 100)))
-    assert cpu(body) == {"a": 0, "x": 0}
+def test_inferred_guarantees_are_rounded() -> None:
+    """9.6 of 48 cpu is a fifth of 20 slots less the last bit of a double: 3, not 4. What is inferred is truncated
+    before its own children look at it: of 3 slots a half is 1."""
+    pools = [
+        pool("a", quota={"cpu": {"guaranteed": 9.6}}),
+        pool("a-1", parent="a", quota={"cpu": {"guaranteed": 4.8}}),
+        pool("b"),
+    ]
+    nodes = [{"name": "n", "capacity": {"user_slots": 20, "cpu": 48}}]
+    answer = shares(request(pools, nodes, []))
+    assert answer["queues"]["a"]["strong_guarantee"] == {"user_slots": 3, "cpu": 9.6}
+    assert answer["queues"]["a-1"]["strong_guarantee"] == {"user_slots": 1, "cpu": 4.8}
+
+
+def test_inferred_cpu_is_rounded_to_hundredths() -> None:
+    nodes = [{"name": "n", "capacity": {"cpu": 10, "gpu": 3}}]
+    body = request([pool("a", quota={"gpu": {"guaranteed": 2}})], nodes, [], settings={"main_resource": "gpu"})
+    assert shares(body)["queues"]["a"]["strong_guarantee"] == {"cpu": 6.67, "gpu": 2}
+
+
+def test_the_root_gets_what_its_pools_get() -> None:
+    body = tree([pool("a"), pool("b")], wants(("x", "a", 30), ("y", "b", 10)))
+    answer = shares(body)
+    assert answer["fair_share"]["cpu"] == sum(p["fair_share"]["cpu"] for p in answer["queues"].values()) == 40
+
+
+def test_a_tag_filter_is_a_limit() -> None:
+    """60 of 100 cpu are in zone a, so an operation that may run there alone gets no more, and the rest goes on."""
+    nodes = [
+        {"name": "n", "capacity": {"user_slots": 100, "cpu": 60}, "labels": {"zone": "a"}},
+        {"name": "m", "capacity": {"user_slots": 100, "cpu": 40}, "labels": {"zone": "b"}},
+    ]
+    here = {"tasks": [{"name": "t", "count": 100, "requests": {"cpu": 1}, "node_selector": {"zone": "a"}}]}
+    body = request([pool("p")], nodes, [operation("x", "p"), operation("y", "p")], [ask("x", "p") | here])
+    assert cpu(body)["x"] == 60
+    either = here["tasks"][0] | {"name": "u", "node_selector": {"zone": "b"}}
+    body["asks"].append(ask("x", "p") | {"id": "more", "tasks": [either]})
+    assert cpu(body)["x"] == 100
+    body["asks"][0]["tasks"][0]["node_selector"] = {"zone": "nowhere"}
+    assert cpu(body)["x"] == 40
+
+
+def test_a_pools_tag_filter_is_its_limit() -> None:
+    nodes = [
+        {"name": "n", "capacity": {"user_slots": 100, "cpu": 60}, "labels": {"zone": "a"}},
+        {"name": "m", "capacity": {"user_slots": 100, "cpu": 40}, "labels": {"zone": "b"}},
+    ]
+    pools = [pool("p", ytsaurus={"scheduling_tag_filter": "zone=a & !slow"}), pool("q")]
+    body = request(pools, nodes, [operation("x", "p"), operation("y", "q")], [ask("x", "p", 100), ask("y", "q", 10)])
+    assert cpu(body) == {"p": 60, "x": 60, "q": 10, "y": 10}
+    assert {place[1] for place in started(decide(body, None)) if place[0] == "x-next"} == {"n"}
+    assert {place[1] for place in started(decide(body, "m"))} == {"m"}
+    assert {place[0] for place in started(decide(body, "m"))} == {"y-next"}
+    body["configuration"]["queues"][0]["ytsaurus"]["scheduling_tag_filter"] = "zone=a | |"
+    assert refused(body) == {
+        "/configuration/queues/0/ytsaurus/scheduling_tag_filter": "'|' at character 10 stands where a tag should"
+    }
+
+
+def test_a_pools_satisfaction_skips_operations_that_are_suspended() -> None:
+    """x uses half of what it is due; y, suspended, all of it."""
+    operations = [
+        operation("x", "p", [alloc("a")]),
+        operation("y", "p", [alloc("b")], ytsaurus={"suspended": True}),
+    ]
+    body = request([pool("p")], [node(cpu=100)], operations, [ask("x", "p", 1)])
+    assert shares(body)["queues"]["p"]["satisfaction"] == 0.5
+    body["state"]["workloads"][0]["ytsaurus"] = {"suspended": True}
+    body["asks"] = []
+    assert shares(body)["queues"]["p"]["satisfaction"] == 1.0
 
 
 def test_no_nodes_and_a_warning() -> None:

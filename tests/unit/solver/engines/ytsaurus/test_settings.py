@@ -161,7 +161,7 @@ def test_findings() -> None:
             "flavors": [{"name": "f"}],
             "settings": {"ytsaurus": {"fair_share_starvation_timeout": "5m", "enable_aggressive_starvation": True}},
             "queues": [
-                {"name": "a", "weight": 0, "quota": {"cpu": {"guaranteed": 4, "limit": 2, "lending_limit": 1}}},
+                {"name": "a", "quota": {"cpu": {"guaranteed": 4, "limit": 2, "lending_limit": 1}}},
                 {"name": "b", "parent": "a", "quota": {"memory": {"guaranteed": 1}}, "ytsaurus": {"mode": "fifo"}},
                 {"name": "c", "parent": "b", "ytsaurus": {"fair_share_starvation_timeout": "9m"}},
             ],
@@ -172,7 +172,6 @@ def test_findings() -> None:
     assert found["warning ytsaurus-fifo-inner-pool"] == ["/queues/1/ytsaurus/mode"]
     late = ["/settings/ytsaurus/fair_share_starvation_timeout", "/queues/2/ytsaurus"]
     assert found["warning ytsaurus-timeout-order"] == late
-    assert found["info ytsaurus-weight-zero"] == ["/queues/0/weight"]
     assert found["info ytsaurus-no-main-guarantee"] == ["/queues/1/quota"]
 
 
