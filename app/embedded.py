@@ -20,6 +20,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -28,13 +29,22 @@ from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
+import structlog
 from psycopg import sql
 
 DATABASE = "arbiter"
 _ACCOUNTS = ("arbiter", "postgres", "pgserver", "nobody")
+_SOCKET_FILES = (".s.PGSQL.5432", ".s.PGSQL.5432.lock")
 _LONGEST_SOCKET_FOLDER = 107 - len("/.s.PGSQL.5432") - 1
 _START_SECONDS = 60.0
-_SERVER_SETTINGS = ("listen_addresses=", "unix_socket_permissions=0700", "shared_buffers=64MB", "max_connections=60")
+_WATCH_SECONDS, _LONGEST_PAUSE = 0.5, 5.0
+_SERVER_SETTINGS = (
+    "listen_addresses=", "unix_socket_permissions=0700", "shared_buffers=64MB", "max_connections=60",
+    # After a crash the file system is told once to write everything; file by file takes a busy disk many seconds.
+    *(("recovery_init_sync_method=syncfs",) if sys.platform == "linux" else ()),
+)  # fmt: skip
+
+log = structlog.stdlib.get_logger("arbiter.embedded")
 
 
 class EmbeddedError(RuntimeError):
@@ -54,7 +64,10 @@ class EmbeddedPostgres:
         self._account: pwd.struct_passwd | None = None
         self._programs = Path()
         self._using: int | None = None
+        self._sockets: Path | None = None
         self._refusal = ""
+        self._leaving = threading.Event()
+        self._watcher: threading.Thread | None = None
 
     def start(self) -> str:
         """Start the server, or join the one that runs; the URL of the database ``arbiter``. Raises EmbeddedError."""
@@ -76,6 +89,30 @@ class EmbeddedPostgres:
                 self._leave()
                 raise
 
+    def watch(self) -> None:
+        """From now on until ``stop``, start the server again whenever it has ended; the URL stays as it is."""
+        self._leaving.clear()
+        self._watcher = threading.Thread(target=self._watch, name="embedded-postgresql", daemon=True)
+        self._watcher.start()
+
+    def _watch(self) -> None:
+        pause = _WATCH_SECONDS
+        while not self._leaving.wait(pause):
+            try:
+                if not self._running():
+                    self._start_again()
+                pause = _WATCH_SECONDS
+            except (EmbeddedError, OSError) as error:
+                pause = min(2 * pause, _LONGEST_PAUSE)
+                log.error("the embedded PostgreSQL can't be started again", why=str(error)[:1000], again_in=pause)
+
+    def _start_again(self) -> None:
+        log.warning("the embedded PostgreSQL has ended; it is started again", folder=str(self._pgdata))
+        began = time.monotonic()
+        with self._turn():  # another service that shares it may have been faster
+            _ = self._url_when_ready() or self._started()
+        log.info("the embedded PostgreSQL is back", seconds=round(time.monotonic() - began, 1))
+
     def _started(self) -> str:
         if self._running():  # and doesn't answer: nothing of its files may be touched
             raise self._failure()
@@ -89,6 +126,9 @@ class EmbeddedPostgres:
         """Leave; the last one to leave stops the server. Harmless when not started."""
         if self._using is None:
             return
+        self._leaving.set()
+        if self._watcher is not None:
+            self._watcher.join(_START_SECONDS)
         with self._turn():
             self._leave()
 
@@ -131,7 +171,7 @@ class EmbeddedPostgres:
 
     def _initialise(self) -> None:
         """Create the cluster under another name first: a crash half-way leaves nothing that looks whole."""
-        for left in ("postmaster.pid", ".s.PGSQL.5432", ".s.PGSQL.5432.lock"):
+        for left in ("postmaster.pid", *_SOCKET_FILES):
             (self._pgdata / left).unlink(missing_ok=True)
         if (self._pgdata / "PG_VERSION").exists():
             return
@@ -150,7 +190,7 @@ class EmbeddedPostgres:
         fresh.rename(self._pgdata)
 
     def _launch(self) -> None:
-        log = self._pgdata / "server.log"
+        written = self._pgdata / "server.log"
         options = " ".join(
             f"-c {setting}" for setting in (*self._settings, f"unix_socket_directories={self._socket_folder()}")
         )
@@ -158,14 +198,24 @@ class EmbeddedPostgres:
         try:
             fcntl.flock(alive, fcntl.LOCK_EX)
             self._run(
-                "pg_ctl", "start", "-D", str(self._pgdata), "-l", str(log), "-o", options, "-W",
+                "pg_ctl", "start", "-D", str(self._pgdata), "-l", str(written), "-o", options, "-W",
                 pass_fds=(alive,),
             )  # fmt: skip
         finally:
             os.close(alive)
 
     def _socket_folder(self) -> Path:
-        """The data folder, or a short one under /tmp where the path is longer than a socket's may be."""
+        """The data folder, or a short one under /tmp where the path is longer than a socket's may be.
+
+        A server that is started again has its sockets where they were.
+        """
+        if self._sockets is not None:
+            if not self._sockets.exists():  # somebody tidied up /tmp
+                self._sockets.mkdir(mode=0o700)
+                self._give(self._sockets)
+            for left in _SOCKET_FILES:
+                (self._sockets / left).unlink(missing_ok=True)
+            return self._sockets
         if len(os.fsencode(self._pgdata)) <= _LONGEST_SOCKET_FOLDER and " " not in str(self._pgdata):
             return self._pgdata
         folder = Path(tempfile.mkdtemp(prefix="arbiter-", dir="/tmp"))
@@ -182,13 +232,14 @@ class EmbeddedPostgres:
                 except psycopg.OperationalError as error:
                     self._refusal = str(error)
                 else:
+                    self._sockets = Path(folder)
                     return f"postgresql+psycopg://postgres@/{DATABASE}?host={quote(folder)}"
             time.sleep(0.05)
         return None
 
     def _failure(self) -> EmbeddedError:
-        log = self._pgdata / "server.log"
-        tail = log.read_text(errors="replace")[-2000:] if log.exists() else ""
+        written = self._pgdata / "server.log"
+        tail = written.read_text(errors="replace")[-2000:] if written.exists() else ""
         return EmbeddedError(f"PostgreSQL in {self._pgdata} does not answer. {self._refusal}\n{tail}".rstrip())
 
     def _announced_socket_folder(self) -> str | None:

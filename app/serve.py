@@ -60,6 +60,8 @@ def run(settings: Settings, say: Callable[[str], None]) -> int:
     own = EmbeddedPostgres(settings.data_dir, say=say) if settings.database_url is None else None
     try:
         url = own.start() if own is not None else settings.database_url
+        if own is not None:
+            own.watch()
         settings = settings.model_copy(update={"database_url": url})
         _prepare(settings, say)
         _welcome(settings, listening.getsockname()[1], say)

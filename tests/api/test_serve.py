@@ -1,10 +1,12 @@
 """The service as a person starts it: a process, a port, a database of its own."""
 
 import json
+import os
 import shutil
 import signal
 import socket
 import subprocess
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -99,6 +101,23 @@ def test_it_starts_again_after_being_killed(start: Start, open_folder: Path) -> 
     again = start()
     assert again.get("/readyz")["status"] == "ready"
     assert again.stop(signal.SIGINT) == 0
+    assert not database_runs(open_folder)
+
+
+def test_its_database_is_started_again_when_it_was_killed(start: Start, open_folder: Path) -> None:
+    serving = start()
+    pid = (open_folder / "data" / "postgres" / "postmaster.pid").read_text().splitlines()[0]
+    os.kill(int(pid), signal.SIGKILL)
+    end = time.monotonic() + 5
+    while True:
+        try:
+            assert serving.get("/v1/configurations/example")["revision"] == 1
+            break
+        except OSError:
+            assert time.monotonic() < end, "it did not come back in time"
+            time.sleep(0.1)
+    assert (open_folder / "data" / "postgres" / "postmaster.pid").read_text().splitlines()[0] != pid
+    assert serving.stop() == 0
     assert not database_runs(open_folder)
 
 

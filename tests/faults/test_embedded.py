@@ -4,13 +4,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from app import logs
 from app.embedded import EmbeddedError, EmbeddedPostgres
+from app.settings import Settings
 
 FAST = ("fsync=off",)
 
@@ -115,6 +118,94 @@ def test_a_server_that_was_killed_is_started_again(folder: Path) -> None:
     assert run(following.start(), "select n from kept") == [(7,)]
     following.stop()
     server.stop()
+
+
+def back(url: str, seconds: float = 5.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if answers(url):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.fixture
+def watching() -> Iterator[Callable[[Path], tuple[EmbeddedPostgres, str]]]:
+    """Starts servers that are watched, with their URLs; each is stopped at the end."""
+    started: list[EmbeddedPostgres] = []
+
+    def start(folder: Path) -> tuple[EmbeddedPostgres, str]:
+        started.append(EmbeddedPostgres(folder))
+        url = started[-1].start()
+        started[-1].watch()
+        return started[-1], url
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+def kill(folder: Path) -> None:
+    pid = server_pid(folder)
+    os.kill(pid, signal.SIGKILL)
+    end = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists() and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z":
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+Watching = Callable[[Path], tuple[EmbeddedPostgres, str]]
+
+
+def test_a_watched_server_that_was_killed_is_back_in_seconds(
+    folder: Path, watching: Watching, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs.configure(Settings(log_format="json"))
+    try:
+        server, url = watching(folder)
+        run(url, "create table kept as select 7 as n")
+        for _ in range(2):
+            kill(folder)
+            assert back(url)
+            assert run(url, "select n from kept") == [(7,)]
+            time.sleep(0.2)  # until it has said so
+        server.stop()
+    finally:
+        logs.configure(Settings(log_level="error"))
+    assert not answers(url), "told to stop it stays away"
+    said = capsys.readouterr().err
+    assert (said.count("has ended"), said.count("is back")) == (2, 2)
+
+
+def test_two_services_that_watch_one_server_start_it_once(folder: Path, watching: Watching) -> None:
+    (first, url), (second, same) = watching(folder), watching(folder)
+    assert url == same
+    kill(folder)
+    assert back(url)
+    first.stop()
+    assert answers(url), "the other one still uses it"
+    second.stop()
+    assert not answers(url)
+
+
+def test_a_server_is_watched_where_its_sockets_have_a_folder_of_their_own(
+    open_folder: Path, watching: Watching
+) -> None:
+    data = open_folder / ("long" * 25)
+    server, url = watching(data)
+    kill(data)
+    assert back(url)
+    server.stop()
+
+
+def test_a_server_that_cannot_be_started_again_is_tried_again(folder: Path, watching: Watching) -> None:
+    _, url = watching(folder)
+    control = folder / "postgres" / "global" / "pg_control"
+    hidden = control.rename(folder / "hidden")
+    kill(folder)
+    assert not back(url, 2)
+    hidden.rename(control)
+    assert back(url, 15)
 
 
 def test_a_stale_pid_file_that_names_another_process_is_cleared(folder: Path) -> None:
