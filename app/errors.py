@@ -5,13 +5,14 @@
     ├── Unauthorized 401           no token, or one that is unknown, expired, revoked or forged
     ├── Forbidden 403              a token without the scope that this needs
     ├── NotFound 404               no such configuration, revision, decision, route
+    ├── RequestTimeout 408         the body did not arrive in time
     ├── Conflict 409               the request contradicts what is stored
     ├── PreconditionFailed 412     If-Match or If-None-Match no longer holds: somebody else was faster
     ├── TooLarge 413               the body is past the limit, as sent or after decompression
     ├── UnsupportedMediaType 415   not JSON, or a content coding that we don't speak
     ├── BadInput 422               read, and wrong: shape, names, quantities, findings of severity error
     ├── PreconditionRequired 428   writing over an existing document needs If-Match
-    ├── TooManyRequests 429        every solver is busy and the queue is full; carries Retry-After
+    ├── TooManyRequests 429        no solver, or no memory for the body, is free; carries Retry-After
     ├── Unavailable 503            the database is away; carries Retry-After
     └── DeadlinePassed 504         solving was stopped at the request's deadline
 
@@ -66,6 +67,10 @@ class Forbidden(ArbiterError):
 
 class NotFound(ArbiterError):
     status, title = 404, "Not found"
+
+
+class RequestTimeout(ArbiterError):
+    status, title = 408, "Request timeout"
 
 
 class Conflict(ArbiterError):

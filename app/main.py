@@ -31,6 +31,7 @@ from app.decisions.service import Decider
 from app.formats import router as formats
 from app.health import router as health
 from app.http import docs, problems, routing
+from app.http.budget import Budget
 from app.http.compression import CompressionMiddleware
 from app.http.description import describe
 from app.http.openapi import VERSION
@@ -103,6 +104,7 @@ def create_app(settings: Settings) -> FastAPI:
     services = Services(
         settings, database, kept, log, stored, dispatcher, offload, decider, tokens, Snapshots(dispatcher, decider),
         Administration(database, stored, settings.idempotency_seconds),
+        Budget(settings.bodies_memory_bytes),
         Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds),
     )  # fmt: skip
     install(app.state, services)

@@ -9,9 +9,11 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from types import FrameType
+from typing import cast
 
 import msgspec
 import structlog
@@ -26,6 +28,8 @@ from app.db import Database, migrate
 from app.decoding import convert
 from app.embedded import EmbeddedError, EmbeddedPostgres
 from app.errors import PreconditionFailed, Unavailable
+from app.http.connections import Connections, within_files
+from app.http.connections import Limits as ConnectionLimits
 from app.http.preconditions import Preconditions
 from app.http.protocol import BulkProtocol
 from app.main import create_app
@@ -38,6 +42,8 @@ EXAMPLE_NAME = "example"
 _RETRY_SECONDS = 5.0
 _SWITCH_SECONDS = 0.0002
 """After which a thread that wants the interpreter gets it: the log writer must not hold answers up for longer."""
+_BACKLOG = 2048
+_ACCEPTED_AT_ONCE = 64
 PROMISED_SECONDS = 10
 """From being told to stop until the process is gone."""
 _FINISH_SECONDS = 4
@@ -83,14 +89,23 @@ class Server(uvicorn.Server):
     for the decision log is written. Should anything hold out, the process says where it hangs and ends all the same."""
 
     def __init__(self, app: FastAPI) -> None:
+        limits = _limits(app.state.services.of(Settings))
+        protocol = cast(type[asyncio.Protocol], partial(BulkProtocol, among=Connections(limits)))
         super().__init__(
             uvicorn.Config(
-                app, http=BulkProtocol, loop="asyncio", lifespan="on", log_config=None, access_log=False,
+                app, http=protocol, loop="asyncio", lifespan="on", log_config=None, access_log=False,
                 server_header=False, date_header=True, timeout_graceful_shutdown=_FINISH_SECONDS + 1,
+                timeout_keep_alive=round(limits.idle), backlog=_ACCEPTED_AT_ONCE,
             )
         )  # fmt: skip
         self._app = app
         signal.signal(signal.SIGHUP, self.handle_exit)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen. An event loop accepts in one turn as many as it lets wait; more may wait than be accepted at once."""
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(_BACKLOG)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to end; told again, don't wait for requests."""
@@ -107,6 +122,15 @@ class Server(uvicorn.Server):
             timer.cancel()
 
 
+def _limits(settings: Settings) -> ConnectionLimits:
+    wanted = settings.max_connections
+    if (room := within_files(wanted)) < wanted:
+        log.warning("fewer connections: the limit of open files is too low", connections=room, wanted=wanted)
+    return ConnectionLimits(
+        connections=room, head=settings.head_timeout, body=settings.body_timeout, idle=settings.idle_timeout
+    )
+
+
 def _end_in_order() -> None:
     """Being told to stop unwinds like Ctrl-C, so that the database is stopped as well."""
     for told in (signal.SIGTERM, signal.SIGHUP):
@@ -117,7 +141,7 @@ def _listen(settings: Settings, say: Callable[[str], None]) -> socket.socket | N
     """Take the port first: a taken one is said before anything is set up."""
     try:
         family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0][0]
-        listening = socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+        listening = socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
         # Connections inherit it. An event loop only sees to it for sockets it made itself, and without it every
         # answer waits 40 ms for the acknowledgement of its own headers.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -38,6 +38,11 @@ class Settings(BaseSettings):
     database_url: Annotated[str | None, Field(validation_alias=_named("DATABASE_URL"))] = None
 
     max_body_bytes: Annotated[int, Field(ge=1024)] = 64 * MIB
+    bodies_memory_bytes: Annotated[int, Field(ge=1)] = 512 * MIB
+    max_connections: Annotated[int, Field(ge=1)] = 1000
+    head_timeout: Annotated[float, Field(gt=0)] = 10.0
+    body_timeout: Annotated[float, Field(gt=0)] = 30.0
+    idle_timeout: Annotated[float, Field(gt=0)] = 75.0
 
     database_pool_size: Annotated[int, Field(ge=1)] = 10
     database_connect_timeout: Annotated[int, Field(ge=1)] = 3

@@ -14,9 +14,10 @@ from starlette.types import Receive, Scope, Send
 from app.decisions import asking
 from app.decisions.examples import DECISION, SITUATION
 from app.decisions.schemas import DecisionAnswer
-from app.errors import TooLarge
+from app.errors import ArbiterError, TooLarge, TooManyRequests
 from app.http import problems
 from app.http.body import require_lines
+from app.http.budget import Hold, hold_of
 from app.http.openapi import NDJSON, lines, operation, shown_as
 from app.http.problems import ProblemDocument
 from app.http.services import service
@@ -106,38 +107,69 @@ async def _answers(request: Request) -> AsyncGenerator[bytes]:
                 left.cancel()
 
 
-async def _one(request: Request, number: int, line: bytes | TooLarge) -> BatchAnswer:
+async def _one(request: Request, number: int, line: bytes | ArbiterError) -> BatchAnswer:
     try:
-        if isinstance(line, TooLarge):
+        if isinstance(line, ArbiterError):
             raise line
         answer = await asking.decide(request, line)
     except Exception as error:
         refusal = await problems.answer_to(request, error)
         return BatchAnswer(number, refusal.status_code, problem=msgspec.Raw(bytes(refusal.body)))
+    finally:
+        if isinstance(line, bytes):
+            hold_of(request.scope).change(-len(line))
     return BatchAnswer(number, 200, answer=msgspec.Raw(answer))
 
 
-async def _lines(request: Request) -> AsyncIterator[bytes | TooLarge]:
-    """Non-empty lines; one past the body limit is given as the error that it is, and skipped without being kept."""
-    limit = service(request, Settings).max_body_bytes
-    pieces, size = list[bytes](), 0
+async def _lines(request: Request) -> AsyncIterator[bytes | ArbiterError]:
+    """Non-empty lines, which the request holds until they are answered; one past the body limit, or for which there is
+    no memory, is given as the error that it is, and skipped without being kept."""
+    line = _Line(service(request, Settings).max_body_bytes, hold_of(request.scope))
     async for chunk in request.stream():
         *ended, rest = chunk.split(b"\n")
         for part in ended:
-            size += len(part)
-            if size > limit:
-                yield TooLarge(f"the line is larger than {limit} bytes")
-            else:
-                line = b"".join((*pieces, part)).strip()
-                if line:
-                    yield line
-            pieces, size = [], 0
-        size += len(rest)
-        if size <= limit:
-            pieces.append(rest)
-        else:
-            pieces = []
-    if size > limit:
-        yield TooLarge(f"the line is larger than {limit} bytes")
-    elif line := b"".join(pieces).strip():
-        yield line
+            line.add(part)
+            if found := line.end():
+                yield found
+        line.add(rest)
+    if found := line.end():
+        yield found
+
+
+class _Line:
+    """The line that is being read."""
+
+    def __init__(self, limit: int, hold: Hold) -> None:
+        self._limit = limit
+        self._hold = hold
+        self._pieces = list[bytes]()
+        self._size = 0
+        self._refusal: ArbiterError | None = None
+
+    def add(self, piece: bytes) -> None:
+        """More of it; of a line that is refused nothing is kept."""
+        if self._refusal is not None:
+            return
+        try:
+            if self._size + len(piece) > self._limit:
+                raise TooLarge(f"the line is larger than {self._limit} bytes")
+            self._hold.change(len(piece))
+        except (TooLarge, TooManyRequests) as refusal:
+            self._refusal = refusal
+            self._forget()
+            return
+        self._size += len(piece)
+        self._pieces.append(piece)
+
+    def end(self) -> bytes | ArbiterError | None:
+        """What it was, if anything, still held; the next one begins."""
+        found = self._refusal or b"".join(self._pieces)
+        if isinstance(found, bytes):
+            found = found.strip()
+            self._hold.change(len(found) - self._size)
+        self._pieces, self._size, self._refusal = [], 0, None
+        return found or None
+
+    def _forget(self) -> None:
+        self._hold.change(-self._size)
+        self._pieces, self._size = [], 0

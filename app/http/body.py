@@ -1,29 +1,25 @@
-"""Request bodies: read once, capped as sent and after decompression.
+"""Request bodies: read once, capped as sent and after decompression, in time, and within the memory set aside.
 
-A body is one ``bytes`` that msgspec decodes in place. Compressed ones are inflated piece by piece, so that a
-bomb costs no more than the cap.
+A body is one ``bytes`` that msgspec decodes in place.
 """
 
-import zlib
-from collections.abc import Iterator
+import asyncio
+import time
 from typing import Annotated
 
-import zstandard
 from anyio import to_thread
 from fastapi import Depends, Request
 from starlette.requests import ClientDisconnect
 
-from app.errors import BadRequest, TooLarge, UnsupportedMediaType
+from app.errors import BadRequest, DeadlinePassed, RequestTimeout, UnsupportedMediaType
+from app.http import timeout
+from app.http.budget import Budget, Hold, hold_of
+from app.http.coding import CODINGS, Bounds, inflate, too_large
 from app.http.services import service
 from app.settings import Settings
 
-_PIECE = 1 << 18
-_INLINE = 1 << 16
-_BITE = 512
-_MOST_FRAMES = 10_000
-_ZSTD_WINDOW = 8 << 20  # RFC 9659: a zstd content coding needs no more
-_GZIP = 16 + zlib.MAX_WBITS
-ENCODINGS = ("gzip", "zstd")
+_SLOWEST = 64 << 10
+"""Bytes a second that earn a body more time than it has anyway."""
 LINES = ("application/x-ndjson", "application/jsonl", "application/json")
 MANIFESTS = ("application/yaml", "application/json", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain")
 
@@ -55,84 +51,60 @@ def require_lines(request: Request) -> None:
 
 async def _read(request: Request) -> bytes:
     limit = service(request, Settings).max_body_bytes
-    encoding = _encoding(request.headers.get("content-encoding"))
+    coding = _encoding(request.headers.get("content-encoding"))
     _check_announced(request.headers.get("content-length"), limit)
-    body = await _receive(request, limit)
-    if encoding is None:
+    hold = hold_of(request.scope)
+    body = await _receive(request, limit, hold)
+    if coding is None:
         return body
-    if len(body) <= _INLINE:
-        return inflate(body, encoding, limit)
-    return await to_thread.run_sync(inflate, body, encoding, limit)
+    inflated = await _inflated(request, body, coding, hold)
+    hold.change(-len(body))
+    return inflated
+
+
+async def _inflated(request: Request, body: bytes, coding: str, hold: Hold) -> bytes:
+    """Never on the event loop, and a part of what the request may take. Raises what ``inflate`` does."""
+    settings = service(request, Settings)
+    seconds = timeout.within(settings.request_timeout)
+    began = time.monotonic()
+    bounds = Bounds(settings.max_body_bytes, began + seconds, seconds, hold.change)
+    try:
+        async with asyncio.timeout(seconds):  # which is waiting for a thread; in it, the time is looked at
+            return await to_thread.run_sync(
+                inflate, body, coding, bounds, abandon_on_cancel=True, limiter=service(request, Budget).inflating
+            )
+    except TimeoutError:
+        raise DeadlinePassed(seconds) from None
+    finally:
+        timeout.spend(time.monotonic() - began, seconds)
 
 
 Body = Annotated[bytes, Depends(read_body)]
 Manifest = Annotated[bytes, Depends(read_manifest)]
 
 
-async def _receive(request: Request, limit: int) -> bytes:
+async def _receive(request: Request, limit: int, hold: Hold) -> bytes:
     """The bytes as sent. The pieces are joined once; a body of one piece is not copied at all."""
     pieces: list[bytes] = []
     size = 0
+    seconds = service(request, Settings).body_timeout
     try:
-        async for piece in request.stream():
-            size += len(piece)
-            if size > limit:
-                raise _too_large(limit)
-            if piece:
-                pieces.append(piece)
+        async with asyncio.timeout(seconds) as clock:
+            end = clock.when()
+            assert end is not None
+            async for piece in request.stream():
+                size += len(piece)
+                if size > limit:
+                    raise too_large(limit)
+                if piece:
+                    hold.change(len(piece))
+                    pieces.append(piece)
+                    clock.reschedule(end + size / _SLOWEST)
+    except TimeoutError:
+        raise RequestTimeout("the body did not arrive in time") from None
     except ClientDisconnect:
         raise BadRequest("the connection closed before the body was complete") from None
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-def inflate(body: bytes, encoding: str, limit: int) -> bytes:
-    """``body`` decompressed, at most ``limit`` bytes of it. Raises BadRequest, TooLarge."""
-    pieces: list[bytes] = []
-    size = 0
-    try:
-        for piece in _gunzip(body) if encoding == "gzip" else _unzstd(body):
-            size += len(piece)
-            if size > limit:
-                raise _too_large(limit)
-            pieces.append(piece)
-    except (zlib.error, zstandard.ZstdError, EOFError) as error:
-        raise BadRequest(f"the body is not valid {encoding}: {error}") from None
-    return b"".join(pieces)
-
-
-def _gunzip(body: bytes) -> Iterator[bytes]:
-    """Members of a gzip stream, one after the other, in pieces."""
-    for _ in range(_MOST_FRAMES):
-        member = zlib.decompressobj(_GZIP)
-        rest = body
-        while not member.eof:
-            piece = member.decompress(rest, _PIECE)
-            rest = member.unconsumed_tail
-            if not piece and not rest and not member.eof:
-                raise EOFError("it ends early")
-            yield piece
-        body = member.unused_data
-        if not body:
-            return
-    raise EOFError("too many members")
-
-
-def _unzstd(body: bytes) -> Iterator[bytes]:
-    """Frames of a zstd stream, in pieces. Small bites bound what one step can blow up to: 4 bytes give 128 KiB."""
-    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-    rest = memoryview(body)
-    for _ in range(_MOST_FRAMES):
-        frame = decompressor.decompressobj()
-        while not frame.eof:
-            if not rest:
-                raise EOFError("it ends early")
-            bite, rest = rest[:_BITE], rest[_BITE:]
-            yield frame.decompress(bite)
-        if frame.unused_data:
-            rest = memoryview(body)[len(body) - len(rest) - len(frame.unused_data) :]
-        if not rest:
-            return
-    raise EOFError("too many frames")
 
 
 def _require_json(content_type: str | None) -> None:
@@ -147,20 +119,16 @@ def _media(content_type: str | None) -> str:
 
 def _encoding(header: str | None) -> str | None:
     name = (header or "identity").strip().lower()
-    if name in ENCODINGS:
+    if name in CODINGS:
         return name
     if name == "identity":
         return None
     raise UnsupportedMediaType(
-        f"content coding {name[:64]!r} is not one of {', '.join(ENCODINGS)}",
-        headers={"Accept-Encoding": ", ".join(ENCODINGS)},
+        f"content coding {name[:64]!r} is not one of {', '.join(CODINGS)}",
+        headers={"Accept-Encoding": ", ".join(CODINGS)},
     )
 
 
 def _check_announced(length: str | None, limit: int) -> None:
     if length is not None and length.isascii() and length.isdigit() and int(length[:20]) > limit:
-        raise _too_large(limit)
-
-
-def _too_large(limit: int) -> TooLarge:
-    return TooLarge(f"the body is larger than {limit} bytes, as sent or decompressed")
+        raise too_large(limit)

@@ -1,50 +1,193 @@
-"""uvicorn's HTTP protocol, tuned for request bodies of megabytes and patient with offers of other protocols.
+"""uvicorn's HTTP protocol, with limits, tuned for bodies of megabytes and patient with offers of other protocols.
 
-uvicorn stops reading from the socket whenever 64 KiB of a body are not yet taken, so a body of 11 MB arrives in
-some fifty turns between transport and application. Ours is wanted whole and is capped, so we let more of it pile up.
+uvicorn bounds neither how long a client may take for a head or a body, nor the size and number of headers, nor what one
+connection may ask for ahead. ``Connections`` watches the time; the rest is counted here.
+
+It stops reading from the socket whenever 64 KiB of a body are not yet taken, so a body of 11 MB arrives in some fifty
+turns between transport and application. Ours is wanted whole and is capped, so we let more of it pile up.
 
 A client may offer to go on in another protocol (Java's, unless told otherwise, offers HTTP/2 with every request),
 and a server may ignore that (RFC 9110, section 7.8). The parser can't: it takes what follows such a head for the
 other protocol, and so loses the body. Such a head is therefore parsed again without the offer.
 """
 
-import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import asyncio
+from http import HTTPStatus
+from typing import Any
 
-_HIGH_WATER = 4 << 20
+import httptools
+import msgspec
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from app.http.connections import Connections, Phase
+
+_HIGH_WATER = 1 << 20
+_UNASKED = 1 << 16
+"""Of a body that the application has not asked for yet."""
+_MOST_HEADERS = 100
+_MOST_HEAD_BYTES = 32 << 10
+_MOST_AHEAD = 16
+_WHY = {
+    400: "this is not HTTP/1.1",
+    408: "the request did not arrive in time",
+    431: f"a head has at most {_MOST_HEADERS} headers and {_MOST_HEAD_BYTES} bytes",
+    503: "there are too many connections; all of them are busy",
+}
+
+
+class _Refused(Exception):
+    """The parser is to stop here."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
 
 
 class BulkProtocol(HttpToolsProtocol):
-    """Pauses reading at 4 MiB instead of 64 KiB; reads requests that offer an upgrade as what they are."""
+    """Pauses reading at 1 MiB instead of 64 KiB; reads requests that offer an upgrade as what they are; has limits."""
+
+    def __init__(self, *args: Any, among: Connections, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._among = among
+        self._in_head = False
+        self._head_bytes = 0
+        self._header_bytes = 0
+        self._begun = False
+        self._asked = False
+        self._refused = 0
+        self.phase: Phase = "head"
+        self.since = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Somebody has connected."""
+        super().connection_made(transport)
+        if not self._among.joined(self):
+            self._refuse(503)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Somebody is gone."""
+        self._among.left(self)
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Some bytes of some requests have arrived."""
+        if self._refused or self.transport.is_closing():
+            return
         self._unset_keepalive_if_required()
+        if self.phase == "idle":
+            self._among.enter(self, "head")
+        size = len(data)
         try:
             while data:
                 data = self._fed(data)
-        except httptools.HttpParserError:
-            self.logger.warning("Invalid HTTP request received.")
-            self.send_400_response("Invalid HTTP request received.")
+        except httptools.HttpParserError as error:
+            cause = error.__context__
+            self._refuse(cause.status if isinstance(cause, _Refused) else 400)
+            return
+        self._head_bytes = self._head_bytes + size if self._in_head else 0
+        if self._head_bytes > _MOST_HEAD_BYTES:
+            self._refuse(431)
+
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        super().on_message_begin()
+        self._in_head, self._header_bytes = True, 0
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the target."""
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A field of the head, or one behind the body, which nobody reads."""
+        self._count(len(name) + len(value))
+        if not self._in_head:
+            return
+        super().on_header(name, value)
+        if len(self.headers) > _MOST_HEADERS:
+            raise _Refused(431)
 
     def on_headers_complete(self) -> None:
         """A head is there; one with an offer comes again without it."""
-        if not self.parser.should_upgrade():
-            super().on_headers_complete()
+        if self.parser.should_upgrade():
+            return
+        if len(self.pipeline) >= _MOST_AHEAD:
+            raise _Refused(400)
+        self._in_head, self._begun, self._asked = False, False, False
+        super().on_headers_complete()
+        self._among.enter(self, "body")
 
     def on_message_complete(self) -> None:
         """A request is there, and so is the end of a head with an offer."""
-        if not self.parser.should_upgrade():
-            super().on_message_complete()
+        if self.parser.should_upgrade():
+            return
+        super().on_message_complete()
+        self._among.enter(self, "idle" if self.cycle.response_complete else "answer")
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body has arrived."""
         if self.cycle.response_complete:
             return
+        self._among.enter(self, "stream" if self.cycle.response_started else "body")
+        self._asked = self._asked or (self._begun and not self.cycle.body)
+        self._begun = True
         self.cycle.body += body
-        if len(self.cycle.body) > _HIGH_WATER:
+        if len(self.cycle.body) > (_HIGH_WATER if self._asked else _UNASKED):
             self.flow.pause_reading()
         self.cycle.message_event.set()
+
+    def on_response_complete(self) -> None:
+        """An answer is written; the next request of the connection may begin."""
+        unread = self.cycle.more_body and self.cycle.response_complete
+        super().on_response_complete()
+        if not self.cycle.response_complete:
+            self._among.enter(self, "body" if self.cycle.more_body else "answer")
+        else:
+            self._among.enter(self, "rest" if unread else "idle")
+
+    def overdue(self) -> None:
+        """Nothing came for too long: whoever has begun to ask is told, the others know."""
+        if self.phase == "head" and self._head_bytes:
+            self._refuse(408)
+        else:
+            self.drop()
+
+    def unsent(self) -> int:
+        """Bytes that the other side has not taken yet."""
+        return self.transport.get_write_buffer_size()
+
+    def reading_is_paused(self) -> bool:
+        """Whether the application does not take what has arrived."""
+        return self.flow.read_paused
+
+    def drop(self) -> None:
+        """Close the connection at once."""
+        self.transport.abort()
+
+    def _count(self, size: int) -> None:
+        self._header_bytes += size
+        if self._header_bytes > _MOST_HEAD_BYTES:
+            raise _Refused(431)
+
+    def _refuse(self, status: int) -> None:
+        """Say why and close; where another answer is on its way, only close: nothing may come between its bytes."""
+        self._refused = status
+        if self.phase in ("body", "stream", "answer"):
+            self.drop()
+            return
+        title = HTTPStatus(status).phrase
+        document = {"type": "about:blank", "title": title, "status": status, "detail": _WHY[status]}
+        body = msgspec.json.encode(document)
+        fields = [
+            *self.server_state.default_headers,
+            (b"content-type", b"application/problem+json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+            *([(b"retry-after", b"1")] if status == 503 else []),
+        ]
+        head = b"".join(b"%b: %b\r\n" % field for field in fields)
+        self.transport.write(STATUS_LINE[status] + head + b"\r\n" + body)
+        self.transport.close()
 
     def _fed(self, data: bytes) -> bytes:
         """What is left to parse of ``data``. Raises HttpParserError."""

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.answering.release import released_at_the_end
+from app.http.budget import release
 from app.http.problems import problem
 from app.http.routing import names_of
 
@@ -61,6 +62,7 @@ class RequestMiddleware:
                 await answer(scope, receive, respond)
             finally:
                 seconds = time.perf_counter() - began
+                release(scope)
                 if status:
                     self._answered(*names_of(scope), status, seconds)
                 _line(scope, status, seconds)

@@ -18,6 +18,17 @@ def seconds() -> float | None:
     return _given.get()
 
 
+def within(most: float) -> float:
+    """Seconds that the request may still take, ``most`` at most."""
+    given = _given.get()
+    return most if given is None else min(given, most)
+
+
+def spend(seconds: float, of: float) -> None:
+    """``seconds`` of the ``of`` that the request had are over: what is left is all that it may take from here on."""
+    _given.set(max(of - seconds, 0.001))
+
+
 class TimeoutMiddleware:
     """Reads the header once; a value that is no positive duration is 400."""
 
@@ -26,11 +37,8 @@ class TimeoutMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         value = Headers(scope=scope).get(HEADER) if scope["type"] == "http" else None
-        if value is None:
-            await self.app(scope, receive, send)
-            return
-        allowed = _parsed(value)
-        if allowed is None:
+        allowed = None if value is None else _parsed(value)
+        if value is not None and allowed is None:
             detail = f"{HEADER} is a positive number of seconds or a duration like 500ms"
             await problem(Request(scope), 400, "Bad request", detail)(scope, receive, send)
             return

@@ -1,0 +1,123 @@
+"""Bodies that never end, or become a thousand times themselves: the memory is bounded and nobody else waits."""
+
+import gzip
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import zstandard
+
+from tests.live import Live, running
+
+MIB = 1 << 20
+HEAD = b"POST /v1/decisions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+
+
+def resident(live: Live) -> int:
+    """Bytes of memory that the service's own process has."""
+    for line in Path(f"/proc/{live.process.pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) << 10
+    raise AssertionError("no VmRSS")
+
+
+@pytest.fixture
+def live(migrated_url: str, tmp_path: Path) -> Iterator[Live]:
+    with running(migrated_url, tmp_path, WORKERS="1", ARBITER_BODIES_MEMORY_BYTES=str(64 * MIB)) as found:
+        yield found
+
+
+def connect(live: Live) -> socket.socket:
+    parts = urlsplit(live.address)
+    assert parts.hostname is not None
+    assert parts.port is not None
+    return socket.create_connection((parts.hostname, parts.port), timeout=30)
+
+
+def post(live: Live, body: bytes, **headers: str) -> int:
+    connection = HTTPConnection(urlsplit(live.address).netloc, timeout=60)
+    named = {"Content-Type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request("POST", "/v1/decisions", body, named)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.status
+
+
+@contextmanager
+def watched(live: Live) -> Iterator[list[float]]:
+    """How long /healthz takes meanwhile, every time."""
+    taken, stop = list[float](), threading.Event()
+
+    def ask() -> None:
+        connection = HTTPConnection(urlsplit(live.address).netloc, timeout=60)
+        while not stop.wait(0.02):
+            began = time.monotonic()
+            connection.request("GET", "/healthz")
+            connection.getresponse().read()
+            taken.append(time.monotonic() - began)
+        connection.close()
+
+    watcher = threading.Thread(target=ask)
+    watcher.start()
+    try:
+        yield taken
+    finally:
+        stop.set()
+        watcher.join()
+
+
+def test_bodies_without_their_last_byte_cost_what_is_stated(live: Live) -> None:
+    assert post(live, b"{}") == 422
+    before, size = resident(live), 4 * MIB
+    with ExitStack() as stack:
+        opened = [stack.enter_context(connect(live)) for _ in range(150)]
+        for connection in opened:
+            with suppress(OSError):  # refused before it is sent
+                connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % size + b" " * (size - 1))
+        refused = 0
+        for connection in opened:
+            connection.settimeout(0.05)
+            with suppress(OSError):
+                refused += connection.recv(64).startswith(b"HTTP/1.1 429")
+        assert refused >= 120
+        assert resident(live) - before < 64 * MIB + 150 * (64 << 10) + 64 * MIB
+        assert post(live, b"{}") == 422
+    time.sleep(0.5)
+    assert post(live, b" " * size + b"{}") == 422
+
+
+BOMBS = {
+    "zstd of 2 KB": (zstandard.compress(b" " * (63 * MIB)), "zstd"),
+    "gzip of 62 KB": (gzip.compress(b" " * (63 * MIB)), "gzip"),
+    "empty members": (gzip.compress(b"") * 9_999 + gzip.compress(b"{}"), "gzip"),
+    "empty frames": (zstandard.compress(b"") * 9_999 + zstandard.compress(b"{}"), "zstd"),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_what_is_compressed_keeps_nobody_else_waiting(live: Live, bomb: str) -> None:
+    body, coding = BOMBS[bomb]
+    assert post(live, b"{}") == 422
+    before = resident(live)
+    with watched(live) as taken, ThreadPoolExecutor(8) as clients:
+        answers = set(clients.map(lambda _: post(live, body, Content_Encoding=coding), range(16)))
+    assert answers <= {400, 422, 429, 504}
+    assert sorted(taken)[len(taken) * 9 // 10] < 0.25
+    assert max(taken) < 2
+    assert resident(live) - before < 64 * MIB * 3
+    assert post(live, b"{}") == 422
+
+
+def test_inflating_is_under_the_deadline(live: Live) -> None:
+    body, coding = BOMBS["gzip of 62 KB"]
+    began = time.monotonic()
+    assert post(live, body, Content_Encoding=coding, Request_Timeout="2ms") == 504
+    assert time.monotonic() - began < 2
