@@ -14,7 +14,7 @@ def test_an_id_stands_once_in_its_engine_and_says_one_sentence(engine: str) -> N
     rules = engine_of(engine).rules
     assert len({rule.rule for rule in rules}) == len(rules)
     for rule in rules:
-        assert re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", rule.rule), rule
+        assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", rule.rule), rule
         assert rule.sentence.endswith("."), rule
         assert rule.sentence[0].isupper(), rule
         assert rule.source, rule

@@ -10,6 +10,7 @@ from app.solver.engines.ytsaurus.guarantees import to_shares
 from app.solver.engines.ytsaurus.operations import UNLIMITED, Levels
 from app.solver.engines.ytsaurus.prepare import Prepared
 from app.solver.engines.ytsaurus.priority import levels
+from app.solver.engines.ytsaurus.rules import StageName
 from app.solver.engines.ytsaurus.satisfaction import local_satisfaction
 from app.solver.engines.ytsaurus.split import groups
 
@@ -40,10 +41,20 @@ class Stopped:
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """What the preemptive stage that started an allocation had to give: free and preemptible resources, in steps."""
+
+    node: int
+    stage: StageName
+    resources: Ints
+
+
+@dataclass(frozen=True, slots=True)
 class StageRecord:
     """What one stage on one node looked at, for an explanation; amounts in steps.
 
-    ``rows``: allocations that ran there; ``order``: those that could be taken, in order.
+    ``rows``: allocations there; ``running``, ``group``: of each when the stage began; ``order``: those that could be
+    taken, in order; ``stopped``: those that were.
     """
 
     node: int
@@ -52,6 +63,7 @@ class StageRecord:
     participants: int
     free: Ints
     rows: Ints
+    running: Flags
     group: Levels
     order: list[int]
     started: list[int]
@@ -74,6 +86,7 @@ class Board:
         "overcommit_since",
         "pool_usage",
         "prepared",
+        "rooms",
         "running",
         "satisfaction",
         "started",
@@ -99,6 +112,7 @@ class Board:
         self.started: list[Started] = []
         self.stopped: list[Stopped] = []
         self.told: set[int] = set()
+        self.rooms: list[Room] = []
         self.log: list[StageRecord] | None = None
         self._stale: set[int] = set()
         self._headroom: Ints | None = None

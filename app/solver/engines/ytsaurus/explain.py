@@ -11,12 +11,13 @@ from app.solver.engines.ytsaurus.arrays import Ints
 from app.solver.engines.ytsaurus.board import Board, StageRecord
 from app.solver.engines.ytsaurus.guarantees import to_shares
 from app.solver.engines.ytsaurus.rules import DIFFERENCES, Difference, RuleSet
-from app.solver.engines.ytsaurus.split import GROUPS, PREEMPTIBLE
+from app.solver.engines.ytsaurus.split import GROUPS
 from app.solver.engines.ytsaurus.state import Cluster
+from app.solver.engines.ytsaurus.verdicts import View, verdict, view
 from app.solver.engines.ytsaurus.waiting import Reason
 from app.solver.model.quantity import units
 from app.solver.model.state import Ask
-from app.solver.model.trace import Explanation, Verdict
+from app.solver.model.trace import Explanation
 from app.solver.trace import Why
 
 _PRIORITIES = ("none", "normal", "aggressive")
@@ -37,7 +38,7 @@ class Explainer:
         self._log = board.log or []
         self._first = np.searchsorted(wants.ask, np.arange(len(asks) + 1))
         self._steps: dict[int, tuple[str, dict[str, Any]]] = {}
-        self._candidates: dict[int, list[dict[str, Any]]] = {}
+        self._known: dict[tuple[int, View], list[dict[str, Any]]] = {}
         self._of_want: dict[int, list[int]] = {}
         for number, record in enumerate(self._log):
             for want in dict.fromkeys(record.started):
@@ -53,17 +54,15 @@ class Explainer:
         if own:
             self._standing(why, int(self._board.prepared.situation.wants.operation[own[0]]))
         numbers = list(range(len(self._log))) if reason else sorted({n for w in own for n in self._of_want.get(w, ())})
-        if len(numbers) > _MOST_RECORDS:
-            why.step("earlier-stages", f"{len(numbers) - _MOST_RECORDS} stages before these are left out")
-            numbers = numbers[-_MOST_RECORDS:]
-        for number in numbers:
+        shown = numbers[-_MOST_RECORDS:]
+        if len(shown) < len(numbers):
+            why.step("earlier-stages", f"{len(numbers) - len(shown)} stages before these are left out")
+        for number in shown:
             rule, (detail, values) = self._log[number].stage, self._step(number)
             mine = sum(want in own for want in self._log[number].started)
             why.step(rule, detail + (f", {mine} of this ask" if mine else ""), **values)
         if reason is None or len(self._asks) <= _MOST_LISTED_WAITING:
-            for number in numbers[-_MOST_CANDIDATE_STAGES:]:
-                for candidate in self._listed(number):
-                    why.candidate(**candidate)
+            self._list(why, numbers, own)
         self._rules(why, differences)
         identity = self._asks[ask].id
         if reason is None:
@@ -126,52 +125,48 @@ class Explainer:
             self._steps[number] = f"{node}: {len(record.started)} started", values
         return self._steps[number]
 
-    def _listed(self, number: int) -> list[dict[str, Any]]:
-        """What became of every allocation on the node in one preemptive stage."""
-        record = self._log[number]
-        if number not in self._candidates:
-            rows = (
-                [] if record.stage == "regular" else list(zip(record.rows.tolist(), record.group.tolist(), strict=True))
-            )
-            place = {row: i for i, row in enumerate(record.order)}
-            self._candidates[number] = [self._candidate(record, row, group, place.get(row)) for row, group in rows]
-        return self._candidates[number]
+    def _list(self, why: Why, numbers: Sequence[int], own: range) -> None:
+        """Record what became of allocations: of the last stages all of them, of those before the ask's victims."""
+        preemptive = [number for number in numbers if self._log[number].stage != "regular"]
+        if not preemptive or not own:
+            return
+        operation = int(self._board.prepared.situation.wants.operation[own[0]])
+        seen = {number: view(self._board, self._log[number], operation, own) for number in preemptive}
+        taking_part = [number for number in preemptive if seen[number].takes_part]
+        listed = (taking_part or preemptive)[-_MOST_CANDIDATE_STAGES:]
+        for number in preemptive:
+            if number in listed or seen[number].started:
+                for candidate in self._candidates(number, seen[number]):
+                    if number in listed or candidate["verdict"] == "victim":
+                        why.candidate(**candidate)
 
-    def _candidate(self, record: StageRecord, row: int, group: int, place: int | None) -> dict[str, Any]:
+    def _candidates(self, number: int, seen_by: View) -> list[dict[str, Any]]:
+        """What became of every allocation on the node in one preemptive stage; asks that see it alike share a list."""
+        key = (number, seen_by)
+        if key not in self._known:
+            record = self._log[number]
+            turn = {row: i for i, row in enumerate(record.order)}
+            self._known[key] = [
+                self._candidate(record, place, turn.get(row), seen_by) for place, row in enumerate(record.rows.tolist())
+            ]
+        return self._known[key]
+
+    def _candidate(self, record: StageRecord, place: int, turn: int | None, seen_by: View) -> dict[str, Any]:
         cluster = self._board.prepared.situation.cluster
+        row = int(record.rows[place])
         workload = cluster.state.workloads[int(cluster.allocations.operation[row])]
         task = cluster.task_of(row)
-        verdict, rule, detail = _verdict(self._board, record, row, group)
+        found, rule, detail = verdict(self._board, record, place, seen_by)
         share = to_shares(cluster.allocations.usage[row].astype(float), cluster.total).max(initial=0.0)
         return {
-            "verdict": verdict, "rule": rule, "workload": workload.id, "task": task.name, "queue": workload.queue,
-            "node": task.node, "detail": detail, "group": GROUPS[group], "place": place, "share": float(share),
+            "verdict": found, "rule": rule, "workload": workload.id, "task": task.name, "queue": workload.queue,
+            "node": task.node, "detail": detail, "group": GROUPS[int(record.group[place])], "place": turn,
+            "share": float(share),
         }  # fmt: skip
 
 
 def _counted(allocations: int) -> str:
     return f"{allocations} allocation{'s' * (allocations != 1)}"
-
-
-def _verdict(board: Board, record: StageRecord, row: int, group: int) -> tuple[Verdict, str, str]:
-    if row in record.stopped:
-        return "victim", record.stopped[row], "next in order"
-    if row in record.order:
-        return "not-needed", "node-fits", "those before it were enough"
-    prepared = board.prepared
-    operation = int(prepared.situation.cluster.allocations.operation[row])
-    operations = prepared.situation.operations
-    if not board.running[row]:
-        return "out-of-reach", "stopped-before", "stopped by another stage or heartbeat"
-    if operations.graceful[operation]:
-        return "protected", "graceful", "graceful operations are only asked to stop"
-    if not prepared.takeable[operation]:
-        return "protected", "starving", "its operation is starving itself"
-    if record.least == PREEMPTIBLE and not prepared.normally_takeable[operation]:
-        return "protected", "normal-preemption-off", "a pool above sets allow_normal_preemption to false"
-    if group >= record.least and not prepared.gentle[operation]:
-        return "protected", "aggressive-preemption-off", "aggressive preemption is not allowed for its operation"
-    return "protected", GROUPS[group], f"the stage takes {GROUPS[record.least]} ones"
 
 
 def _amounts(names: Sequence[str], steps: np.ndarray) -> dict[str, int | float]:

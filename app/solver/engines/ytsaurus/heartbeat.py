@@ -1,12 +1,12 @@
 """One node's heartbeat, from the graceful pass to a long overcommit."""
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from app.solver.engines.ytsaurus import overcommit, stage, victims
 from app.solver.engines.ytsaurus.arrays import Flags, Ints
-from app.solver.engines.ytsaurus.board import NOBODY, Board, Reason, Stage, StageRecord
+from app.solver.engines.ytsaurus.board import NOBODY, Board, Reason, Room, Stage, StageRecord
 from app.solver.engines.ytsaurus.operations import NEVER
 from app.solver.engines.ytsaurus.priority import AGGRESSIVE, NORMAL
 from app.solver.engines.ytsaurus.rules import StageName
@@ -27,7 +27,8 @@ def process(board: Board, node: int, now: int) -> None:
     if schedulable:
         free = board.free(node)
         started = stage.run(board, node, "regular", None, stage.MOST_STARTS)
-        _record(board, node, "regular", free, started)
+        if board.log is not None:
+            board.log.append(_record(board, node, "regular", free, started))
     if backoff_is_over(board, node, now):
         board.last_preemptive[node] = now
         for name in board.prepared.situation.config.settings.rules.stages:
@@ -76,30 +77,40 @@ def _preemptive(board: Board, node: int, name: StageName, *, schedulable: bool) 
     who = participants(board, name)
     if not normal and not who.any():
         return False
-    free, before = board.free(node), len(board.stopped)
+    free, begun = board.free(node), len(board.stopped)
+    running = board.running[board.prepared.situation.cluster.allocations_on(node)].copy()
     least = PREEMPTIBLE if normal else AGGRESSIVELY_PREEMPTIBLE
     order = victims.candidates(board, node, least, normal=normal)
     started = stage.run(board, node, name, who, 1, order) if schedulable and who.any() else []
     want = started[0] if started else NOBODY
-    order = victims.for_want(board, order, want)
-    victims.preempt(board, node, order.tolist(), _REASONS[name], want)
-    _record(board, node, name, free, started, least, int(who.sum()), order.tolist(), before)
+    if started:
+        taken = board.prepared.situation.cluster.allocations.usage[order]
+        board.rooms.append(Room(node, name, free + np.add.reduce(taken, axis=0)))
+    victims.preempt(board, node, victims.for_want(board, order, want).tolist(), _REASONS[name], want)
+    if board.log is not None:
+        stopped = {one.allocation: one.reason for one in board.stopped[begun:]}
+        record = _record(board, node, name, free, started)
+        board.log.append(
+            replace(
+                record, least=least, participants=int(who.sum()), running=running, order=order.tolist(), stopped=stopped
+            )
+        )
     return bool(started)
 
 
-def _record(
-    board: Board, node: int, name: Stage, free: Ints, started: list[int], least: int = 0, participants: int = 0,
-    order: Sequence[int] = (), before: int | None = None,
-) -> None:  # fmt: skip
-    """Note what a stage looked at, where somebody wants to know."""
-    if board.log is None:
-        return
+def _record(board: Board, node: int, name: Stage, free: Ints, started: list[int]) -> StageRecord:
+    """What a stage that takes nothing from anybody looked at."""
     rows = board.prepared.situation.cluster.allocations_on(node)
-    stopped: dict[int, Reason] = {}
-    if before is not None:
-        stopped = {one.allocation: one.reason for one in board.stopped[before:]}
-    board.log.append(
-        StageRecord(
-            node, name, least, participants, free, rows, board.group[rows].copy(), list(order), started, stopped
-        )
+    return StageRecord(
+        node=node,
+        stage=name,
+        least=0,
+        participants=0,
+        free=free,
+        rows=rows,
+        running=board.running[rows].copy(),
+        group=board.group[rows].copy(),
+        order=[],
+        started=started,
+        stopped={},
     )

@@ -7,7 +7,7 @@ import numpy as np
 
 from app.solver.engines.ytsaurus.arrays import Flags, Ints, all_of, any_of
 from app.solver.engines.ytsaurus.board import Board
-from app.solver.engines.ytsaurus.heartbeat import backoff_is_over
+from app.solver.engines.ytsaurus.heartbeat import backoff_is_over, participants
 from app.solver.engines.ytsaurus.operations import UNLIMITED
 from app.solver.model.decision import Outcome, Shortage
 from app.solver.model.quantity import units
@@ -78,7 +78,6 @@ class Waiting:
         operation = np.zeros(asks, np.int64)
         operation[wants.ask] = wants.operation
         priority = prepared.priority[operation] > 0
-        preempted = any(one.stage != "regular" for one in board.started)
         applies = {
             "NothingAsked": ~asked,
             "NoFeasibleNode": _every(nowhere, wants.ask, asks),
@@ -90,7 +89,7 @@ class Waiting:
             "TooLittleSpare": ~priority & ~_every(self._lacks(), wants.ask, asks),
             "NotStarving": ~priority,
             "PreemptiveSchedulingBackoff": np.full(asks, not tried),
-            "AnotherTookThePreemption": np.full(asks, preempted),
+            "AnotherTookThePreemption": ~_every(~self._had_room(), wants.ask, asks),
             "NotEnoughPreemptible": np.ones(asks, bool),
         }
         return np.argmax(np.stack([applies[code] for code in _CODES]), axis=0)
@@ -105,6 +104,25 @@ class Waiting:
         if allowed is not None:
             out[allowed] = True
         return out & prepared.situation.cluster.schedulable[self._only]
+
+    def _had_room(self) -> Flags:
+        """By want: whether a preemptive stage that started another one had room for it too."""
+        prepared = self._board.prepared
+        wants, feasible = prepared.situation.wants, prepared.feasible
+        out = np.zeros(len(prepared.shape_of), bool)
+        for name in prepared.situation.config.settings.rules.stages:
+            rooms = [room for room in self._board.rooms if room.stage == name]
+            if not rooms:
+                continue
+            sizes = np.unique(np.array([room.resources for room in rooms]), axis=0)
+            some = np.array([bool(all_of(shape <= sizes).any()) for shape in prepared.shapes], bool)
+            fits = some[prepared.shape_of] & feasible.anywhere
+            for room in rooms:
+                if room.node in feasible.on:
+                    rows = feasible.on[room.node]
+                    fits[rows] |= all_of(wants.need[rows] <= room.resources)
+            out |= fits & participants(self._board, name)[wants.operation]
+        return out
 
     def _lacks(self) -> Flags:
         """By want: whether the node of the only heartbeat has too little free for it (of several: always)."""

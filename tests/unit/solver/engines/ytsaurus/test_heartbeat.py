@@ -401,6 +401,36 @@ def test_the_explanation_names_candidates_stages_and_the_difference_that_decided
     assert "1 allocation must stop" in why["headline"]
 
 
+def test_the_blocker_is_another_s_start_only_where_there_was_room_for_the_ask_too() -> None:
+    """Five cpus are preemptible. x takes one of them; z would have fitted with 5, and never with 6."""
+
+    def blocker(need: int) -> str:
+        body = crowded(count=1)
+        body["state"]["workloads"].append(operation("z", "a", created_at="2026-01-01T01:00:00Z", **STARVING))
+        body["asks"].append(ask("z", "a", 1, need))
+        answer = decide(body, explain="summary")
+        assert started(answer) == [("x-next", "n", "preemptive_normal")]
+        return answer["decisions"][2]["explanation"]["blocker"]
+
+    assert (blocker(5), blocker(6)) == ("AnotherTookThePreemption", "NotEnoughPreemptible")
+
+
+def test_the_explanation_of_each_ask_is_its_own() -> None:
+    """What goes for x is no victim of z, which waits, nor of y, which does not starve."""
+    body = crowded(count=1)
+    body["state"]["workloads"].append(operation("z", "a", created_at="2026-01-01T01:00:00Z", **STARVING))
+    body["asks"].append(ask("z", "a", 1, 1))
+
+    def told(decision: dict[str, Any]) -> dict[str, tuple[str, str]]:
+        return {c["task"]: (c["verdict"], c["rule"]) for c in decision["explanation"]["candidates"]}
+
+    x, y, z = (told(decision) for decision in decide(body, explain="full")["decisions"])
+    assert (x["y9"], x["y8"]) == (("victim", "preemption"), ("not-needed", "node-fits"))
+    assert (z["y9"], z["y8"]) == (("out-of-reach", "goes-for-another"), ("not-needed", "another-started"))
+    assert (y["y9"], y["y8"]) == (("out-of-reach", "goes-for-another"), ("out-of-reach", "takes-no-part"))
+    assert x["y0"] == y["y0"] == z["y0"] == ("protected", "non_preemptible")
+
+
 def test_the_explanation_changes_no_decision() -> None:
     body = crowded(need=3)
     plain, told = decide(body), decide(body, explain="full")
