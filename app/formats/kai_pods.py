@@ -57,6 +57,14 @@ def read_groups(
     return running, asks
 
 
+def _warn_of_left_out(pods: Iterable[Pod]) -> None:
+    for pod in pods:
+        if pod.phase == "gated":
+            pod.made.root.warn("spec", "a gated pod is not ready to be scheduled: left out", "info", "gated")
+        elif pod.phase in ("running", "releasing") and pod.node is None:
+            pod.made.root.warn("spec", "KAI counts pods on nodes only: left out", rule="left-out")
+
+
 def _group(
     made: Object, pods: list[Pod], queues: set[str], classes: Classes, running: list[Workload], asks: list[Ask]
 ) -> None:
@@ -76,11 +84,7 @@ def _group(
         return
     placed = [pod for pod in pods if pod.phase == "done" or (pod.node and pod.phase in ("running", "releasing"))]
     pending = [pod for pod in pods if pod.phase == "pending"]
-    for pod in pods:
-        if pod.phase == "gated":
-            pod.made.root.warn("spec", "a gated pod is not ready to be scheduled: left out", "info", "gated")
-        elif pod.phase in ("running", "releasing") and pod.node is None:
-            pod.made.root.warn("spec", "KAI counts pods on nodes only: left out", rule="left-out")
+    _warn_of_left_out(pods)
     common: dict[str, Any] = {
         "priority": priority,
         "preemptible": preemptible,

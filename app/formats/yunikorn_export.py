@@ -32,6 +32,21 @@ def export(configuration: Configuration) -> Exported:
 
 def _queue(queue: Queue, at: Path, lost: Lost) -> dict[str, Any]:
     lost.queue(at, queue, "YuniKorn", weight=False, priority=False, created=False)
+    shown: dict[str, Any] = {"name": _name(queue, at, lost)}
+    block = queue.yunikorn or yunikorn.Queue()
+    if block.parent:
+        shown["parent"] = True
+    if resources := _resources(queue, at, lost):
+        shown["resources"] = resources
+    if block.properties:
+        shown["properties"] = block.properties
+    if block.child_template is not None and block.child_template.properties:
+        shown["childtemplate"] = {"properties": block.child_template.properties}
+    return shown
+
+
+def _name(queue: Queue, at: Path, lost: Lost) -> str:
+    """The last part of its path, as YuniKorn writes it."""
     name = queue.name
     if queue.parent is not None:
         prefix = f"{queue.parent}."
@@ -42,28 +57,23 @@ def _queue(queue: Queue, at: Path, lost: Lost) -> dict[str, Any]:
         lost.add((*at, "name"), "YuniKorn has one root, called root: this queue ends up below it")
     if name != name.lower():
         lost.add((*at, "name"), "YuniKorn reads queue names in lower case")
-    shown: dict[str, Any] = {"name": name}
-    block = queue.yunikorn or yunikorn.Queue()
-    if block.parent:
-        shown["parent"] = True
+    return name
+
+
+def _resources(queue: Queue, at: Path, lost: Lost) -> dict[str, Any]:
+    """``guaranteed`` and ``max`` by resource, those that say something."""
     guaranteed: dict[str, Any] = {}
     limit: dict[str, Any] = {}
+    is_root = queue.parent is None and queue.name.lower() == ROOT
     for resource, (where, quota) in flat_quota(queue, at, "YuniKorn", lost).items():
-        if queue.parent is None and name.lower() == ROOT:
+        if is_root:
             lost.add(where, "YuniKorn refuses resources on the root: its limit is the sum of the nodes")
             continue
         lost.quota(where, quota, "YuniKorn", ("borrowing_limit", "lending_limit", "weight"))
-        for field, side in (("guaranteed", guaranteed), ("limit", limit)):
-            value = getattr(quota, field)
-            if value == "unlimited":
-                if field == "guaranteed":
-                    lost.add((*where, field), "YuniKorn has no unlimited guarantee: left out")
-            elif value is not None:
-                side[resource] = value
-    if guaranteed or limit:
-        shown["resources"] = {**({"guaranteed": guaranteed} if guaranteed else {}), **({"max": limit} if limit else {})}
-    if block.properties:
-        shown["properties"] = block.properties
-    if block.child_template is not None and block.child_template.properties:
-        shown["childtemplate"] = {"properties": block.child_template.properties}
-    return shown
+        if quota.guaranteed == "unlimited":
+            lost.add((*where, "guaranteed"), "YuniKorn has no unlimited guarantee: left out")
+        elif quota.guaranteed is not None:
+            guaranteed[resource] = quota.guaranteed
+        if quota.limit is not None and quota.limit != "unlimited":
+            limit[resource] = quota.limit
+    return {name: amounts for name, amounts in (("guaranteed", guaranteed), ("max", limit)) if amounts}

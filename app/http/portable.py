@@ -85,6 +85,15 @@ def _rewritten(schema: Schema, found: Schemas, named: Mapping[bytes, str]) -> Sc
             made[key] = _rewritten(made[key], found, named)
     if "anyOf" in made:
         made |= _any_of([_rewritten(inner, found, named) for inner in _distinct(made.pop("anyOf"))])
+    made = _tidied(made)
+    if (name := named.get(_key(made))) is not None:
+        made["title"] = name
+    return _hoisted(made, found)
+
+
+def _tidied(schema: Schema) -> Schema:
+    """Prose without reStructuredText, nothing that says nothing, a type for enumerations and a format for numbers."""
+    made = dict(schema)
     if "description" in made:
         made["description"] = made["description"].replace("``", "`")
     if made.get("default", 0) in (None, [], {}, ""):
@@ -92,12 +101,10 @@ def _rewritten(schema: Schema, found: Schemas, named: Mapping[bytes, str]) -> Sc
     if made.get("required") == []:
         del made["required"]
     if "enum" in made:
-        made = {"type": "string", **made}
-    elif made.get("type") in _NUMBERS:
+        return {"type": "string", **made}
+    if made.get("type") in _NUMBERS:
         made["format"] = _NUMBERS[made["type"]]
-    if (name := named.get(_key(made))) is not None:
-        made["title"] = name
-    return _hoisted(made, found)
+    return made
 
 
 def _key(schema: Schema) -> bytes:

@@ -7,7 +7,7 @@ decision that runs on the old state never sees the new one, and a delta that fai
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -36,17 +36,15 @@ class Changes:
 def apply_delta(state: State, index: Index, delta: Delta) -> tuple[State, Index, Changes]:
     """The new state, its index and what changed. Raises InvalidInput with every problem; pointers start at /."""
     problems: list[Problem] = []
-    nodes = _merge(
-        state.nodes, delta.nodes.add, delta.nodes.change, delta.nodes.remove,
-        key=_node_name, place={n.name: i for i, n in enumerate(state.nodes)} if _named(delta.nodes) else {},
-        where=_place("nodes", "name"), kind="node", problems=problems,
-    )  # fmt: skip
+    at = {n.name: i for i, n in enumerate(state.nodes)} if _named(delta.nodes) else {}
+    nodes = _Merger("node", _node_name, at, _place("nodes", "name"), problems).merged(
+        state.nodes, delta.nodes.add, delta.nodes.change, delta.nodes.remove
+    )
     changed = list(delta.workloads.change)
     changed += _with_tasks(state, index, delta, problems)
-    workloads = _merge(
-        state.workloads, delta.workloads.add, changed, delta.workloads.remove,
-        key=_workload_id, place=index.workloads, where=_place("workloads", "id"), kind="workload", problems=problems,
-    )  # fmt: skip
+    workloads = _Merger("workload", _workload_id, index.workloads, _place("workloads", "id"), problems).merged(
+        state.workloads, delta.workloads.add, changed, delta.workloads.remove
+    )
     reservations = _reservations(state.reservations, delta, problems)
     if problems:
         raise InvalidInput(problems)
@@ -79,45 +77,58 @@ def _named(changes: msgspec.Struct) -> bool:
     return any(getattr(changes, field) for field in ("add", "change", "remove"))
 
 
-def _merge(
-    old: list[T], add: Sequence[T], change: Sequence[T], remove: Sequence[str], *, key: Callable[[T], str],
-    place: dict[str, int], where: Callable[[str, int], str], kind: str, problems: list[Problem],
-) -> list[T]:  # fmt: skip
-    if not (add or change or remove):
-        return old
-    named: set[str] = set()
+class _Merger(Generic[T]):
+    """One list under ``add``, ``change`` and ``remove``, told apart by name; each name may be named once.
 
-    def wrong(operation: str, i: int, detail: str) -> None:
-        problems.append(Problem(pointer=where(operation, i), detail=detail))
+    ``place``: positions by name, ``where``: the pointer of the i-th item of an operation, ``kind``: what problems call
+    an item."""
 
-    def once(name: str, operation: str, i: int) -> bool:
-        if name in named:
-            wrong(operation, i, f"{kind} {name!r} is named twice in this delta")
+    def __init__(
+        self, kind: str, key: Callable[[T], str], place: dict[str, int], where: Callable[[str, int], str],
+        problems: list[Problem],
+    ) -> None:  # fmt: skip
+        self._kind = kind
+        self._key = key
+        self._place = place
+        self._where = where
+        self._problems = problems
+        self._named: set[str] = set()
+
+    def merged(self, old: list[T], add: Sequence[T], change: Sequence[T], remove: Sequence[str]) -> list[T]:
+        """``old`` changed; ``old`` itself where nothing changes. What is wrong becomes a problem."""
+        if not (add or change or remove):
+            return old
+        out = list(old)
+        for i, item in enumerate(change):
+            if (found := self._found(self._key(item), "change", i)) is not None:
+                out[found] = item
+        gone = [found for i, name in enumerate(remove) if (found := self._found(name, "remove", i)) is not None]
+        for i, item in enumerate(add):
+            name = self._key(item)
+            if self._once(name, "add", i) and name in self._place:
+                self._wrong("add", i, f"a second {self._kind} {name!r}")
+        for position in sorted(gone, reverse=True):
+            del out[position]
+        out.extend(add)
+        return out
+
+    def _found(self, name: str, operation: str, i: int) -> int | None:
+        if not self._once(name, operation, i):
+            return None
+        found = self._place.get(name)
+        if found is None:
+            self._wrong(operation, i, f"no {self._kind} {name!r}")
+        return found
+
+    def _once(self, name: str, operation: str, i: int) -> bool:
+        if name in self._named:
+            self._wrong(operation, i, f"{self._kind} {name!r} is named twice in this delta")
             return False
-        named.add(name)
+        self._named.add(name)
         return True
 
-    out = list(old)
-    for i, item in enumerate(change):
-        if once(key(item), "change", i):
-            if (found := place.get(key(item))) is None:
-                wrong("change", i, f"no {kind} {key(item)!r}")
-            else:
-                out[found] = item
-    gone: list[int] = []
-    for i, name in enumerate(remove):
-        if once(name, "remove", i):
-            if (found := place.get(name)) is None:
-                wrong("remove", i, f"no {kind} {name!r}")
-            else:
-                gone.append(found)
-    for i, item in enumerate(add):
-        if once(key(item), "add", i) and key(item) in place:
-            wrong("add", i, f"a second {kind} {key(item)!r}")
-    for position in sorted(gone, reverse=True):
-        del out[position]
-    out.extend(add)
-    return out
+    def _wrong(self, operation: str, i: int, detail: str) -> None:
+        self._problems.append(Problem(pointer=self._where(operation, i), detail=detail))
 
 
 def _with_tasks(state: State, index: Index, delta: Delta, problems: list[Problem]) -> list[Workload]:
@@ -130,15 +141,16 @@ def _with_tasks(state: State, index: Index, delta: Delta, problems: list[Problem
             problems.append(Problem(pointer=pointer("tasks", *first, "workload"), detail=f"no workload {identity!r}"))
             continue
         workload = state.workloads[position]
-        tasks = _merge(
+        merger = _Merger(
+            f"task of {identity!r}", _task_name, {t.name: i for i, t in enumerate(workload.tasks)},
+            lambda operation, i, of=of: pointer("tasks", operation, of[operation][i], "task"), problems,
+        )  # fmt: skip
+        tasks = merger.merged(
             workload.tasks,
             [changes.add[i].task for i in of["add"]],
             [changes.change[i].task for i in of["change"]],
             [changes.remove[i].task for i in of["remove"]],
-            key=_task_name, place={t.name: i for i, t in enumerate(workload.tasks)},
-            where=lambda operation, i, of=of: pointer("tasks", operation, of[operation][i], "task"),
-            kind=f"task of {identity!r}", problems=problems,
-        )  # fmt: skip
+        )
         out.append(msgspec.structs.replace(workload, tasks=tasks))
     return out
 

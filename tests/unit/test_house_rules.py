@@ -79,3 +79,30 @@ def test_the_solver_reads_no_clock_and_draws_no_lots() -> None:
             found |= {f"{path.relative_to(ROOT)}: {name}" for name in imported if name.split(".")[0] in banned}
         found |= {f"{path.relative_to(ROOT)}: {name}" for name in names(path) if name in ("datetime.now", "date.today")}
     assert found == set()
+
+
+LONG = {
+    "app/http/openapi.py:operation",  # one parameter a line, and their prose
+    "app/migrations/versions/0011_configuration_changes.py:upgrade",  # never changes again
+    "app/solver/engines/ytsaurus/fair_share.py:fair_shares",
+    "app/solver/engines/ytsaurus/settings.py:tree_settings",  # a line a setting
+}
+"""Functions that may be longer than others, and why."""
+
+
+def functions() -> Iterator[tuple[str, int]]:
+    """``path:name`` of every function of the app, and its lines."""
+    for path in APP.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert node.end_lineno is not None
+                yield f"{path.relative_to(ROOT)}:{node.name}", node.end_lineno - node.lineno + 1
+
+
+def test_no_function_is_past_45_lines() -> None:
+    assert {name for name, lines in functions() if lines > 45} <= LONG
+
+
+def test_the_median_function_is_short() -> None:
+    lengths = sorted(lines for _, lines in functions())
+    assert lengths[len(lengths) // 2] <= 10
