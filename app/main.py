@@ -98,7 +98,8 @@ def create_app(settings: Settings) -> FastAPI:
     dispatcher = _dispatcher(settings, stored)
     offload = Offload(_rooms(settings), settings.request_timeout)
     dispatcher.crowded = lambda: offload.inside("small") > 1
-    decider = Decider(dispatcher, log=log, metrics=kept, database=database)
+    waits = settings.database_timeout + 1 if settings.decision_log == "sync" else None
+    decider = Decider(dispatcher, log=log, metrics=kept, database=database, waits=waits)
     kept.work(dispatcher, offload)
     tokens = Tokens(database)
     services = Services(

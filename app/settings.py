@@ -63,6 +63,7 @@ class Settings(BaseSettings):
     snapshot_memory_bytes: Annotated[int, Field(ge=MIB)] = 2048 * MIB
     snapshot_idle_seconds: Annotated[float, Field(gt=0)] = 3600.0
 
+    decision_log: Literal["async", "sync"] = "async"
     decision_log_queue_entries: Annotated[int, Field(ge=1)] = 1000
     decision_log_queue_bytes: Annotated[int, Field(ge=1)] = 128 * MIB
     decision_log_retention_days: Annotated[float, Field(ge=0)] = 30

@@ -13,9 +13,13 @@ _BRIEF = 8192
 
 
 async def decide(request: Request, body: bytes) -> bytes:
-    """The answer to a decision request, which is logged. Raises what deciding does, TooManyRequests, DeadlinePassed."""
+    """The answer to a decision request, which is logged. Raises what deciding does, TooManyRequests, DeadlinePassed.
+
+    Where it waits for its log entry it takes nobody's place meanwhile.
+    """
     of, decider = service(request, Dispatcher).class_of(body), service(request, Decider)
-    return await service(request, Offload).run(of, decider.decide, body, brief=len(body) <= _BRIEF)
+    decided = await service(request, Offload).run(of, decider.decide, body, brief=len(body) <= _BRIEF)
+    return await decider.acknowledged(decided)
 
 
 async def ask(request: Request, operation: Operation, body: bytes) -> bytes:

@@ -7,6 +7,7 @@ and again; what no longer fits meanwhile is dropped, newest first, and counted.
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -28,7 +29,8 @@ _BATCH_ENTRIES = 100
 _BATCH_BYTES = 8 << 20
 _LINGER = 0.05
 """Seconds that an entry waits for others, and for its own answer to be on the way before it takes the processor."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 1.0
+_AWAY = "the database is away"
 _PRUNE_EVERY = 600.0
 _COMPRESSION_LEVEL = 1
 
@@ -43,11 +45,22 @@ class Entry:
     created_at: datetime
     request: bytes
     answered: Answered
+    stored: "Future[None] | None" = None
+    """Done once it is stored; fails with Unavailable when it is lost, or the database is away. None: nobody waits."""
 
     @property
     def size(self) -> int:
         """Bytes that it keeps in memory, near enough."""
         return len(self.request) + len(self.answered.body) + 1024
+
+    def settle(self, why_not: str | None = None) -> None:
+        """Tell who waits that it is stored, or why it is not. What was told once stays."""
+        if self.stored is None or self.stored.done():
+            return
+        if why_not is None:
+            self.stored.set_result(None)
+        else:
+            self.stored.set_exception(Unavailable(f"the decision can't be logged: {why_not}"))
 
 
 class Store(Protocol):
@@ -116,6 +129,8 @@ class DecisionLog:
             self._thread.join(max(end - monotonic(), 0.1))
         with self._changed:
             self._drop("shutdown", len(self._waiting))
+            for entry in self._waiting:
+                entry.settle("the service stops")
 
     def offer(self, entry: Entry) -> bool:
         """Take ``entry`` if there is room; False: dropped and counted. Never blocks on the database."""
@@ -123,11 +138,17 @@ class DecisionLog:
             full = len(self._waiting) >= self._most_entries or self._bytes + entry.size > self._most_bytes
             if full and self._waiting:
                 self._metrics.log_dropped.labels("queue_full").inc()
+                entry.settle("too many entries wait already")
                 return False
             self._waiting.append(entry)
             self._bytes += entry.size
             self._offered += 1
-            if len(self._waiting) in (1, _BATCH_ENTRIES):  # the writer need not be woken in between
+            if entry.stored is not None:
+                self._hurried = self._offered
+                self._changed.notify_all()
+                if self._away:
+                    entry.settle(_AWAY)
+            elif len(self._waiting) in (1, _BATCH_ENTRIES):  # the writer need not be woken in between
                 self._changed.notify_all()
         return True
 
@@ -152,6 +173,8 @@ class DecisionLog:
                     logger.warning("decision log: the database is away, entries wait", waiting=len(self._waiting))
                 with self._changed:
                     self._away = True
+                    for entry in self._waiting:
+                        entry.settle(_AWAY)
                     self._changed.notify_all()
                     self._changed.wait_for(lambda: self._stopping, pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
@@ -200,7 +223,9 @@ class DecisionLog:
     def _done(self, count: int, lost: str | None = None) -> None:
         with self._changed:
             for _ in range(count):
-                self._bytes -= self._waiting.popleft().size
+                entry = self._waiting.popleft()
+                self._bytes -= entry.size
+                entry.settle(lost)
             if lost is None:
                 self._settled += count
                 self._metrics.log_written.inc(count)

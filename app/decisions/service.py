@@ -1,7 +1,10 @@
 """What the service does around an answer: the host's clock, ids, metrics, the log, reading it back and replaying."""
 
+import asyncio
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from hashlib import sha256
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -17,7 +20,7 @@ from app.decisions.identifiers import Identifiers
 from app.decisions.log import DecisionLog, Entry
 from app.decisions.repository import Filters
 from app.decisions.schemas import DecisionPage, DecisionRecord, DecisionSummary, Replay
-from app.errors import BadRequest, NotFound
+from app.errors import BadRequest, NotFound, Unavailable
 from app.http.pages import decode_cursor, encode_cursor
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed
@@ -27,25 +30,52 @@ from app.workers.dispatcher import Dispatcher
 _SETTLE_SECONDS = 1.0
 
 
+class Decided(NamedTuple):
+    """An answer, and what is done when its log entry is stored, where the answer waits for that."""
+
+    answer: bytes
+    stored: "Future[None] | None"
+
+
 class Decider:
     """Answers requests, counts them, and remembers the decisions."""
 
-    def __init__(self, dispatcher: Dispatcher, *, log: DecisionLog, metrics: Metrics, database: Database) -> None:
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        *,
+        log: DecisionLog,
+        metrics: Metrics,
+        database: Database,
+        waits: float | None = None,
+    ) -> None:
+        """``waits``: seconds that an answer waits for its entry to be stored; None: it does not wait."""
         self._dispatcher = dispatcher
         self._log = log
         self._metrics = metrics
         self._database = database
+        self._waits = waits
         self._identifiers = Identifiers()
 
-    def decide(self, body: bytes) -> bytes:
+    def decide(self, body: bytes) -> Decided:
         """The response body of ``POST /v1/decisions``. Raises InvalidInput, NotFound, Unavailable."""
         moment = datetime.now(UTC)
         answered = self._dispatcher.run(Asked(Operation.DECISION, moment), body).answered()
         facts = answered.facts
         self._metrics.decided(facts.engine, facts.outcomes, facts.reasons, facts.victims, answered.seconds)
         identity = self._identifiers.new(moment)
-        self._log.offer(Entry(identity, moment, body, answered))
-        return with_identity(identity, answered)
+        stored = None if self._waits is None else Future[None]()
+        self._log.offer(Entry(identity, moment, body, answered, stored))
+        return Decided(with_identity(identity, answered), stored)
+
+    async def acknowledged(self, decided: Decided) -> bytes:
+        """The answer, once it may be sent: at once, or when its entry is stored. Raises Unavailable."""
+        if decided.stored is not None:
+            try:
+                await asyncio.wait_for(asyncio.wrap_future(decided.stored), self._waits)
+            except TimeoutError:
+                raise Unavailable("the decision can't be logged in time") from None
+        return decided.answer
 
     def ask(self, operation: Operation, body: bytes) -> bytes:
         """The response body of the other questions. Raises InvalidInput, NotFound, Unavailable."""

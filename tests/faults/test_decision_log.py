@@ -1,10 +1,12 @@
 """The database goes away under a running service: decisions are still answered, and what is lost is counted."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from starlette.testclient import TestClient
 
@@ -118,6 +120,29 @@ def test_stopping_during_an_outage_takes_seconds_and_counts_what_is_lost(
 def test_without_any_database(homeless: TestClient) -> None:
     decide(homeless)
     assert homeless.get("/v1/decisions").status_code == 503
+
+
+def test_in_sync_mode_what_is_acknowledged_is_stored_and_nothing_else_is_acknowledged(
+    url: str, outage: Outage, tmp_path: Path
+) -> None:
+    def stored() -> set[str]:
+        with psycopg.connect(url.replace("+psycopg", "", 1)) as connection:
+            return {str(found) for (found,) in connection.execute("select id from decisions")}
+
+    with serve(url, tmp_path, decision_log="sync") as service:
+        for _ in range(3):
+            assert decide(service) in stored()
+        lines = b"\n".join([json.dumps(decision()).encode()] * 3)
+        answers = service.post(
+            "/v1/decisions:batch", content=lines, headers={"Content-Type": "application/x-ndjson"}
+        ).text.splitlines()
+        assert {json.loads(line)["answer"]["id"] for line in answers} <= stored()
+        outage.begin()
+        refused = service.post("/v1/decisions", json=decision())
+        assert refused.status_code == 503, refused.text
+        assert int(refused.headers["Retry-After"]) > 0
+        outage.end()
+        assert eventually(lambda: service.post("/v1/decisions", json=decision()).status_code == 200)
 
 
 def test_a_table_that_is_missing_costs_the_entry_only(new_database: Callable[[], str], tmp_path: Path) -> None:

@@ -71,7 +71,13 @@ def test_defaults_are_the_real_ones() -> None:
 
 @pytest.mark.parametrize("name", sorted(Settings.model_fields))
 def test_what_the_page_says_is_read_is_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {"authentication": "required", "log_level": "debug", "log_format": "json", "data_dir": "/srv/x"}
+    given = {
+        "authentication": "required",
+        "log_level": "debug",
+        "log_format": "json",
+        "decision_log": "sync",
+        "data_dir": "/srv/x",
+    }
     given |= {"database_url": "postgresql://x", "snapshot_memory_bytes": "2097152", "max_body_bytes": "4096"}
     for one in Settings.model_fields:
         for variable in variables(one):

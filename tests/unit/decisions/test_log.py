@@ -1,6 +1,7 @@
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import Any
 
@@ -43,13 +44,13 @@ class Memory:
         self.prunings += 1
 
 
-def entry(ask: str = "a", size: int = 10) -> Entry:
+def entry(ask: str = "a", size: int = 10, stored: "Future[None] | None" = None) -> Entry:
     facts = Facts(
         now=0, engine="kueue", configuration=ConfigurationUsed(digest="c"), state_digest="s", asks=[ask],
         outcomes=["preempt"], reasons=["Pending"], evicted=["w\0"], victims={"InClusterQueue": 2},
     )  # fmt: skip
     answered = Answered(body=b'{"x":1}', facts=facts, seconds={"decode": 0.001})
-    return Entry(IDENTIFIERS.new(NOON), NOON, b"x" * size, answered)
+    return Entry(IDENTIFIERS.new(NOON), NOON, b"x" * size, answered, stored)
 
 
 class Bench:
@@ -177,3 +178,46 @@ def test_retention_that_fails_does_not_stop_the_writing(bench: Bench, monkeypatc
         assert bench.log.settle(5)
         time.sleep(0.05)
     assert len(bench.store.rows) == 2
+
+
+def test_who_waits_is_told_when_the_entry_is_stored(bench: Bench) -> None:
+    bench.store.hold = threading.Event()
+    waited = Future[None]()
+    bench.log.offer(entry(stored=waited))
+    with pytest.raises(TimeoutError):
+        waited.result(0.2)
+    assert bench.store.rows == []
+    bench.store.hold.set()
+    waited.result(5)
+    assert len(bench.store.rows) == 1
+
+
+def test_who_waits_is_told_what_prevents_it(bench: Bench) -> None:
+    poisoned, away, later = Future[None](), Future[None](), Future[None]()
+    bench.log.offer(entry("poison", stored=poisoned))
+    with pytest.raises(Unavailable, match="refused"):
+        poisoned.result(5)
+    bench.store.available.clear()
+    for waited in (away, later):
+        bench.log.offer(entry(stored=waited))
+        with pytest.raises(Unavailable, match="away"):
+            waited.result(5)
+    bench.store.available.set()
+    back = Future[None]()
+    end = time.monotonic() + 5
+    while len(bench.store.rows) < 2 and time.monotonic() < end:
+        time.sleep(0.01)
+    bench.log.offer(entry(stored=back))
+    back.result(5)
+
+
+def test_who_waits_for_a_place_in_a_full_queue_is_refused() -> None:
+    full = Bench(most_entries=1)
+    first, second = Future[None](), Future[None]()
+    assert full.log.offer(entry(stored=first))
+    assert not full.log.offer(entry(stored=second))
+    with pytest.raises(Unavailable, match="too many"):
+        second.result(0)
+    full.log.stop(0.1)
+    with pytest.raises(Unavailable, match="stops"):
+        first.result(0)
