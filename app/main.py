@@ -28,7 +28,6 @@ from app.decisions import batch
 from app.decisions import router as decisions
 from app.decisions.log import DatabaseStore, DecisionLog
 from app.decisions.service import Decider
-from app.formats import router as formats
 from app.health import router as health
 from app.http import docs, problems, routing
 from app.http.budget import Budget
@@ -38,6 +37,7 @@ from app.http.openapi import VERSION
 from app.http.requests import RequestMiddleware
 from app.http.services import Services, install
 from app.http.timeout import TimeoutMiddleware
+from app.manifests import router as manifests
 from app.metrics import Metrics
 from app.metrics import router as metrics
 from app.rules import router as rules
@@ -50,7 +50,7 @@ from app.workers.offload import Offload, Room
 from app.workers.pool import Limits, Pool
 from app.workers.ticket import CLASSES, Class
 
-_CAPABILITIES = (decisions, batch, comparisons, rules, snapshots, formats, configurations, access, health)
+_CAPABILITIES = (decisions, batch, comparisons, rules, snapshots, manifests, configurations, access, health)
 """What the interface documents."""
 
 _THREADS = 8

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from app.answering.answers import Answered, Facts, answer, effective_settings, preemptibility, shares
 from app.answering.comparison import compare
+from app.answering.imports import imported
 from app.answering.operations import Asked, Operation
 from app.answering.snapshot_changes import SnapshotChanges
 from app.answering.snapshot_store import SnapshotStore
@@ -56,6 +57,9 @@ class Answerer:
             sources = self._sources if asked.pinned is None else self._sources.pinned(asked.pinned)
             answered = answer(body, asked.now, sources)
             return Reply(answered.body, answered.facts, answered.seconds)
+        if asked.operation is Operation.IMPORT:
+            assert asked.format is not None
+            return Reply(imported(body, asked.format))
         if (question := self._questions.get(asked.operation)) is not None:
             return Reply(question(body, asked.now, self._sources))
         return Reply(self._snapshots[asked.operation](asked.snapshot, body, asked.now))

@@ -5,6 +5,7 @@ from enum import Enum
 
 import msgspec
 
+from app.formats.names import Format
 from app.solver.model.decision import ConfigurationUsed, StateUsed
 
 
@@ -16,6 +17,7 @@ class Operation(Enum):
     SHARES = "shares"
     PREEMPTIBILITY = "preemptibility"
     EFFECTIVE_SETTINGS = "effective-settings"
+    IMPORT = "import"
     SNAPSHOT_PUT = "snapshot-put"
     SNAPSHOT_DELTA = "snapshot-delta"
     SNAPSHOT_APPLY = "snapshot-apply"
@@ -35,9 +37,10 @@ class Asked(msgspec.Struct, frozen=True):
     """One call, without the bytes of its body. ``now``: what stands for the request's own where it gives none.
 
     ``snapshot``: the one that it is about, where that is known. ``pinned``: decide on the revision and generation of
-    an earlier answer."""
+    an earlier answer. ``format``: of a manifest."""
 
     operation: Operation
     now: datetime
     snapshot: str = ""
     pinned: Used | None = None
+    format: Format | None = None

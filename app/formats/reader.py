@@ -18,6 +18,7 @@ from app.solver.model import duration
 from app.solver.model.base import Duration, Quantity
 from app.solver.model.problems import Finding, pointer
 from app.solver.model.quantity import QuantityError, parse, scale_of
+from app.solver.stopping import safe_point
 
 Severity = Literal["error", "warning", "info"]
 _MOST_ALIKE = 20
@@ -58,6 +59,7 @@ class Reader:
     __slots__ = ("_left", "at", "findings", "value")
 
     def __init__(self, value: Any, at: Path, findings: Findings) -> None:
+        safe_point()
         self.at = at
         self.findings = findings
         self.value: Mapping[str, Any] = {}

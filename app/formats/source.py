@@ -13,6 +13,7 @@ from typing import Any, cast
 import yaml
 
 from app.solver.model.problems import InvalidInput, Problem
+from app.solver.stopping import safe_point
 
 MAX_BYTES = 32 * 2**20
 MAX_DEPTH = 200
@@ -74,6 +75,7 @@ def plain(text: str) -> Any:
 
 def _json(text: str) -> Any:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        safe_point()
         made = dict(pairs)
         if len(made) < len(pairs):
             seen: set[str] = set()
@@ -205,6 +207,7 @@ def _yaml(text: str) -> Iterator[Any]:
     builder, values = _Builder(), 0
     try:
         for event in yaml.parse(text, Loader=_LOADER):
+            safe_point()
             if isinstance(event, yaml.DocumentEndEvent):
                 yield builder.root
                 values = builder.values

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from app.answering.answerer import Answerer, Reply
-from app.answering.operations import Asked
+from app.answering.operations import Asked, Operation
 from app.errors import Unavailable
 from app.solver.stopping import stoppable
 from app.waiting import TooSlow
@@ -67,6 +67,10 @@ class Dispatcher:
             return "large"
         return "small" if named_in(body)[0] is None else "snapshot"
 
+    def class_of_import(self, body: bytes) -> Class:
+        """The class of a manifest: reading text takes a hundred times as long as reading a decision of that size."""
+        return "large" if len(body) > self._small else "slow"
+
     def run(self, asked: Asked, body: bytes) -> Reply:
         """Raises what it does, and DeadlinePassed, TooSlow, Unavailable; then nothing has changed."""
         ticket = held() or Ticket.now(self.class_of(body, asked.snapshot), self._seconds)
@@ -76,7 +80,7 @@ class Dispatcher:
                 check()
                 return self._answerer.run(asked, body)
         reference = None
-        if not asked.snapshot:
+        if not asked.snapshot and asked.operation is not Operation.IMPORT:
             snapshot, reference = named_in(body)
             asked = replace(asked, snapshot=snapshot or "")
         return self._pool.call(asked, body, ticket, reference=reference)

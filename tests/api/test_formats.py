@@ -9,7 +9,7 @@ import pytest
 import yaml
 from starlette.testclient import TestClient
 
-from app.formats.router import EXAMPLE
+from app.manifests.router import EXAMPLE
 
 MANIFESTS = Path(__file__).parents[1] / "manifests"
 IMPORT = "/v1/configurations:import"

@@ -1,15 +1,17 @@
 """``POST /v1/configurations:import`` and ``GET /v1/configurations/{name}:export``: manifests of the real systems."""
 
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from app.answering.operations import Asked, Operation
 from app.configurations.repository import Revision
 from app.configurations.router import Name, Number, Service
 from app.configurations.service import etag
 from app.decoding import decode
 from app.errors import BadInput, BadRequest
-from app.formats import export, import_configuration
+from app.formats import export
 from app.formats.names import ExportFormat, Format
 from app.formats.schemas import ExportedManifest, ImportedManifest
 from app.http.body import MANIFESTS, Manifest
@@ -17,9 +19,9 @@ from app.http.openapi import operation
 from app.http.preconditions import Conditions, Preconditions
 from app.http.responses import json_response
 from app.http.services import service
-from app.solver import solve
 from app.solver.model.configuration import Configuration
-from app.solver.model.problems import Finding, Problem
+from app.solver.model.problems import Problem
+from app.workers.dispatcher import Dispatcher
 from app.workers.offload import Offload
 
 DOCUMENTED = (ImportedManifest, ExportedManifest)
@@ -61,7 +63,12 @@ As = Annotated[
     ":import",
     operation_id="import_configuration",
     summary="Read a manifest of a real system",
-    **operation(needs="decide", request=_MANIFEST, responses={200: ImportedManifest}, errors=(413, 415, 422, 429)),
+    **operation(
+        needs="decide",
+        request=_MANIFEST,
+        responses={200: ImportedManifest},
+        errors=(408, 413, 415, 422, 429, 503, 504),
+    ),
 )
 async def import_manifest(
     request: Request,
@@ -77,7 +84,10 @@ async def import_manifest(
     """
     if not body.strip():
         raise BadRequest("there is no manifest")
-    return json_response(await service(request, Offload).run("large", _imported, body, format))
+    dispatcher = service(request, Dispatcher)
+    asked = Asked(Operation.IMPORT, datetime.now(UTC), format=format)
+    reply = await service(request, Offload).run(dispatcher.class_of_import(body), dispatcher.run, asked, body)
+    return json_response(reply.body)
 
 
 @router.get(
@@ -109,25 +119,6 @@ def export_revision(
 ) -> Response:
     """One revision as YAML; with `Accept: application/json` also what the system has no words for."""
     return _exported(request, service.get(name, number), format, conditions)
-
-
-def _imported(body: bytes, format: Format) -> ImportedManifest:  # noqa: A002
-    found = import_configuration(body, format)
-    return ImportedManifest(
-        format=format,
-        configuration=found.configuration,
-        state=found.state,
-        asks=found.asks,
-        findings=found.findings,
-        configuration_findings=_remarks(found.configuration),
-    )
-
-
-def _remarks(configuration: Configuration) -> list[Finding]:
-    """Nothing to say about a manifest that holds no configuration."""
-    if configuration.engine is None or not configuration.queues:
-        return []
-    return solve.findings(configuration)
 
 
 def _exported(request: Request, found: Revision, wanted: ExportFormat | None, conditions: Preconditions) -> Response:

@@ -1,0 +1,1 @@
+"""Manifests of the real systems over HTTP: import in a worker, export."""
