@@ -1,4 +1,4 @@
-"""Settings: the only reader of the environment. docs/operations.md lists them for operators."""
+"""Settings: the only reader of the environment. docs/reference.md lists them for operators."""
 
 import os
 import sys
