@@ -1,4 +1,4 @@
-"""docs/deploy.md, operate.md and reference.md against the code: every setting, every metric, nothing else, and alerts on what there is."""
+"""The pages for operators against the code: every setting, every metric, nothing else, and alerts on what there is."""
 
 import re
 import time
