@@ -88,3 +88,10 @@ def test_it_takes_the_node_from_asks_that_may_run_elsewhere() -> None:
     assert answer["notes"]["cancelled_reservations"] == [{"node": "n1", "ask": "other"}]
     held["ask"]["required_node"] = "n1"
     assert of.one(daemon(TWO))["outcome"] != "admit"
+
+
+def test_what_no_node_has_is_not_made_room_for() -> None:
+    for rules in ("documented", "shipped"):
+        of = world(task("t", "n1", {"vcore": 6}), rules=rules)
+        assert chosen(of, daemon({"vcore": 2, "disk": 1})) == []
+        assert chosen(of, daemon({"vcore": 2, "disk": 0})) == ["t"]
