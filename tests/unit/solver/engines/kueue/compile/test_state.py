@@ -79,6 +79,16 @@ def test_usage_of_what_has_no_quota_is_kept_all_the_way_up() -> None:
     assert (usage(of, "q"), usage(of, "c")) == ({"rare/cpu": 2000}, {"rare/cpu": 2000})
 
 
+def test_usage_with_quota_and_without_beside_one_another() -> None:
+    of = loaded(
+        configuration(queue("co", 1), queue("q", 9, "co"), flavors=[{"name": "b"}]),
+        work("a", {"requests": {"cpu": 1}, "flavors": {"cpu": "default"}}),
+        work("c", {"requests": {"cpu": 2}, "flavors": {"cpu": "b"}}),
+    )
+    assert usage(of, "q") == {"default/cpu": 1000, "b/cpu": 2000}
+    assert usage(of, "co") == {"default/cpu": 1000, "b/cpu": 2000}
+
+
 def test_sums_past_64_bits_stay_exact() -> None:
     huge = {"count": 2**31, "requests": {"memory": 2**53}, "flavors": {"memory": "default"}}
     of = loaded(configuration(queue("q") | {"quota": {"memory": {"guaranteed": 1}}}), work("a", huge), work("b", huge))
