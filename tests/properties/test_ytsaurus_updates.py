@@ -66,6 +66,13 @@ class Draws:
         nodes = [n["name"] for n in body["state"]["nodes"]]
         body["state"]["nodes"] = [self.node("u0"), *body["state"]["nodes"], self.node("u1")]
         body["state"]["workloads"] += [self.operation(f"x{i}", nodes) for i in range(4)]
+        if rng.random() < 0.5:
+            block: Json = {"guarantee_type": rng.choice(("burst", "relaxed")), "resource_flow": {"cpu": 4}}
+            block["burst_guarantee_resources"] = {"cpu": 8}
+            pool = next(q for q in body["configuration"]["queues"] if q["name"] == leaves[0])
+            pool["ytsaurus"] = pool.get("ytsaurus", {}) | {"integral_guarantees": block}
+        if rng.random() < 0.3:
+            body["configuration"]["settings"]["ytsaurus"]["enable_step_function_for_gang_operations"] = True
         self.request = msgspec.convert(body, DecisionRequest)
 
     def operation(self, name: str, nodes: list[str]) -> Json:
@@ -99,6 +106,8 @@ class Draws:
             of["state"] = rng.choice(("releasing", "preempted", "released"))
         if rng.random() < 0.1:
             del of["started_at"]
+        if rng.random() < 0.1:
+            of["node_selector"] = {"zone": rng.choice("ab")}
         return of
 
     def node(self, name: str) -> Json:
@@ -107,6 +116,8 @@ class Draws:
         of["capacity"] = {"user_slots": 40, "cpu": rng.randint(4, 40), "memory": rng.randint(8, 200)}
         if rng.random() < 0.2:
             of["occupied"] = {"cpu": 1}
+        if rng.random() < 0.3:
+            of["labels"] = {"zone": rng.choice("ab")}
         if rng.random() < 0.5:
             of["ytsaurus"] = {"last_preemptive_scheduling_at": at(rng.randint(0, 900)), "overcommit_since": at(5)}
         return of
@@ -126,6 +137,9 @@ class Draws:
             nodes = [n for n in nodes if n not in gone]
         if rng.random() < 0.2:
             body["queues"] = {rng.choice(self.leaves): {"ytsaurus": {"starvation": "starving"}}}
+        if rng.random() < 0.3:
+            volume = {"accumulated_volume": {"cpu": rng.randint(0, 999)}, "last_share_ratio": rng.random()}
+            body["queues"] = {self.leaves[0]: {"ytsaurus": volume}}
         names = [w.id for w in state.workloads]
         rng.shuffle(names)
         kept = rng.randint(0, 2)

@@ -1,0 +1,179 @@
+"""Laws of fair shares on random trees of round numbers, with gangs and integral guarantees; both computations agree."""
+
+import copy
+import random
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.solver import solve
+from app.solver.engines.ytsaurus import fair_share
+from app.solver.engines.ytsaurus.exact import Exact
+from app.solver.engines.ytsaurus.fair_share import FairShares, fair_shares
+from app.solver.engines.ytsaurus.levels import Levels
+from app.solver.engines.ytsaurus.situation import Situation, situate
+from app.solver.engines.ytsaurus.volumes import Update
+from app.solver.model.configuration import Configuration
+from app.solver.model.request import SharesRequest
+from tests.properties.ytsaurus_round_trees import round_tree
+from tests.unit.solver.engines.ytsaurus.cluster import shares
+
+Json = dict[str, Any]
+LAWS = settings(derandomize=True, max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+SEEDS = st.integers(0, 2**32)
+NEAR = 2e-9
+MINUTE = Update(now=60_000_000, last=0)
+
+
+def situation(body: Json) -> Situation:
+    asked = msgspec.convert(body, SharesRequest)
+    assert isinstance(asked.configuration, Configuration)
+    loaded = solve.load(solve.configure(asked.configuration, asked.engine), asked.state)
+    return situate(loaded.compiled, asked.asks)
+
+
+def children_sums(of: Situation, found: FairShares) -> Any:
+    out = np.zeros_like(found.pool_fair)
+    np.add.at(out, of.parent[: of.root], found.pool_fair[: of.root])
+    np.add.at(out, of.operation_parent, found.fair)
+    return out
+
+
+@LAWS
+@given(SEEDS, st.booleans())
+def test_level_by_level_is_pool_by_pool_unless_it_says_that_bits_decide(seed: int, integral: bool) -> None:
+    of = situation(round_tree(random.Random(seed), integral=integral))
+    made: list[Levels] = []
+
+    class Kept(Levels):
+        def __init__(self, *of: Any) -> None:
+            super().__init__(*of)
+            made.append(self)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fair_share, "MOST_EXACT", -1)
+        patched.setattr(fair_share, "Levels", Kept)
+        one = fair_shares(of, MINUTE)
+        patched.setattr(fair_share, "Levels", lambda situation, *rest: Exact(situation, *rest, one.pool_weight))
+        patched.setattr(Exact, "sensitive", False, raising=False)
+        other = fair_shares(of, MINUTE)
+    if not made[0].sensitive:
+        assert np.allclose(one.fair, other.fair, rtol=0, atol=1e-8)
+        assert np.allclose(one.pool_fair, other.pool_fair, rtol=0, atol=1e-8)
+        assert np.allclose(one.pool_integral, other.pool_integral, rtol=0, atol=1e-8)
+
+
+@LAWS
+@given(SEEDS, st.booleans(), st.booleans())
+def test_children_never_get_more_than_their_pool_and_without_gangs_all_of_it(
+    seed: int, gangs: bool, integral: bool
+) -> None:
+    of = situation(round_tree(random.Random(seed), gangs=gangs, integral=integral))
+    found = fair_shares(of, MINUTE)
+    sums = children_sums(of, found)
+    assert (sums <= found.pool_fair + NEAR).all()
+    if not gangs:
+        assert np.allclose(sums, found.pool_fair, rtol=0, atol=NEAR * 10)
+
+
+@LAWS
+@given(SEEDS, st.booleans(), st.booleans())
+def test_nobody_gets_more_than_its_limit_or_its_demand_nor_all_more_than_the_cluster(
+    seed: int, gangs: bool, integral: bool
+) -> None:
+    of = situation(round_tree(random.Random(seed), gangs=gangs, integral=integral))
+    found = fair_shares(of, MINUTE)
+    assert (found.fair <= np.minimum(found.limits, found.demand) + NEAR).all()
+    assert (found.pool_fair <= np.minimum(found.pool_limits, found.pool_demand) + NEAR).all()
+    assert (found.fair >= 0).all()
+
+
+@LAWS
+@given(SEEDS)
+def test_a_gang_gets_all_or_nothing(seed: int) -> None:
+    of = situation(round_tree(random.Random(seed), gangs=True))
+    found = fair_shares(of)
+    gang = of.operations.gang
+    nothing, everything = (found.fair == 0).all(axis=1), (found.fair == found.demand).all(axis=1)
+    assert (nothing | everything)[gang].all()
+
+
+@LAWS
+@given(SEEDS, st.booleans())
+def test_parts_add_up_and_guarantees_come_first(seed: int, integral: bool) -> None:
+    of = situation(round_tree(random.Random(seed), integral=integral))
+    found = fair_shares(of, MINUTE)
+    root = of.root
+    guarantee = found.pool_strong + found.pool_integral
+    assert (guarantee[:root] <= found.pool_limits[:root] + NEAR).all()
+    below = np.zeros_like(guarantee)
+    np.add.at(below, of.parent[:root], found.pool_strong[:root])
+    assert (below[:root] <= found.pool_strong[:root] + NEAR).all()
+    assert (found.pool_strong[root] <= 1 + NEAR).all()
+
+
+@LAWS
+@given(SEEDS)
+def test_who_wants_more_of_the_same_never_gets_less(seed: int) -> None:
+    """Where everybody needs the same and nobody is a gang; with several shapes a larger demand may bind elsewhere."""
+    rng = random.Random(seed)
+    body = round_tree(rng)
+    for ask in body["asks"]:
+        ask["tasks"][0]["requests"] = {"user_slots": 1}
+    for operation in body["state"]["workloads"]:
+        for task in operation["tasks"]:
+            task["requests"] = {"user_slots": task["requests"]["user_slots"]}
+    if not body["asks"]:
+        return
+    more = copy.deepcopy(body)
+    wanting = rng.choice(more["asks"])
+    wanting["tasks"][0]["count"] += rng.choice((1, 10, 100))
+    before, after = shares(body)["workloads"], shares(more)["workloads"]
+    name = wanting["workload"]
+    assert after[name]["fair_share"]["user_slots"] >= before[name]["fair_share"]["user_slots"] - 1e-6
+
+
+@LAWS
+@given(SEEDS)
+def test_volumes_gain_the_flow_and_lose_what_was_given_and_nothing_else(seed: int) -> None:
+    body = round_tree(random.Random(seed), integral=True)
+    of = situation(body)
+    found = fair_shares(of, MINUTE)
+    carried = body["state"]["queues"]
+    total = dict(zip(of.resources, of.total.tolist(), strict=True))
+    for i, name in enumerate(of.config.tree.names):
+        if of.config.pools[i].shares.integral.kind == "none":
+            continue
+        was = carried[name]["ytsaurus"]
+        for resource, volume in found.volumes.amounts(i).items():
+            gained = total[resource] * 60 * (float(found.flow[i]) - was["last_share_ratio"])
+            expected = max(0.0, was["accumulated_volume"].get(resource, 0) + gained)
+            assert volume == pytest.approx(expected, abs=0.011)
+
+
+@LAWS
+@given(SEEDS, st.booleans())
+def test_the_same_answer_again(seed: int, gangs: bool) -> None:
+    body = round_tree(random.Random(seed), gangs=gangs, integral=True)
+    assert msgspec.json.encode(shares(body)) == msgspec.json.encode(shares(copy.deepcopy(body)))
+
+
+@LAWS
+@given(SEEDS)
+def test_a_decision_finds_the_shares_of_the_last_update(seed: int) -> None:
+    """What an update leaves of volumes gives the same shares again, while no time goes by."""
+    body = round_tree(random.Random(seed), integral=True)
+    now = {"ytsaurus": {"last_update_at": "2026-01-01T11:59:00Z"}}
+    first = shares(body, options=now)
+    for name, pool in first["queues"].items():
+        if own := pool.get("integral_guarantees"):
+            kept = {key: own[key] for key in ("accumulated_volume", "last_share_ratio")}
+            body["state"]["queues"][name] = {"ytsaurus": kept}
+    second = shares(body)
+    for kind in ("queues", "workloads"):
+        for name, element in first[kind].items():
+            assert second[kind][name]["fair_share"] == pytest.approx(element["fair_share"], abs=1e-6)

@@ -1,0 +1,183 @@
+"""Guarantees of volume, worked out by hand in a cluster of 100 cpu and 100 slots."""
+
+from typing import Any
+
+import pytest
+
+from app.solver.engines.ytsaurus.carry import after_shares
+from tests.unit.solver.engines.ytsaurus.cluster import (
+    NOW,
+    ask,
+    effective,
+    node,
+    operation,
+    pool,
+    refused,
+    request,
+    shares,
+)
+
+Json = dict[str, Any]
+BEFORE = {"ytsaurus": {"last_update_at": "2026-01-01T11:59:00Z"}}
+
+
+def guaranteed(kind: str, flow: float = 10, **more: Any) -> Json:
+    own = {"guarantee_type": kind, "resource_flow": {"cpu": flow}} | more
+    return {"integral_guarantees": own}
+
+
+def one(block: Json, wanted: int = 30, strong: float = 0, **more: Any) -> Json:
+    quota = {"quota": {"cpu": {"guaranteed": strong}, "user_slots": {"guaranteed": strong}}}
+    pools = [pool("p", ytsaurus=block) | quota]
+    return request(pools, [node(cpu=100)], [operation("x", "p")], [ask("x", "p", wanted)], **more)
+
+
+def parts(element: Json) -> list[float]:
+    """Cpu by strong guarantee, integral guarantee and weight."""
+    return [pytest.approx(element["fair_share_parts"][kind]["cpu"]) for kind in ("strong", "integral", "weight")]
+
+
+def volume(answer: Json, of: str = "p") -> float:
+    return answer["queues"][of]["integral_guarantees"]["accumulated_volume"]["cpu"]
+
+
+def carrying(volume: float, ratio: float = 0.0) -> Json:
+    both = {"cpu": volume, "user_slots": volume}
+    return {"queues": {"p": {"ytsaurus": {"accumulated_volume": both, "last_share_ratio": ratio}}}}
+
+
+@pytest.mark.parametrize(
+    "block",
+    [guaranteed("relaxed"), guaranteed("burst", burst_guarantee_resources={"cpu": 10})],
+    ids=["relaxed", "burst"],
+)
+def test_a_minute_of_flow_lasts_for_the_smooth_period(block: Json) -> None:
+    """A tenth of the cluster for 60 s is 600; over 60 s that is a tenth again: 10 strong, 10 integral, 10 by weight."""
+    answer = shares(one(block, strong=10), options=BEFORE)
+    assert parts(answer["queues"]["p"]) == [10, 10, 10]
+    own = answer["queues"]["p"]["integral_guarantees"]
+    assert own["accumulated_volume"] == {"user_slots": 600, "cpu": 600}
+    assert own["last_share_ratio"] == pytest.approx(0.1)
+    assert own["resource_flow_ratio"] == pytest.approx(0.1)
+
+
+def test_without_a_last_update_volumes_stay_as_they_are() -> None:
+    answer = shares(one(guaranteed("relaxed"), state=carrying(1200)))
+    assert volume(answer) == 1200
+    assert parts(answer["queues"]["p"]) == [0, 20, 10]
+
+
+def test_what_was_given_is_spent() -> None:
+    """600 come in, 60 s of a fifth go out."""
+    assert volume(shares(one(guaranteed("relaxed"), state=carrying(1000, 0.2)), options=BEFORE)) == 400
+    assert volume(shares(one(guaranteed("relaxed"), state=carrying(0, 0.2)), options=BEFORE)) == 0
+
+
+def test_a_pool_saves_what_flows_in_within_the_saturation_period() -> None:
+    settings = {"integral_guarantees": {"pool_capacity_saturation_period": "100s"}}
+    body = one(guaranteed("relaxed"), state=carrying(900), settings=settings)
+    assert volume(shares(body, options=BEFORE)) == 1000
+    body["state"] |= carrying(1500)
+    assert volume(shares(body, options=BEFORE)) == 1500, "what is there already is not taken away"
+
+
+def test_relaxed_pools_get_their_flow_times_a_limit_at_most() -> None:
+    body = one(guaranteed("relaxed"), wanted=100, state=carrying(10**6))
+    assert parts(shares(body)["queues"]["p"])[:2] == [0, 30]
+    body["configuration"]["queues"][0]["ytsaurus"] = guaranteed("relaxed", relaxed_share_multiplier_limit=5)
+    assert parts(shares(body)["queues"]["p"])[:2] == [0, 50]
+
+
+def test_relaxed_pools_get_what_guarantees_leave_over() -> None:
+    """q is guaranteed 80 and uses it: 20 are left of the 30 that p's volume would allow."""
+    body = one(guaranteed("relaxed"), wanted=100, state=carrying(10**6))
+    body["configuration"]["queues"].append(pool("q", quota={"cpu": {"guaranteed": 80}}))
+    body["state"]["workloads"].append(operation("y", "q"))
+    body["asks"].append(ask("y", "q", 100))
+    answer = shares(body)
+    assert parts(answer["queues"]["p"]) == [0, 20, 0]
+    assert parts(answer["queues"]["q"]) == [80, 0, 0]
+    body["asks"][1]["tasks"][0]["count"] = 10
+    assert parts(shares(body)["queues"]["p"])[:2] == [0, 30], "a guarantee that nobody wants is left over too"
+
+
+def test_burst_guarantees_and_strong_ones_shrink_together() -> None:
+    """80 strong and 40 burst are 1.2 clusters: each times 1 / 1.2, and an alert."""
+    block = guaranteed("burst", burst_guarantee_resources={"cpu": 40})
+    body = one(block, wanted=100, state=carrying(10**6))
+    body["configuration"]["queues"].append(pool("q", quota={"cpu": {"guaranteed": 80}}))
+    body["state"]["workloads"].append(operation("y", "q"))
+    body["asks"].append(ask("y", "q", 100))
+    answer = shares(body)
+    assert answer["alerts"] == [29000]
+    assert parts(answer["queues"]["p"])[1] == pytest.approx(40 / 1.2)
+    assert answer["queues"]["q"]["strong_guarantee"]["cpu"] == pytest.approx(80 / 1.2)
+    assert answer["queues"]["p"]["integral_guarantees"]["burst_ratio"] == pytest.approx(0.4 / 1.2)
+
+
+def test_what_flows_over_goes_to_who_takes_it() -> None:
+    """a is full (10 x 100 s) and spills 600; b takes up to 1000 - 600, c nothing, and the rest is lost."""
+    settings = {"integral_guarantees": {"pool_capacity_saturation_period": "100s"}}
+    pools = [
+        pool("top", ytsaurus={"integral_guarantees": {"should_distribute_free_volume_among_children": True}}),
+        pool("a", parent="top", ytsaurus=guaranteed("relaxed")),
+        pool("b", parent="top", ytsaurus=guaranteed("relaxed")),
+        pool("c", parent="top", ytsaurus=guaranteed("relaxed", can_accept_free_volume=False)),
+    ]
+    full = {"ytsaurus": {"accumulated_volume": {"cpu": 1000, "user_slots": 1000}}}
+    body = request(pools, [node(cpu=100)], [], settings=settings, state={"queues": {"a": full}})
+    answer = shares(body, options=BEFORE)
+    assert [volume(answer, name) for name in "abc"] == [1000, 1000, 600]
+    del body["configuration"]["queues"][0]["ytsaurus"]
+    assert [volume(shares(body, options=BEFORE), name) for name in "abc"] == [1000, 600, 600]
+
+
+def test_inferred_weights_count_the_flow() -> None:
+    """p is guaranteed 10 and flows 10, q is guaranteed 20: both a half of what the root has, times 2."""
+    body = one(guaranteed("relaxed"), strong=10, settings={"infer_weight_from_guarantees_share_multiplier": 2})
+    body["configuration"]["queues"].append(pool("q", quota={"cpu": {"guaranteed": 20}}))
+    answer = shares(body)
+    assert [answer["queues"][name]["weight"] for name in "pq"] == [pytest.approx(1), pytest.approx(1)]
+
+
+def test_volumes_are_carried_from_update_to_update() -> None:
+    """Each minute 600 come in; what was given of it is spent in the next."""
+    body = one(guaranteed("relaxed"), strong=10, options=BEFORE)
+    first = shares(body, options=BEFORE)
+    body["state"] = after_shares(body["state"], first)
+    assert body["state"]["queues"]["p"]["ytsaurus"]["last_share_ratio"] == pytest.approx(0.1)
+    second = shares(body, now="2026-01-01T12:01:00Z", options={"ytsaurus": {"last_update_at": NOW}})
+    assert volume(second) == pytest.approx(600)
+    assert parts(second["queues"]["p"]) == parts(first["queues"]["p"])
+
+
+def test_bad_values_are_refused() -> None:
+    body = one(guaranteed("relaxed", relaxed_share_multiplier_limit=11))
+    body["configuration"]["settings"]["ytsaurus"]["integral_guarantees"] = {"smooth_period": 0}
+    assert set(refused(body)) == {
+        "/configuration/settings/ytsaurus/integral_guarantees/smooth_period",
+        "/configuration/queues/0/ytsaurus/integral_guarantees/relaxed_share_multiplier_limit",
+    }
+    assert set(refused(one(guaranteed("relaxed"), state=carrying(-1, -0.5)))) == {
+        "/state/queues/p/ytsaurus/accumulated_volume/cpu",
+        "/state/queues/p/ytsaurus/accumulated_volume/user_slots",
+        "/state/queues/p/ytsaurus/last_share_ratio",
+    }
+    later = {"ytsaurus": {"last_update_at": "2026-01-01T12:00:01Z"}}
+    assert set(refused(one(guaranteed("relaxed")), lambda body: shares(body, options=later))) == {
+        "/options/ytsaurus/last_update_at"
+    }
+
+
+def test_effective_settings_say_what_counts() -> None:
+    own = effective(one(guaranteed("relaxed")))["queues"]["p"]["integral_guarantees"]
+    assert own == {
+        "guarantee_type": "relaxed",
+        "resource_flow": {"cpu": 10},
+        "burst_guarantee_resources": {},
+        "relaxed_share_multiplier_limit": 3,
+        "can_accept_free_volume": True,
+        "should_distribute_free_volume_among_children": False,
+        "smooth_period": 60,
+        "pool_capacity_saturation_period": 86400,
+    }

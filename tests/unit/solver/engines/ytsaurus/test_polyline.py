@@ -1,0 +1,81 @@
+"""Piecewise linear functions, to the last bit."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.solver.engines.ytsaurus.doubles import largest, rounded
+from app.solver.engines.ytsaurus.polyline import Polyline, composed, compressed, polyline, smallest, total
+
+
+def through(*points: tuple[float, float]) -> Polyline:
+    """A function with one column, superfluous vertices left out."""
+    return polyline(np.array([x for x, _ in points], float), np.array([[y] for _, y in points], float))
+
+
+def points(of: Polyline) -> list[tuple[float, float]]:
+    return list(zip(of.x.tolist(), of.y[:, 0].tolist(), strict=True))
+
+
+STEP = through((0, 0), (0.5, 0), (0.5, 1), (1, 1))
+
+
+def test_superfluous_vertices_are_left_out() -> None:
+    assert points(through((0, 0), (0, 0), (1, 0), (2, 0), (2, 1), (2, 3), (3, 4), (4, 5))) == [
+        (0, 0), (2, 0), (2, 3), (3, 4), (4, 5),
+    ]  # fmt: skip
+    assert points(through((1, 2), (1, 2))) == [(1, 2), (1, 2)]
+
+
+def test_the_value_at_a_jump_is_its_smaller_end() -> None:
+    assert [STEP.at(x)[0] for x in (0, 0.5, 0.5000001, 1)] == [0, 0, 1, 1]
+    left, right = STEP.both(np.array([0.2, 0.5, 0.7]))
+    assert (left[:, 0].tolist(), right[:, 0].tolist()) == ([0, 0, 1], [0, 1, 1])
+    assert STEP.right(np.array([0.5, 1.0]))[:, 0].tolist() == [1, 1]
+
+
+def test_ends_are_met_exactly() -> None:
+    """0.1 + (0.7 - 0.1) * 1 is not 0.7 in doubles."""
+    assert through((0, 0.1), (1, 0.7)).at(1.0)[0] == 0.7
+    assert through((0, 0.1), (1, 0.7)).at(0.0)[0] == 0.1
+
+
+def test_sums_add_in_the_order_of_the_functions() -> None:
+    parts = [through((0, a), (1, a)) for a in (0.1, 0.2, 0.3)]
+    assert total(parts).at(0.5)[0] == (0.1 + 0.2) + 0.3
+    assert total(parts[::-1]).at(0.5)[0] == (0.3 + 0.2) + 0.1
+    assert points(total([STEP, through((0, 0), (0.5, 1), (0.5, 2))])) == [(0, 0), (0.5, 1), (0.5, 3)]
+
+
+def test_narrowed_keeps_the_jumps_at_both_ends() -> None:
+    inverse = STEP.transposed()
+    assert points(inverse.narrowed(0.0, 1.0)) == [(0, 0), (0, 0.5), (1, 0.5), (1, 1)]
+    assert points(inverse.narrowed(0.0, 1.0).trimmed_left().trimmed()) == [(0, 0.5), (1, 0.5)]
+    assert points(inverse.narrowed(0.0, 0.0).trimmed_left()) == [(0, 0.5), (0, 0.5)]
+
+
+def test_the_smaller_of_two_crosses_where_they_meet() -> None:
+    assert points(smallest(through((0, 0), (1, 1)), through((0, 0.5), (1, 0.5)))) == [(0, 0), (0.5, 0.5), (1, 0.5)]
+
+
+def test_a_composition_jumps_where_either_does() -> None:
+    assert points(composed(STEP, through((0, 0), (2, 1)))) == [(0, 0), (1, 0), (1, 1), (2, 1)]
+    jumping = through((0, 0), (1, 0.25), (1, 0.75), (2, 1))
+    assert points(composed(through((0, 0), (1, 4)), jumping)) == [(0, 0), (1, 1), (1, 3), (2, 4)]
+    assert points(composed(STEP, jumping)) == [(0, 0), (1, 0), (1, 1), (2, 1)]
+
+
+def test_compression_joins_what_is_nearly_straight() -> None:
+    assert points(compressed(through((0, 0), (1, 1), (2, 2), (3, 4)))) == [(0, 0), (2, 2), (3, 4)]
+    assert points(compressed(STEP)) == points(STEP)
+
+
+@pytest.mark.parametrize(("bound", "found"), [(0.3, 0.3), (1.0, 1.0), (0.0, 0.0), (5e-324, 5e-324)])
+def test_the_largest_double_is_found(bound: float, found: float) -> None:
+    assert largest(lambda x: x <= bound, 0.0, 1.0) == found
+
+
+def test_halves_are_rounded_away_from_zero() -> None:
+    values: Any = rounded(np.array([0.5, 1.5, -0.5, 0.49999999999999994, 2.4]))
+    assert values.tolist() == [1, 2, -1, 0, 2]
