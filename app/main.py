@@ -55,6 +55,9 @@ _CAPABILITIES = (decisions, batch, comparisons, rules, snapshots, manifests, con
 
 _THREADS = 8
 """Requests of a class that this process works on at once; more would only slow one another down."""
+_SMALL_WAITING = 16
+"""As many small requests may wait as this times any others: they take little memory, and a slow one goes on elsewhere
+after some milliseconds. So a burst of slow ones does not shut out the others."""
 _AT_ONCE = 4
 """Small requests in memory at the same time that memory is kept for."""
 _RESERVE_BYTES = 64 << 20
@@ -150,7 +153,7 @@ def _rooms(settings: Settings) -> dict[Class, Room]:
     """A thread for each request that may wait for a worker; few where they share this process's interpreter."""
     waiting = settings.waiting_requests
     elsewhere = Room(settings.workers + waiting, 0) if settings.workers else Room(_THREADS, waiting)
-    return {of: Room(_THREADS, waiting) if of == "small" else elsewhere for of in CLASSES}
+    return {of: Room(_THREADS, _SMALL_WAITING * waiting) if of == "small" else elsewhere for of in CLASSES}
 
 
 def _dispatcher(settings: Settings, stored: Configurations) -> Dispatcher:
