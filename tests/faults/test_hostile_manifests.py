@@ -98,10 +98,10 @@ def test_nothing_is_an_empty_import_and_said_to_be_one(body: bytes, format: str)
 
 
 def test_findings_alike_are_counted_past_twenty() -> None:
-    pools = {f"p{i}": {"integral_guarantees": {"x": 1}} for i in range(1000)}
+    pools = {f"p{i}": {"fancy_guarantees": {"x": 1}} for i in range(1000)}
     found = import_configuration(json.dumps({"pools": pools}).encode(), "ytsaurus")
     assert len(found.findings) == 21
-    assert found.findings[-1].detail == "980 more like the 20 listed about 'integral_guarantees'"
+    assert found.findings[-1].detail == "980 more like the 20 listed about 'fancy_guarantees'"
 
 
 def test_ten_megabytes_of_yaml_take_seconds() -> None:
