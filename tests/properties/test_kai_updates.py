@@ -12,7 +12,7 @@ from app.solver.engine import Question
 from app.solver.engines.kai.compile.baseline import baseline
 from app.solver.engines.kai.compile.configuration import CompiledConfiguration
 from app.solver.engines.kai.compile.state import CompiledState
-from app.solver.engines.kai.compile.update import update
+from app.solver.engines.kai.compile.update import followed
 from app.solver.engines.kai.decide.order.victim_order import VictimTable
 from app.solver.engines.kai.decide.overlay import Overlay
 from app.solver.engines.kai.engine import KaiEngine
@@ -87,7 +87,7 @@ def test_updating_equals_loading(seed: int, rules: str, shares: bool) -> None:
     for step in range(5):
         ENGINE.plan(kept, question)  # what it finds out goes into the next state
         state, index, changes = apply_delta(state, index, _delta(rng, workloads, spare, step))
-        earlier, kept = kept, update(kept, configured, state, changes)
+        earlier, kept = kept, followed(kept, configured, state, changes)
         assert kept is not None
         fresh = ENGINE.load(configured, state)
         assert ENGINE.plan(kept, question) == ENGINE.plan(fresh, question)
@@ -119,7 +119,7 @@ def _after(request: DecisionRequest, delta: Json) -> tuple[CompiledState | None,
     later, _, changes = apply_delta(
         request.state, Index(request.state), msgspec.convert({"generation": 1, **delta}, Delta)
     )
-    return update(loaded, configured, later, changes), ENGINE.update(loaded, configured, later, changes)
+    return followed(loaded, configured, later, changes), ENGINE.update(loaded, configured, later, changes)
 
 
 def test_what_an_update_cannot_tell_is_compiled_anew() -> None:
@@ -166,7 +166,7 @@ def test_jobs_are_renumbered_where_one_without_pods_goes() -> None:
     _known(loaded)
     delta = msgspec.convert({"generation": 1, "workloads": {"remove": ["none"]}}, Delta)
     later, _, changes = apply_delta(request.state, Index(request.state), delta)
-    kept = update(loaded, configured, later, changes)
+    kept = followed(loaded, configured, later, changes)
     assert kept is not None
     assert kept.resident.victims
     assert _known(kept) == _known(ENGINE.load(configured, later))

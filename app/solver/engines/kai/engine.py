@@ -5,7 +5,6 @@ from typing import Any
 from app.solver.delta import Changes
 from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.engines.kai.compile.configuration import CompiledConfiguration, compile_configuration
-from app.solver.engines.kai.compile.problems import input_problems
 from app.solver.engines.kai.compile.state import CompiledState, compile_state
 from app.solver.engines.kai.compile.update import update
 from app.solver.engines.kai.decide.plan import plan
@@ -16,7 +15,7 @@ from app.solver.engines.kai.report.shares import shares
 from app.solver.engines.kai.rules import RULES
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
-from app.solver.model.problems import Finding, InvalidInput
+from app.solver.model.problems import Finding
 from app.solver.model.request import Options
 from app.solver.model.state import Ask, State
 
@@ -33,17 +32,13 @@ class KaiEngine(Engine[CompiledConfiguration, CompiledState]):
 
     def load(self, configured: CompiledConfiguration, state: State) -> CompiledState:
         """See ``Engine.load``."""
-        compiled = compile_state(configured, state)
-        if problems := list(input_problems(state)):
-            raise InvalidInput(problems)
-        return compiled
+        return compile_state(configured, state)
 
     def update(
         self, loaded: CompiledState, configured: CompiledConfiguration, state: State, changes: Changes
     ) -> CompiledState:
         """See ``Engine.update``."""
-        kept = update(loaded, configured, state, changes)
-        return self.load(configured, state) if kept is None else kept
+        return update(loaded, configured, state, changes)
 
     def plan(self, loaded: CompiledState, question: Question) -> Result:
         """See ``Engine.plan``."""

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.engines.kai.compile.configuration import CompiledConfiguration
 from app.solver.engines.kai.compile.jobs import NOWHERE, PENDING, Jobs, add_ask, add_workloads, widened
+from app.solver.engines.kai.compile.problems import input_problems
 from app.solver.engines.kai.compile.resident import Resident
 from app.solver.engines.kai.compile.resources import BOUNDLESS, PODS, QUEUE_RESOURCES, Columns, Vector, is_gpu
+from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Ask, Node, State
 
 
@@ -46,6 +48,8 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
         capacity.append(tuple(max(0, a - b) for a, b in zip(have, taken, strict=False)))
         if pods is not None and PODS not in node.capacity:
             capacity[-1] = _uncounted(capacity[-1], pods)
+    if problems := list(input_problems(state)):
+        raise InvalidInput(problems)
     width = len(resources)
     return CompiledState(
         configuration=configuration, resources=resources, nodes=state.nodes,

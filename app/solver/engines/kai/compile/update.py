@@ -13,7 +13,7 @@ from app.solver.engines.kai.compile.jobs import Jobs, add_workloads
 from app.solver.engines.kai.compile.problems import Readable
 from app.solver.engines.kai.compile.resident import Baseline, Resident, Victim
 from app.solver.engines.kai.compile.resources import Columns, Share
-from app.solver.engines.kai.compile.state import CompiledState
+from app.solver.engines.kai.compile.state import CompiledState, compile_state
 from app.solver.model.state import State, Workload
 
 T = TypeVar("T")
@@ -24,7 +24,13 @@ _BY_JOB = ("id", "uid", "queue", "priority", "created", "started", "preemptible"
 _BY_TASK = ("task_name", "task_node", "task_state", "task_request", "task_wire")
 
 
-def update(
+def update(loaded: CompiledState, configured: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
+    """``state`` compiled, from what was compiled before where that will do. Raises what ``compile_state`` raises."""
+    kept = followed(loaded, configured, state, changes)
+    return compile_state(configured, state) if kept is None else kept
+
+
+def followed(
     loaded: CompiledState, configured: CompiledConfiguration, state: State, changes: Changes
 ) -> CompiledState | None:
     """``state`` compiled; None where it has to be compiled anew: nodes changed, or a request names a resource that no

@@ -14,7 +14,7 @@ from app.solver.engines.kai.decide.placing.placer import Placer
 from app.solver.engines.kai.decide.search.protection import Protection
 from app.solver.engines.kai.decide.search.solver import Tools
 from app.solver.engines.kai.decide.search.validators import VictimFilter, refused_victim
-from app.solver.engines.kai.report.trail import Trail
+from app.solver.engines.kai.report.trail import Recorder, Trail
 from app.solver.model.state import Ask
 from app.solver.stopping import safe_point
 
@@ -88,5 +88,7 @@ def begin(state: CompiledState, asks: Sequence[Ask], now: int, budget: Budget, *
     """A fresh cycle. ``strict``: no bookkeeping habit may overfill a node."""
     overlay = Overlay(state, asks, now, strict=strict)
     order = QueueOrder(overlay)
-    tools = Tools(overlay, order, Placer(overlay, order), budget, Trail(on=explain), VictimTable(overlay))
+    tools = Tools(
+        overlay, order, Placer(overlay, order), budget, Recorder() if explain else Trail(), VictimTable(overlay)
+    )
     return Cycle(tools, Protection(overlay), Signatures(overlay))

@@ -13,8 +13,7 @@ from app.solver.engines.kai.decide.actions.preempt import preempt
 from app.solver.engines.kai.decide.actions.reclaim import reclaim
 from app.solver.engines.kai.decide.budget import Budget
 from app.solver.engines.kai.decide.cycle import Cycle, begin
-from app.solver.engines.kai.report.answer import decision_of, placements, planned
-from app.solver.engines.kai.report.outcomes import Outcomes
+from app.solver.engines.kai.report.answer import answer
 from app.solver.model.decision import Decision, Placement, Plan, PlannedEviction, Result
 from app.solver.model.kai import Action
 from app.solver.model.problems import InvalidInput, Problem, pointer
@@ -36,14 +35,7 @@ def plan(state: CompiledState, question: Question) -> Result:
 
 
 def _cycle(state: CompiledState, question: Question) -> Result:
-    cycle = run(state, question.asks, question, Budget())
-    asks = question.asks
-    jobs, outcomes = cycle.overlay.jobs, Outcomes(cycle)
-    return Result(
-        decisions=[decision_of(cycle, outcomes, a, question) for a in range(len(asks))],
-        order=[asks[jobs.ask[job]].id for job in cycle.taken],
-        plan=Plan(evictions=planned(cycle, outcomes), placements=placements(cycle)),
-    )
+    return answer(run(state, question.asks, question, Budget()), question)
 
 
 def _each_alone(state: CompiledState, question: Question) -> Result:
@@ -54,13 +46,11 @@ def _each_alone(state: CompiledState, question: Question) -> Result:
     for ask in question.asks:
         safe_point()
         cycle = run(state, [ask], question, budget)
-        outcomes = Outcomes(cycle)
-        decisions.append(decision_of(cycle, outcomes, 0, question))
-        own = {(e.workload, e.task): e for e in planned(cycle, outcomes) if (e.workload, e.task) not in evictions}
+        alone = answer(cycle, question)
+        decisions += alone.decisions
+        own = {(e.workload, e.task): e for e in alone.plan.evictions if (e.workload, e.task) not in evictions}
         evictions |= own
-        places += [
-            place for place in placements(cycle) if place.workload is None or (place.workload, place.task) in own
-        ]
+        places += [p for p in alone.plan.placements if p.workload is None or (p.workload, p.task) in own]
     return Result(decisions=decisions, plan=Plan(evictions=list(evictions.values()), placements=places))
 
 

@@ -12,7 +12,7 @@ from app.solver.engines.kai.decide.overlay import Eviction
 from app.solver.engines.kai.decide.placing.feasibility import Never, never
 from app.solver.engines.kai.report.explain import blocker, explain
 from app.solver.engines.kai.report.outcomes import Outcomes
-from app.solver.model.decision import Condition, Decision, Outcome, Placement, PlannedEviction, Victim
+from app.solver.model.decision import Condition, Decision, Outcome, Placement, Plan, PlannedEviction, Result, Victim
 from app.solver.model.instant import at
 from app.solver.model.quantity import parse, scale_of, units
 
@@ -21,6 +21,16 @@ _MESSAGES = {
     "preempt": "{pod} is preempted by {ask}, which has a higher priority in the same queue {queue}",
     "consolidation": "{pod} moves so that {ask} fits",
 }
+
+
+def answer(cycle: Cycle, question: Question) -> Result:
+    """Decisions by ask, the order in which jobs had their turn, and the plan."""
+    overlay, outcomes = cycle.overlay, Outcomes(cycle)
+    return Result(
+        decisions=[decision_of(cycle, outcomes, a, question) for a in range(len(overlay.asks))],
+        order=[overlay.asks[overlay.jobs.ask[job]].id for job in cycle.taken],
+        plan=Plan(evictions=planned(cycle, outcomes), placements=placements(cycle)),
+    )
 
 
 def decision_of(cycle: Cycle, outcomes: Outcomes, a: int, question: Question) -> Decision:

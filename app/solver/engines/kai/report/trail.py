@@ -1,6 +1,6 @@
 """Why a job waits: the scenarios of its attempts, equal ones counted once."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,27 +47,20 @@ class Search:
 
 
 class Trail:
-    """Records of one job at a time. Unless on, only what every job's main failure was."""
+    """Hears the moments of a search, one job at a time, and keeps what every job's main failure was: nothing that an
+    answer without explanations can do without. ``Recorder`` keeps the rest."""
 
-    def __init__(self, *, on: bool) -> None:
-        self.on = on
-        self._found: dict[int, dict[tuple[str, int, str, str], Tried]] = {}
+    def __init__(self) -> None:
         self._main: dict[int, tuple[int, str, str, str]] = {}
-        self._searches: dict[int, list[Search]] = {}
         self._job = -1
         self._action = ""
-        self._search = Search("")
-        self._part = (0, 0)
 
     def begin(self, job: int, action: str) -> None:
         """What follows is about this job in this action."""
-        self._job, self._action, self._part = job, action, (0, 0)
-        if self.on:
-            self._search = Search(action)
+        self._job, self._action = job, action
 
     def part(self, size: int, of: int) -> None:
         """The gang's first ``size`` pods are being solved."""
-        self._part = (size, of)
 
     def note(self, rule: str, detail: str, **numbers: Any) -> None:
         """Count one way to fail, or to succeed."""
@@ -75,14 +68,6 @@ class Trail:
             tells = _TELLS.get(rule, _REFUSED)
             if tells >= self._main.get(self._job, (0,))[0]:
                 self._main[self._job] = tells, self._action, rule, detail
-        if self.on:
-            key = (self._action, self._part[0], rule, detail)
-            of_job = self._found.setdefault(self._job, {})
-            found = of_job.get(key)
-            if found is None:
-                found = of_job[key] = Tried(self._action, *self._part, rule, detail, {})
-            found.count += 1
-            found.numbers = numbers
 
     def cut_short(self) -> None:
         """The budget ran out."""
@@ -90,34 +75,20 @@ class Trail:
 
     def spare(self, victim: int, refusal: Refusal) -> None:
         """A filter keeps a job from being a victim."""
-        if self.on:
-            self._search.refused[victim] = refusal
 
-    def search(self, eligible: Iterable[int]) -> None:
+    def search(self, eligible: Sequence[int]) -> None:
         """A search begins; it may take from these jobs."""
-        if self.on:
-            self._search.eligible = frozenset(eligible)
-            self._searches.setdefault(self._job, []).append(self._search)
 
     def found(self, overlay: Overlay) -> None:
         """The search found room; its statement is still open."""
-        if self.on:
-            self._search.ask = overlay.asking(self._job)
-            self._search.taken = frozenset(op.task for op in overlay.ops if op.kind == EVICT)
-            self._search.put_back = frozenset(t for t in self._search.taken if not overlay.stays_evicted(t))
-
-    def searches(self, job: int) -> list[Search]:
-        """The searches for one job, in order."""
-        return self._searches.get(job, [])
 
     def too_short(self, scenario: Scenario) -> None:
         """The listed victims' GPUs can't hold the part."""
-        size = _size(scenario) if self.on else {}
-        self.note("too-few-gpus", "nodes could not hold the GPUs, were all these victims gone", **size)
+        self.note("too-few-gpus", "nodes could not hold the GPUs, were all these victims gone", **self._size(scenario))
 
     def no_room(self, scenario: Scenario, bound: OverBound | None) -> None:
         """The part found no place."""
-        size = _size(scenario) if self.on else {}
+        size = self._size(scenario)
         if bound is not None:
             self.note(bound.rule, "a queue would pass its bound", **size)
         else:
@@ -125,11 +96,16 @@ class Trail:
 
     def judged(self, scenario: Scenario, refusal: Refusal | None) -> None:
         """The part found its place, and the validators spoke."""
-        size = _size(scenario) if self.on else {}
+        size = self._size(scenario)
         if refusal is None:
             self.note("solved", "the pods fit with these victims", **size)
         else:
             self.note(refusal.rule, refusal.detail, **size, **refusal.numbers)
+
+    def _size(self, scenario: Scenario) -> dict[str, int]:
+        """How large a scenario is, for those who keep it."""
+        del scenario
+        return {}
 
     def main(self, job: int) -> tuple[str, str, str] | None:
         """Action, rule and sentence of the job's failure that tells most, the latest of those; None without any."""
@@ -138,8 +114,68 @@ class Trail:
 
     def of(self, job: int) -> list[Tried]:
         """What was recorded of a job, in order."""
+        del job
+        return []
+
+    def searches(self, job: int) -> list[Search]:
+        """The searches for one job, in order."""
+        del job
+        return []
+
+
+class Recorder(Trail):
+    """A trail that keeps everything, for explanations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._found: dict[int, dict[tuple[str, int, str, str], Tried]] = {}
+        self._searches: dict[int, list[Search]] = {}
+        self._search = Search("")
+        self._part = (0, 0)
+
+    def begin(self, job: int, action: str) -> None:
+        """See ``Trail.begin``."""
+        super().begin(job, action)
+        self._search, self._part = Search(action), (0, 0)
+
+    def part(self, size: int, of: int) -> None:
+        """See ``Trail.part``."""
+        self._part = (size, of)
+
+    def note(self, rule: str, detail: str, **numbers: Any) -> None:
+        """See ``Trail.note``."""
+        super().note(rule, detail, **numbers)
+        key = (self._action, self._part[0], rule, detail)
+        of_job = self._found.setdefault(self._job, {})
+        found = of_job.get(key)
+        if found is None:
+            found = of_job[key] = Tried(self._action, *self._part, rule, detail, {})
+        found.count += 1
+        found.numbers = numbers
+
+    def spare(self, victim: int, refusal: Refusal) -> None:
+        """See ``Trail.spare``."""
+        self._search.refused[victim] = refusal
+
+    def search(self, eligible: Sequence[int]) -> None:
+        """See ``Trail.search``."""
+        self._search.eligible = frozenset(eligible)
+        self._searches.setdefault(self._job, []).append(self._search)
+
+    def found(self, overlay: Overlay) -> None:
+        """See ``Trail.found``."""
+        search = self._search
+        search.ask = overlay.asking(self._job)
+        search.taken = frozenset(op.task for op in overlay.ops if op.kind == EVICT)
+        search.put_back = frozenset(t for t in search.taken if not overlay.stays_evicted(t))
+
+    def of(self, job: int) -> list[Tried]:
+        """See ``Trail.of``."""
         return list(self._found.get(job, {}).values())
 
+    def searches(self, job: int) -> list[Search]:
+        """See ``Trail.searches``."""
+        return self._searches.get(job, [])
 
-def _size(scenario: Scenario) -> dict[str, int]:
-    return {"victims": len(scenario.listed), "pods": scenario.pods}
+    def _size(self, scenario: Scenario) -> dict[str, int]:
+        return {"victims": len(scenario.listed), "pods": scenario.pods}

@@ -134,7 +134,6 @@ class Solver:
         scenario, trail, budget = self._scenario, self._tools.trail, self._tools.budget
         headroom = Headroom(self._overlay, scenario.part, self._tools.placer.allowed)
         grew: bool | None = True
-        tried = False
         doomed = self._doomed(scenario.elastic)
         while grew is not None and budget.spend():
             if doomed is None and grew and scenario.latest is not None:
@@ -143,15 +142,12 @@ class Solver:
                 trail.judged(scenario, doomed)
                 return None
             if grew and scenario.room.enough():
-                tried = True
                 found = self._try(nodes, headroom, doomed)
                 if found is not None:
                     return found
-            elif grew and trail.on:
+            elif grew:
                 trail.too_short(scenario)
             grew = scenario.grow(self._order)
-        if not tried and not trail.on:
-            trail.too_short(scenario)
         return None
 
     def _doomed(self, victims: Iterable[int]) -> Refusal | None:
