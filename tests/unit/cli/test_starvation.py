@@ -31,6 +31,24 @@ def test_the_request_in_the_end_can_be_decided(tmp_path: Path, capsys: pytest.Ca
     assert "grid-search/trial-4" in capsys.readouterr().out
 
 
+def test_volumes_are_carried_from_update_to_update(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A tenth of 10 cpu for two of the three updates, 5 s each: the first knows of none before it."""
+    integral = {"guarantee_type": "relaxed", "resource_flow": {"cpu": 1}}
+    request = {
+        "engine": "ytsaurus", "now": "2026-03-02T09:00:00Z", "asks": [],
+        "configuration": {"queues": [{"name": "p", "ytsaurus": {"integral_guarantees": integral}}]},
+        "state": {"nodes": [{"name": "n", "capacity": {"cpu": 10}}], "workloads": []},
+    }  # fmt: skip
+    file = tmp_path / "volumes.json"
+    file.write_text(json.dumps(request))
+    assert run(["starvation", str(file), "--every", "5s", "--times", "3", "--json"]) == 0
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert last["state"]["queues"]["p"]["ytsaurus"] == {
+        "starvation": "non_starving", "accumulated_volume": {"cpu": 10.0}, "last_share_ratio": 0.0,
+    }  # fmt: skip
+    assert last["options"] == {"ytsaurus": {"last_update_at": "2026-03-02T09:00:10Z"}}
+
+
 @pytest.mark.parametrize(
     "arguments", [["--every", "soon"], ["--times", "0"], ["--every", "1s", "--times", "100000000"]]
 )

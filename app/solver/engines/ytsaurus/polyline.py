@@ -218,23 +218,40 @@ def composed(outer: Polyline, inner: Polyline) -> Polyline:
 def compressed(of: Polyline) -> Polyline:
     """With fewer vertices: neighbouring segments are one where it strays less than COMPRESSION from them."""
     segments = len(of.x) - 1
-    if segments < 2 or not _mergeable(of).any():
+    straight: list[bool] = _mergeable(of).tolist() if segments > 1 else []
+    if not any(straight):
         return of
+    x: list[float] = of.x.tolist()
+    y: list[list[float]] = of.y.tolist()
     keep = [0]
-    start = 0
-    top, bottom = _bounds(of, 0, 1)
-    for i in range(1, segments):
-        higher, lower = _bounds(of, start, i + 1)
-        whole = _span(of, start, i + 1)
-        top = np.where(_orientation(higher, top) > 0, higher, top)
-        bottom = np.where(_orientation(lower, bottom) < 0, lower, bottom)
-        if ((_orientation(bottom, whole) > 0) & (_orientation(top, whole) < 0)).all():
-            continue
-        keep.append(i)
-        start = i
-        top, bottom = _bounds(of, i, i + 1)
-    keep.append(segments)
+    while keep[-1] < segments:
+        start = keep[-1]
+        goes_on = start < segments - 1 and straight[start]
+        keep.append(_as_far_as_straight(x, y, start) if goes_on else start + 1)
     return polyline(of.x[keep], of.y[keep])
+
+
+def _as_far_as_straight(x: list[float], y: list[list[float]], start: int) -> int:
+    """The last vertex that one segment from ``start`` can reach: on plain numbers, a vertex takes a few of them.
+
+    By column the steepest and the flattest segment that are near enough to all vertices so far, as width and rise;
+    a segment is steeper than another where the cross product is above 0 (``CompareSegments``)."""
+    begin, width = y[start], x[start + 1] - x[start]
+    tops = [(width, (value + COMPRESSION) - low) for value, low in zip(y[start + 1], begin, strict=True)]
+    bottoms = [(width, (value - COMPRESSION) - low) for value, low in zip(y[start + 1], begin, strict=True)]
+    for end in range(start + 2, len(x)):
+        width = x[end] - x[start]
+        for c, (value, low) in enumerate(zip(y[end], begin, strict=True)):
+            rise = value - low
+            (top_width, top), (bottom_width, bottom) = tops[c], bottoms[c]
+            higher, lower = (value + COMPRESSION) - low, (value - COMPRESSION) - low
+            if width * top - top_width * higher > 0:
+                top_width, top = tops[c] = (width, higher)
+            if width * bottom - bottom_width * lower < 0:
+                bottom_width, bottom = bottoms[c] = (width, lower)
+            if bottom_width * rise - width * bottom <= 0 or top_width * rise - width * top >= 0:
+                return end - 1
+    return len(x) - 1
 
 
 def _mergeable(of: Polyline) -> Flags:
@@ -250,16 +267,6 @@ def _mergeable(of: Polyline) -> Flags:
         bound = np.where(sign * _orientation(far, near) > 0, far, near)
         fine &= ~any_of(sign * _orientation(bound, whole) >= 0)
     return fine
-
-
-def _span(of: Polyline, begin: int, end: int, by: float = 0.0) -> Floats:
-    """Widths and rises from one vertex to another, that one moved up ``by``: two rows, one column a resource."""
-    rise = (of.y[end] + by) - of.y[begin]
-    return np.stack((np.full(len(rise), of.x[end] - of.x[begin]), rise))
-
-
-def _bounds(of: Polyline, begin: int, end: int) -> tuple[Floats, Floats]:
-    return _span(of, begin, end, COMPRESSION), _span(of, begin, end, -COMPRESSION)
 
 
 def _orientation(one: Floats, other: Floats) -> Floats:

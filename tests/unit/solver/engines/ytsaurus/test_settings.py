@@ -175,6 +175,31 @@ def test_findings() -> None:
     assert found["info ytsaurus-no-main-guarantee"] == ["/queues/1/quota"]
 
 
+def test_flags_of_fair_share_that_come_to_nothing_are_findings() -> None:
+    reorder = "enable_fifo_children_reordering_for_guarantee_utilization"
+    promised = "compute_promised_guarantee_fair_share"
+    settings = {"enable_fair_share_truncation_in_fifo_pool": True, "enable_step_function_for_gang_operations": True}
+    queues = [
+        {"name": "a", "ytsaurus": {"mode": "fifo", reorder: True, promised: True}},
+        {"name": "b", "parent": "a", "ytsaurus": {promised: True, "integral_guarantees": {"guarantee_type": "burst"}}},
+        {"name": "c", "ytsaurus": {"enable_priority_strong_guarantee_adjustment": True}},
+    ]
+    found = findings({"settings": {"ytsaurus": settings}, "queues": queues})
+    assert found["info ytsaurus-unread"] == [
+        "/settings/ytsaurus/enable_fair_share_truncation_in_fifo_pool", f"/queues/0/ytsaurus/{reorder}",
+    ]  # fmt: skip
+    assert found["warning ytsaurus-nested-promised-guarantee"] == [f"/queues/1/ytsaurus/{promised}"]
+    assert found["warning ytsaurus-no-resource-flow"] == ["/queues/1/ytsaurus/integral_guarantees"]
+    assert found["warning ytsaurus-no-burst-guarantee"] == ["/queues/1/ytsaurus/integral_guarantees"]
+    at = "/queues/2/ytsaurus/enable_priority_strong_guarantee_adjustment"
+    assert found["warning ytsaurus-priority-without-donor"] == [at]
+    settings[reorder] = True
+    queues[1]["ytsaurus"]["integral_guarantees"] = {"guarantee_type": "relaxed", "resource_flow": {"cpu": 1}}
+    found = findings({"settings": {"ytsaurus": settings}, "queues": queues})
+    assert found["info ytsaurus-unread"] == ["/settings/ytsaurus/enable_fair_share_truncation_in_fifo_pool"]
+    assert not {"warning ytsaurus-no-resource-flow", "warning ytsaurus-no-burst-guarantee"} & set(found)
+
+
 def test_bad_settings_are_findings_that_refuse() -> None:
     found = findings({"settings": {"ytsaurus": {"preemption_satisfaction_threshold": -1}}, "queues": []})
     assert "/settings/ytsaurus/preemption_satisfaction_threshold" in found["error invalid-document"]
