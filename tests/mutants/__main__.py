@@ -35,6 +35,8 @@ class Options(NamedTuple):
     sample: int
     """Mutants of each package; 0: all."""
     budget: float
+    tests: list[str]
+    """What pytest collects; none: where the tests of the package are."""
 
 
 def main() -> int:
@@ -43,10 +45,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sample", type=int, default=25, help="mutants of each package; 0: all")
     parser.add_argument("--budget", type=float, default=120.0, help="seconds of tests that a mutant meets at most")
+    parser.add_argument("--tests", nargs="*", default=[], help="paths of tests, instead of all of the package's")
     parser.add_argument("--list", action="store_true", help="only show the sample, as diffs")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, _stop)
-    options = Options(given.seed, given.sample, given.budget)
+    options = Options(given.seed, given.sample, given.budget, given.tests)
     chosen = _chosen(given.package)
     if not chosen:
         parser.error(f"no module of app begins with {given.package!r}")
@@ -90,7 +93,7 @@ def _package(shop: Workshop, package: str, sample: Sequence[Mutant], options: Op
     """Name and how many mutants of the sample met which end."""
     _say(f"{package}: {len(sample)} mutants; its tests are watched first")
     begun = time.monotonic()
-    reached = shop.record(arguments(shop.root, package), _RECORDING)
+    reached = shop.record(options.tests or arguments(shop.root, package), _RECORDING)
     red = [test.name for test in reached if not test.passed]
     _say(
         f"  {len(reached)} tests in {time.monotonic() - begun:.0f} s{f'; left out, as they fail: {red}' if red else ''}"
@@ -98,12 +101,13 @@ def _package(shop: Workshop, package: str, sample: Sequence[Mutant], options: Op
     passing = sorted((test for test in reached if test.passed), key=lambda test: (test.seconds, test.name))
     ends: Counter[str] = Counter()
     known = equivalents()
-    for i, mutant in enumerate(sample):
-        end = "equivalent" if key(mutant) in known else _end(shop, mutant, passing, options.budget)
-        ends[end] += 1
-        _say(f"  {i + 1}/{len(sample)} {mutant.path}:{mutant.line} {end}")
-        if end not in ("killed", "timed out", "equivalent"):
-            print(mutant.difference((ROOT / mutant.path).read_text()), flush=True)  # noqa: T201
+    with shop.collected([test.name for test in passing]):
+        for i, mutant in enumerate(sample):
+            end = "equivalent" if key(mutant) in known else _end(shop, mutant, passing, options.budget)
+            ends[end] += 1
+            _say(f"  {i + 1}/{len(sample)} {mutant.path}:{mutant.line} {end}")
+            if end not in ("killed", "timed out", "equivalent"):
+                print(mutant.difference((ROOT / mutant.path).read_text()), flush=True)  # noqa: T201
     return package, ends
 
 
@@ -121,7 +125,7 @@ def _end(shop: Workshop, mutant: Mutant, tests: Sequence[Reached], budget: float
             break
         met.append(test.name)
         seconds += test.seconds
-    return shop.verdict(mutant.path, mutant.source, met, _START + _FACTOR * seconds)
+    return shop.verdict(mutant, met, _START + _FACTOR * seconds)
 
 
 def _show(table: Sequence[tuple[str, Counter[str]]]) -> None:

@@ -47,7 +47,7 @@ class Mutant(NamedTuple):
     """The module, relative to the root of the repository."""
     line: int
     function: tuple[int, int] | None
-    """First and last line of the innermost function around the change; None on the level of the module."""
+    """First line of the innermost function whose body has the change, and of the outermost; None: in no body."""
     source: str
     """The whole module, changed."""
     before: str
@@ -103,33 +103,30 @@ class _Changes:
     """Walks a syntax tree and yields what could stand in the place of its nodes."""
 
     def __init__(self) -> None:
-        self._functions: list[tuple[int, int]] = []
+        self._functions: list[int] = []
 
     def of(self, node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str, tuple[int, int] | None]]:
         """Node, text in its place, and the function around it."""
         if isinstance(node, ast.JoinedStr | ast.pattern) or _only_for_types(node) or _logs(node):
             return
-        function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if function:
-            start = min(node.lineno, *(d.lineno for d in node.decorator_list), node.lineno)  # as code objects have it
-            self._functions.append((start, node.end_lineno or node.lineno))
-        at = self._functions[-1] if self._functions else None
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from self.of(node.args)  # defaults are worked out where the function is made
+            self._functions.append(min(one.lineno for one in (node, *node.decorator_list)))  # as code objects have it
+            for child in node.body:
+                yield from self.of(child)
+            self._functions.pop()
+            return
+        at = (self._functions[-1], self._functions[0]) if self._functions else None
         if isinstance(node, ast.expr | ast.stmt):
             yield from ((changed, text, at) for changed, text in _of_node(node))
         for child in self._children(node):
             yield from self.of(child)
-        if function:
-            self._functions.pop()
 
     def _children(self, node: ast.AST) -> Iterator[ast.AST]:
         """Children in the order of the text, without what is a declaration."""
         skipped: list[ast.AST] = []
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            skipped += node.decorator_list
         if isinstance(node, ast.ClassDef):
-            skipped += [*node.bases, *node.keywords]
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            skipped += [node.returns] if node.returns else []
+            skipped += [*node.decorator_list, *node.bases, *node.keywords]
         elif isinstance(node, ast.AnnAssign):
             skipped.append(node.annotation)
             if not self._functions and isinstance(node.value, ast.Constant):

@@ -12,13 +12,17 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import cache_from_source
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple, TextIO
 
-Verdict = Literal["killed", "timed out", "survived"]
+from tests.mutants.operators import Mutant
+
 _MEMORY = 6 * 2**30
 """Bytes of data that tests of a mutant may hold: one that collects without end is killed by it."""
-_OWN_LIMIT = ["-o", "faulthandler_timeout=0", "-o", "faulthandler_exit_on_timeout=false"]
-"""The limit here is of the whole run: watched tests are slow."""
+_PYTEST = [
+    "-p", "tests.mutants.reach", "-p", "tests.mutants.forks", "-p", "no:cacheprovider", "-n", "0", "--tb=no",
+    "-o", "faulthandler_timeout=0", "-o", "faulthandler_exit_on_timeout=false",
+]  # fmt: skip
+"""Without the limit of a single test: here it is of the whole run, and watched tests are slow."""
 _PATIENCE = 20.0
 """Seconds for a run to clean up after itself once it was told to stop."""
 
@@ -42,10 +46,11 @@ class Workshop:
         self._chosen = folder / "chosen"
         self._reached = folder / "reached.json"
         self._scratch.mkdir()
+        self._forks: tuple[TextIO, TextIO] | None = None
 
     def record(self, arguments: Sequence[str], limit: float) -> list[Reached]:
         """Run the tests that ``arguments`` name and tell what each reached. Raises RuntimeError where none ran."""
-        said = self._pytest([*arguments, "--tb=no"], {"MUTANTS_RECORD": str(self._reached)}, limit)
+        said = self._pytest(arguments, {"MUTANTS_RECORD": str(self._reached)}, limit)
         if not self._reached.exists():
             raise RuntimeError(f"the tests of the code as it is did not come to an end:\n{said[1]}")
         found = json.loads(self._reached.read_text())
@@ -54,15 +59,44 @@ class Workshop:
             Reached(name, one["seconds"], frozenset(one["functions"]), one["passed"]) for name, one in found.items()
         ]
 
-    def verdict(self, path: str, source: str, tests: Sequence[str], limit: float) -> Verdict:
-        """Run ``tests`` (names, in order) up to the first failure, with the module at ``path`` saying ``source``."""
-        module = self.root / path
+    @contextmanager
+    def collected(self, tests: Sequence[str]) -> Generator[None]:
+        """While this is open, ``tests`` are collected, and forks of that process meet mutants (see ``forks``)."""
+        self._chosen.write_text("\n".join(tests))
+        there, here = os.pipe(), os.pipe()
+        process = self._start(
+            _files(tests),
+            {"MUTANTS_CHOSEN": str(self._chosen), "MUTANTS_FORKS": f"{there[0]},{here[1]}"},
+            pass_fds=(there[0], here[1]),
+            stdout=subprocess.DEVNULL,
+        )
+        os.close(there[0])
+        os.close(here[1])
+        with os.fdopen(there[1], "w", buffering=1) as requests, os.fdopen(here[0]) as answers:
+            if answers.readline():
+                self._forks = (requests, answers)
+            try:
+                yield
+            finally:
+                self._forks = None
+                self._clear(process)
+
+    def verdict(self, mutant: Mutant, tests: Sequence[str], limit: float) -> str:
+        """``killed``, ``survived`` or ``timed out``: ``tests`` (names, in order) up to the first failure."""
+        if mutant.function is not None and self._forks is not None:
+            requests, answers = self._forks
+            asked = {"path": mutant.path, "source": mutant.source, "line": mutant.function[1]}
+            print(json.dumps(asked | {"tests": tests, "limit": limit}), file=requests)
+            said = answers.readline().strip()
+            self._sweep()
+            if said not in ("", "stale"):
+                return said
+        module = self.root / mutant.path
         original = module.read_text()
         self._chosen.write_text("\n".join(tests))
-        files = list(dict.fromkeys(name.split("::")[0] for name in tests))
         try:
-            self._write(module, source)
-            code, _ = self._pytest([*files, "-x", "--tb=no"], {"MUTANTS_CHOSEN": str(self._chosen)}, limit)
+            self._write(module, mutant.source)
+            code, _ = self._pytest([*_files(tests), "-x"], {"MUTANTS_CHOSEN": str(self._chosen)}, limit)
         finally:
             self._write(module, original)
         if code is None:
@@ -76,24 +110,7 @@ class Workshop:
 
     def _pytest(self, arguments: Sequence[str], environment: Mapping[str, str], limit: float) -> tuple[int | None, str]:
         """Exit code (None: not in time) and what it said last."""
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-p",
-            "tests.mutants.reach",
-            "-p",
-            "no:cacheprovider",
-            "-n",
-            "0",
-            *_OWN_LIMIT,
-        ]
-        process = subprocess.Popen(
-            [*command, *arguments], cwd=self.root, text=True, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            env=_inherited() | {"PYTHONPATH": str(self.root), "TMPDIR": str(self._scratch)} | dict(environment),
-        )  # fmt: skip
-        _limit_memory(process.pid)
+        process = self._start(arguments, environment, stdout=subprocess.PIPE)
         code: int | None = None
         said = ""
         try:
@@ -107,17 +124,37 @@ class Workshop:
             self._clear(process)
         return code, "\n".join(said.splitlines()[-20:])
 
+    def _start(
+        self, arguments: Sequence[str], environment: Mapping[str, str], *, stdout: int, pass_fds: Sequence[int] = ()
+    ) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *_PYTEST, *arguments],
+            cwd=self.root, text=True, start_new_session=True, pass_fds=pass_fds,
+            stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.STDOUT,
+            env=_inherited() | {"PYTHONPATH": str(self.root), "TMPDIR": str(self._scratch)} | dict(environment),
+        )  # fmt: skip
+        _limit_memory(process.pid)
+        return process
+
     def _clear(self, process: subprocess.Popen[str]) -> None:
-        """Nothing that a run started outlives it: a database, for one, has a session of its own."""
+        """Nothing that a run started outlives it."""
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Stop databases, which have sessions of their own, and remove temporary files."""
         for file in self._scratch.rglob("postmaster.pid"):
             with suppress(ProcessLookupError, ValueError, IndexError, OSError):
                 os.kill(int(file.read_text().splitlines()[0]), signal.SIGQUIT)
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir(exist_ok=True)
         self._scratch.chmod(0o755)
+
+
+def _files(tests: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(name.split("::")[0] for name in tests))
 
 
 def _inherited() -> dict[str, str]:

@@ -2,10 +2,12 @@
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.mutants.equivalent import equivalents, key
+from tests.mutants.forks import put_in
 from tests.mutants.operators import mutants
 from tests.mutants.packages import arguments, packages
 
@@ -62,8 +64,8 @@ def test_left_as_they_are(source: str) -> None:
 
 
 def test_a_mutant_knows_the_function_around_it() -> None:
-    source = "X = [1]\n\n@cache\ndef f(a):\n    def g():\n        return a + a\n    return a - a"
-    assert [mutant.function for mutant in mutants("app/x.py", source)] == [None, (5, 6), (3, 7)]
+    source = "X = [1]\n\n@cache\ndef f(a=2):\n    def g():\n        return a + a\n    return a - a"
+    assert [mutant.function for mutant in mutants("app/x.py", source)] == [None, None, (5, 3), (3, 3)]
 
 
 def test_all_mutants_of_a_module_are_other_programs() -> None:
@@ -80,6 +82,21 @@ def test_what_is_called_equivalent_is_a_mutant_still() -> None:
     found = {key(mutant) for path in paths for mutant in mutants(path, (ROOT / path).read_text())}
     assert set(known) - found == set()
     assert all(known.values())
+
+
+def test_a_function_that_is_there_already_gets_the_code_of_the_mutant() -> None:
+    source = "class A:\n    def f(self, a, b):\n        def g():\n            return a < b\n        return g()\n"
+    names: dict[str, Any] = {}
+    exec(compile(source, str(ROOT / "app/x.py"), "exec"), names)
+    f = names["A"].f
+    mutant = mutants("app/x.py", source)[0]
+    assert mutant.function == (3, 2)
+    request = {"path": "app/x.py", "source": mutant.source, "line": 2}
+    assert not f(None, 1, 1)
+    assert put_in(request, [f])
+    assert f(None, 1, 1)
+    assert not put_in(request | {"line": 3}, [f])
+    assert not put_in(request | {"path": "app/y.py"}, [f])
 
 
 def test_every_package_has_tests() -> None:

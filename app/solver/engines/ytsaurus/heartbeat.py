@@ -21,7 +21,6 @@ _REASONS: dict[StageName, Reason] = {
 def process(board: Board, node: int, now: int) -> None:
     """Process the heartbeat of ``node`` at ``now`` (microseconds)."""
     board.regroup()
-    begun = len(board.started)
     schedulable = bool(board.prepared.situation.cluster.schedulable[node])
     _ask_graceful(board, node)
     if schedulable:
@@ -34,7 +33,7 @@ def process(board: Board, node: int, now: int) -> None:
         for name in board.prepared.situation.config.settings.rules.stages:
             if _preemptive(board, node, name, schedulable=schedulable):
                 break
-    overcommit.resolve(board, node, begun, now)
+    overcommit.resolve(board, node, now)
 
 
 def pass_over(board: Board, node: int, now: int) -> None:

@@ -7,10 +7,10 @@ from app.solver.engines.ytsaurus.operations import NEVER
 from app.solver.engines.ytsaurus.victims import least_protected_first
 
 
-def resolve(board: Board, node: int, begun: int, now: int) -> None:
+def resolve(board: Board, node: int, now: int) -> None:
     """Keep what still fits, best protected first, and stop the rest, once the overcommit has lasted too long.
 
-    ``begun``: index of the first allocation that this heartbeat started; those stay. Instants in microseconds.
+    ``now`` in microseconds. A heartbeat that started something leaves no overcommit, so all that runs here was there.
     """
     if not board.is_overcommitted(node):
         board.overcommit_since[node] = NEVER
@@ -25,8 +25,6 @@ def resolve(board: Board, node: int, begun: int, now: int) -> None:
     rows = cluster.allocations_on(node)
     rows = rows[board.running[rows]]
     kept = np.zeros(len(cluster.total), np.int64)
-    for started in board.started[begun:]:
-        kept += situation.wants.need[started.want]
     for row in least_protected_first(board, rows)[::-1].tolist():
         usage = cluster.allocations.usage[row]
         if (kept + usage <= cluster.node_limits[node]).all():
@@ -34,5 +32,4 @@ def resolve(board: Board, node: int, begun: int, now: int) -> None:
         else:
             timeout = int(situation.operations.preemption_timeout[cluster.allocations.operation[row]])
             board.stop(row, node, "resource_overcommit", timeout)
-    if not board.is_overcommitted(node):
-        board.overcommit_since[node] = NEVER
+    board.overcommit_since[node] = NEVER

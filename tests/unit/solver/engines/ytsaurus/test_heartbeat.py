@@ -224,6 +224,34 @@ def test_a_long_overcommit_keeps_the_best_protected() -> None:
     assert at("2026-01-01T11:59:44.9Z") == [(f"y{i}", "resource_overcommit") for i in range(3, 10)]
 
 
+def test_the_clock_of_an_overcommit_stops_with_it() -> None:
+    """Resolved by force, shed by a stage, or simply gone: the next overcommit starts its own clock."""
+
+    def since(cpu: int, level: str = "starving", **greedy: Any) -> str | None:
+        long_ago = {"overcommit_since": "2026-01-01T11:00:00Z"}
+        on = {"capacity": {"user_slots": 100, "cpu": cpu}, "ytsaurus": long_ago}
+        return decide(crowded("non_starving", on=on, greedy=greedy))["notes"]["nodes"]["n"].get("overcommit_since")
+
+    assert since(3, **STARVING) is None
+    assert since(8) is None
+    assert since(10) is None
+
+
+def test_an_overcommit_that_goes_on_keeps_its_clock() -> None:
+    on = {"capacity": {"user_slots": 100, "cpu": 3}, "ytsaurus": {"overcommit_since": "2026-01-01T11:59:50Z"}}
+    answer = decide(crowded("non_starving", on=on, greedy=STARVING))
+    assert evicted(answer) == []
+    assert answer["notes"]["nodes"]["n"]["overcommit_since"] == "2026-01-01T11:59:50Z"
+
+
+def test_a_long_overcommit_spares_a_smaller_one_that_still_fits() -> None:
+    """Kept in the order of protection, oldest first: 2 and 2 of 5, not the third 2, but the last 1."""
+    tasks = [alloc("y0", 0, 2), alloc("y1", 1, 2), alloc("y2", 2, 2), alloc("y3", 3, 1)]
+    small = node(cpu=5, ytsaurus={"overcommit_since": "2026-01-01T11:00:00Z"})
+    body = request([pool("b")], [small, node("m", 9)], [operation("y", "b", tasks, **STARVING)], [ask("y", "b", 5)])
+    assert evicted(decide(body)) == [("y2", "resource_overcommit")]
+
+
 def test_an_overcommit_is_noted_from_its_first_heartbeat() -> None:
     body = crowded("non_starving", on={"capacity": {"user_slots": 100, "cpu": 3}}, greedy=STARVING)
     answer = decide(body)
