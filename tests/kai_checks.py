@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from app.solver.engines.kai.decide.search.solver import Solver
 
 ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
 HOLDING = (*ACTIVE, RELEASING)
+EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def check_books(overlay: Overlay) -> None:
@@ -37,10 +39,23 @@ def check_books(overlay: Overlay) -> None:
             now = sum(request[t][r] for t in here if status[t] in (RUNNING, ALLOCATED, RELEASING)) + left
             assert overlay.free[r][n] == have - later
             assert overlay.idle[r][n] == have - now
+    check_wanted(overlay)
     if overlay.gpus.any:
         check_devices(overlay)
     if overlay.exact:
         check_queues(overlay)
+
+
+def check_wanted(overlay: Overlay) -> None:
+    """A job wants the first pods that its gang lacks of those that are pending or evicted by the statement in hand, or
+    one more; not what it wanted before the last step."""
+    status, wires, names = overlay.status, overlay.jobs.task_wire, overlay.jobs.task_name
+    for j, tasks in enumerate(overlay.jobs.tasks):
+        able = [t for t in tasks if status[t] == PENDING or (status[t] == RELEASING and overlay.virtual[t])]
+        able.sort(key=lambda t: (-(wires[t].priority or 0), wires[t].created_at or EPOCH, names[t]))
+        lacks = max(1, overlay.jobs.min_available[j] - sum(status[t] in ACTIVE for t in tasks))
+        wanted = able[:lacks]
+        assert overlay.wanted(j) == (wanted, tuple(sum(overlay.request[t][r] for t in wanted) for r in range(3)))
 
 
 def check_devices(overlay: Overlay) -> None:

@@ -95,6 +95,8 @@ def test_shares_of_gpus_add_up_too(seed: int, rules: str) -> None:
     for _ in range(random.randint(1, 3)):
         marks = [overlay.checkpoint()]
         for _ in range(random.randint(1, 12)):
+            for j in range(len(overlay.jobs.id)):
+                overlay.wanted(j)
             act(overlay, random)
             check_books(overlay)
         if random.random() < 0.3:

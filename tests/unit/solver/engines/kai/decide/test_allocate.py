@@ -216,6 +216,12 @@ def test_a_node_that_names_no_pods_takes_any_number_of_them() -> None:
     assert case.outcome("p") == "wait"
 
 
+def test_a_node_that_names_no_pods_keeps_its_own_capacity() -> None:
+    nodes = [node("small", gpu=1, capacity={"pods": 9}), node("large", gpu=8, cpu=32), node("none", gpu=0)]
+    case = Case(ONE, nodes, [], ask("p", "a", gpu=8, cpu=32), ask("q", "a", 2, gpu=1, priority=40))
+    assert (case.placed, case.outcome("q")) == ({"p-0": "large"}, "wait")
+
+
 def test_a_pod_is_one_pod_whatever_it_asks_for() -> None:
     task: Json = {"requests": {"cpu": 1, "gpu": 1, "pods": 3}}
     case = Case(ONE, [node("n", capacity={"pods": 2})], [], ask("p", "a", 2, task=task))

@@ -104,3 +104,9 @@ def test_the_explanation_collapses_equal_scenarios() -> None:
     assert tried[0]["numbers"]["count"] == 4
     assert tried[0]["numbers"]["queue"] == "b"
     assert "waits: reclaim: b is within its share" in explanation["headline"]
+
+
+def test_a_resource_that_no_node_has_is_short_however_little_is_asked_for() -> None:
+    case = Case(ONE, [node("n")], [], ask("p", "a", task={"requests": {"cpu": 1, "x/fpga": 1}}))
+    assert (case.outcome("p"), case.reason("p")) == ("infeasible", "LargerThanAnyNode")
+    assert case.decisions["p"]["shortages"] == [{"resource": "x/fpga", "requested": 1, "available": 0, "short": 1}]
