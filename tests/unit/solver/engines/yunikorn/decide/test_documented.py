@@ -320,3 +320,20 @@ def test_amounts_past_64_bits_stay_exact() -> None:
     )  # fmt: skip
     decision = of.one(wanting({"memory": huge}))
     assert decision["victims"][0]["freed"] == size
+
+
+def test_a_node_without_a_resource_is_not_used_in_it() -> None:
+    of = world(
+        task("t", "n1", {"vcore": 3, "memory": 9}), task("u", "n2", TWO),
+        nodes=[node("n1", {"vcore": 6, "memory": 90}), node("n2", {"vcore": 6}), node("n3", {"memory": 9})],
+    )  # fmt: skip
+    assert of.one(wanting(TWO))["node"] == "n2"
+    of.workloads[1]["tasks"][0]["requests"] = {"vcore": 1, "memory": 9}
+    assert of.one(wanting(TWO))["node"] == "n1"
+
+
+def test_a_full_limit_is_named_by_the_first_of_its_resources() -> None:
+    of = world(nodes=[node("n1", {"vcore": 6, "memory": 6})])
+    of.queues[1] = queue("root.prod", {"vcore": (1, 1), "memory": (1, 1)})
+    message = of.one(wanting({"vcore": 2, "memory": 2}))["conditions"][0]["message"]
+    assert message.endswith("root.prod is at its limit of memory")

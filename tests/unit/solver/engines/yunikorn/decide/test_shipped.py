@@ -123,3 +123,11 @@ def test_a_bad_delay_on_the_leaf_hides_a_good_one_above(age: float, outcome: str
     assert of.one(wanting(TWO, age=6))["outcome"] == "preempt"
     of.queues[1] = queue("root.prod", {"vcore": 10}, preemption_delay="soon")
     assert of.one(wanting(TWO, age=age))["outcome"] == outcome
+
+
+def test_an_ask_that_just_fits_its_guarantee_lacks_candidates_not_a_guarantee() -> None:
+    of = world(task("t", "n1", {"vcore": 4}, priority=9), guaranteed=2)
+    assert of.one(ask("want", "root.prod", TWO, workload="prod"))["conditions"][0]["reason"] == "NoPreemptionVictims"
+    of = world(task("t", "n1", {"vcore": 4}, priority=9), guaranteed=1)
+    reason = of.one(ask("want", "root.prod", TWO, workload="prod"))["conditions"][0]["reason"]
+    assert reason == "QueueGuaranteesCheckFailed"
