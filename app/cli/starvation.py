@@ -11,7 +11,7 @@ from app.answering.sources import nothing_stored
 from app.cli.offline import File, Json
 from app.cli.output import BAD_INPUT, complain, problems, read, say, table
 from app.errors import ArbiterError
-from app.solver.engines.ytsaurus.carry import after_shares
+from app.solver.engines.ytsaurus.report.carry import after_shares
 from app.solver.model.duration import DurationError, parse
 from app.solver.model.problems import InvalidInput
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.solver.engines.ytsaurus.catalogue import RULES
+from app.solver.engines.ytsaurus.rules import RULES
 from tests.properties.ytsaurus_trees import heartbeat
 from tests.unit.solver.engines.ytsaurus.cluster import decide, node, operation, pool, request
 

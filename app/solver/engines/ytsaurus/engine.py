@@ -4,12 +4,14 @@ from typing import Any
 
 from app.solver.delta import Changes
 from app.solver.engine import Engine, ProtectionQuestion, Question
-from app.solver.engines.ytsaurus import decide, effective, preemptibility, shares
-from app.solver.engines.ytsaurus import findings as remarks
-from app.solver.engines.ytsaurus.catalogue import RULES
-from app.solver.engines.ytsaurus.compile import PoolTree, compile_configuration
-from app.solver.engines.ytsaurus.state import Cluster, load
-from app.solver.engines.ytsaurus.update import update
+from app.solver.engines.ytsaurus.compile.configuration import PoolTree, compile_configuration
+from app.solver.engines.ytsaurus.compile.state import Cluster, load
+from app.solver.engines.ytsaurus.compile.update import update
+from app.solver.engines.ytsaurus.decide import plan as decide
+from app.solver.engines.ytsaurus.report import effective_settings as effective
+from app.solver.engines.ytsaurus.report import findings as remarks
+from app.solver.engines.ytsaurus.report import preemptibility, shares
+from app.solver.engines.ytsaurus.rules import RULES
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding

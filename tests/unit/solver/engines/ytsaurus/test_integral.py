@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.ytsaurus.carry import after_shares
+from app.solver.engines.ytsaurus.report.carry import after_shares
 from tests.unit.solver.engines.ytsaurus.cluster import (
     NOW,
     ask,

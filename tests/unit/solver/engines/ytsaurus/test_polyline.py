@@ -5,8 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.solver.engines.ytsaurus.doubles import largest, rounded
-from app.solver.engines.ytsaurus.polyline import Polyline, composed, compressed, polyline, smallest, total
+from app.solver.engines.ytsaurus.decide.fair_share.doubles import largest, rounded
+from app.solver.engines.ytsaurus.decide.fair_share.polyline import (
+    Polyline,
+    composed,
+    compressed,
+    polyline,
+    smallest,
+    total,
+)
 
 
 def through(*points: tuple[float, float]) -> Polyline:

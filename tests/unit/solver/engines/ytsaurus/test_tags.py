@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.solver.engines.ytsaurus.tags import FormulaError, parse_formula, tags_of
+from app.solver.engines.ytsaurus.compile.tags import FormulaError, parse_formula, tags_of
 
 TAGS = tags_of({"zone": "a", "fast": "true"})
 

@@ -1,0 +1,1 @@
+"""What is read: configurations and states as arrays, and deltas followed."""

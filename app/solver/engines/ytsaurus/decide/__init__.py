@@ -1,0 +1,1 @@
+"""How it decides: shares and priorities first, then heartbeats."""

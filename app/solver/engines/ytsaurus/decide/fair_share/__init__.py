@@ -1,0 +1,1 @@
+"""Fair shares, as YTsaurus' own library has them."""

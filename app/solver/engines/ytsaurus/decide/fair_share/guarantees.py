@@ -1,0 +1,221 @@
+"""Strong guarantees: what was given, what is inferred for resources left out, and what of it fits.
+
+The rules are those of ``yt/yt/library/vector_hdrf/fair_share_update.cpp``, in its order of operations. Rows are pools
+in document order, the root last; columns are resources; shares are parts of the cluster.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints, any_of
+from app.solver.engines.ytsaurus.compile.configuration import PoolTree
+from app.solver.engines.ytsaurus.compile.pool_flags import nested_promises, without_donor
+from app.solver.engines.ytsaurus.compile.reading import Steps
+from app.solver.engines.ytsaurus.decide.fair_share.doubles import EPSILON, in_order, largest, rounded, sums_of
+from app.solver.engines.ytsaurus.decide.situation import Situation
+
+OVERCOMMITTED, NESTED_PROMISES, NO_DONOR = 29000, 29001, 29002
+"""The origin's error codes (``yt/yt/library/vector_hdrf/public.h``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Specified:
+    """What the configuration promises of this cluster, before it is made to fit.
+
+    ``amounts``: strong guarantees in whole units, with the inferred ones; ``strong``: the same as shares, the root's
+    is the sum of the first level; ``burst``, ``flow``: ratios; ``total_flow``: with the pools below."""
+
+    amounts: Floats
+    strong: Floats
+    burst: Floats
+    flow: Floats
+    total_burst: Floats
+    total_flow: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """``strong``: guarantees that fit; ``burst``: ratios that do; ``alerts``: the origin's error codes, ascending."""
+
+    strong: Floats
+    burst: Floats
+    alerts: list[int]
+
+
+def to_shares(amounts: Floats, total: Floats) -> Floats:
+    """Amounts as parts of the cluster; 0 where the cluster has none."""
+    return np.where(total > 0, amounts / np.where(total > 0, total, 1.0), 0.0)
+
+
+def specified(situation: Situation) -> Specified:
+    """What the configuration promises."""
+    config, total = situation.config, situation.total
+    amounts = _inferred(situation)
+    strong = to_shares(amounts, total)
+    first = np.flatnonzero(situation.depth == 0)
+    strong[situation.root] = in_order(strong[first])
+    burst = _ratios(situation, [pool.shares.integral.burst for pool in config.pools])
+    flow = _ratios(situation, [pool.shares.integral.flow for pool in config.pools])
+    return Specified(amounts, strong, burst, flow, _with_children(situation, burst), _with_children(situation, flow))
+
+
+def _ratios(situation: Situation, given: list[Steps]) -> Floats:
+    """The largest part of the cluster that each pool's map is, in some resource."""
+    out = np.zeros(situation.root + 1)
+    if any(given):
+        shares = to_shares(_units(situation, given)[0], situation.total)
+        out[: situation.root] = shares.max(axis=1, initial=0.0)
+    return out
+
+
+def _with_children(situation: Situation, own: Floats) -> Floats:
+    out = own.copy()
+    if own.any():
+        for level in range(int(situation.depth.max(initial=-1)), -1, -1):
+            rows = np.flatnonzero(situation.depth == level)
+            np.add.at(out, situation.parent[rows], out[rows])
+    return out
+
+
+def _units(situation: Situation, given: list[Steps]) -> tuple[Floats, Flags]:
+    """Resource maps in whole units, and which resources they name."""
+    names, scales = situation.cluster.index.index, situation.cluster.index.scales
+    out = np.zeros((len(given), len(names)))
+    known = np.zeros(out.shape, bool)
+    for i, row in enumerate(given):
+        for name, value in row.items():
+            r = names[name]
+            out[i, r], known[i, r] = value / scales[r], True
+    return out, known
+
+
+def _inferred(situation: Situation) -> Floats:
+    """Every pool's strong guarantee in whole units. The root's is the cluster.
+
+    A resource that a pool leaves out follows its main resource: the same part of what its parent has. Where the
+    inferred parts of one parent exceed what the given ones leave over, they shrink together (not at the root,
+    where guarantees may be promised twice and are cut as shares). The origin keeps whole units: what is inferred is
+    truncated, cpu rounded to hundredths, before the next level looks at it.
+    """
+    config = situation.config
+    given, known = _units(situation, config.guaranteed)
+    names = situation.cluster.index.index
+    main = names[config.settings.main_resource]
+    known[:, main] = True
+    out = np.concatenate((given, situation.total[None, :]))
+    cpu = names.get("cpu")
+    for level in range(int(situation.depth.max(initial=-1)) + 1):
+        rows = np.flatnonzero(situation.depth == level)
+        inferred = _infer(out, rows, situation.parent[rows], known[rows], main, at_root=level == 0)
+        whole = np.trunc(inferred)
+        if cpu is not None:
+            whole[:, cpu] = rounded(inferred[:, cpu] * 100) / 100
+        out[rows] = np.where(known[rows], out[rows], whole)
+    return out
+
+
+def _infer(out: Floats, rows: Ints, parent: Ints, known: Flags, main: int, *, at_root: bool) -> Floats:
+    n = len(out)
+    own, above = out[rows], out[parent]
+    ratio = np.where(above[:, main] > 0, own[:, main] / np.where(above[:, main] > 0, above[:, main], 1.0), 0.0)
+    inferred = np.where(known, 0.0, ratio[:, None] * above)
+    if not at_root:
+        left = np.maximum(out - sums_of(np.where(known, own, 0.0), parent, n), 0.0)
+        claimed = sums_of(inferred, parent, n)
+        over = claimed > left
+        factor = np.where(over, left / np.where(over, claimed, 1.0), 1.0)
+        inferred = inferred * factor[parent]
+    return inferred
+
+
+def fitted(situation: Situation, of: Specified, limits: Floats) -> Fitted:
+    """Make guarantees fit: the cluster, then top-down each parent's own and the pool's limits."""
+    alerts = {OVERCOMMITTED} if _exceeds(situation, of.amounts, of.total_flow) else set[int]()
+    strong, burst = of.strong.copy(), of.burst.copy()
+    if _exceeds(situation, of.amounts, of.total_burst):
+        alerts.add(OVERCOMMITTED)
+        bursts = burst[: situation.root][burst[: situation.root] > 0]
+
+        def fits(factor: float) -> bool:
+            parts = np.broadcast_to((bursts * factor)[:, None], (len(bursts), strong.shape[1]))
+            return bool((in_order(np.concatenate((strong[-1:] * factor, parts))) <= 1.0).all())
+
+        factor = largest(fits, 0.0, 1.0)
+        strong[situation.root] *= factor
+        burst *= factor
+    orphans = without_donor(situation.config)
+    if orphans:
+        alerts.add(NO_DONOR)
+    tiers = _tiers(situation, strong, orphans)
+    strong[situation.root] = np.minimum(strong[situation.root], limits[situation.root])
+    for level in range(int(situation.depth.max(initial=-1)) + 1):
+        rows = np.flatnonzero(situation.depth == level)
+        strong[rows] = np.minimum(_adjusted(strong, tiers, rows, situation.parent[rows]), limits[rows])
+    if nested_promises(situation.config):
+        alerts.add(NESTED_PROMISES)
+    return Fitted(strong, burst, sorted(alerts))
+
+
+def _exceeds(situation: Situation, amounts: Floats, totals: Floats) -> bool:
+    """Whether the first level's guarantees and a ratio of the cluster are more than the cluster, in whole steps."""
+    scales = np.array(situation.cluster.index.scales)
+    steps = rounded(amounts[np.flatnonzero(situation.depth == 0)] * scales).sum(axis=0)
+    grains = np.array([100 if name == "cpu" else 1 for name in situation.resources])
+    ratio = rounded(situation.total * grains * totals[situation.root]) / grains
+    return bool((steps + rounded(ratio * scales) > situation.total * scales).any())
+
+
+def _tiers(situation: Situation, strong: Floats, orphans: set[int]) -> tuple[Floats, Floats] | None:
+    """What of each guarantee is in the tier that is cut last, and the rest; None: nothing is.
+
+    A priority pool's is, up to the nearest donor above (``ComputeStrongGuaranteeShareByTier``)."""
+    pools = [pool.shares for pool in situation.config.pools]
+    if not any(pool.priority for pool in pools):
+        return None
+    tree = situation.config.tree
+    first = np.zeros_like(strong)
+    rest = strong.copy()
+    for i in reversed(tree.top_down):
+        if pools[i].priority and i not in orphans:
+            first[i], rest[i] = strong[i], 0.0
+        elif not pools[i].donor:
+            first[i] = in_order(first[tree.children[i]])
+            rest[i] = strong[i] - first[i]
+    return first, rest
+
+
+def _adjusted(strong: Floats, tiers: tuple[Floats, Floats] | None, rows: Ints, parent: Ints) -> Floats:
+    """Guarantees of ``rows`` cut to what their parents have, the first tier before the second."""
+    if tiers is None:
+        return _cut(strong, strong[rows], parent)[0]
+    first, over = _cut(strong, tiers[0][rows], parent)
+    taken = sums_of(first, parent, len(strong))
+    rest, _ = _cut(strong - taken, tiers[1][rows], parent)
+    return first + np.where(over[parent][:, None], 0.0, rest)
+
+
+def _cut(available: Floats, parts: Floats, parent: Ints) -> tuple[Floats, Flags]:
+    """``parts`` of each parent, all times the largest factor that fits; and whose did not fit as they are."""
+    available = np.maximum(available, 0.0)
+    over = any_of(sums_of(parts, parent, len(available)) > available)
+    out = parts.copy()
+    for p in np.flatnonzero(over).tolist():
+        rows = np.flatnonzero(parent == p)
+        own, most = parts[rows], available[p]
+        factor = largest(lambda f, own=own, most=most: bool((in_order(own * f) <= most).all()), 0.0, 1.0)
+        out[rows] = own * factor
+    return out, over
+
+
+def pool_weights(config: PoolTree, parent: Ints, strong: Floats, total_flow: Floats) -> Floats:
+    """Weights of the pools, the root's last: as given, else inferred from guarantees where asked for, else 1."""
+    multiplier = config.settings.infer_weight
+    most = strong.max(axis=1, initial=0.0) + total_flow
+    out = np.ones(len(strong))
+    for i, given in enumerate(config.weights):
+        if given is not None:
+            out[i] = given
+        elif multiplier is not None and most[i] >= EPSILON and most[parent[i]] >= EPSILON:
+            out[i] = most[i] * multiplier / most[parent[i]]
+    return out

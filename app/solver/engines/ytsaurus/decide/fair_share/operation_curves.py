@@ -1,0 +1,124 @@
+"""The curve of one operation in closed form: first up to its usage, then towards its demand."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints, any_of, least, most
+from app.solver.engines.ytsaurus.decide.fair_share.curve_sums import TOLERANCE, Curves
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What operations use and could use; shares, one row an operation."""
+
+    usage: Floats
+    demand: Floats
+    limits: Floats
+
+    @property
+    def gap(self) -> Floats:
+        """From usage to demand."""
+        return self.demand - self.usage
+
+    def take(self, rows: Ints) -> "Demands":
+        """These rows only."""
+        return Demands(self.usage[rows], self.demand[rows], self.limits[rows])
+
+    def between(self, part: Floats) -> Floats:
+        """The point ``part`` of the way from usage to demand; both ends exactly.
+
+        The origin comes here by way of a fit factor between 1 and 2 (``InterpolateNormalized``, twice)."""
+        each = (np.where(part < 0.5, 1.0 + part, 2.0 - (1.0 - part)) - 1.0)[:, None]
+        return np.where(each < 0.5, self.usage + self.gap * each, self.demand - self.gap * (1 - each))
+
+
+def _phases(of: Demands) -> tuple[Floats, Floats, Floats]:
+    """Largest usage share, the limit that stops usage (inf: none), how far towards the demand limits let go."""
+    usage, gap, limits = of.usage, of.gap, of.limits
+    stop = least(np.where(limits < usage - TOLERANCE, limits, np.inf))
+    wants = gap > 0
+    reach = least(np.where(wants, (limits - usage) / np.where(wants, gap, 1.0), 1.0))
+    return most(usage), stop, np.clip(reach, 0.0, 1.0)
+
+
+def operation_values(of: Demands, suggestion: Floats) -> Floats:
+    """H of each operation at its suggestion.
+
+    First up to the usage, equally in every resource; then towards the demand, in proportion, until some
+    resource exhausts the suggestion or its limit.
+    """
+    usage, stop, reach = _phases(of)
+    wants = of.gap > 0
+    ramp = np.where(wants, (suggestion[:, None] - of.usage) / np.where(wants, of.gap, 1.0), np.inf)
+    part = np.clip(np.minimum(least(ramp), reach), 0.0, 1.0)
+    second = (suggestion > usage + TOLERANCE) & np.isinf(stop)
+    within = np.minimum(of.usage, np.minimum(suggestion, stop)[:, None])
+    return np.where(second[:, None], of.between(part), within)
+
+
+def operation_curves(of: Demands) -> Curves:
+    """H of every operation, all vertices."""
+    n = len(of.usage)
+    usage, stop, reach = _phases(of)
+    positions: list[Floats] = [np.zeros(n)]
+    values: list[Floats] = [np.zeros_like(of.usage)]
+    for column in np.sort(of.usage, axis=1).T:
+        position = np.minimum(column, stop)
+        positions.append(position)
+        values.append(np.minimum(of.usage, position[:, None]))
+    _second_phase(of, usage, reach, np.isinf(stop) & any_of(of.gap > 0), positions, values)
+    position = np.stack(positions, axis=1)
+    value = np.stack(values, axis=1)
+    new = np.ones(position.shape, bool)
+    new[:, 1:] = (np.diff(position, axis=1) > 0) | any_of(np.diff(value, axis=1) != 0)
+    owner = np.broadcast_to(np.arange(n)[:, None], position.shape)
+    return _without_start_jumps(Curves(owner[new], position[new], value[new]))
+
+
+def _second_phase(
+    of: Demands, used: Floats, reach: Floats, active: Flags, positions: list[Floats], values: list[Floats]
+) -> None:
+    """Append the vertices from usage to demand: the lower envelope of one ramp a resource, cut at ``reach``."""
+    usage, gap = of.usage, of.gap
+    everyone = np.arange(len(usage))
+    wants = gap > 0
+    safe = np.where(wants, gap, 1.0)
+    ramp = np.where(wants, (used[:, None] - usage) / safe, np.inf)
+    lowest = least(ramp)
+    # Of the ramps that are lowest together, the one that grows slowest stays lowest.
+    line: Ints = np.argmax(np.where(ramp <= lowest[:, None] + TOLERANCE, gap, -1.0), axis=1)
+    part = np.where(active, np.clip(np.minimum(lowest, reach), 0.0, 1.0), 0.0)
+    here = used.copy()
+    last_position, last_value = positions[-1], values[-1]
+    alive = active.copy()
+    for step in range(usage.shape[1] + 1):
+        # A vertex needs what its largest share is: an operation has no guarantee.
+        value = of.between(part)
+        last_position = np.where(alive, np.maximum(most(value), last_position), last_position)
+        last_value = np.where(alive[:, None], value, last_value)
+        positions.append(last_position)
+        values.append(last_value)
+        alive = alive & (part < reach)
+        if not alive.any() or step == usage.shape[1]:
+            return
+        own_usage, own_gap = usage[everyone, line], safe[everyone, line]
+        slower = wants & (gap > own_gap[:, None])
+        cross = (own_usage[:, None] * gap - usage * own_gap[:, None]) / np.where(slower, gap - own_gap[:, None], 1.0)
+        cross = np.where(slower, np.maximum(cross, here[:, None]), np.inf)
+        end = own_usage + reach * own_gap
+        nearest = cross.argmin(axis=1)
+        crossing = cross[everyone, nearest]
+        ends = crossing >= end
+        part = np.where(ends, reach, np.clip((crossing - own_usage) / own_gap, 0.0, 1.0))
+        here = np.maximum(np.where(ends, end, crossing), here)
+        line = np.where(ends, line, nearest)
+
+
+def _without_start_jumps(curves: Curves) -> Curves:
+    """A jump at suggestion 0 is taken: of the vertices at 0 keep the last."""
+    zero = curves.position <= TOLERANCE
+    follows = np.zeros(len(zero), bool)
+    follows[:-1] = (curves.owner[1:] == curves.owner[:-1]) & zero[1:]
+    keep = ~follows
+    return Curves(curves.owner[keep], curves.position[keep], curves.value[keep])

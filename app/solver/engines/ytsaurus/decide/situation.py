@@ -1,0 +1,252 @@
+"""A state with its pending work: the elements whose fair share is asked for.
+
+Pools are rows 0..P-1 in document order; row P is the tree's implicit root. Asks of an operation that already
+runs add to its demand; an ask without one is an operation of its own that runs nothing yet.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from app.solver.compiled.resources import ResourceIndex
+from app.solver.compiled.tree import ROOTLESS
+from app.solver.engines.ytsaurus.compile.arrays import Floats, Ints
+from app.solver.engines.ytsaurus.compile.configuration import PoolTree, ordered
+from app.solver.engines.ytsaurus.compile.operations import (
+    UNLIMITED,
+    Operations,
+    compile_operations,
+    matrix,
+    operation_names,
+)
+from app.solver.engines.ytsaurus.compile.state import Cluster, distinct
+from app.solver.engines.ytsaurus.decide.tag_limits import pool_tagged, tagged
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.state import Ask
+
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """Pending work: one row a task of an ask. ``need``: steps of one allocation; ``count``: how many are wanted."""
+
+    operation: Ints
+    ask: Ints
+    task: Ints
+    need: Ints
+    count: Ints
+
+    def __len__(self) -> int:
+        return len(self.operation)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """``usage``: steps, by operation; ``pool_usage``: by pool, the root last; ``pending``: allocations wanted by
+    operation; ``depth``: of each pool, the root's is -1; ``parent``: of each pool, the root's is itself;
+    ``tagged``, ``pool_tagged``: steps that the nodes of a tag filter have, UNLIMITED without one."""
+
+    cluster: Cluster
+    operations: Operations
+    wants: Wants
+    usage: Ints
+    pool_usage: Ints
+    pool_limits: Ints
+    pool_limits_tolerance: Ints
+    tagged: Ints
+    pool_tagged: Ints
+    pending: Ints
+    wanted: Floats
+    parent: Ints
+    depth: Ints
+    operation_parent: Ints
+
+    @property
+    def config(self) -> PoolTree:
+        """The configuration that the state was loaded for."""
+        return self.cluster.config
+
+    @property
+    def root(self) -> int:
+        """Row of the implicit root."""
+        return len(self.cluster.config.tree)
+
+    @property
+    def total(self) -> Floats:
+        """What the nodes have in all, in whole units."""
+        return self.units(self.cluster.total)
+
+    def carried(self, maps: Sequence[Mapping[str, float]]) -> Floats:
+        """Amounts by resource, one map a pool, as rows; the root last, with nothing."""
+        out = np.zeros((self.root + 1, len(self.resources)))
+        names = self.cluster.index.index
+        for i, amounts in enumerate(maps):
+            for name, amount in amounts.items():
+                if name in names:
+                    out[i, names[name]] = amount
+        return out
+
+    def units(self, steps: Floats) -> Floats:
+        """Steps by resource in whole units."""
+        return steps / np.array(self.cluster.index.scales, float)
+
+    @property
+    def resources(self) -> list[str]:
+        """Names of the columns."""
+        return self.cluster.index.names
+
+
+def situate(cluster: Cluster, asks: Sequence[Ask]) -> Situation:
+    """``cluster`` with pending ``asks``. Raises InvalidInput with every problem."""
+    cluster = _widened(cluster, _ask_names(asks))
+    config, index = cluster.config, cluster.index
+    problems: list[Problem] = []
+    rows, fresh = _rows(cluster, asks, problems)
+    operations = cluster.operations
+    usage = cluster.usage
+    if fresh:
+        new = compile_operations(config, index, [asks[i] for i in fresh], ("asks",), problems)
+        new = replace(new, ids=[_operation_name(asks[i]) for i in fresh])
+        operations = operations.joined(new)
+        usage = np.concatenate((usage, np.zeros((len(fresh), len(index)), np.int64)))
+    wants = _wants(index, asks, rows)
+    if problems:
+        raise InvalidInput(problems)
+    active = ~operations.suspended[wants.operation]
+    pending = _sums(wants.operation[active], wants.count[active], len(operations))
+    wanted = np.zeros((len(operations), len(index)))
+    np.add.at(wanted, wants.operation[active], wants.need[active].astype(float) * wants.count[active, None])
+    parent, depth = _tree(config)
+    return Situation(
+        cluster=cluster,
+        operations=operations,
+        wants=wants,
+        usage=usage,
+        pool_usage=pool_sums(usage, operations.pool, parent, depth),
+        pool_limits=_with_root(matrix(index, config.limits, UNLIMITED), UNLIMITED),
+        pool_limits_tolerance=_with_root(matrix(index, [p.limits_tolerance or {} for p in config.pools]), 0),
+        tagged=tagged(cluster, asks, operations.ids, wants.operation, wants.ask),
+        pool_tagged=_with_root(pool_tagged(cluster), UNLIMITED),
+        pending=pending,
+        wanted=wanted,
+        parent=parent,
+        depth=depth,
+        operation_parent=operations.pool,
+    )
+
+
+def pool_sums(amounts: Ints, pool: Ints, parent: Ints, depth: Ints) -> Ints:
+    """Amounts of operations summed up the tree, exactly: one row a pool, the root last."""
+    out = np.zeros((len(parent), amounts.shape[1]), np.int64)
+    np.add.at(out, pool, amounts)
+    for level in range(int(depth.max(initial=-1)), -1, -1):
+        rows = np.flatnonzero(depth == level)
+        np.add.at(out, parent[rows], out[rows])
+    return out
+
+
+def pool_float_sums(amounts: Floats, pool: Ints, parent: Ints, depth: Ints) -> Floats:
+    """The same for inexact amounts."""
+    out = np.zeros((len(parent), amounts.shape[1]))
+    np.add.at(out, pool, amounts)
+    for level in range(int(depth.max(initial=-1)), -1, -1):
+        rows = np.flatnonzero(depth == level)
+        np.add.at(out, parent[rows], out[rows])
+    return out
+
+
+def _sums(rows: Ints, counts: Ints, n: int) -> Ints:
+    out = np.zeros(n, np.int64)
+    np.add.at(out, rows, counts)
+    return out
+
+
+def _tree(config: PoolTree) -> tuple[Ints, Ints]:
+    root = len(config.tree)
+    parent = np.array([root if p == ROOTLESS else p for p in config.tree.parent] + [root], np.int64)
+    depth = np.array([*config.tree.depth, -1], np.int64)
+    return parent, depth
+
+
+def _with_root(rows: Ints, fill: int) -> Ints:
+    return np.concatenate((rows, np.full((1, rows.shape[1]), fill, np.int64)))
+
+
+def _operation_name(ask: Ask) -> str:
+    return ask.id if ask.workload is None else ask.workload
+
+
+def _rows(cluster: Cluster, asks: Sequence[Ask], problems: list[Problem]) -> tuple[list[int], list[int]]:
+    """Operation row of each ask, and the asks that are operations of their own, in order."""
+    rows: list[int] = []
+    fresh: list[int] = []
+    known = dict[str, int]()
+    workloads = cluster.state.workloads
+    for i, ask in enumerate(asks):
+        name = _operation_name(ask)
+        row = cluster.operation_index.get(name, known.get(name))
+        if row is None:
+            row = known[name] = len(cluster.operations) + len(fresh)
+            fresh.append(i)
+        of = workloads[row].queue if row < len(workloads) else asks[fresh[row - len(workloads)]].queue
+        if of != ask.queue:
+            detail = f"operation {name!r} is in pool {of!r}"
+            problems.append(Problem(pointer=pointer("asks", i, "queue"), detail=detail))
+        rows.append(row)
+    return rows, fresh
+
+
+def _wants(index: ResourceIndex, asks: Sequence[Ask], rows: list[int]) -> Wants:
+    """Pending work, by ask and then by task."""
+    sizes = np.array([len(ask.tasks) for ask in asks], np.int64)
+    tasks = [task for ask in asks for task in ask.tasks]
+    shapes, shape_of = distinct([task.requests for task in tasks])
+    needs = np.array([index.vector(shape) for shape in shapes], np.int64).reshape(-1, len(index))
+    return Wants(
+        operation=np.repeat(np.array(rows, np.int64), sizes),
+        ask=np.repeat(np.arange(len(asks)), sizes),
+        task=np.arange(len(tasks)) - np.repeat(np.cumsum(sizes) - sizes, sizes),
+        need=needs[np.array(shape_of, np.int64)],
+        count=np.array([task.count for task in tasks], np.int64),
+    )
+
+
+def _ask_names(asks: Sequence[Ask]) -> set[str]:
+    names = set[str]()
+    for ask in asks:
+        names.update(ask.limit or ())
+        if ask.ytsaurus is not None:
+            names |= operation_names(ask.ytsaurus)
+    shapes, _ = distinct([task.requests for ask in asks for task in ask.tasks])
+    return names.union(*shapes)
+
+
+def _widened(cluster: Cluster, names: set[str]) -> Cluster:
+    """The cluster with columns for ``names`` too."""
+    old = cluster.index
+    if names <= old.index.keys():
+        return cluster
+    index = ResourceIndex(ordered(names | set(old.names)))
+    columns = np.array([index.index[name] for name in old.names], np.int64)
+
+    def spread(rows: Ints, fill: int = 0) -> Ints:
+        out = np.full((len(rows), len(index)), fill, np.int64)
+        out[:, columns] = rows
+        return out
+
+    total = np.zeros(len(index))
+    total[columns] = cluster.total
+    operations = cluster.operations
+    return replace(
+        cluster,
+        index=index,
+        node_limits=spread(cluster.node_limits),
+        total=total,
+        operations=replace(
+            operations,
+            limits=spread(operations.limits, UNLIMITED),
+            non_preemptible=spread(operations.non_preemptible, UNLIMITED),
+        ),
+        allocations=replace(cluster.allocations, usage=spread(cluster.allocations.usage)),
+        usage=spread(cluster.usage),
+    )

@@ -1,0 +1,88 @@
+"""Tag filters as limits: no element can use more than the nodes have that its filter lets it run on.
+
+An operation's filter is the ``node_selector`` of its tasks, those that run and those that are wanted; where they
+differ, any of them (``ComputeSchedulingTagFilterResourceLimits``). Amounts are steps.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from app.solver.compiled.tree import ROOTLESS
+from app.solver.engines.ytsaurus.compile.arrays import Flags, Ints
+from app.solver.engines.ytsaurus.compile.operations import UNLIMITED
+from app.solver.engines.ytsaurus.compile.state import Cluster
+from app.solver.engines.ytsaurus.compile.tags import tags_of
+from app.solver.model.state import Ask, Task
+
+Selector = tuple[tuple[str, str], ...]
+
+
+def tagged(cluster: Cluster, asks: Sequence[Ask], names: Sequence[str], operation: Ints, ask: Ints) -> Ints:
+    """By operation, what the nodes of its filter have. ``names``: of the operations; ``operation``, ``ask``: of each
+    want."""
+    out = np.full((len(names), len(cluster.index)), UNLIMITED, np.int64)
+    workloads = cluster.state.workloads
+    pending: dict[int, list[Task]] = {}
+    asked_of: dict[int, int] = dict(zip(ask.tolist(), operation.tolist(), strict=True))
+    for asked, row in asked_of.items():
+        pending.setdefault(row, []).extend(asks[asked].tasks)
+    rows = [row for row, workload in enumerate(workloads) if _selects(workload.tasks)]
+    rows += [row for row, tasks in pending.items() if _selects(tasks)]
+    having: dict[frozenset[Selector], Ints] = {}
+    for row in rows:
+        running = workloads[row].tasks if row < len(workloads) else []
+        selectors = frozenset(_key(task) for task in (*running, *pending.get(row, ())))
+        if () not in selectors:
+            if selectors not in having:
+                having[selectors] = _amounts(cluster, _matching(cluster, selectors))
+            out[row] = having[selectors]
+    return out
+
+
+def _selects(tasks: Sequence[Task]) -> bool:
+    return any([task.node_selector for task in tasks])  # noqa: C419  # half the time, and a cluster has 100,000
+
+
+def pool_tagged(cluster: Cluster) -> Ints:
+    """By pool, what the nodes of its ``scheduling_tag_filter`` have."""
+    filters = [pool.shares.tags for pool in cluster.config.pools]
+    out = np.full((len(filters), len(cluster.index)), UNLIMITED, np.int64)
+    if any(filters):
+        tags = [tags_of(node.labels) for node in cluster.state.nodes]
+        for i, formula in enumerate(filters):
+            if formula is not None:
+                out[i] = _amounts(cluster, np.array([formula.holds(of) for of in tags], bool))
+    return out
+
+
+def admitting(cluster: Cluster) -> list[frozenset[str] | None]:
+    """By pool, the nodes that its filter and those of the pools above admit; None: every node."""
+    tree, pools = cluster.config.tree, cluster.config.pools
+    out: list[frozenset[str] | None] = [None] * len(tree)
+    for i in tree.top_down:
+        above = None if tree.parent[i] == ROOTLESS else out[tree.parent[i]]
+        formula = pools[i].shares.tags
+        out[i] = above
+        if formula is not None:
+            own = frozenset(node.name for node in cluster.state.nodes if formula.holds(tags_of(node.labels)))
+            out[i] = own if above is None else own & above
+    return out
+
+
+def _key(task: Task) -> Selector:
+    return tuple(sorted((task.node_selector or {}).items()))
+
+
+def _matching(cluster: Cluster, selectors: frozenset[Selector]) -> Flags:
+    return np.array(
+        [
+            any(all(node.labels.get(key) == value for key, value in selector) for selector in selectors)
+            for node in cluster.state.nodes
+        ],
+        bool,
+    )
+
+
+def _amounts(cluster: Cluster, nodes: Flags) -> Ints:
+    return np.maximum(cluster.node_limits[nodes], 0).sum(axis=0)

@@ -1,0 +1,179 @@
+"""Why: what each stage looked at, what protected the rest, and which difference between the rule sets decided."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from app.solver.engine import Question
+from app.solver.engines.ytsaurus.compile.arrays import Ints
+from app.solver.engines.ytsaurus.compile.rule_sets import DIFFERENCES, Difference, RuleSet
+from app.solver.engines.ytsaurus.compile.state import Cluster
+from app.solver.engines.ytsaurus.decide.fair_share.guarantees import to_shares
+from app.solver.engines.ytsaurus.decide.overlay import Board, StageRecord
+from app.solver.engines.ytsaurus.decide.split import GROUPS
+from app.solver.engines.ytsaurus.report.verdicts import View, verdict, view
+from app.solver.engines.ytsaurus.report.waiting import Reason
+from app.solver.model.quantity import units
+from app.solver.model.state import Ask
+from app.solver.model.trace import Explanation
+from app.solver.trace import Why
+
+_PRIORITIES = ("none", "normal", "aggressive")
+_MOST_RECORDS = 48
+"""Stages that one ask's explanation shows; of more the last ones, and how many came before."""
+_MOST_CANDIDATE_STAGES = 8
+"""Stages whose allocations are listed one by one for one ask."""
+_MOST_LISTED_WAITING = 200
+"""With more asks than this those that wait get no list of allocations: it would be the same for each."""
+
+
+class Explainer:
+    """Explanations of the asks of one board, whose log holds what every stage looked at."""
+
+    def __init__(self, board: Board, asks: Sequence[Ask], question: Question) -> None:
+        wants = board.prepared.situation.wants
+        self._board, self._asks, self._question = board, asks, question
+        self._log = board.log or []
+        self._first = np.searchsorted(wants.ask, np.arange(len(asks) + 1))
+        self._steps: dict[int, tuple[str, dict[str, Any]]] = {}
+        self._known: dict[tuple[int, View], list[dict[str, Any]]] = {}
+        self._of_want: dict[int, list[int]] = {}
+        for number, record in enumerate(self._log):
+            for want in dict.fromkeys(record.started):
+                self._of_want.setdefault(want, []).append(number)
+
+    def explanation(
+        self, ask: int, reason: Reason | None, differences: Sequence[Difference] | None
+    ) -> Explanation | None:
+        """The record of ``ask`` (its position). ``reason``: why it waits; None: something of it started.
+        ``differences``: between the rule sets, those that decided; None: not looked for."""
+        why = self._question.why()
+        own = range(int(self._first[ask]), int(self._first[ask + 1]))
+        if own:
+            self._standing(why, int(self._board.prepared.situation.wants.operation[own[0]]))
+        numbers = list(range(len(self._log))) if reason else sorted({n for w in own for n in self._of_want.get(w, ())})
+        shown = numbers[-_MOST_RECORDS:]
+        if len(shown) < len(numbers):
+            why.step("earlier-stages", f"{len(numbers) - len(shown)} stages before these are left out")
+        for number in shown:
+            rule, (detail, values) = self._log[number].stage, self._step(number)
+            mine = sum(want in own for want in self._log[number].started)
+            why.step(rule, detail + (f", {mine} of this ask" if mine else ""), **values)
+        if reason is None or len(self._asks) <= _MOST_LISTED_WAITING:
+            self._list(why, numbers, own)
+        self._rules(why, differences)
+        identity = self._asks[ask].id
+        if reason is None:
+            why.headline(self._headline(identity, own))
+        else:
+            why.headline(f"{identity} {'waits' if reason.outcome == 'wait' else 'can never run'}: {reason.message}")
+            why.blocked(reason.code, *reason.changes)
+        return why.explanation()
+
+    def _rules(self, why: Why, differences: Sequence[Difference] | None) -> None:
+        rules = self._board.prepared.situation.config.settings.rules
+        why.step("rules", f"{rules.name} rules", **{d.rule: getattr(d, rules.name) for d in DIFFERENCES})
+        other = "shipped" if rules.name == "documented" else "documented"
+        if differences is None:
+            why.step("differences-not-tried", f"{other} rules were not tried on so many nodes")
+        for difference in differences or ():
+            why.step(difference.rule, f"under {other} rules, {getattr(difference, other)}, and the outcome is another")
+
+    def _headline(self, identity: str, own: range) -> str:
+        nodes = self._board.prepared.situation.cluster.state.nodes
+        started = [one for one in self._board.started if one.want in own]
+        victims = sum(one.want in own for one in self._board.stopped)
+        names = list(dict.fromkeys(nodes[one.node].name for one in started))
+        where = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        stage = started[-1].stage.replace("_", " ")
+        cost = f"{_counted(victims)} must stop" if victims else "nobody has to stop"
+        return f"{identity}: {_counted(len(started))} on {where} ({stage}); {cost}"
+
+    def _standing(self, why: Why, operation: int) -> None:
+        """Where the ask's operation stands: share, satisfaction, priority."""
+        prepared = self._board.prepared
+        situation, shares = prepared.situation, prepared.shares
+        names = situation.resources
+        pool = situation.config.tree.names[int(situation.operation_parent[operation])]
+        why.step(
+            "fair-share",
+            f"operation {situation.operations.ids[operation]} of pool {pool}",
+            fair_share=dict(zip(names, shares.fair[operation].tolist(), strict=True)),
+            usage_share=dict(zip(names, shares.usage[operation].tolist(), strict=True)),
+            demand_share=dict(zip(names, shares.demand[operation].tolist(), strict=True)),
+            satisfaction=float(prepared.satisfaction[operation]),
+            preemption_priority=_PRIORITIES[int(prepared.priority[operation])],
+        )
+
+    def _step(self, number: int) -> tuple[str, dict[str, Any]]:
+        """Text and numbers of one stage, the same for every ask."""
+        if number not in self._steps:
+            record, situation = self._log[number], self._board.prepared.situation
+            node, names = situation.cluster.state.nodes[record.node].name, situation.resources
+            values: dict[str, Any] = {"node": node, "free": _amounts(names, record.free)}
+            values["started"] = len(record.started)
+            if record.stage != "regular":
+                taken: Ints = np.add.reduce(situation.cluster.allocations.usage[record.order], axis=0)
+                values |= {
+                    "operations": record.participants,
+                    "preemptible_allocations": len(record.order),
+                    "preemptible": _amounts(names, taken),
+                    "stopped": len(record.stopped),
+                }
+            self._steps[number] = f"{node}: {len(record.started)} started", values
+        return self._steps[number]
+
+    def _list(self, why: Why, numbers: Sequence[int], own: range) -> None:
+        """Record what became of allocations: of the last stages all of them, of those before the ask's victims."""
+        preemptive = [number for number in numbers if self._log[number].stage != "regular"]
+        if not preemptive or not own:
+            return
+        operation = int(self._board.prepared.situation.wants.operation[own[0]])
+        seen = {number: view(self._board, self._log[number], operation, own) for number in preemptive}
+        taking_part = [number for number in preemptive if seen[number].takes_part]
+        listed = (taking_part or preemptive)[-_MOST_CANDIDATE_STAGES:]
+        for number in preemptive:
+            if number in listed or seen[number].started:
+                for candidate in self._candidates(number, seen[number]):
+                    if number in listed or candidate["verdict"] == "victim":
+                        why.candidate(**candidate)
+
+    def _candidates(self, number: int, seen_by: View) -> list[dict[str, Any]]:
+        """What became of every allocation on the node in one preemptive stage; asks that see it alike share a list."""
+        key = (number, seen_by)
+        if key not in self._known:
+            record = self._log[number]
+            turn = {row: i for i, row in enumerate(record.order)}
+            self._known[key] = [
+                self._candidate(record, place, turn.get(row), seen_by) for place, row in enumerate(record.rows.tolist())
+            ]
+        return self._known[key]
+
+    def _candidate(self, record: StageRecord, place: int, turn: int | None, seen_by: View) -> dict[str, Any]:
+        cluster = self._board.prepared.situation.cluster
+        row = int(record.rows[place])
+        workload = cluster.state.workloads[int(cluster.allocations.operation[row])]
+        task = cluster.task_of(row)
+        found, rule, detail = verdict(self._board, record, place, seen_by)
+        share = to_shares(cluster.allocations.usage[row].astype(float), cluster.total).max(initial=0.0)
+        return {
+            "verdict": found, "rule": rule, "workload": workload.id, "task": task.name, "queue": workload.queue,
+            "node": task.node, "detail": detail, "group": GROUPS[int(record.group[place])], "place": turn,
+            "share": float(share),
+        }  # fmt: skip
+
+
+def _counted(allocations: int) -> str:
+    return f"{allocations} allocation{'s' * (allocations != 1)}"
+
+
+def _amounts(names: Sequence[str], steps: np.ndarray) -> dict[str, int | float]:
+    return {name: units(int(value), name) for name, value in zip(names, steps.tolist(), strict=True)}
+
+
+def under(cluster: Cluster, rules: RuleSet) -> Cluster:
+    """The same state under other rules."""
+    settings = replace(cluster.config.settings, rules=rules)
+    return replace(cluster, config=replace(cluster.config, settings=settings))
