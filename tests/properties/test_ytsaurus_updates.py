@@ -15,8 +15,8 @@ from app.solver import solve
 from app.solver.delta import apply_delta
 from app.solver.engine import ProtectionQuestion, Question
 from app.solver.engines.ytsaurus.compile import update
-from app.solver.engines.ytsaurus.compile.configuration import PoolTree
-from app.solver.engines.ytsaurus.compile.state import Cluster
+from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration
+from app.solver.engines.ytsaurus.compile.state import CompiledState
 from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
 from app.solver.model.instant import micros
@@ -45,13 +45,13 @@ def small_states_are_followed_too(monkeypatch: pytest.MonkeyPatch) -> None:
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """One entry for each state that an update compiles whole from now on."""
     made: list[None] = []
-    whole = update.load
+    whole = update.compile_state
 
-    def counted(config: PoolTree, state: State) -> Cluster:
+    def counted(config: CompiledConfiguration, state: State) -> CompiledState:
         made.append(None)
         return whole(config, state)
 
-    monkeypatch.setattr(update, "load", counted)
+    monkeypatch.setattr(update, "compile_state", counted)
     return made
 
 
@@ -182,9 +182,9 @@ def answers(loaded: Loaded, request: DecisionRequest) -> list[bytes]:
     return [msgspec.json.encode(one) for one in found]
 
 
-def columns(of: Cluster) -> Json:
+def columns(of: CompiledState) -> Json:
     """Everything that a cluster holds."""
-    found = {name: getattr(of, name) for name in Cluster.__slots__ if name not in ("config", "state", "index")}
+    found = {name: getattr(of, name) for name in CompiledState.__slots__ if name not in ("config", "state", "index")}
     for part in ("operations", "allocations"):
         columns = found.pop(part)
         found |= {f"{part}.{name}": getattr(columns, name) for name in columns.__slots__}

@@ -31,7 +31,7 @@ class Inherited:
 
 
 @dataclass(frozen=True, slots=True)
-class PoolTree:
+class CompiledConfiguration:
     """A compiled configuration. Lists are indexed by pool, in document order; resource maps are in integer steps.
 
     ``weights``: None where none was given. ``resources``: every resource that the configuration names. ``places``: by
@@ -53,7 +53,7 @@ class PoolTree:
         return bool(self.tree.children[pool])
 
 
-def compile_configuration(configuration: Configuration) -> PoolTree:
+def compile_configuration(configuration: Configuration) -> CompiledConfiguration:
     """Compile. Raises InvalidInput with every problem."""
     queues = configuration.queues
     settings, problems = tree_settings(configuration.settings.ytsaurus)
@@ -70,7 +70,7 @@ def compile_configuration(configuration: Configuration) -> PoolTree:
     tree = compile_tree(queues)
     if problems:
         raise InvalidInput(problems)
-    return PoolTree(
+    return CompiledConfiguration(
         settings=settings,
         tree=tree,
         pools=pools,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints
-from app.solver.engines.ytsaurus.compile.configuration import WEIGHTLESS, Inherited, PoolTree
+from app.solver.engines.ytsaurus.compile.configuration import WEIGHTLESS, CompiledConfiguration, Inherited
 from app.solver.engines.ytsaurus.compile.reading import Steps, Where
 from app.solver.engines.ytsaurus.compile.settings import OperationSettings, has_overrides, operation_settings
 from app.solver.model.instant import micros
@@ -20,7 +20,7 @@ from app.solver.model.ytsaurus import Workload as OperationOptions
 
 Levels = npt.NDArray[np.int8]
 
-UNLIMITED = 2**62
+UNLIMITED_STEPS = 2**62
 """A limit or threshold that was not given, or is larger."""
 NEVER = -(2**63)
 """An instant that was not given: older than everything."""
@@ -70,12 +70,16 @@ def matrix(index: ResourceIndex, rows: Sequence[Steps], missing: int = 0) -> Int
     columns = index.index
     for i, row in enumerate(rows):
         for name, value in row.items():
-            out[i, columns[name]] = min(value, UNLIMITED)
+            out[i, columns[name]] = min(value, UNLIMITED_STEPS)
     return out
 
 
 def compile_operations(
-    config: PoolTree, index: ResourceIndex, of: Sequence[Workload | Ask], base: Where, problems: list[Problem]
+    config: CompiledConfiguration,
+    index: ResourceIndex,
+    of: Sequence[Workload | Ask],
+    base: Where,
+    problems: list[Problem],
 ) -> Operations:
     """The operations that ``of`` are; problems are added to ``problems``, with pointers below ``base``."""
     pools, settings, inherited = config.tree.index, config.settings, config.inherited
@@ -83,12 +87,12 @@ def compile_operations(
     problems += _problems(config, of, pool, base)
     plain = OperationOptions()
     options = [plain if w.ytsaurus is None else w.ytsaurus for w in of]
-    thresholds = matrix(index, [p.non_preemptible for p in inherited], UNLIMITED)[pool]
+    thresholds = matrix(index, [p.non_preemptible for p in inherited], UNLIMITED_STEPS)[pool]
     out = Operations(
         ids=[w.id for w in of],
         pool=pool,
         weight=np.array([1.0 if w.weight is None else w.weight for w in of], float),
-        limits=np.full((len(of), len(index)), UNLIMITED, np.int64),
+        limits=np.full((len(of), len(index)), UNLIMITED_STEPS, np.int64),
         created=instants([w.created_at for w in of]),
         graceful=np.array([o.preemption_mode == "graceful" for o in options], bool),
         gang=np.array([o.is_gang for o in options], bool),
@@ -105,7 +109,7 @@ def compile_operations(
     for i, w in enumerate(of):
         if w.limit:
             for r, value in index.steps(w.limit).items():
-                out.limits[i, r] = min(value, UNLIMITED)
+                out.limits[i, r] = min(value, UNLIMITED_STEPS)
         if has_overrides(options[i]):
             own = operation_settings(options[i], (*base, i, "ytsaurus"), problems)
             _override(out, i, inherited[int(pool[i])], own, index)
@@ -122,14 +126,16 @@ def _override(out: Operations, i: int, pool: Inherited, own: OperationSettings, 
     threshold = operation_threshold(pool, own)
     out.protects[i] = bool(threshold)
     for name, value in threshold.items():
-        out.non_preemptible[i, index.index[name]] = min(value, UNLIMITED)
+        out.non_preemptible[i, index.index[name]] = min(value, UNLIMITED_STEPS)
     if own.preemption_timeout is not None:
         out.preemption_timeout[i] = own.preemption_timeout
     if own.graceful_timeout is not None:
         out.graceful_timeout[i] = own.graceful_timeout
 
 
-def _problems(config: PoolTree, of: Sequence[Workload | Ask], pool: Ints, base: Where) -> Iterator[Problem]:
+def _problems(
+    config: CompiledConfiguration, of: Sequence[Workload | Ask], pool: Ints, base: Where
+) -> Iterator[Problem]:
     forbidden = {i for i, p in enumerate(config.pools) if p.forbid_operations and config.is_inner(i)}
     for i in [i for i, p in enumerate(pool.tolist()) if p in forbidden] if forbidden else []:
         detail = f"pool {of[i].queue!r} has child pools and forbids immediate operations"

@@ -1,10 +1,10 @@
 """Flags of pools that count only where the pools above let them (``ValidatePoolConfigs``)."""
 
 from app.solver.compiled.tree import ROOTLESS
-from app.solver.engines.ytsaurus.compile.configuration import PoolTree
+from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration
 
 
-def without_donor(config: PoolTree) -> set[int]:
+def without_donor(config: CompiledConfiguration) -> set[int]:
     """Priority pools without a donor above: their priority does not count. Another priority pool in between counts
     for itself."""
     has_donor: dict[int, bool] = {ROOTLESS: False}
@@ -17,7 +17,7 @@ def without_donor(config: PoolTree) -> set[int]:
     return out
 
 
-def nested_promises(config: PoolTree) -> set[int]:
+def nested_promises(config: CompiledConfiguration) -> set[int]:
     """Pools that ask for promised shares below another that does: the uppermost one counts."""
     inside: dict[int, bool] = {ROOTLESS: False}
     out: set[int] = set()
@@ -29,7 +29,7 @@ def nested_promises(config: PoolTree) -> set[int]:
     return out
 
 
-def promised_tops(config: PoolTree) -> list[int]:
+def promised_tops(config: CompiledConfiguration) -> list[int]:
     """The uppermost pools that ask for promised shares."""
     nested = nested_promises(config)
     return [i for i, pool in enumerate(config.pools) if pool.shares.promised and i not in nested]

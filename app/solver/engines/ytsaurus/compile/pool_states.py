@@ -6,7 +6,7 @@ from typing import TypedDict
 import numpy as np
 
 from app.solver.engines.ytsaurus.compile.arrays import Floats, Ints
-from app.solver.engines.ytsaurus.compile.configuration import PoolTree
+from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration
 from app.solver.engines.ytsaurus.compile.operations import NEVER, STARVATION_CODE, Levels
 from app.solver.engines.ytsaurus.compile.reading import Reader
 from app.solver.model.instant import micros
@@ -24,7 +24,7 @@ class PoolStates(TypedDict):
     pool_ratios: Floats
 
 
-def pool_states(config: PoolTree, state: State) -> PoolStates:
+def pool_states(config: CompiledConfiguration, state: State) -> PoolStates:
     """Raises InvalidInput."""
     starvation = np.zeros(len(config.tree), np.int8)
     since = np.full(len(config.tree), NEVER, np.int64)

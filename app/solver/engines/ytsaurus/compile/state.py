@@ -11,7 +11,7 @@ import numpy as np
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints
-from app.solver.engines.ytsaurus.compile.configuration import PoolTree, ordered
+from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration, ordered
 from app.solver.engines.ytsaurus.compile.operations import (
     Levels,
     Operations,
@@ -50,13 +50,13 @@ class Allocations:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class CompiledState:
     """A loaded state. ``named``: resources that the configuration or a node names; ``total``: what the nodes have in
     all; ``on_node``: allocation rows by node, those on no named node first; ``node_start``: where each node's begin
     there, and the end; ``usage``: by operation; ``pool_volumes``: accumulated unit-seconds by resource;
     ``pool_ratios``: the integral share that each pool was given last, the root's last."""
 
-    config: PoolTree
+    config: CompiledConfiguration
     state: State
     index: ResourceIndex
     named: frozenset[str]
@@ -87,7 +87,7 @@ class Cluster:
         return self.state.workloads[int(a.operation[allocation])].tasks[int(a.task[allocation])]
 
 
-def load(config: PoolTree, state: State) -> Cluster:
+def compile_state(config: CompiledConfiguration, state: State) -> CompiledState:
     """Compile ``state``. Raises InvalidInput with every problem of its own, QuantityError and KeyError for others."""
     problems: list[Problem] = []
     named = config_and_nodes(config, state.nodes)
@@ -103,7 +103,7 @@ def load(config: PoolTree, state: State) -> Cluster:
     refuse_overflow(limits, ("state", "nodes"))
     refuse_overflow(allocations.usage, ("state", "workloads"))
     on_node, node_start = by_node(allocations.node, len(state.nodes))
-    return Cluster(
+    return CompiledState(
         config=config,
         state=state,
         index=index,
@@ -138,7 +138,7 @@ def distinct(maps: list[Resources]) -> tuple[list[Resources], list[int]]:
     return [dict(zip(map(str, key[:half]), key[half:], strict=True)) for key, half in halves], which
 
 
-def config_and_nodes(config: PoolTree, nodes: Sequence[Node]) -> frozenset[str]:
+def config_and_nodes(config: CompiledConfiguration, nodes: Sequence[Node]) -> frozenset[str]:
     """Every resource that the configuration or a node names."""
     capacities, _ = distinct([node.capacity for node in nodes])
     return frozenset(config.resources).union(*capacities, *(node.occupied for node in nodes if node.occupied))

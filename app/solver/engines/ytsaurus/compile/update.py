@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 
 from app.solver.delta import Changes
 from app.solver.engines.ytsaurus.compile.arrays import Ints
-from app.solver.engines.ytsaurus.compile.configuration import PoolTree
+from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration
 from app.solver.engines.ytsaurus.compile.operations import Operations, compile_operations
 from app.solver.engines.ytsaurus.compile.pool_states import pool_states
 from app.solver.engines.ytsaurus.compile.state import (
     Allocations,
-    Cluster,
+    CompiledState,
     by_node,
     compile_allocations,
+    compile_state,
     config_and_nodes,
     last_preemptive,
-    load,
     names_of,
     node_limits,
     overcommit_since,
@@ -49,15 +49,15 @@ class _Anew(Exception):
     """Compiling the whole state is better, or the only way to say what is wrong with it."""
 
 
-def update(old: Cluster, config: PoolTree, state: State, changes: Changes) -> Cluster:
-    """Equal to ``load(config, state)``. Raises what that raises; ``old`` is not changed."""
+def update(old: CompiledState, config: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
+    """Equal to ``compile_state(config, state)``. Raises what that raises; ``old`` is not changed."""
     try:
         return _followed(old, config, state, changes)
     except (_Anew, InvalidInput, KeyError, ValueError, OverflowError):
-        return load(config, state)
+        return compile_state(config, state)
 
 
-def _followed(old: Cluster, config: PoolTree, state: State, changes: Changes) -> Cluster:
+def _followed(old: CompiledState, config: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
     if config is not old.config or len(changes.workloads) * MANY > len(old.operations) + len(old.allocations):
         raise _Anew
     new = replace(old, state=state)
@@ -71,12 +71,12 @@ def _followed(old: Cluster, config: PoolTree, state: State, changes: Changes) ->
     return new
 
 
-def _refuse_unknown(cluster: Cluster) -> None:
+def _refuse_unknown(cluster: CompiledState) -> None:
     if (cluster.allocations.node == _UNKNOWN).any():
         raise _Anew
 
 
-def _with_nodes(cluster: Cluster, before: list[Node]) -> Cluster:
+def _with_nodes(cluster: CompiledState, before: list[Node]) -> CompiledState:
     """``cluster`` with the nodes of its state, where ``before`` were those that its columns are for."""
     nodes = cluster.state.nodes
     if config_and_nodes(cluster.config, nodes) != cluster.named:
@@ -119,7 +119,7 @@ class _Rows:
     fresh: list[Workload]
 
     @staticmethod
-    def of(old: Cluster, state: State, changes: Changes) -> "_Rows":
+    def of(old: CompiledState, state: State, changes: Changes) -> "_Rows":
         def rows(*, stay: bool) -> Ints:
             found = [at for at, was, now in changes.workloads if was is not None and (now is not None) is stay]
             return np.array(sorted(found), np.int64)
@@ -138,7 +138,7 @@ class _Rows:
         return np.concatenate((out, fresh[len(self.at) :])) if self.added else out
 
 
-def _with_operations(cluster: Cluster, old: Cluster, changes: Changes) -> Cluster:
+def _with_operations(cluster: CompiledState, old: CompiledState, changes: Changes) -> CompiledState:
     """``cluster``, whose nodes are compiled, with the operations and allocations of its state."""
     state, index = cluster.state, cluster.index
     rows = _Rows.of(old, state, changes)
@@ -185,7 +185,7 @@ def _operations(old: Operations, rows: _Rows, fresh: Operations) -> Operations:
     return Operations(ids=ids, **columns)
 
 
-def _indexed(cluster: Cluster, operations: Operations, rows: _Rows) -> dict[str, int]:
+def _indexed(cluster: CompiledState, operations: Operations, rows: _Rows) -> dict[str, int]:
     if len(rows.gone):
         return dict(zip(operations.ids, range(len(operations)), strict=True))
     if rows.added:
@@ -231,7 +231,7 @@ class _Splice:
             **columns,
         )
 
-    def on_node(self, old: Cluster, new: Allocations) -> tuple[Ints, Ints]:
+    def on_node(self, old: CompiledState, new: Allocations) -> tuple[Ints, Ints]:
         """The order by node and where each node begins: rows that stay keep their order, fresh ones are put in."""
         index = np.full(len(old.allocations), -1, np.int64)
         fresh: list[Ints] = []

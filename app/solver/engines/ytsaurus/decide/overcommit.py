@@ -3,33 +3,33 @@
 import numpy as np
 
 from app.solver.engines.ytsaurus.compile.operations import NEVER
-from app.solver.engines.ytsaurus.decide.overlay import Board
+from app.solver.engines.ytsaurus.decide.overlay import Overlay
 from app.solver.engines.ytsaurus.decide.victims import least_protected_first
 
 
-def resolve(board: Board, node: int, now: int) -> None:
+def resolve(overlay: Overlay, node: int, now: int) -> None:
     """Keep what still fits, best protected first, and stop the rest, once the overcommit has lasted too long.
 
     ``now`` in microseconds. A heartbeat that started something leaves no overcommit, so all that runs here was there.
     """
-    if not board.is_overcommitted(node):
-        board.overcommit_since[node] = NEVER
+    if not overlay.is_overcommitted(node):
+        overlay.overcommit_since[node] = NEVER
         return
-    since = int(board.overcommit_since[node])
+    since = int(overlay.overcommit_since[node])
     if since == NEVER:
-        board.overcommit_since[node] = since = now
-    situation = board.prepared.situation
+        overlay.overcommit_since[node] = since = now
+    situation = overlay.prepared.situation
     if now <= since + situation.config.settings.overcommit_duration:
         return
     cluster = situation.cluster
     rows = cluster.allocations_on(node)
-    rows = rows[board.running[rows]]
+    rows = rows[overlay.running[rows]]
     kept = np.zeros(len(cluster.total), np.int64)
-    for row in least_protected_first(board, rows)[::-1].tolist():
+    for row in least_protected_first(overlay, rows)[::-1].tolist():
         usage = cluster.allocations.usage[row]
         if (kept + usage <= cluster.node_limits[node]).all():
             kept += usage
         else:
             timeout = int(situation.operations.preemption_timeout[cluster.allocations.operation[row]])
-            board.stop(row, node, "resource_overcommit", timeout)
-    board.overcommit_since[node] = NEVER
+            overlay.stop(row, node, "resource_overcommit", timeout)
+    overlay.overcommit_since[node] = NEVER

@@ -1,4 +1,4 @@
-"""What heartbeats change: usage, pending work, which allocations still run. One board a decision."""
+"""What heartbeats change: usage, pending work, which allocations still run. One overlay a decision."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints
-from app.solver.engines.ytsaurus.compile.operations import UNLIMITED, Levels
+from app.solver.engines.ytsaurus.compile.operations import UNLIMITED_STEPS, Levels
 from app.solver.engines.ytsaurus.compile.rule_sets import StageName
 from app.solver.engines.ytsaurus.decide.fair_share.guarantees import to_shares
 from app.solver.engines.ytsaurus.decide.prepare import Prepared
@@ -70,7 +70,7 @@ class StageRecord:
     stopped: dict[int, Reason]
 
 
-class Board:
+class Overlay:
     """Mutable copies of a ``Prepared``'s few tables, and the record of what was done."""
 
     __slots__ = (
@@ -135,7 +135,9 @@ class Board:
         if self._headroom is None or self._loose_headroom is None:
             situation = self.prepared.situation
             tight = situation.pool_limits - self.pool_usage
-            loose = np.minimum(situation.pool_limits + situation.pool_limits_tolerance, UNLIMITED) - self.pool_usage
+            loose = (
+                np.minimum(situation.pool_limits + situation.pool_limits_tolerance, UNLIMITED_STEPS) - self.pool_usage
+            )
             for level in range(1, int(situation.depth.max(initial=-1)) + 1):
                 rows = np.flatnonzero(situation.depth == level)
                 parent = situation.parent[rows]

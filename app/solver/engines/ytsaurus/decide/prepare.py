@@ -7,7 +7,7 @@ import numpy as np
 
 from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints
 from app.solver.engines.ytsaurus.compile.operations import Levels
-from app.solver.engines.ytsaurus.compile.state import Cluster
+from app.solver.engines.ytsaurus.compile.state import CompiledState
 from app.solver.engines.ytsaurus.decide.fair_share.fair_shares import FairShares, fair_shares
 from app.solver.engines.ytsaurus.decide.priority import (
     aggressive_allowed,
@@ -58,7 +58,7 @@ class Prepared:
     spare: Ints
 
 
-def prepare(cluster: Cluster, asks: Sequence[Ask]) -> Prepared:
+def prepare(cluster: CompiledState, asks: Sequence[Ask]) -> Prepared:
     """Prepare heartbeats on ``cluster`` with pending ``asks``. Raises InvalidInput."""
     situation = situate(cluster, asks)
     cluster = situation.cluster
@@ -95,7 +95,7 @@ def prepare(cluster: Cluster, asks: Sequence[Ask]) -> Prepared:
     )
 
 
-def _node_usage(cluster: Cluster) -> Ints:
+def _node_usage(cluster: CompiledState) -> Ints:
     """Usage of the allocations of each node, exactly."""
     usage = cluster.allocations.usage[cluster.on_node]
     sums = np.zeros((len(usage) + 1, usage.shape[1]), np.int64)
@@ -150,7 +150,7 @@ def _feasible(situation: Situation, asks: Sequence[Ask]) -> Feasible:
     return Feasible(anywhere, {node: np.array(rows, np.int64) for node, rows in on.items()})
 
 
-def _matching(cluster: Cluster, selector: dict[str, str]) -> frozenset[str]:
+def _matching(cluster: CompiledState, selector: dict[str, str]) -> frozenset[str]:
     return frozenset(
         node.name
         for node in cluster.state.nodes

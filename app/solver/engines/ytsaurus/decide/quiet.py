@@ -9,63 +9,63 @@ import numpy as np
 
 from app.solver.engines.ytsaurus.compile.arrays import Flags, Ints, all_of, any_of
 from app.solver.engines.ytsaurus.compile.operations import NEVER
-from app.solver.engines.ytsaurus.decide.overlay import Board
+from app.solver.engines.ytsaurus.decide.overlay import Overlay
 from app.solver.engines.ytsaurus.decide.split import AGGRESSIVELY_PREEMPTIBLE, PREEMPTIBLE
 
 _MOST_SHAPES = 32
 
 
-def quiet_nodes(board: Board, now: int) -> Flags:
+def quiet_nodes(overlay: Overlay, now: int) -> Flags:
     """By node: whether a heartbeat at ``now`` would neither start nor stop anything."""
-    prepared = board.prepared
+    prepared = overlay.prepared
     situation = prepared.situation
     cluster = situation.cluster
-    free = cluster.node_limits - board.node_usage
-    wants = np.flatnonzero((board.left > 0) & prepared.active[situation.wants.operation])
+    free = cluster.node_limits - overlay.node_usage
+    wants = np.flatnonzero((overlay.left > 0) & prepared.active[situation.wants.operation])
     starving = wants[prepared.priority[situation.wants.operation[wants]] > 0]
-    rows, nodes = _takeable(board)
-    discount = np.zeros_like(board.node_usage)
+    rows, nodes = _takeable(overlay)
+    discount = np.zeros_like(overlay.node_usage)
     np.add.at(discount, nodes, cluster.allocations.usage[rows])
     over = np.zeros(len(free), bool)
-    over[nodes[_over_limits(board)[cluster.allocations.operation[rows]]]] = True
-    ready = (board.last_preemptive == NEVER) | (now > board.last_preemptive + situation.config.settings.backoff)
-    loud = any_of(free < 0) | _asked_gracefully(board) | _fits(board, wants, free)
-    return ~(loud | (ready & (over | _fits(board, starving, free + discount))))
+    over[nodes[_over_limits(overlay)[cluster.allocations.operation[rows]]]] = True
+    ready = (overlay.last_preemptive == NEVER) | (now > overlay.last_preemptive + situation.config.settings.backoff)
+    loud = any_of(free < 0) | _asked_gracefully(overlay) | _fits(overlay, wants, free)
+    return ~(loud | (ready & (over | _fits(overlay, starving, free + discount))))
 
 
-def _takeable(board: Board) -> tuple[Ints, Ints]:
+def _takeable(overlay: Overlay) -> tuple[Ints, Ints]:
     """Allocations that some stage could take, and their nodes."""
-    allocations = board.prepared.situation.cluster.allocations
-    taken = board.running & (board.level >= AGGRESSIVELY_PREEMPTIBLE) & (allocations.node >= 0)
-    rows = np.flatnonzero(taken & board.prepared.takeable[allocations.operation])
+    allocations = overlay.prepared.situation.cluster.allocations
+    taken = overlay.running & (overlay.level >= AGGRESSIVELY_PREEMPTIBLE) & (allocations.node >= 0)
+    rows = np.flatnonzero(taken & overlay.prepared.takeable[allocations.operation])
     return rows, allocations.node[rows]
 
 
-def _over_limits(board: Board) -> Flags:
+def _over_limits(overlay: Overlay) -> Flags:
     """By operation: whether it or a pool above it exceeds its limits."""
-    situation = board.prepared.situation
-    pools = any_of(board.pool_usage > situation.pool_limits)
+    situation = overlay.prepared.situation
+    pools = any_of(overlay.pool_usage > situation.pool_limits)
     for level in range(1, int(situation.depth.max(initial=-1)) + 1):
         rows = np.flatnonzero(situation.depth == level)
         pools[rows] |= pools[situation.parent[rows]]
-    return any_of(board.usage > situation.operations.limits) | pools[situation.operations.pool]
+    return any_of(overlay.usage > situation.operations.limits) | pools[situation.operations.pool]
 
 
-def _asked_gracefully(board: Board) -> Flags:
-    situation = board.prepared.situation
+def _asked_gracefully(overlay: Overlay) -> Flags:
+    situation = overlay.prepared.situation
     allocations = situation.cluster.allocations
-    told = situation.operations.graceful[allocations.operation] & (board.group == PREEMPTIBLE) & board.running
-    out = np.zeros(len(board.node_usage), bool)
+    told = situation.operations.graceful[allocations.operation] & (overlay.group == PREEMPTIBLE) & overlay.running
+    out = np.zeros(len(overlay.node_usage), bool)
     out[allocations.node[told & (allocations.node >= 0)]] = True
     return out
 
 
-def _fits(board: Board, wants: Ints, free: Ints) -> Flags:
+def _fits(overlay: Overlay, wants: Ints, free: Ints) -> Flags:
     """By node: whether one of ``wants`` fits ``free``; the smallest amounts of very many shapes stand for all."""
     out = np.zeros(len(free), bool)
     if not len(wants):
         return out
-    shapes = board.prepared.shapes[np.unique(board.prepared.shape_of[wants])]
+    shapes = overlay.prepared.shapes[np.unique(overlay.prepared.shape_of[wants])]
     if len(shapes) > _MOST_SHAPES:
         shapes = shapes.min(axis=0, keepdims=True)
     for shape in shapes:

@@ -12,15 +12,15 @@ import numpy as np
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.ytsaurus.compile.arrays import Floats, Ints
-from app.solver.engines.ytsaurus.compile.configuration import PoolTree, ordered
+from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration, ordered
 from app.solver.engines.ytsaurus.compile.operations import (
-    UNLIMITED,
+    UNLIMITED_STEPS,
     Operations,
     compile_operations,
     matrix,
     operation_names,
 )
-from app.solver.engines.ytsaurus.compile.state import Cluster, distinct
+from app.solver.engines.ytsaurus.compile.state import CompiledState, distinct
 from app.solver.engines.ytsaurus.decide.tag_limits import pool_tagged, tagged
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask
@@ -44,9 +44,9 @@ class Wants:
 class Situation:
     """``usage``: steps, by operation; ``pool_usage``: by pool, the root last; ``pending``: allocations wanted by
     operation; ``depth``: of each pool, the root's is -1; ``parent``: of each pool, the root's is itself;
-    ``tagged``, ``pool_tagged``: steps that the nodes of a tag filter have, UNLIMITED without one."""
+    ``tagged``, ``pool_tagged``: steps that the nodes of a tag filter have, UNLIMITED_STEPS without one."""
 
-    cluster: Cluster
+    cluster: CompiledState
     operations: Operations
     wants: Wants
     usage: Ints
@@ -62,7 +62,7 @@ class Situation:
     operation_parent: Ints
 
     @property
-    def config(self) -> PoolTree:
+    def config(self) -> CompiledConfiguration:
         """The configuration that the state was loaded for."""
         return self.cluster.config
 
@@ -96,7 +96,7 @@ class Situation:
         return self.cluster.index.names
 
 
-def situate(cluster: Cluster, asks: Sequence[Ask]) -> Situation:
+def situate(cluster: CompiledState, asks: Sequence[Ask]) -> Situation:
     """``cluster`` with pending ``asks``. Raises InvalidInput with every problem."""
     cluster = _widened(cluster, _ask_names(asks))
     config, index = cluster.config, cluster.index
@@ -123,10 +123,10 @@ def situate(cluster: Cluster, asks: Sequence[Ask]) -> Situation:
         wants=wants,
         usage=usage,
         pool_usage=pool_sums(usage, operations.pool, parent, depth),
-        pool_limits=_with_root(matrix(index, config.limits, UNLIMITED), UNLIMITED),
+        pool_limits=_with_root(matrix(index, config.limits, UNLIMITED_STEPS), UNLIMITED_STEPS),
         pool_limits_tolerance=_with_root(matrix(index, [p.limits_tolerance or {} for p in config.pools]), 0),
         tagged=tagged(cluster, asks, operations.ids, wants.operation, wants.ask),
-        pool_tagged=_with_root(pool_tagged(cluster), UNLIMITED),
+        pool_tagged=_with_root(pool_tagged(cluster), UNLIMITED_STEPS),
         pending=pending,
         wanted=wanted,
         parent=parent,
@@ -161,7 +161,7 @@ def _sums(rows: Ints, counts: Ints, n: int) -> Ints:
     return out
 
 
-def _tree(config: PoolTree) -> tuple[Ints, Ints]:
+def _tree(config: CompiledConfiguration) -> tuple[Ints, Ints]:
     root = len(config.tree)
     parent = np.array([root if p == ROOTLESS else p for p in config.tree.parent] + [root], np.int64)
     depth = np.array([*config.tree.depth, -1], np.int64)
@@ -176,7 +176,7 @@ def _operation_name(ask: Ask) -> str:
     return ask.id if ask.workload is None else ask.workload
 
 
-def _rows(cluster: Cluster, asks: Sequence[Ask], problems: list[Problem]) -> tuple[list[int], list[int]]:
+def _rows(cluster: CompiledState, asks: Sequence[Ask], problems: list[Problem]) -> tuple[list[int], list[int]]:
     """Operation row of each ask, and the asks that are operations of their own, in order."""
     rows: list[int] = []
     fresh: list[int] = []
@@ -221,7 +221,7 @@ def _ask_names(asks: Sequence[Ask]) -> set[str]:
     return names.union(*shapes)
 
 
-def _widened(cluster: Cluster, names: set[str]) -> Cluster:
+def _widened(cluster: CompiledState, names: set[str]) -> CompiledState:
     """The cluster with columns for ``names`` too."""
     old = cluster.index
     if names <= old.index.keys():
@@ -244,8 +244,8 @@ def _widened(cluster: Cluster, names: set[str]) -> Cluster:
         total=total,
         operations=replace(
             operations,
-            limits=spread(operations.limits, UNLIMITED),
-            non_preemptible=spread(operations.non_preemptible, UNLIMITED),
+            limits=spread(operations.limits, UNLIMITED_STEPS),
+            non_preemptible=spread(operations.non_preemptible, UNLIMITED_STEPS),
         ),
         allocations=replace(cluster.allocations, usage=spread(cluster.allocations.usage)),
         usage=spread(cluster.usage),

@@ -7,7 +7,7 @@ What makes an operation unable to start only grows while a stage runs, so those 
 import numpy as np
 
 from app.solver.engines.ytsaurus.compile.arrays import Flags, Ints, all_of
-from app.solver.engines.ytsaurus.decide.overlay import Board, Stage
+from app.solver.engines.ytsaurus.decide.overlay import Overlay, Stage
 from app.solver.engines.ytsaurus.decide.satisfaction import EPSILON
 from app.solver.stopping import safe_point
 
@@ -18,7 +18,7 @@ MOST_STARTS_IN_ALL = 200_000
 
 
 def run(
-    board: Board, node: int, stage: Stage, among: Flags | None, most: int, candidates: Ints | None = None
+    overlay: Overlay, node: int, stage: Stage, among: Flags | None, most: int, candidates: Ints | None = None
 ) -> list[int]:
     """Start up to ``most`` allocations on ``node``; the want rows, in order.
 
@@ -26,64 +26,64 @@ def run(
     """
     preemptive = stage != "regular"
     started: list[int] = []
-    discount = _discount(board, candidates)
-    free = board.free(node) + discount
-    rows = _candidates(board, node, among, _fitting(board, free))
-    rows = rows[_without_its_own(board, rows, free, candidates)]
-    rows = rows[_allowed(board, rows, preemptive=preemptive)]
-    most = min(most, MOST_STARTS_IN_ALL - len(board.started))
-    while len(started) < most and _goes_on(board, free):
+    discount = _discount(overlay, candidates)
+    free = overlay.free(node) + discount
+    rows = _candidates(overlay, node, among, _fitting(overlay, free))
+    rows = rows[_without_its_own(overlay, rows, free, candidates)]
+    rows = rows[_allowed(overlay, rows, preemptive=preemptive)]
+    most = min(most, MOST_STARTS_IN_ALL - len(overlay.started))
+    while len(started) < most and _goes_on(overlay, free):
         safe_point()
-        rows = rows[_fitting(board, free)[rows] & (board.left[rows] > 0)]
+        rows = rows[_fitting(overlay, free)[rows] & (overlay.left[rows] > 0)]
         if not len(rows):
             break
-        want = _least_satisfied(board, rows)
-        if not board.has_room(want, preemptive=preemptive):
-            board.forget_headroom()
-            rows = rows[_allowed(board, rows, preemptive=preemptive)]
+        want = _least_satisfied(overlay, rows)
+        if not overlay.has_room(want, preemptive=preemptive):
+            overlay.forget_headroom()
+            rows = rows[_allowed(overlay, rows, preemptive=preemptive)]
             continue
-        board.start(want, node, stage)
+        overlay.start(want, node, stage)
         started.append(want)
-        free = board.free(node) + discount
+        free = overlay.free(node) + discount
     return started
 
 
-def _discount(board: Board, candidates: Ints | None) -> Ints:
+def _discount(overlay: Overlay, candidates: Ints | None) -> Ints:
     """What ``candidates`` use together."""
-    cluster = board.prepared.situation.cluster
+    cluster = overlay.prepared.situation.cluster
     if candidates is None:
         return np.zeros(len(cluster.total), np.int64)
     return np.add.reduce(cluster.allocations.usage[candidates], axis=0)
 
 
-def _without_its_own(board: Board, rows: Ints, free: Ints, candidates: Ints | None) -> Flags:
+def _without_its_own(overlay: Overlay, rows: Ints, free: Ints, candidates: Ints | None) -> Flags:
     """Which wants fit ``free`` without what ``candidates`` of their own operation use, where the rules ask that."""
-    situation = board.prepared.situation
+    situation = overlay.prepared.situation
     fits = np.ones(len(rows), bool)
     if candidates is None or situation.config.settings.rules.own_allocations_make_room:
         return fits
     owner, usage = situation.cluster.allocations.operation[candidates], situation.cluster.allocations.usage[candidates]
-    own = np.zeros_like(board.usage)
+    own = np.zeros_like(overlay.usage)
     np.add.at(own, owner, usage)
     return all_of(situation.wants.need[rows] <= free - own[situation.wants.operation[rows]])
 
 
-def _goes_on(board: Board, free: Ints) -> bool:
+def _goes_on(overlay: Overlay, free: Ints) -> bool:
     """Whether the node has the minimum left that makes it worth looking."""
-    return not (board.prepared.spare > free).any()
+    return not (overlay.prepared.spare > free).any()
 
 
-def _fitting(board: Board, free: Ints) -> Flags:
+def _fitting(overlay: Overlay, free: Ints) -> Flags:
     """By want: whether one allocation of it fits ``free``."""
-    prepared = board.prepared
+    prepared = overlay.prepared
     return all_of(prepared.shapes <= free)[prepared.shape_of]
 
 
-def _candidates(board: Board, node: int, among: Flags | None, fitting: Flags) -> Ints:
+def _candidates(overlay: Overlay, node: int, among: Flags | None, fitting: Flags) -> Ints:
     """Wants that fit, of operations that take part and may run on the node."""
     if not fitting.any():
         return np.zeros(0, np.int64)
-    prepared = board.prepared
+    prepared = overlay.prepared
     takes_part = prepared.active if among is None else prepared.active & among
     on_node = prepared.feasible.anywhere
     restricted = prepared.feasible.on.get(node)
@@ -93,21 +93,21 @@ def _candidates(board: Board, node: int, among: Flags | None, fitting: Flags) ->
     return np.flatnonzero(fitting & on_node & takes_part[prepared.situation.wants.operation])
 
 
-def _allowed(board: Board, rows: Ints, *, preemptive: bool) -> Flags:
+def _allowed(overlay: Overlay, rows: Ints, *, preemptive: bool) -> Flags:
     """Which wants the limits of their operation and of all pools above let start."""
-    situation = board.prepared.situation
+    situation = overlay.prepared.situation
     operation = situation.wants.operation[rows]
     room = np.minimum(
-        situation.operations.limits[operation] - board.usage[operation],
-        board.headroom(preemptive=preemptive)[situation.operations.pool[operation]],
+        situation.operations.limits[operation] - overlay.usage[operation],
+        overlay.headroom(preemptive=preemptive)[situation.operations.pool[operation]],
     )
     return all_of(situation.wants.need[rows] <= room)
 
 
-def _least_satisfied(board: Board, rows: Ints) -> int:
+def _least_satisfied(overlay: Overlay, rows: Ints) -> int:
     """Lowest satisfaction; equal ones: first in a depth-first walk; of one operation its first want."""
-    operation = board.prepared.situation.wants.operation[rows]
-    satisfaction = board.satisfaction[operation]
+    operation = overlay.prepared.situation.wants.operation[rows]
+    satisfaction = overlay.satisfaction[operation]
     near = np.flatnonzero(satisfaction <= satisfaction.min() + EPSILON)
-    rank = board.prepared.rank[operation[near]]
+    rank = overlay.prepared.rank[operation[near]]
     return int(rows[near[np.argmin(rank)]])

@@ -10,18 +10,18 @@ import numpy as np
 
 from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.ytsaurus.compile.arrays import Flags, Ints
-from app.solver.engines.ytsaurus.compile.operations import UNLIMITED
-from app.solver.engines.ytsaurus.compile.state import Cluster
+from app.solver.engines.ytsaurus.compile.operations import UNLIMITED_STEPS
+from app.solver.engines.ytsaurus.compile.state import CompiledState
 from app.solver.engines.ytsaurus.compile.tags import tags_of
 from app.solver.model.state import Ask, Task
 
 Selector = tuple[tuple[str, str], ...]
 
 
-def tagged(cluster: Cluster, asks: Sequence[Ask], names: Sequence[str], operation: Ints, ask: Ints) -> Ints:
+def tagged(cluster: CompiledState, asks: Sequence[Ask], names: Sequence[str], operation: Ints, ask: Ints) -> Ints:
     """By operation, what the nodes of its filter have. ``names``: of the operations; ``operation``, ``ask``: of each
     want."""
-    out = np.full((len(names), len(cluster.index)), UNLIMITED, np.int64)
+    out = np.full((len(names), len(cluster.index)), UNLIMITED_STEPS, np.int64)
     workloads = cluster.state.workloads
     pending: dict[int, list[Task]] = {}
     asked_of: dict[int, int] = dict(zip(ask.tolist(), operation.tolist(), strict=True))
@@ -44,10 +44,10 @@ def _selects(tasks: Sequence[Task]) -> bool:
     return any([task.node_selector for task in tasks])  # noqa: C419  # half the time, and a cluster has 100,000
 
 
-def pool_tagged(cluster: Cluster) -> Ints:
+def pool_tagged(cluster: CompiledState) -> Ints:
     """By pool, what the nodes of its ``scheduling_tag_filter`` have."""
     filters = [pool.shares.tags for pool in cluster.config.pools]
-    out = np.full((len(filters), len(cluster.index)), UNLIMITED, np.int64)
+    out = np.full((len(filters), len(cluster.index)), UNLIMITED_STEPS, np.int64)
     if any(filters):
         tags = [tags_of(node.labels) for node in cluster.state.nodes]
         for i, formula in enumerate(filters):
@@ -56,7 +56,7 @@ def pool_tagged(cluster: Cluster) -> Ints:
     return out
 
 
-def admitting(cluster: Cluster) -> list[frozenset[str] | None]:
+def admitting(cluster: CompiledState) -> list[frozenset[str] | None]:
     """By pool, the nodes that its filter and those of the pools above admit; None: every node."""
     tree, pools = cluster.config.tree, cluster.config.pools
     out: list[frozenset[str] | None] = [None] * len(tree)
@@ -74,7 +74,7 @@ def _key(task: Task) -> Selector:
     return tuple(sorted((task.node_selector or {}).items()))
 
 
-def _matching(cluster: Cluster, selectors: frozenset[Selector]) -> Flags:
+def _matching(cluster: CompiledState, selectors: frozenset[Selector]) -> Flags:
     return np.array(
         [
             any(all(node.labels.get(key) == value for key, value in selector) for selector in selectors)
@@ -84,5 +84,5 @@ def _matching(cluster: Cluster, selectors: frozenset[Selector]) -> Flags:
     )
 
 
-def _amounts(cluster: Cluster, nodes: Flags) -> Ints:
+def _amounts(cluster: CompiledState, nodes: Flags) -> Ints:
     return np.maximum(cluster.node_limits[nodes], 0).sum(axis=0)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.solver.engines.ytsaurus.compile.configuration import Inherited, PoolTree
+from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration, Inherited
 from app.solver.engines.ytsaurus.compile.operations import operation_threshold, operation_timeout, operation_tolerance
 from app.solver.engines.ytsaurus.compile.pool_flags import promised_tops, without_donor
 from app.solver.engines.ytsaurus.compile.reading import Steps, Where
@@ -13,7 +13,7 @@ from app.solver.model.quantity import units
 from app.solver.model.state import State
 
 
-def answer(config: PoolTree, state: State | None) -> dict[str, Any]:
+def effective_settings(config: CompiledConfiguration, state: State | None) -> dict[str, Any]:
     """Durations in seconds, amounts in whole units. Raises InvalidInput for bad options of an operation."""
     settings = config.settings
     queues = {
@@ -29,7 +29,7 @@ def answer(config: PoolTree, state: State | None) -> dict[str, Any]:
     return {"queues": queues} if state is None else {"queues": queues, "workloads": _operations(config, state)}
 
 
-def _shares(config: PoolTree, i: int) -> dict[str, Any]:
+def _shares(config: CompiledConfiguration, i: int) -> dict[str, Any]:
     """What of the flags of fair share counts for pool ``i``; ``integral_guarantees`` where it has some."""
     tree, own = config.settings.shares, config.pools[i].shares
     gang_steps = tree.gang_steps and own.gang_steps
@@ -63,7 +63,7 @@ def _shares(config: PoolTree, i: int) -> dict[str, Any]:
     }
 
 
-def _operations(config: PoolTree, state: State) -> dict[str, Any]:
+def _operations(config: CompiledConfiguration, state: State) -> dict[str, Any]:
     problems: list[Problem] = []
     out: dict[str, Any] = {}
     for i, workload in enumerate(state.workloads):

@@ -9,9 +9,9 @@ import numpy as np
 from app.solver.engine import Question
 from app.solver.engines.ytsaurus.compile.arrays import Ints
 from app.solver.engines.ytsaurus.compile.rule_sets import DIFFERENCES, Difference, RuleSet
-from app.solver.engines.ytsaurus.compile.state import Cluster
+from app.solver.engines.ytsaurus.compile.state import CompiledState
 from app.solver.engines.ytsaurus.decide.fair_share.guarantees import to_shares
-from app.solver.engines.ytsaurus.decide.overlay import Board, StageRecord
+from app.solver.engines.ytsaurus.decide.overlay import Overlay, StageRecord
 from app.solver.engines.ytsaurus.decide.split import GROUPS
 from app.solver.engines.ytsaurus.report.verdicts import View, verdict, view
 from app.solver.engines.ytsaurus.report.waiting import Reason
@@ -30,12 +30,12 @@ _MOST_LISTED_WAITING = 200
 
 
 class Explainer:
-    """Explanations of the asks of one board, whose log holds what every stage looked at."""
+    """Explanations of the asks of one overlay, whose log holds what every stage looked at."""
 
-    def __init__(self, board: Board, asks: Sequence[Ask], question: Question) -> None:
-        wants = board.prepared.situation.wants
-        self._board, self._asks, self._question = board, asks, question
-        self._log = board.log or []
+    def __init__(self, overlay: Overlay, asks: Sequence[Ask], question: Question) -> None:
+        wants = overlay.prepared.situation.wants
+        self._overlay, self._asks, self._question = overlay, asks, question
+        self._log = overlay.log or []
         self._first = np.searchsorted(wants.ask, np.arange(len(asks) + 1))
         self._steps: dict[int, tuple[str, dict[str, Any]]] = {}
         self._known: dict[tuple[int, View], list[dict[str, Any]]] = {}
@@ -52,7 +52,7 @@ class Explainer:
         why = self._question.why()
         own = range(int(self._first[ask]), int(self._first[ask + 1]))
         if own:
-            self._standing(why, int(self._board.prepared.situation.wants.operation[own[0]]))
+            self._standing(why, int(self._overlay.prepared.situation.wants.operation[own[0]]))
         numbers = list(range(len(self._log))) if reason else sorted({n for w in own for n in self._of_want.get(w, ())})
         shown = numbers[-_MOST_RECORDS:]
         if len(shown) < len(numbers):
@@ -73,7 +73,7 @@ class Explainer:
         return why.explanation()
 
     def _rules(self, why: Why, differences: Sequence[Difference] | None) -> None:
-        rules = self._board.prepared.situation.config.settings.rules
+        rules = self._overlay.prepared.situation.config.settings.rules
         why.step("rules", f"{rules.name} rules", **{d.rule: getattr(d, rules.name) for d in DIFFERENCES})
         other = "shipped" if rules.name == "documented" else "documented"
         if differences is None:
@@ -82,9 +82,9 @@ class Explainer:
             why.step(difference.rule, f"under {other} rules, {getattr(difference, other)}, and the outcome is another")
 
     def _headline(self, identity: str, own: range) -> str:
-        nodes = self._board.prepared.situation.cluster.state.nodes
-        started = [one for one in self._board.started if one.want in own]
-        victims = sum(one.want in own for one in self._board.stopped)
+        nodes = self._overlay.prepared.situation.cluster.state.nodes
+        started = [one for one in self._overlay.started if one.want in own]
+        victims = sum(one.want in own for one in self._overlay.stopped)
         names = list(dict.fromkeys(nodes[one.node].name for one in started))
         where = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         stage = started[-1].stage.replace("_", " ")
@@ -93,7 +93,7 @@ class Explainer:
 
     def _standing(self, why: Why, operation: int) -> None:
         """Where the ask's operation stands: share, satisfaction, priority."""
-        prepared = self._board.prepared
+        prepared = self._overlay.prepared
         situation, shares = prepared.situation, prepared.shares
         names = situation.resources
         pool = situation.config.tree.names[int(situation.operation_parent[operation])]
@@ -110,7 +110,7 @@ class Explainer:
     def _step(self, number: int) -> tuple[str, dict[str, Any]]:
         """Text and numbers of one stage, the same for every ask."""
         if number not in self._steps:
-            record, situation = self._log[number], self._board.prepared.situation
+            record, situation = self._log[number], self._overlay.prepared.situation
             node, names = situation.cluster.state.nodes[record.node].name, situation.resources
             values: dict[str, Any] = {"node": node, "free": _amounts(names, record.free)}
             values["started"] = len(record.started)
@@ -130,8 +130,8 @@ class Explainer:
         preemptive = [number for number in numbers if self._log[number].stage != "regular"]
         if not preemptive or not own:
             return
-        operation = int(self._board.prepared.situation.wants.operation[own[0]])
-        seen = {number: view(self._board, self._log[number], operation, own) for number in preemptive}
+        operation = int(self._overlay.prepared.situation.wants.operation[own[0]])
+        seen = {number: view(self._overlay, self._log[number], operation, own) for number in preemptive}
         taking_part = [number for number in preemptive if seen[number].takes_part]
         listed = (taking_part or preemptive)[-_MOST_CANDIDATE_STAGES:]
         for number in preemptive:
@@ -152,11 +152,11 @@ class Explainer:
         return self._known[key]
 
     def _candidate(self, record: StageRecord, place: int, turn: int | None, seen_by: View) -> dict[str, Any]:
-        cluster = self._board.prepared.situation.cluster
+        cluster = self._overlay.prepared.situation.cluster
         row = int(record.rows[place])
         workload = cluster.state.workloads[int(cluster.allocations.operation[row])]
         task = cluster.task_of(row)
-        found, rule, detail = verdict(self._board, record, place, seen_by)
+        found, rule, detail = verdict(self._overlay, record, place, seen_by)
         share = to_shares(cluster.allocations.usage[row].astype(float), cluster.total).max(initial=0.0)
         return {
             "verdict": found, "rule": rule, "workload": workload.id, "task": task.name, "queue": workload.queue,
@@ -173,7 +173,7 @@ def _amounts(names: Sequence[str], steps: np.ndarray) -> dict[str, int | float]:
     return {name: units(int(value), name) for name, value in zip(names, steps.tolist(), strict=True)}
 
 
-def under(cluster: Cluster, rules: RuleSet) -> Cluster:
+def under(cluster: CompiledState, rules: RuleSet) -> CompiledState:
     """The same state under other rules."""
     settings = replace(cluster.config.settings, rules=rules)
     return replace(cluster, config=replace(cluster.config, settings=settings))

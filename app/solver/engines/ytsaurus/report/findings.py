@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from app.solver.engines.ytsaurus.compile.configuration import PoolTree, compile_configuration
+from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.ytsaurus.compile.pool_flags import nested_promises, without_donor
-from app.solver.engines.ytsaurus.compile.state import Cluster
+from app.solver.engines.ytsaurus.compile.state import CompiledState
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding, InvalidInput, pointer
 from app.solver.model.quantity import units
@@ -23,7 +23,7 @@ def findings(configuration: Configuration) -> list[Finding]:
     return [*found, *_pools(configuration, config)]
 
 
-def warnings(cluster: Cluster) -> list[dict[str, Any]]:
+def warnings(cluster: CompiledState) -> list[dict[str, Any]]:
     """Guarantees in resources of which the state's nodes have nothing: such a guarantee is a share of nothing."""
     out: list[dict[str, Any]] = []
     for i, guaranteed in enumerate(cluster.config.guaranteed):
@@ -58,7 +58,7 @@ def _unread(configuration: Configuration) -> Iterator[Finding]:
                     yield _warning("ytsaurus-unread", at, f"YTsaurus has no {field.replace('_', ' ')} of one resource")
 
 
-def _pools(configuration: Configuration, config: PoolTree) -> Iterator[Finding]:
+def _pools(configuration: Configuration, config: CompiledConfiguration) -> Iterator[Finding]:
     settings = config.settings
     if settings.timeout > settings.aggressive_timeout:
         at = pointer("settings", "ytsaurus", "fair_share_starvation_timeout")
@@ -90,7 +90,7 @@ def _pools(configuration: Configuration, config: PoolTree) -> Iterator[Finding]:
             yield _warning("ytsaurus-timeout-order", at, detail)
 
 
-def _share_flags(config: PoolTree, i: int) -> Iterator[Finding]:
+def _share_flags(config: CompiledConfiguration, i: int) -> Iterator[Finding]:
     """Flags of fair share that come to nothing."""
     tree, own = config.settings.shares, config.pools[i].shares
     block = ("queues", i, "ytsaurus")

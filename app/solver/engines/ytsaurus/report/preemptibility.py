@@ -7,7 +7,7 @@ import numpy as np
 from app.solver.engine import ProtectionQuestion
 from app.solver.engines.ytsaurus.compile.arrays import Flags
 from app.solver.engines.ytsaurus.compile.operations import Levels
-from app.solver.engines.ytsaurus.compile.state import Cluster
+from app.solver.engines.ytsaurus.compile.state import CompiledState
 from app.solver.engines.ytsaurus.decide.fair_share.fair_shares import fair_shares
 from app.solver.engines.ytsaurus.decide.priority import (
     AGGRESSIVE,
@@ -21,7 +21,7 @@ from app.solver.engines.ytsaurus.decide.split import AGGRESSIVELY_PREEMPTIBLE, G
 from app.solver.model.request import Eviction
 
 
-def answer(cluster: Cluster, question: ProtectionQuestion) -> dict[str, Any]:
+def preemptibility(cluster: CompiledState, question: ProtectionQuestion) -> dict[str, Any]:
     """Groups by allocation, and why an operation's allocations can't be taken. Raises InvalidInput.
 
     ``evict_allowed``: whether every allocation of ``evict`` could be a victim: of the ask's own stage where an ask is

@@ -7,7 +7,7 @@ import numpy as np
 
 from app.solver.engines.ytsaurus.compile.arrays import Floats, Ints, any_of, most
 from app.solver.engines.ytsaurus.compile.operations import NEVER, STARVATION
-from app.solver.engines.ytsaurus.compile.state import Cluster
+from app.solver.engines.ytsaurus.compile.state import CompiledState
 from app.solver.engines.ytsaurus.decide.fair_share.fair_shares import fair_shares
 from app.solver.engines.ytsaurus.decide.fair_share.guarantees import to_shares
 from app.solver.engines.ytsaurus.decide.fair_share.volumes import Update
@@ -29,7 +29,7 @@ from app.solver.model.ytsaurus import Options
 _STATUS = ("normal", "below_fair_share")
 
 
-def answer(cluster: Cluster, asks: Sequence[Ask], now: int, options: Options | None = None) -> dict[str, Any]:
+def shares(cluster: CompiledState, asks: Sequence[Ask], now: int, options: Options | None = None) -> dict[str, Any]:
     """Fair shares, statuses and starvation as of ``now``. Raises InvalidInput."""
     situation = situate(cluster, asks)
     last = None if options is None or options.last_update_at is None else micros(options.last_update_at)

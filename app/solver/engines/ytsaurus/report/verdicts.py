@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.solver.engines.ytsaurus.decide.heartbeat import participants
-from app.solver.engines.ytsaurus.decide.overlay import Board, StageRecord
+from app.solver.engines.ytsaurus.decide.overlay import Overlay, StageRecord
 from app.solver.engines.ytsaurus.decide.split import GROUPS, PREEMPTIBLE
 from app.solver.model.trace import Verdict
 
@@ -20,20 +20,20 @@ class View:
     started: bool
 
 
-def view(board: Board, record: StageRecord, operation: int, wants: range) -> View:
+def view(overlay: Overlay, record: StageRecord, operation: int, wants: range) -> View:
     """The view of an ask whose rows of wants are ``wants``."""
-    takes_part = record.stage != "regular" and bool(participants(board, record.stage)[operation])
+    takes_part = record.stage != "regular" and bool(participants(overlay, record.stage)[operation])
     return View(operation, takes_part, any(want in wants for want in record.started))
 
 
-def verdict(board: Board, record: StageRecord, place: int, seen_by: View) -> Found:
+def verdict(overlay: Overlay, record: StageRecord, place: int, seen_by: View) -> Found:
     """The verdict on the allocation at ``place`` of the record's rows."""
     row = int(record.rows[place])
     if row in record.stopped:
-        return _of_stopped(board, record, row, seen_by)
+        return _of_stopped(overlay, record, row, seen_by)
     if not record.running[place]:
         return "out-of-reach", "stopped-before", "stopped by another stage"
-    spared = _protected(board, record, place, seen_by.operation)
+    spared = _protected(overlay, record, place, seen_by.operation)
     if spared is not None:
         return "protected", *spared
     if not seen_by.takes_part:
@@ -45,11 +45,11 @@ def verdict(board: Board, record: StageRecord, place: int, seen_by: View) -> Fou
     return "not-needed", "not-enough", "with all that could go there was no room either"
 
 
-def _of_stopped(board: Board, record: StageRecord, row: int, seen_by: View) -> Found:
+def _of_stopped(overlay: Overlay, record: StageRecord, row: int, seen_by: View) -> Found:
     reason = record.stopped[row]
     if reason == "resource_limits_violated":
-        operation = int(board.prepared.situation.cluster.allocations.operation[row])
-        who = board.prepared.situation.operations.ids[operation]
+        operation = int(overlay.prepared.situation.cluster.allocations.operation[row])
+        who = overlay.prepared.situation.operations.ids[operation]
         return "out-of-reach", reason, f"{who} or a pool above exceeded its limits: it goes for nobody's ask"
     if seen_by.started:
         return "victim", reason, "next in order"
@@ -58,9 +58,9 @@ def _of_stopped(board: Board, record: StageRecord, row: int, seen_by: View) -> F
     return "out-of-reach", "overcommitted", "stopped as the allocations on the node used more than it has"
 
 
-def _protected(board: Board, record: StageRecord, place: int, taker: int) -> tuple[str, str] | None:
+def _protected(overlay: Overlay, record: StageRecord, place: int, taker: int) -> tuple[str, str] | None:
     """Rule and detail of what protects an allocation from this stage; None: nothing does."""
-    prepared = board.prepared
+    prepared = overlay.prepared
     row, group = int(record.rows[place]), int(record.group[place])
     operation = int(prepared.situation.cluster.allocations.operation[row])
     if prepared.situation.operations.graceful[operation]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.solver.engines.ytsaurus.compile.arrays import Flags, Ints, all_of, any_of
-from app.solver.engines.ytsaurus.compile.operations import UNLIMITED
+from app.solver.engines.ytsaurus.compile.operations import UNLIMITED_STEPS
 from app.solver.engines.ytsaurus.decide.heartbeat import backoff_is_over, participants
-from app.solver.engines.ytsaurus.decide.overlay import Board
+from app.solver.engines.ytsaurus.decide.overlay import Overlay
 from app.solver.model.decision import Outcome, Shortage
 from app.solver.model.quantity import units
 from app.solver.model.state import Ask
@@ -47,9 +47,10 @@ class Reason:
 class Waiting:
     """Reasons by ask. ``heard``: the nodes whose heartbeats were processed; ``tried``: where preemption was open."""
 
-    def __init__(self, board: Board, asks: Sequence[Ask], heard: Sequence[int], tried: Flags) -> None:
-        self._board = board
-        self._first = np.searchsorted(board.prepared.situation.wants.ask, np.arange(len(asks) + 1))
+    def __init__(self, overlay: Overlay, asks: Sequence[Ask], heard: Sequence[int], tried: Flags) -> None:
+        self._overlay = overlay
+        self.heard = heard
+        self._first = np.searchsorted(overlay.prepared.situation.wants.ask, np.arange(len(asks) + 1))
         self._only = heard[0] if len(heard) == 1 else None
         self._codes = self._all_codes(len(asks), bool(tried[list(heard)].any()) if len(heard) else False)
         self._known: dict[tuple[str, int], Reason] = {}
@@ -59,7 +60,7 @@ class Waiting:
         code, want = _CODES[int(self._codes[ask])], int(self._first[ask])
         if code in ("NeverWithinLimits", "ResourceLimitsReached"):
             return self._at_limit(code, want)
-        wants = self._board.prepared.shape_of
+        wants = self._overlay.prepared.shape_of
         key = (code, int(wants[want]) if want < len(wants) else -1)
         if key not in self._known:
             self._known[key] = self._named(code, want)
@@ -67,12 +68,12 @@ class Waiting:
 
     def _all_codes(self, asks: int, tried: bool) -> Ints:
         """By ask the index of its code: the first that applies, from never to not now."""
-        prepared = self._board.prepared
+        prepared = self._overlay.prepared
         situation, wants = prepared.situation, prepared.situation.wants
-        board = self._board
-        nowhere = ~_fits_some_node(board)
-        never = nowhere | ~_within(board, np.zeros_like(board.usage), np.zeros_like(board.pool_usage))
-        not_now = nowhere | ~_within(board, board.usage, board.pool_usage)
+        overlay = self._overlay
+        nowhere = ~_fits_some_node(overlay)
+        never = nowhere | ~_within(overlay, np.zeros_like(overlay.usage), np.zeros_like(overlay.pool_usage))
+        not_now = nowhere | ~_within(overlay, overlay.usage, overlay.pool_usage)
         asked = np.zeros(asks, bool)
         asked[wants.ask[wants.count > 0]] = True
         operation = np.zeros(asks, np.int64)
@@ -96,7 +97,7 @@ class Waiting:
 
     def _may_use(self) -> Flags:
         """By want: whether it may use the node of the only heartbeat (of several: always)."""
-        prepared = self._board.prepared
+        prepared = self._overlay.prepared
         if self._only is None:
             return np.ones(len(prepared.shape_of), bool)
         out = prepared.feasible.anywhere.copy()
@@ -107,11 +108,11 @@ class Waiting:
 
     def _had_room(self) -> Flags:
         """By want: whether a preemptive stage that started another one had room for it too."""
-        prepared = self._board.prepared
+        prepared = self._overlay.prepared
         wants, feasible = prepared.situation.wants, prepared.feasible
         out = np.zeros(len(prepared.shape_of), bool)
         for name in prepared.situation.config.settings.rules.stages:
-            rooms = [room for room in self._board.rooms if room.stage == name]
+            rooms = [room for room in self._overlay.rooms if room.stage == name]
             if not rooms:
                 continue
             sizes = np.unique(np.array([room.resources for room in rooms]), axis=0)
@@ -121,15 +122,15 @@ class Waiting:
                 if room.node in feasible.on:
                     rows = feasible.on[room.node]
                     fits[rows] |= all_of(wants.need[rows] <= room.resources)
-            out |= fits & participants(self._board, name)[wants.operation]
+            out |= fits & participants(self._overlay, name)[wants.operation]
         return out
 
     def _lacks(self) -> Flags:
         """By want: whether the node of the only heartbeat has too little free for it (of several: always)."""
-        prepared = self._board.prepared
+        prepared = self._overlay.prepared
         if self._only is None:
             return np.ones(len(prepared.shape_of), bool)
-        return any_of(prepared.shapes > np.maximum(self._board.free(self._only), 0))[prepared.shape_of]
+        return any_of(prepared.shapes > np.maximum(self._overlay.free(self._only), 0))[prepared.shape_of]
 
     def _named(self, code: str, want: int) -> Reason:
         nodes = "the nodes have" if self._only is None else f"{self._node_name(self._only)} has"
@@ -138,26 +139,26 @@ class Waiting:
         return Reason(outcome, code, message, self._shortages(want) if code in _SHORT else None)
 
     def _node_name(self, node: int) -> str:
-        return self._board.prepared.situation.cluster.state.nodes[node].name
+        return self._overlay.prepared.situation.cluster.state.nodes[node].name
 
     def _at_limit(self, code: str, want: int) -> Reason:
         """Names whose limit it is, by how much it is short, and which limit would let the ask in."""
-        situation = self._board.prepared.situation
+        situation = self._overlay.prepared.situation
         operation = int(situation.wants.operation[want])
         need = situation.wants.need[want]
         names = situation.config.tree.names
         pool = int(situation.operation_parent[operation])
-        found = self._over(need, self._board.usage[operation], situation.operations.limits[operation], None)
+        found = self._over(need, self._overlay.usage[operation], situation.operations.limits[operation], None)
         label = f"operation {situation.operations.ids[operation]}"
         while not found[0] and pool != situation.root:
-            found = self._over(need, self._board.pool_usage[pool], situation.pool_limits[pool], names[pool])
+            found = self._over(need, self._overlay.pool_usage[pool], situation.pool_limits[pool], names[pool])
             label = f"pool {names[pool]}"
             pool = int(situation.parent[pool])
         outcome = "infeasible" if code in _NEVER else "wait"
         return Reason(outcome, code, _MESSAGES[code].format(limit=label), found[0] or None, tuple(found[1]))
 
     def _over(self, need: Ints, used: Ints, limit: Ints, queue: str | None) -> tuple[list[Shortage], list[Change]]:
-        names = self._board.prepared.situation.resources
+        names = self._overlay.prepared.situation.resources
         shortages: list[Shortage] = []
         changes: list[Change] = []
         for r in np.flatnonzero(used + need > limit).tolist():
@@ -177,9 +178,9 @@ class Waiting:
         """What the node of the only heartbeat lacks."""
         if self._only is None:
             return None
-        situation = self._board.prepared.situation
+        situation = self._overlay.prepared.situation
         need = situation.wants.need[want]
-        free = np.maximum(self._board.free(self._only), 0)
+        free = np.maximum(self._overlay.free(self._only), 0)
         return [
             _shortage(situation.resources[r], int(need[r]), int(free[r]), node=self._node_name(self._only))
             for r in np.flatnonzero(need > free).tolist()
@@ -200,17 +201,17 @@ def _shortage(name: str, need: int, free: int, *, queue: str | None = None, node
     )  # fmt: skip
 
 
-def tried_preemption(board: Board, nodes: Sequence[int], now: int) -> Flags:
+def tried_preemption(overlay: Overlay, nodes: Sequence[int], now: int) -> Flags:
     """By node: whether preemption may be tried there now. To be asked before the heartbeats."""
-    out = np.zeros(len(board.node_usage), bool)
+    out = np.zeros(len(overlay.node_usage), bool)
     for node in nodes:
-        out[node] = backoff_is_over(board, node, now)
+        out[node] = backoff_is_over(overlay, node, now)
     return out
 
 
-def _fits_some_node(board: Board) -> Flags:
+def _fits_some_node(overlay: Overlay) -> Flags:
     """By want: whether a node that it may use is large enough, were it empty."""
-    prepared = board.prepared
+    prepared = overlay.prepared
     cluster = prepared.situation.cluster
     sizes = np.unique(cluster.node_limits[cluster.schedulable], axis=0)
     some = np.array([bool(all_of(shape <= sizes).any()) for shape in prepared.shapes], bool)
@@ -222,10 +223,10 @@ def _fits_some_node(board: Board) -> Flags:
     return out
 
 
-def _within(board: Board, usage: Ints, pool_usage: Ints) -> Flags:
+def _within(overlay: Overlay, usage: Ints, pool_usage: Ints) -> Flags:
     """By want: whether the limits of its operation and of all pools above allow one more allocation."""
-    situation = board.prepared.situation
-    room = np.minimum(situation.pool_limits, UNLIMITED) - pool_usage
+    situation = overlay.prepared.situation
+    room = np.minimum(situation.pool_limits, UNLIMITED_STEPS) - pool_usage
     for level in range(1, int(situation.depth.max(initial=-1)) + 1):
         rows = np.flatnonzero(situation.depth == level)
         room[rows] = np.minimum(room[rows], room[situation.parent[rows]])

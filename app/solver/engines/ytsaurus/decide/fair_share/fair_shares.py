@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints
-from app.solver.engines.ytsaurus.compile.operations import UNLIMITED
+from app.solver.engines.ytsaurus.compile.operations import UNLIMITED_STEPS
 from app.solver.engines.ytsaurus.compile.pool_flags import promised_tops
 from app.solver.engines.ytsaurus.decide.fair_share.children import Children, children_of
 from app.solver.engines.ytsaurus.decide.fair_share.doubles import in_order
@@ -156,7 +156,7 @@ def _shares(situation: Situation, steps: Floats) -> Floats:
 def _limits(situation: Situation, limits: Ints, tagged: Ints) -> Floats:
     total = situation.cluster.total
     given = np.minimum(limits, tagged)
-    return _shares(situation, np.minimum(np.where(given < UNLIMITED, given.astype(float), np.inf), total))
+    return _shares(situation, np.minimum(np.where(given < UNLIMITED_STEPS, given.astype(float), np.inf), total))
 
 
 def _best_allocation(situation: Situation) -> Floats:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints, any_of
-from app.solver.engines.ytsaurus.compile.configuration import PoolTree
+from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration
 from app.solver.engines.ytsaurus.compile.pool_flags import nested_promises, without_donor
 from app.solver.engines.ytsaurus.compile.reading import Steps
 from app.solver.engines.ytsaurus.decide.fair_share.doubles import EPSILON, in_order, largest, rounded, sums_of
@@ -208,7 +208,7 @@ def _cut(available: Floats, parts: Floats, parent: Ints) -> tuple[Floats, Flags]
     return out, over
 
 
-def pool_weights(config: PoolTree, parent: Ints, strong: Floats, total_flow: Floats) -> Floats:
+def pool_weights(config: CompiledConfiguration, parent: Ints, strong: Floats, total_flow: Floats) -> Floats:
     """Weights of the pools, the root's last: as given, else inferred from guarantees where asked for, else 1."""
     multiplier = config.settings.infer_weight
     most = strong.max(axis=1, initial=0.0) + total_flow

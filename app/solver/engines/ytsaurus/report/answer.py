@@ -1,0 +1,179 @@
+"""From what heartbeats did to decisions and a plan."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from app.solver.engine import Question
+from app.solver.engines.ytsaurus.compile.operations import NEVER
+from app.solver.engines.ytsaurus.compile.rule_sets import Difference
+from app.solver.engines.ytsaurus.decide.overlay import NOBODY, Overlay, Stopped
+from app.solver.engines.ytsaurus.report.explain import Explainer
+from app.solver.engines.ytsaurus.report.findings import warnings
+from app.solver.engines.ytsaurus.report.waiting import Waiting
+from app.solver.model.decision import Condition, Decision, Placement, PlannedEviction, Victim
+from app.solver.model.duration import seconds
+from app.solver.model.instant import at
+from app.solver.model.quantity import units
+from app.solver.model.state import Ask
+from app.solver.model.trace import Explanation
+
+
+class Answered(NamedTuple):
+    """What one series of heartbeats gave."""
+
+    decisions: list[Decision]
+    evictions: list[PlannedEviction]
+    placements: list[Placement]
+    order: list[str]
+    notes: dict[str, Any]
+
+
+def answer(
+    overlay: Overlay,
+    asks: Sequence[Ask],
+    waiting: Waiting,
+    differences: Sequence[Sequence[Difference]] | None,
+    question: Question,
+) -> Answered:
+    """``differences``: by ask, those between the rule sets that decided; None: unknown."""
+    return Answered(
+        decisions=_decisions(overlay, asks, waiting, differences, question),
+        evictions=_evictions(overlay, asks),
+        placements=_placements(overlay, asks),
+        order=_order(overlay, asks),
+        notes=_notes(overlay, waiting.heard),
+    )
+
+
+def _decisions(
+    overlay: Overlay,
+    asks: Sequence[Ask],
+    waiting: Waiting,
+    differences: Sequence[Sequence[Difference]] | None,
+    question: Question,
+) -> list[Decision]:
+    """One decision an ask, in the order of the asks."""
+    situation = overlay.prepared.situation
+    started: list[list[tuple[str, str]]] = [[] for _ in asks]
+    victims: list[list[Victim]] = [[] for _ in asks]
+    names = list(situation.cluster.node_index)
+    for one in overlay.started:
+        ask = int(situation.wants.ask[one.want])
+        started[ask].append((asks[ask].tasks[int(situation.wants.task[one.want])].name, names[one.node]))
+    for one in overlay.stopped:
+        if one.want != NOBODY:
+            ask = int(situation.wants.ask[one.want])
+            victims[ask].append(_victim(overlay, one, asks[ask].id, question.now))
+    out: list[Decision] = []
+    conditions: dict[tuple[str, str], Condition] = {}
+    explainer = None if overlay.log is None else Explainer(overlay, asks, question)
+    for i, ask in enumerate(asks):
+        reason = None if started[i] else waiting.reason(i)
+        why = (
+            None
+            if explainer is None
+            else explainer.explanation(i, reason, None if differences is None else differences[i])
+        )
+        if reason is None:
+            out.append(_placed(ask, started[i], victims[i], why))
+        else:
+            condition = conditions.get((reason.code, reason.message))
+            if condition is None:
+                condition = _condition("Scheduled", "False", reason.code, reason.message, question.now)
+                conditions[(reason.code, reason.message)] = condition
+            out.append(
+                Decision(
+                    ask=ask.id, outcome=reason.outcome, victims=[], conditions=[condition],
+                    shortages=reason.shortages, explanation=why,
+                )
+            )  # fmt: skip
+    return out
+
+
+def _placed(ask: Ask, started: list[tuple[str, str]], victims: list[Victim], why: Explanation | None) -> Decision:
+    """The decision for an ask of which something started; ``counts`` where fewer than asked did."""
+    counts: dict[str, int] = {}
+    placements: dict[str, str] = {}
+    for task, node in started:
+        counts[task] = counts.get(task, 0) + 1
+        placements.setdefault(task, node)
+    fewer = any(counts.get(task.name, 0) < task.count for task in ask.tasks)
+    return Decision(
+        ask=ask.id, outcome="preempt" if victims else "admit", node=started[0][1], placements=placements,
+        counts=counts if fewer else None, victims=victims, conditions=[], explanation=why,
+    )  # fmt: skip
+
+
+def _victim(overlay: Overlay, stopped: Stopped, ask: str, now: int) -> Victim:
+    situation = overlay.prepared.situation
+    cluster = situation.cluster
+    workload = cluster.state.workloads[int(cluster.allocations.operation[stopped.allocation])]
+    task = cluster.task_of(stopped.allocation)
+    names = cluster.index.names
+    usage = cluster.allocations.usage[stopped.allocation].tolist()
+    message = f"preempted on node {task.node} to start an allocation of {ask}"
+    return Victim(
+        workload=workload.id, task=task.name, queue=workload.queue, node=task.node, reason=stopped.reason,
+        message=message, freed={name: units(value, name) for name, value in zip(names, usage, strict=True) if value},
+        conditions=[_condition("Preempted", "True", stopped.reason, message, now)],
+        timeout_seconds=seconds(stopped.timeout),
+    )  # fmt: skip
+
+
+def _condition(kind: str, status: Literal["True", "False"], reason: str, message: str, now: int) -> Condition:
+    return Condition(type=kind, status=status, reason=reason, message=message, last_transition_time=at(now))
+
+
+def _evictions(overlay: Overlay, asks: Sequence[Ask]) -> list[PlannedEviction]:
+    situation = overlay.prepared.situation
+    cluster = situation.cluster
+    out: list[PlannedEviction] = []
+    for stopped in overlay.stopped:
+        workload = cluster.state.workloads[int(cluster.allocations.operation[stopped.allocation])]
+        task = cluster.task_of(stopped.allocation)
+        out.append(
+            PlannedEviction(
+                workload=workload.id, task=task.name, queue=workload.queue, node=task.node, reason=stopped.reason,
+                for_ask=None if stopped.want == NOBODY else asks[int(situation.wants.ask[stopped.want])].id,
+            )
+        )  # fmt: skip
+    return out
+
+
+def _placements(overlay: Overlay, asks: Sequence[Ask]) -> list[Placement]:
+    wants = overlay.prepared.situation.wants
+    names = list(overlay.prepared.situation.cluster.node_index)
+    return [
+        Placement(
+            ask=asks[int(wants.ask[one.want])].id,
+            task=asks[int(wants.ask[one.want])].tasks[int(wants.task[one.want])].name,
+            node=names[one.node], pipelined=False, stage=one.stage,
+        )
+        for one in overlay.started
+    ]  # fmt: skip
+
+
+def _order(overlay: Overlay, asks: Sequence[Ask]) -> list[str]:
+    """Asks in the order in which the scheduler first took them; those that started nothing come last."""
+    wants = overlay.prepared.situation.wants
+    first = dict.fromkeys(int(wants.ask[one.want]) for one in overlay.started)
+    return [asks[i].id for i in (*first, *(i for i in range(len(asks)) if i not in first))]
+
+
+def _notes(overlay: Overlay, heard: Sequence[int]) -> dict[str, Any]:
+    """What the next heartbeats need to know of these: to be sent back as ``node.ytsaurus``."""
+    nodes = overlay.prepared.situation.cluster.state.nodes
+    carried = {
+        nodes[node].name: {
+            "last_preemptive_scheduling_at": _instant(int(overlay.last_preemptive[node])),
+            "overcommit_since": _instant(int(overlay.overcommit_since[node])),
+        }
+        for node in heard
+    }
+    found = warnings(overlay.prepared.situation.cluster)
+    return {"nodes": carried} | ({"warnings": found} if found else {})
+
+
+def _instant(micros: int) -> datetime | None:
+    return None if micros == NEVER else at(micros)
