@@ -69,7 +69,7 @@ def test_a_mutant_knows_the_function_around_it() -> None:
 
 
 def test_all_mutants_of_a_module_are_other_programs() -> None:
-    path = "app/solver/engines/ytsaurus/waiting.py"
+    path = "app/solver/engines/ytsaurus/report/waiting.py"
     source = (ROOT / path).read_text()
     trees = [ast.dump(ast.parse(mutant.source)) for mutant in mutants(path, source)]
     assert len(trees) > 50

@@ -92,12 +92,7 @@ def tree_settings(given: Settings | None) -> tuple[TreeSettings, list[Problem]]:
     """The tree level of ``given`` and every problem with it."""
     s = given or Settings()
     read = Reader(_TREE)
-    read.number("fair_share_starvation_tolerance", s.fair_share_starvation_tolerance, 0.0, 1.0)
-    read.number("preemption_satisfaction_threshold", s.preemption_satisfaction_threshold, 0.0, above=True)
-    for name in ("aggressive_preemption_satisfaction_threshold", "infer_weight_from_guarantees_share_multiplier"):
-        read.number(name, getattr(s, name), 0.0)
-    coefficient = s.allocation_count_preemption_timeout_coefficient
-    read.number("allocation_count_preemption_timeout_coefficient", coefficient, 1.0)
+    _check_numbers(s, read)
     spare = read.steps("min_spare_allocation_resources", s.min_spare_allocation_resources)
     on_node = read.steps("min_spare_allocation_resources_on_node", s.min_spare_allocation_resources_on_node)
     rules = RULE_SETS[s.rules]
@@ -122,7 +117,7 @@ def tree_settings(given: Settings | None) -> tuple[TreeSettings, list[Problem]]:
         scope=s.scheduling_preemption_priority_scope or "operation_and_ancestors",
         allow_from_starving=_or(s.allow_preemption_from_starving_operations, False),
         allow_gang=_or(s.allow_aggressive_preemption_for_gang_operations, True),
-        count_coefficient=_or(coefficient, 1.0),
+        count_coefficient=_or(s.allocation_count_preemption_timeout_coefficient, 1.0),
         preemption_timeout=_or(
             read.preferred(
                 "allocation_preemption_timeout", "job_interrupt_timeout",
@@ -143,6 +138,21 @@ def tree_settings(given: Settings | None) -> tuple[TreeSettings, list[Problem]]:
         main_resource=s.main_resource or "cpu",
         shares=tree_share_settings(s, read),
     )  # fmt: skip
+    _check_order(s, tree, read)
+    return tree, read.problems
+
+
+def _check_numbers(s: Settings, read: Reader) -> None:
+    read.number("fair_share_starvation_tolerance", s.fair_share_starvation_tolerance, 0.0, 1.0)
+    read.number("preemption_satisfaction_threshold", s.preemption_satisfaction_threshold, 0.0, above=True)
+    for name in ("aggressive_preemption_satisfaction_threshold", "infer_weight_from_guarantees_share_multiplier"):
+        read.number(name, getattr(s, name), 0.0)
+    coefficient = s.allocation_count_preemption_timeout_coefficient
+    read.number("allocation_count_preemption_timeout_coefficient", coefficient, 1.0)
+
+
+def _check_order(s: Settings, tree: TreeSettings, read: Reader) -> None:
+    """What is the harder of two must not be the easier."""
     if tree.aggressive_threshold > tree.threshold:
         read.refuse(
             "aggressive_preemption_satisfaction_threshold",
@@ -154,7 +164,6 @@ def tree_settings(given: Settings | None) -> tuple[TreeSettings, list[Problem]]:
             f"{tree.aggressive_timeout / SECOND:g} s is shorter than fair_share_starvation_timeout, "
             f"{tree.timeout / SECOND:g} s",
         )
-    return tree, read.problems
 
 
 def pool_settings(queues: Iterable[Queue]) -> tuple[list[PoolSettings], list[Problem]]:

@@ -206,15 +206,9 @@ def node_limits(index: ResourceIndex, nodes: Sequence[Node]) -> Ints:
     return out
 
 
-def compile_allocations(
-    index: ResourceIndex, workloads: Sequence[Workload], requests: Requests, node_index: dict[str, int]
-) -> Allocations:
-    """The allocations of ``workloads``, which are operations 0, 1... Raises QuantityError, KeyError, InvalidInput."""
+def _usages(index: ResourceIndex, requests: Requests) -> tuple[Ints, Flags]:
+    """What each task of ``requests`` uses, and whether that is less cpu than it asked for."""
     tasks = requests.tasks
-    sizes = np.array([len(w.tasks) for w in workloads], np.int64)
-    operation = np.repeat(np.arange(len(workloads)), sizes)
-    first = np.cumsum(sizes) - sizes
-    task = np.arange(len(tasks)) - np.repeat(first, sizes)
     shapes = np.array([index.vector(shape) for shape in requests.shapes], np.int64).reshape(-1, len(index))
     usage = shapes[np.array(requests.shape_of, np.int64)] if tasks else np.zeros((0, len(index)), np.int64)
     has_gap = np.zeros(len(tasks), bool)
@@ -230,6 +224,19 @@ def compile_allocations(
     if counts.count(1) < len(counts):
         for i in [i for i, count in enumerate(counts) if count != 1]:
             usage[i] = _times(usage[i], counts[i])
+    return usage, has_gap
+
+
+def compile_allocations(
+    index: ResourceIndex, workloads: Sequence[Workload], requests: Requests, node_index: dict[str, int]
+) -> Allocations:
+    """The allocations of ``workloads``, which are operations 0, 1... Raises QuantityError, KeyError, InvalidInput."""
+    tasks = requests.tasks
+    sizes = np.array([len(w.tasks) for w in workloads], np.int64)
+    operation = np.repeat(np.arange(len(workloads)), sizes)
+    first = np.cumsum(sizes) - sizes
+    task = np.arange(len(tasks)) - np.repeat(first, sizes)
+    usage, has_gap = _usages(index, requests)
     node = np.array([-1 if t.node is None else node_index[t.node] for t in tasks], np.int64)
     started = instants([t.started_at for t in tasks])
     rows = np.argsort(started, kind="stable")

@@ -55,12 +55,8 @@ def _decisions(
 ) -> list[Decision]:
     """One decision an ask, in the order of the asks."""
     situation = overlay.prepared.situation
-    started: list[list[tuple[str, str]]] = [[] for _ in asks]
+    started = _started(overlay, asks)
     victims: list[list[Victim]] = [[] for _ in asks]
-    names = list(situation.cluster.node_index)
-    for one in overlay.started:
-        ask = int(situation.wants.ask[one.want])
-        started[ask].append((asks[ask].tasks[int(situation.wants.task[one.want])].name, names[one.node]))
     for one in overlay.stopped:
         if one.want != NOBODY:
             ask = int(situation.wants.ask[one.want])
@@ -89,6 +85,16 @@ def _decisions(
                 )
             )  # fmt: skip
     return out
+
+
+def _started(overlay: Overlay, asks: Sequence[Ask]) -> list[list[tuple[str, str]]]:
+    """By ask: task and node of every allocation that started, in the order in which they did."""
+    wants, names = overlay.prepared.situation.wants, list(overlay.prepared.situation.cluster.node_index)
+    started: list[list[tuple[str, str]]] = [[] for _ in asks]
+    for one in overlay.started:
+        ask = int(wants.ask[one.want])
+        started[ask].append((asks[ask].tasks[int(wants.task[one.want])].name, names[one.node]))
+    return started
 
 
 def _placed(ask: Ask, started: list[tuple[str, str]], victims: list[Victim], why: Explanation | None) -> Decision:

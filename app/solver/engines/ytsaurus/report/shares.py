@@ -1,7 +1,7 @@
 """The body of ``POST /v1/shares``: what every pool and operation is due, uses, and how it starves."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,17 @@ from app.solver.model.ytsaurus import Options
 _STATUS = ("normal", "below_fair_share")
 
 
+class _Figures(NamedTuple):
+    """What is known of all pools, or of all operations."""
+
+    fair: Floats
+    usage: Ints
+    usage_share: Floats
+    wanted: Floats
+    satisfaction: Floats
+    starvation: Starvation
+
+
 def shares(cluster: CompiledState, asks: Sequence[Ask], now: int, options: Options | None = None) -> dict[str, Any]:
     """Fair shares, statuses and starvation as of ``now``. Raises InvalidInput."""
     situation = situate(cluster, asks)
@@ -42,14 +53,13 @@ def shares(cluster: CompiledState, asks: Sequence[Ask], now: int, options: Optio
     operations = operation_starvation(situation, operation_below(situation, shares), now)
     starving = pool_starvation(situation, pool_below(situation, shares), now)
     wanted = pool_float_sums(situation.wanted, situation.operation_parent, situation.parent, situation.depth)
-    queues = _rows(
-        situation, situation.config.tree.names, shares.pool_fair[:root], situation.pool_usage[:root],
-        shares.pool_usage[:root], wanted[:root], pools[:root], starving,
+    of_pools = _Figures(
+        shares.pool_fair[:root], situation.pool_usage[:root], shares.pool_usage[:root], wanted[:root], pools[:root],
+        starving,
     )  # fmt: skip
-    workloads = _rows(
-        situation, situation.operations.ids, shares.fair, situation.usage, shares.usage, situation.wanted, own,
-        operations,
-    )  # fmt: skip
+    of_operations = _Figures(shares.fair, situation.usage, shares.usage, situation.wanted, own, operations)
+    queues = _rows(situation, situation.config.tree.names, of_pools)
+    workloads = _rows(situation, situation.operations.ids, of_operations)
     add_details(situation, shares, queues, workloads)
     return {
         "queues": queues,
@@ -61,20 +71,18 @@ def shares(cluster: CompiledState, asks: Sequence[Ask], now: int, options: Optio
     }
 
 
-def _rows(
-    situation: Situation, names: list[str], fair: Floats, usage: Ints, usage_share: Floats, wanted: Floats,
-    satisfaction: Floats, starvation: Starvation,
-) -> dict[str, dict[str, Any]]:  # fmt: skip
-    total = situation.cluster.total
+def _rows(situation: Situation, names: list[str], figures: _Figures) -> dict[str, dict[str, Any]]:
+    total, starvation = situation.cluster.total, figures.starvation
+    usage, usage_share = figures.usage, figures.usage_share
     columns = situation.resources
-    demand = usage.astype(float) + wanted
+    demand = usage.astype(float) + figures.wanted
     nothing = ~any_of(usage > 0)
     dominant = np.argmax(np.where(nothing[:, None], to_shares(demand, total), usage_share), axis=1).tolist()
     since = [None if value == NEVER else at(value) for value in starvation.since.tolist()]
     rows = zip(
-        names, amounts(situation, fair * total), amounts(situation, usage.astype(float)),
-        amounts(situation, demand), dominant, most(fair).tolist(),
-        most(usage_share).tolist(), satisfaction.tolist(), starvation.below.tolist(),
+        names, amounts(situation, figures.fair * total), amounts(situation, usage.astype(float)),
+        amounts(situation, demand), dominant, most(figures.fair).tolist(),
+        most(usage_share).tolist(), figures.satisfaction.tolist(), starvation.below.tolist(),
         starvation.level.tolist(), since, strict=True,
     )  # fmt: skip
     return {

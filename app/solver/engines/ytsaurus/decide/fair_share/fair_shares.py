@@ -84,27 +84,13 @@ def fair_shares(situation: Situation, update: Update = NO_UPDATE) -> FairShares:
     fair, pool_fair = truncated(situation, children, demands.demand, division.fair, division.pool_fair)
     pool_fair[situation.root] = in_order(pool_fair[np.flatnonzero(situation.depth == 0)])
     return FairShares(
-        usage=demands.usage,
-        demand=demands.demand,
-        limits=demands.limits,
-        fair=fair,
+        usage=demands.usage, demand=demands.demand, limits=demands.limits, fair=fair,
         pool_usage=_shares(situation, usage_steps),
-        pool_demand=pool_demand,
-        pool_limits=limits,
-        pool_strong=fit.strong,
-        pool_integral=division.integral.proposed,
-        pool_fair=pool_fair,
-        pool_weight=weight,
-        promised=division.promised,
-        fifo=children.fifo,
-        place=in_order_of.shift.astype(np.int64),
-        served=children.shift.astype(np.int64),
-        burst=fit.burst,
-        flow=promises.flow,
-        volumes=volumes,
-        ratios=division.integral.ratios,
-        alerts=fit.alerts,
-    )
+        pool_demand=pool_demand, pool_limits=limits, pool_strong=fit.strong,
+        pool_integral=division.integral.proposed, pool_fair=pool_fair, pool_weight=weight, promised=division.promised,
+        fifo=children.fifo, place=in_order_of.shift.astype(np.int64), served=children.shift.astype(np.int64),
+        burst=fit.burst, flow=promises.flow, volumes=volumes, ratios=division.integral.ratios, alerts=fit.alerts,
+    )  # fmt: skip
 
 
 def _demands(situation: Situation) -> Demands:
