@@ -81,6 +81,36 @@ def test_an_exact_search_finds_what_taking_in_order_misses() -> None:
     assert victims(of.one(wanting({"vcore": 4}))) == ["left", "right"]
 
 
+def test_the_exact_search_looks_at_nodes_of_up_to_sixteen_candidates() -> None:
+    two = {"vcore": 2, "memory": 2}
+    helpless = [task(f"h{i:02}", "n1", {"vcore": 0}, 40 + i) for i in range(14)]
+    of = World(
+        queues=[queue("root"), queue("root.prod", {"vcore": 10}), queue("root.test", {"memory": 4, "vcore": 1})],
+        nodes=[node("n1", {"vcore": 5, "memory": 20})],
+        workloads=[
+            app("prod", "root.prod"),
+            app(
+                "test", "root.test", task("new", "n1", {"vcore": 1, "memory": 4}, 10), task("left", "n1", two, 20),
+                task("right", "n1", two, 30), *helpless[:13],
+            ),
+        ],
+    )  # fmt: skip
+    assert victims(of.one(wanting({"vcore": 4}))) == ["left", "right"]
+    of.workloads[1]["tasks"].append(helpless[13])
+    assert victims(of.one(wanting({"vcore": 4}))) == []
+
+
+def test_one_step_that_is_missing_counts() -> None:
+    """Memory is counted in whole units, so that one is the least that can be missing."""
+    of = world(task("t", "n1", {"memory": 3}), task("stays", "n1", {"memory": 3}, priority=9))
+    of.queues[1], of.nodes = queue("root.prod", {"memory": 10}), [node("n1", {"memory": 6})]
+    assert victims(of.one(wanting({"memory": 3}))) == ["t"]
+    assert of.one(wanting({"memory": 4}))["outcome"] == "wait"
+    of.nodes = [node("n1", {"memory": 7})]
+    assert victims(of.one(wanting({"memory": 2}))) == ["t"]
+    assert of.one(wanting({"memory": 1}))["outcome"] == "admit"
+
+
 def test_law_2_looks_at_every_queue_on_the_path() -> None:
     queues = [
         queue("root"), queue("root.prod", {"vcore": 10}), queue("root.p", {"vcore": 5}), queue("root.p.test"),

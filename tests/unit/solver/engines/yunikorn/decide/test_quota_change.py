@@ -114,7 +114,8 @@ def test_matching_types_are_a_whole_percentage() -> None:
     types = [f"r{i}" for i in range(10)]
     x = dict.fromkeys(types, 2) | {"other": 1}
     y = dict.fromkeys(types[:9], 1) | {"other": 1}
-    of = world([queue("root.a", dict.fromkeys(types, (None, 1)))], a=pair(x, y))
+    limit: Json = dict.fromkeys(types[:9], (None, 1)) | {"r9": (None, 0)}
+    of = world([queue("root.a", limit)], a=pair(x, y))
     assert evicted(of, "root.a") == ["y"]
 
 
