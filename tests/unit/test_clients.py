@@ -44,9 +44,13 @@ def program(folder: Path, name: str, script: str) -> Path:
     return calls
 
 
+@pytest.mark.parametrize(("ci", "status"), [("", 0), ("true", 1)])
 @pytest.mark.usefixtures("programs", "unserved")
-def test_without_toolchains_every_step_is_skipped_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["lint", "typescript", "go", "java"]) == 0
+def test_without_toolchains_every_step_is_skipped_and_says_why(
+    ci: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    assert main(["lint", "typescript", "go", "java"]) == status
     said = capsys.readouterr().out.splitlines()
     assert [line.split(" (")[0] for line in said] == [
         "lint: skipped: there is no node; 20.19 or newer would do",
