@@ -12,9 +12,8 @@ from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.output import BAD_INPUT, UNREACHABLE, complain, problems, read, say
 from app.cli.remote import Service, Unreachable, segment
 from app.decoding import decode
+from app.formats import Imported, import_configuration
 from app.formats import export as written
-from app.formats import import_configuration
-from app.formats.imported import Imported
 from app.formats.names import ExportFormat, Format
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding, InvalidInput, Problem

@@ -7,12 +7,17 @@
 from collections.abc import Callable
 from typing import Any
 
-from app.formats import kai_export, kueue_export, manifests, ytsaurus_export, ytsaurus_import, yunikorn_export
-from app.formats.exported import Exported
-from app.formats.imported import Imported
+from app.formats import manifests
+from app.formats.documents.exported import Exported
+from app.formats.documents.imported import Imported
+from app.formats.documents.reader import Findings
+from app.formats.documents.source import Path, Unreadable, read
+from app.formats.kai import exporting as kai_export
+from app.formats.kueue import exporting as kueue_export
 from app.formats.names import EXPORTS, FORMATS, ExportFormat, Format
-from app.formats.reader import Findings
-from app.formats.source import Path, Unreadable, read
+from app.formats.ytsaurus import exporting as ytsaurus_export
+from app.formats.ytsaurus import importing as ytsaurus_import
+from app.formats.yunikorn import exporting as yunikorn_export
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.state import State
 

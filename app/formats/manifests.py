@@ -4,12 +4,18 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from app.formats import kai_import, kai_pods, kueue_import, kueue_workloads, yunikorn_import, yunikorn_pods
-from app.formats.cluster import Pod, read_nodes, read_pods
-from app.formats.imported import Classes, Imported, read_classes, unique
-from app.formats.objects import KAI_SCHEDULER, YUNIKORN_QUEUES, Object, objects, unknown_kind
-from app.formats.reader import Findings
-from app.formats.source import Path
+from app.formats.documents.imported import Imported
+from app.formats.documents.reader import Findings
+from app.formats.documents.source import Path
+from app.formats.kai import importing as kai_import
+from app.formats.kai import pods as kai_pods
+from app.formats.kubernetes.cluster import Pod, read_nodes, read_pods
+from app.formats.kubernetes.objects import KAI_SCHEDULER, YUNIKORN_QUEUES, Object, objects, unique, unknown_kind
+from app.formats.kubernetes.priority_classes import Classes, read_classes
+from app.formats.kueue import importing as kueue_import
+from app.formats.kueue import workloads as kueue_workloads
+from app.formats.yunikorn import importing as yunikorn_import
+from app.formats.yunikorn import pods as yunikorn_pods
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.state import Ask, Node, State, Workload
 

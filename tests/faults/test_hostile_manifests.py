@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.formats import FORMATS, Unreadable, import_configuration
-from app.formats.source import MAX_BYTES, read
+from app.formats.documents.source import MAX_BYTES, read
 
 
 def laughs(levels: int = 12) -> bytes:

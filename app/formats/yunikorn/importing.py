@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from app.formats.objects import Object
-from app.formats.reader import Findings, Reader
+from app.formats.documents.reader import Findings, Reader
+from app.formats.kubernetes.objects import Object
 from app.solver.model.configuration import Configuration, Queue, Quota
 from app.solver.model.yunikorn import ChildTemplate
 from app.solver.model.yunikorn import Queue as YuniKornQueue

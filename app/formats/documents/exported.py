@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from app.formats.source import Path, plain
+from app.formats.documents.source import Path, plain
 from app.solver.model import duration
 from app.solver.model.base import Duration
 from app.solver.model.configuration import Configuration, Queue, Quota

@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from app.formats.source import Path
+from app.formats.documents.source import Path
 from app.solver.model import duration
 from app.solver.model.base import Duration, Quantity
 from app.solver.model.problems import Finding, pointer

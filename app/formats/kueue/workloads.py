@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
-from app.formats.amounts import Steps, quantities, steps
-from app.formats.imported import Classes
-from app.formats.kueue_import import read_milestones
-from app.formats.objects import Object, named
-from app.formats.pod_spec import PodSpec, read_pod_spec
-from app.formats.reader import Reader
+from app.formats.documents.reader import Reader
+from app.formats.kubernetes.amounts import Steps, quantities, steps
+from app.formats.kubernetes.objects import Object, named
+from app.formats.kubernetes.pod_spec import PodSpec, read_pod_spec
+from app.formats.kubernetes.priority_classes import Classes
+from app.formats.kueue.importing import read_milestones
 from app.solver.model import kueue
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import Ask, Task, Workload

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, Decimal
 
-from app.formats.reader import Reader
+from app.formats.documents.reader import Reader
 from app.solver.model.base import Quantity
 from app.solver.model.quantity import MAX_UNITS, QuantityError, parse, scale_of
 

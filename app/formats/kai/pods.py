@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from app.formats.amounts import Steps
-from app.formats.cluster import Pod, as_task
-from app.formats.imported import Classes
-from app.formats.objects import Object, named
-from app.formats.reader import Findings, instant
+from app.formats.documents.reader import Findings, instant
+from app.formats.kubernetes.amounts import Steps
+from app.formats.kubernetes.cluster import Pod, as_task
+from app.formats.kubernetes.objects import Object, named
+from app.formats.kubernetes.priority_classes import Classes
 from app.solver.model.state import Ask, Workload
 
 POD_GROUP = "pod-group-name"

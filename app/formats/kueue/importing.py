@@ -7,10 +7,9 @@ those of KEP-83's first API.
 from collections.abc import Iterable
 from typing import Any, TypeVar, cast
 
-from app.formats.imported import instead
-from app.formats.objects import Object, named, report_metadata
-from app.formats.pod_spec import read_taints
-from app.formats.reader import Findings, Reader
+from app.formats.documents.reader import Findings, Reader
+from app.formats.kubernetes.objects import Object, instead, named, report_metadata
+from app.formats.kubernetes.pod_spec import read_taints
 from app.solver.model import kueue
 from app.solver.model.base import Wire
 from app.solver.model.configuration import (

@@ -1,12 +1,12 @@
 """Kubernetes objects of a source: lists flattened, ConfigMaps opened, metadata read, kinds told apart."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
-from app.formats.reader import Findings, Reader
-from app.formats.source import Path, Unreadable, read
+from app.formats.documents.reader import Findings, Reader
+from app.formats.documents.source import Path, Unreadable, read
 
 YUNIKORN_QUEUES = "YuniKorn queues"
 KAI_SCHEDULER = "KAI scheduler configuration"
@@ -161,3 +161,19 @@ def unknown_kind(made: Object) -> None:
     """A kind that nothing in this import reads."""
     full = f"{made.group}/{made.kind}" if made.group else made.kind
     made.root.warn("kind", f"{full} means nothing to this import", "warning", "unknown-kind")
+
+
+def instead(made: Object, findings: Findings) -> None:
+    """Say that ``made`` holds and the settings of the same kind before it don't."""
+    detail = f"a second {made.kind}: this one holds, nothing of the one before"
+    findings.add("several-settings", "warning", made.root.at, detail)
+
+
+def unique(names: Iterable[tuple[str, Object]], kind: str, findings: Findings) -> set[str]:
+    """The names, each once; a second object of one name is a finding of severity error."""
+    seen: set[str] = set()
+    for name, made in names:
+        if name in seen:
+            findings.add("duplicate", "error", (*made.root.at, "metadata", "name"), f"a second {kind} {name!r}")
+        seen.add(name)
+    return seen

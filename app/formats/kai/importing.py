@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from app.formats.amounts import quantity
-from app.formats.imported import instead
-from app.formats.objects import KAI_SCHEDULER, Object, named, report_metadata
-from app.formats.reader import Findings, Reader
+from app.formats.documents.reader import Findings, Reader
+from app.formats.kubernetes.amounts import quantity
+from app.formats.kubernetes.objects import KAI_SCHEDULER, Object, instead, named, report_metadata
 from app.solver.model import kai
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota, Settings

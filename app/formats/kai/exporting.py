@@ -3,9 +3,9 @@
 from decimal import Decimal
 from typing import Any
 
-from app.formats.exported import Exported, Lost, dump, flat_quota, go_duration, number, placed
-from app.formats.kai_import import ACTIONS, RULES_ANNOTATION, UNITS
-from app.formats.source import Path
+from app.formats.documents.exported import Exported, Lost, dump, flat_quota, go_duration, number, placed
+from app.formats.documents.source import Path
+from app.formats.kai.importing import ACTIONS, RULES_ANNOTATION, UNITS
 from app.solver.model import kai
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota

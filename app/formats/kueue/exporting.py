@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from app.formats.exported import Exported, Lost, dump, weight_text
-from app.formats.source import Path
+from app.formats.documents.exported import Exported, Lost, dump, weight_text
+from app.formats.documents.source import Path
 from app.solver.model import kueue
 from app.solver.model.configuration import Configuration, Flavor, Queue, Quota, ResourceGroup
 from app.solver.model.instant import at as instant_at

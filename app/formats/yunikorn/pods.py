@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
-from app.formats.amounts import Steps
-from app.formats.cluster import Pod, as_task, renamed
-from app.formats.imported import Classes
-from app.formats.reader import Findings
+from app.formats.documents.reader import Findings
+from app.formats.kubernetes.amounts import Steps
+from app.formats.kubernetes.cluster import Pod, as_task, renamed
+from app.formats.kubernetes.priority_classes import Classes
 from app.solver.model.configuration import Queue
 from app.solver.model.state import Ask, Task, Workload
 from app.solver.model.yunikorn import Queue as YuniKornQueue

@@ -1,24 +1,9 @@
-"""What an import gives, and what every system's importer shares."""
+"""Priority classes, of the core and of Kueue."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from app.formats.objects import Object
-from app.formats.reader import Findings
-from app.solver.model.configuration import Configuration
-from app.solver.model.problems import Finding
-from app.solver.model.state import Ask, State
-
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """``state`` and ``asks`` are what runs and what waits, where the source says so; ``findings`` say what could not
-    be carried over, with pointers into the source."""
-
-    configuration: Configuration
-    state: State
-    asks: list[Ask]
-    findings: list[Finding]
+from app.formats.kubernetes.objects import Object
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +56,3 @@ def read_classes(found: Iterable[Object]) -> Classes:
         root.ignore("description")
         root.close()
     return classes
-
-
-def instead(made: Object, findings: Findings) -> None:
-    """Say that ``made`` holds and the settings of the same kind before it don't."""
-    detail = f"a second {made.kind}: this one holds, nothing of the one before"
-    findings.add("several-settings", "warning", made.root.at, detail)
-
-
-def unique(names: Iterable[tuple[str, Object]], kind: str, findings: Findings) -> set[str]:
-    """The names, each once; a second object of one name is a finding of severity error."""
-    seen: set[str] = set()
-    for name, made in names:
-        if name in seen:
-            findings.add("duplicate", "error", (*made.root.at, "metadata", "name"), f"a second {kind} {name!r}")
-        seen.add(name)
-    return seen

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from app.formats.amounts import Steps, largest, plus, steps
-from app.formats.reader import Reader
+from app.formats.documents.reader import Reader
+from app.formats.kubernetes.amounts import Steps, largest, plus, steps
 from app.solver.model.configuration import Taint
 from app.solver.model.state import Expression, Toleration
 

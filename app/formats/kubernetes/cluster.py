@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from app.formats.amounts import Steps, quantities, steps, total
-from app.formats.imported import Classes
-from app.formats.objects import Object, named
-from app.formats.pod_spec import PodSpec, read_pod_spec, read_taints
+from app.formats.kubernetes.amounts import Steps, quantities, steps, total
+from app.formats.kubernetes.objects import Object, named
+from app.formats.kubernetes.pod_spec import PodSpec, read_pod_spec, read_taints
+from app.formats.kubernetes.priority_classes import Classes
 from app.solver.model.state import Node, Task
 
 Phase = Literal["pending", "running", "releasing", "done", "gated"]

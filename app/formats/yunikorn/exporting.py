@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from app.formats.exported import Exported, Lost, dump, flat_quota, parents_first
-from app.formats.source import Path
-from app.formats.yunikorn_import import DEFAULT_PARTITION, ROOT
+from app.formats.documents.exported import Exported, Lost, dump, flat_quota, parents_first
+from app.formats.documents.source import Path
+from app.formats.yunikorn.importing import DEFAULT_PARTITION, ROOT
 from app.solver.model import yunikorn
 from app.solver.model.configuration import Configuration, Queue
 

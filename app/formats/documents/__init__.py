@@ -1,0 +1,1 @@
+"""What every format stands on: text to documents and their fields, what an import and an export give."""

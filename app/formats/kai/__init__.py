@@ -1,0 +1,1 @@
+"""Manifests of the KAI Scheduler, in and out."""

@@ -1,0 +1,1 @@
+"""Manifests of Kueue, in and out."""

@@ -1,0 +1,1 @@
+"""Pool trees of YTsaurus, in and out."""

@@ -1,0 +1,1 @@
+"""Queue configurations of YuniKorn, in and out, and its pods."""
