@@ -25,8 +25,8 @@ from app.auth import actor
 from app.configurations.service import Configurations
 from app.configurations.writing import Editor, Intent, drafted
 from app.db import Database, migrate
+from app.db.embedded import EmbeddedError, EmbeddedPostgres
 from app.decoding import convert
-from app.embedded import EmbeddedError, EmbeddedPostgres
 from app.errors import PreconditionFailed, Unavailable
 from app.http.connections import Connections, within_files
 from app.http.connections import Limits as ConnectionLimits

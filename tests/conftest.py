@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from app import logs
 from app.db import migrate
-from app.embedded import EmbeddedPostgres
+from app.db.embedded import EmbeddedPostgres
 from app.main import create_app
 from app.settings import Settings
 from tests.strict import pytest_runtest_makereport, pytest_runtest_teardown

@@ -16,7 +16,7 @@ def upgrade() -> int:
         is_newer,
         migrate,
     )  # the database's packages, which `decide` can do without
-    from app.embedded import EmbeddedError, EmbeddedPostgres
+    from app.db.embedded import EmbeddedError, EmbeddedPostgres
     from app.errors import Unavailable
     from app.settings import Settings
 

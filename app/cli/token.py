@@ -70,7 +70,7 @@ def _on_tokens(act: "Callable[[Tokens], int]") -> int:
     from app.auth import actor  # the database's packages, which `decide` can do without
     from app.auth.service import Tokens
     from app.db import Database, migrate
-    from app.embedded import EmbeddedError, EmbeddedPostgres
+    from app.db.embedded import EmbeddedError, EmbeddedPostgres
     from app.errors import BadInput, NotFound, Unavailable
     from app.settings import Settings
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from app.embedded import EmbeddedPostgres
+from app.db.embedded import EmbeddedPostgres
 from tests.clients.programs import Failed, Skipped
 from tests.clients.steps import go, java, lint, python, typescript
 from tests.live import ROOT, environment_of, serving

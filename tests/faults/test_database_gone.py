@@ -8,7 +8,7 @@ from httpx2 import Response
 from starlette.testclient import TestClient
 
 from app.db import migrate
-from app.embedded import EmbeddedPostgres
+from app.db.embedded import EmbeddedPostgres
 from app.main import create_app
 from app.settings import Settings
 from tests.api.requests import DECISION, changed, decision

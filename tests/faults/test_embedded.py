@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from app import logs
-from app.embedded import EmbeddedError, EmbeddedPostgres
+from app.db.embedded import EmbeddedError, EmbeddedPostgres
 from app.settings import Settings
 
 FAST = ("fsync=off",)
@@ -78,7 +78,7 @@ def test_two_services_share_one_server_and_the_last_stops_it(folder: Path) -> No
 
 def test_services_that_start_together_get_one_server(folder: Path) -> None:
     code = (
-        "import sys, pathlib; from app.embedded import EmbeddedPostgres as E\n"
+        "import sys, pathlib; from app.db.embedded import EmbeddedPostgres as E\n"
         "e = E(pathlib.Path(sys.argv[1])); print(e.start(), flush=True); sys.stdin.read(); e.stop()"
     )
     command = [sys.executable, "-c", code, str(folder)]
@@ -95,7 +95,7 @@ def test_services_that_start_together_get_one_server(folder: Path) -> None:
 
 def test_a_service_that_was_killed_holds_nobody_up(folder: Path) -> None:
     code = (
-        "import sys, pathlib, time; from app.embedded import EmbeddedPostgres as E\n"
+        "import sys, pathlib, time; from app.db.embedded import EmbeddedPostgres as E\n"
         "print(E(pathlib.Path(sys.argv[1])).start(), flush=True); time.sleep(60)"
     )
     killed = subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, text=True)

@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 
 from app.auth.service import Tokens
 from app.db import Database, migrate
-from app.embedded import EmbeddedPostgres
+from app.db.embedded import EmbeddedPostgres
 from app.errors import Unavailable
 from app.main import create_app
 from app.settings import Settings

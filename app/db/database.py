@@ -1,51 +1,27 @@
 """The database: one engine, short sessions, one transaction for each unit of work.
 
-SQL lives in the ``repository.py`` of each package; tables hang on ``metadata``. A database that is away
-becomes ``Unavailable`` here, once, so that no caller has to know how SQLAlchemy says it.
+A database that is away becomes ``Unavailable`` here, once, so that no caller has to know how SQLAlchemy says it.
 """
 
 import selectors
 import socket
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache
-from importlib.resources import files
-from typing import Any
 
 import psycopg
-from alembic import command
-from alembic.config import Config
 from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, MetaData, create_engine, event, make_url, text
-from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError
+from sqlalchemy import Connection, Engine, event, text
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
-from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
+from app.db.connecting import pooled, single, with_driver
+from app.db.migrating import head_revision
+from app.db.reach import Breaker, Late, left, within
 from app.errors import Unavailable
-from app.reach import KEEPALIVES, Breaker, Late, PatientConnection, left, within
 from app.settings import Settings
 from app.waiting import may_wait
-
-MIGRATIONS = str(files("app") / "migrations")
-
-_FRESH = "fresh"
-_PING_SECONDS = 1.0
-_EARLIER_SECONDS = 0.25
-_IDLE_MILLISECONDS = 60_000
-"""Of a transaction that this process keeps open and does nothing in: frozen, most likely, and holding locks."""
-
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
 
 
 class Database:
@@ -55,8 +31,8 @@ class Database:
         self._seconds = settings.database_timeout
         self._queue_seconds = settings.database_pool_timeout
         self._places = threading.BoundedSemaphore(settings.database_pool_size)
-        self._engine = None if url is None else _pool(with_driver(url), settings)
-        self._single = None if url is None else _single(with_driver(url), settings)
+        self._engine = None if url is None else pooled(with_driver(url), settings)
+        self._single = None if url is None else single(with_driver(url), settings)
         self._breaker = Breaker(self._answers, self._forget)
 
     @property
@@ -207,104 +183,3 @@ def after_commit(session: Session, act: Callable[[], None]) -> None:
         act()
 
     event.listen(session, "after_commit", committed, once=True)
-
-
-def _pool(url: str, settings: Settings) -> Engine:
-    engine = create_engine(
-        url,
-        pool_size=settings.database_pool_size,
-        max_overflow=0,
-        pool_timeout=settings.database_pool_timeout,
-        connect_args=connect_arguments(settings) | {"application_name": "arbiter"},
-    )
-    event.listen(engine, "do_connect", _connect)
-    event.listen(engine, "connect", _mark_fresh)
-    event.listen(engine, "checkout", _ping)
-    event.listen(engine, "begin", _bound)
-    return engine
-
-
-def _single(url: str, settings: Settings) -> Engine:
-    """Connections that nobody else uses, and that may wait for long."""
-    arguments = connect_arguments(settings) | {"application_name": "arbiter-follower"}
-    engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=arguments)
-    event.listen(engine, "do_connect", _connect)
-    return engine
-
-
-def connect_arguments(settings: Settings) -> dict[str, Any]:
-    """What libpq is told about a network that loses packets."""
-    return {"connect_timeout": settings.database_connect_timeout, **KEEPALIVES}
-
-
-def _connect(_: object, __: object, arguments: Sequence[Any], named: dict[str, Any]) -> PatientConnection:
-    return PatientConnection.within_time(arguments, named)
-
-
-def _mark_fresh(_: PatientConnection, record: ConnectionPoolEntry) -> None:
-    record.info[_FRESH] = True
-
-
-def _ping(connection: PatientConnection, record: ConnectionPoolEntry, _: object) -> None:
-    """A connection out of the pool answers, or the pool makes another one. Which takes time as well: half is for it."""
-    if record.info.pop(_FRESH, False):
-        return
-    try:
-        with within(min(_PING_SECONDS, left() / 2)):
-            connection.autocommit = True  # else it would begin a transaction, which is a round trip more
-            connection.execute("")
-            connection.autocommit = False
-    except psycopg.Error as error:
-        raise DisconnectionError from error
-
-
-def _bound(connection: Connection) -> None:
-    """The server gives up before we do, so that a slow statement is told from a server that is silent."""
-    milliseconds = max(100, int(1000 * (left() - _EARLIER_SECONDS)))
-    connection.exec_driver_sql(
-        "select set_config('statement_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true)",
-        (str(milliseconds), str(_IDLE_MILLISECONDS)),
-    )
-
-
-def with_driver(url: str) -> str:
-    """``url`` for psycopg 3, whatever spelling of PostgreSQL's scheme it came with."""
-    parsed = make_url(url)
-    if parsed.drivername in ("postgres", "postgresql", "postgresql+psycopg2"):
-        parsed = parsed.set(drivername="postgresql+psycopg")
-    return parsed.render_as_string(hide_password=False)
-
-
-def head_revision() -> str:
-    """The newest migration that this code has."""
-    head = ScriptDirectory(MIGRATIONS).get_current_head()
-    assert head is not None, "app/migrations is empty"
-    return head
-
-
-@cache
-def _own_revisions() -> frozenset[str]:
-    return frozenset(script.revision for script in ScriptDirectory(MIGRATIONS).walk_revisions())
-
-
-def is_newer(migration: str | None) -> bool:
-    """Whether only newer code than this knows the migration that a database is at.
-
-    Migrations only add, so that instances of two versions can share a database: this code works on it all the same.
-    """
-    return migration is not None and migration not in _own_revisions()
-
-
-def migrate(url: str, target: str = "head") -> None:
-    """Bring the database to ``target``; one that newer code has migrated stays as it is.
-
-    Several processes at once take turns. Raises Unavailable.
-    """
-    config = Config()
-    config.set_main_option("script_location", MIGRATIONS)
-    config.attributes["url"] = with_driver(url)
-    move = command.downgrade if target == "base" or target.startswith("-") else command.upgrade
-    try:
-        move(config, target)
-    except OperationalError as error:
-        raise Unavailable("the database can't be reached") from error
