@@ -19,8 +19,9 @@ from app.solver import solve
 from app.solver.engine import ProtectionQuestion, Question
 from app.solver.model.base import Time
 from app.solver.model.configuration import Configuration
-from app.solver.model.decision import Answer, ConfigurationUsed
+from app.solver.model.decision import Answer, ConfigurationUsed, planned
 from app.solver.model.instant import micros
+from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.request import (
     DecisionRequest,
     EffectiveSettingsRequest,
@@ -33,6 +34,7 @@ from app.solver.solve import Configured, Loaded
 
 Stage = Literal["decode", "compile", "solve", "encode"]
 
+_NO_CONFIGURATION = "missing field: only a decision on a snapshot can do without it, and means the snapshot's own"
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
@@ -116,23 +118,29 @@ def preemptibility(body: bytes, now: Time, sources: Sources) -> bytes:
 def effective_settings(body: bytes, sources: Sources) -> bytes:
     """``POST /v1/effective-settings``: independent of time. Raises InvalidInput."""
     request = decode(body, EffectiveSettingsRequest)
-    configured = configure(request.configuration, request.engine, sources)
     state = request.state
+    configured = configure(request.configuration, request.engine, sources, state)
     if state is not None and state.snapshot is not None:
         state = sources.loaded(configured, state.snapshot).state
     return _described(configured, solve.effective_settings(configured, state))
 
 
-def configure(document: str | Configuration, engine: str | None, sources: Sources) -> Configured:
-    """The configuration of a request, given by name or in full."""
+def configure(
+    document: str | Configuration | None, engine: str | None, sources: Sources, state: StateOrReference | None = None
+) -> Configured:
+    """The configuration of a request, given by name or in full; without one, that of the snapshot which it names."""
+    if document is None:
+        if state is None or state.snapshot is None:
+            raise InvalidInput([Problem(pointer="/configuration", detail=_NO_CONFIGURATION)])
+        return sources.own(state.snapshot, engine)
     if isinstance(document, str):
         return sources.configurations.named(document, engine)
     return sources.configurations.written(document, engine)
 
 
-def load(document: str | Configuration, engine: str | None, state: StateOrReference, sources: Sources) -> Loaded:
+def load(document: str | Configuration | None, engine: str | None, state: StateOrReference, sources: Sources) -> Loaded:
     """The state of a request, compiled against its configuration."""
-    configured = configure(document, engine, sources)
+    configured = configure(document, engine, sources, state)
     if state.snapshot is not None:
         return sources.loaded(configured, state.snapshot)
     return solve.load(configured, state)
@@ -147,7 +155,7 @@ def facts_of(result: Answer, now: int) -> Facts:
     """What the log and the metrics keep. ``reasons``: of the ask's first condition, empty where it has none."""
     evicted: dict[str, None] = {}
     victims: dict[str, int] = {}
-    for eviction in result.plan.evictions:
+    for eviction in planned(result):
         evicted[eviction.workload] = None
         victims[eviction.reason] = victims.get(eviction.reason, 0) + 1
     return Facts(

@@ -12,7 +12,7 @@ from app.solver import solve
 from app.solver.engine import Question
 from app.solver.model.base import Time
 from app.solver.model.configuration import Configuration, Settings
-from app.solver.model.decision import Answer, Decision, PlannedEviction, Victim
+from app.solver.model.decision import Answer, Decision, PlannedEviction, Victim, planned
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.request import Variant
@@ -61,9 +61,9 @@ def _configured(request: ComparisonRequest, variant: Variant, sources: Sources) 
     document = request.configuration if variant.configuration is None else variant.configuration
     engine = variant.engine or request.engine
     if variant.settings is None:
-        return configure(document, engine, sources)
-    if isinstance(document, str):
-        document = sources.configurations.named(document, engine).configuration
+        return configure(document, engine, sources, request.state)
+    if not isinstance(document, Configuration):
+        document = configure(document, engine, sources, request.state).configuration
     return solve.configure(_with_settings(document, variant.settings), engine)
 
 
@@ -112,7 +112,7 @@ def _victims(decision: Decision) -> list[str]:
 def _evictions(answer: Answer) -> list[str]:
     """Those of the plan that no ask's victims have: an overcommitted node, work that only moves."""
     told = {label for decision in answer.decisions for label in _victims(decision)}
-    return [label for label in _labels(answer.plan.evictions) if label not in told]
+    return [label for label in _labels(planned(answer)) if label not in told]
 
 
 def _labels(evicted: Iterable[Victim | PlannedEviction]) -> list[str]:

@@ -75,6 +75,9 @@ class ApplyRequest(Wire, frozen=True, kw_only=True):
 
     decision: str | Carried
     """The id of a logged decision, or an answer with its asks."""
+    ask: str | None = None
+    """Carry out the decision on this ask alone. Needed where several asks were decided each alone (mode `independent`):
+    their plans exclude one another."""
     generation: int | None = None
     """Refuse (409) unless the snapshot is still at it. Absent: the one that the decision was made on."""
     now: Time | None = None

@@ -13,7 +13,12 @@ from app.errors import BadInput
 from app.solver.apply import delta_of
 from app.solver.model.delta import Delta
 from app.solver.model.instant import micros
-from app.solver.model.problems import Problem
+from app.solver.model.problems import InvalidInput, Problem
+
+_EACH_ALONE = (
+    "missing: the asks were decided each alone, and only the plan of one of them can be carried out: say which"
+)
+_TOGETHER = "the asks were decided together, as one cycle: they are carried out together, without this"
 
 
 class SnapshotChanges:
@@ -28,7 +33,9 @@ class SnapshotChanges:
         del now
         request = decode(body, SnapshotRequest)
         configured = configure(request.configuration, request.engine, self._sources)
-        return self._status(self._store.put(name, configured, request.state, len(body)))
+        return self._status(
+            self._store.put(name, configured, request.state, len(body), (request.configuration, request.engine))
+        )
 
     def delta(self, name: str, body: bytes, now: datetime) -> bytes:
         """Raises InvalidInput, NotFound, Conflict; then nothing has changed."""
@@ -42,7 +49,7 @@ class SnapshotChanges:
             raise BadInput([Problem(pointer="/decision", detail="no decision log here: give the answer and its asks")])
         snapshot = self._store.get(name)
         at = micros(request.now or now)
-        carried = request.decision
+        carried = _only(request.decision, request.ask)
         generation = snapshot.generation if request.generation is None else request.generation
         check_generation(snapshot, generation)
         delta = delta_of(
@@ -88,3 +95,20 @@ class SnapshotChanges:
             bytes=snapshot.size,
             digest=loaded.used.digest if digest else None,
         )
+
+
+def _only(carried: Carried, ask: str | None) -> Carried:
+    """What is to be carried out of an answer: the decision on ``ask``, or all of it. Raises InvalidInput."""
+    if ask is not None:
+        chosen = [decision for decision in carried.decisions if decision.ask == ask]
+        if not chosen:
+            raise InvalidInput([Problem(pointer="/ask", detail=f"no ask {ask!r} in the decision")])
+        plan = chosen[0].plan
+        if plan is None:
+            if len(carried.decisions) > 1:
+                raise InvalidInput([Problem(pointer="/ask", detail=_TOGETHER)])
+            plan = carried.plan
+        return Carried(asks=carried.asks, decisions=chosen, plan=plan)
+    if len(carried.decisions) > 1 and any(decision.plan is not None for decision in carried.decisions):
+        raise InvalidInput([Problem(pointer="/ask", detail=_EACH_ALONE)])
+    return carried

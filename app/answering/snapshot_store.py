@@ -12,6 +12,7 @@ from app.errors import Conflict, NotFound
 from app.solver import solve
 from app.solver.blame import in_delta
 from app.solver.delta import apply_delta
+from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import State, Workload
@@ -22,13 +23,18 @@ BYTES_PER_JSON_BYTE = 6
 """Memory of a kept state, decoded and compiled, by byte of its JSON; measured on Kueue and YuniKorn at 50,000."""
 
 
+Own = tuple[str | Configuration, str | None]
+"""A configuration as it was given, by name or in full, and the engine."""
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One generation of a state. Instants in seconds of the store's clock; ``size`` is an estimate in bytes, ``tasks``
-    how many there are, which would take long to count each time."""
+    """One generation of a state. ``own``: what it was put with. Instants in seconds of the store's clock; ``size`` is
+    an estimate in bytes, ``tasks`` how many there are, which would take long to count each time."""
 
     name: str
     loaded: Loaded
+    own: Own
     generation: int
     created_at: float
     size: int
@@ -78,11 +84,13 @@ class SnapshotStore:
         self._used: dict[str, float] = {}
         self._lock = Lock()
 
-    def put(self, name: str, configured: Configured, state: State, json_bytes: int) -> Snapshot:
-        """Keep ``state``, replacing what had the name; the generation goes on counting. Raises InvalidInput."""
+    def put(self, name: str, configured: Configured, state: State, json_bytes: int, own: Own | None = None) -> Snapshot:
+        """Keep ``state``, replacing what had the name; the generation goes on counting. ``own``: None where it is
+        the compiled configuration. Raises InvalidInput."""
         loaded = solve.load(configured, state, snapshot=name)
         tasks = sum(len(w.tasks) for w in state.workloads)
-        kept = Snapshot(name, loaded, 0, self._clock(), json_bytes * BYTES_PER_JSON_BYTE, tasks)
+        own = own or (configured.configuration, configured.engine.name)
+        kept = Snapshot(name, loaded, own, 0, self._clock(), json_bytes * BYTES_PER_JSON_BYTE, tasks)
         safe_point()  # the last one: from here on it is kept, and the answer says so
         with self._lock:
             old = self._kept.get(name)
@@ -108,6 +116,10 @@ class SnapshotStore:
             found = self._found(name)
             self._used[name] = self._clock()
             return found
+
+    def own(self, name: str) -> Own:
+        """The configuration and the engine that it was put with. Raises NotFound."""
+        return self.get(name).own
 
     def loaded(self, configured: Configured, name: str) -> Loaded:
         """The state compiled against ``configured``: again when the configuration has been revised since, never

@@ -35,6 +35,10 @@ class Documents(Protocol):
 class States(Protocol):
     """Where kept states are found."""
 
+    def own(self, name: str) -> tuple[str | Configuration, str | None]:
+        """The configuration and the engine that the snapshot of that name was put with. Raises NotFound."""
+        ...
+
     def loaded(self, configured: Configured, name: str) -> Loaded:
         """The snapshot of that name, compiled against ``configured``. Raises NotFound, Conflict."""
         ...
@@ -94,11 +98,22 @@ class Sources:
     configurations: Configurations
     states: States | None = None
 
+    def own(self, snapshot: str, engine: str | None) -> Configured:
+        """The configuration that the snapshot was put with; a name means what it means now. Raises NotFound."""
+        document, compiled_for = self._states(snapshot).own(snapshot)
+        engine = engine or compiled_for
+        if isinstance(document, str):
+            return self.configurations.named(document, engine)
+        return self.configurations.written(document, engine)
+
     def loaded(self, configured: Configured, snapshot: str) -> Loaded:
         """The snapshot of that name, compiled against ``configured``. Raises NotFound, Conflict."""
+        return self._states(snapshot).loaded(configured, snapshot)
+
+    def _states(self, snapshot: str) -> States:
         if self.states is None:
             raise unknown("state/snapshot", f"nothing is stored here: write the state of {snapshot!r} out in full")
-        return self.states.loaded(configured, snapshot)
+        return self.states
 
     def pinned(self, used: Used) -> "Sources":
         """The same as they were: the configuration in the revision used then, a snapshot only in its generation."""
@@ -128,6 +143,9 @@ class _PinnedConfigurations:
 class _PinnedStates:
     states: States
     used: Used
+
+    def own(self, name: str) -> tuple[str | Configuration, str | None]:
+        return self.states.own(name)
 
     def loaded(self, configured: Configured, name: str) -> Loaded:
         found = self.states.loaded(configured, name)

@@ -17,6 +17,7 @@ from app.formats import export as written
 from app.formats.names import ExportFormat, Format
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding, InvalidInput, Problem
+from app.solver.model.request import Mode
 
 _YAML_OBJECT = re.compile(rb"\s*(?:(?:#[^\n]*|---[^\n]*)\n\s*)*(?:apiVersion|kind|partitions)\s*:")
 
@@ -110,6 +111,19 @@ def as_request(body: bytes, configuration: str | None) -> bytes:
     return msgspec.json.encode(_request(found, chosen))
 
 
+def with_mode(body: bytes, mode: Mode | None) -> bytes:
+    """The request in ``body`` in ``mode``. None: in its own; where it has none, several asks share one cycle: then the
+    plan can be carried out. What is no request stays as it is, for whoever decodes it to say so."""
+    try:
+        found = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        asks = msgspec.json.decode(found.get("asks", b"[]"), type=list[msgspec.Raw])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return body
+    if mode is None and len(asks) > 1 and "mode" not in found:
+        mode = "cycle"
+    return body if mode is None else msgspec.json.encode({**found, "mode": mode})
+
+
 def _is_manifest(body: bytes) -> bool:
     if body.lstrip()[:1] != b"{":
         return _YAML_OBJECT.match(body) is not None
@@ -133,6 +147,8 @@ def _configuration(file: str) -> Configuration:
 def _request(found: Imported, configuration: Configuration) -> dict[str, object]:
     engine = configuration.engine or found.configuration.engine
     body: dict[str, object] = {"configuration": configuration, "state": found.state, "asks": found.asks}
+    if len(found.asks) > 1:
+        body["mode"] = "cycle"
     return body if engine is None else {"engine": engine, **body}
 
 

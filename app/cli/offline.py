@@ -12,12 +12,12 @@ from app.answering.comparison import compare as compare_variants
 from app.answering.comparison_bodies import Comparison
 from app.answering.sources import nothing_stored
 from app.cli import report
-from app.cli.manifests import as_request
+from app.cli.manifests import as_request, with_mode
 from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, complain, problems, read, say
 from app.errors import ArbiterError
-from app.solver.model.decision import Answer
+from app.solver.model.decision import Answer, planned
 from app.solver.model.problems import InvalidInput
-from app.solver.model.request import Explain
+from app.solver.model.request import Explain, Mode
 
 T = TypeVar("T")
 
@@ -44,13 +44,23 @@ Queues = Annotated[
     ),
 ]
 
+AskedMode = Annotated[
+    Mode | None,
+    Parameter(
+        help="cycle: one scheduling cycle over all asks; independent: each as if it were alone. Default: the request's "
+        "own; without one, cycle for several asks."
+    ),
+]
 
-def decide(file: Situation = "-", /, *, json: Json = False, configuration: Queues = None) -> int:
+
+def decide(
+    file: Situation = "-", /, *, json: Json = False, configuration: Queues = None, mode: AskedMode = None
+) -> int:
     """Decide a request from a file: who would be evicted, and why.
 
     Exit code 0: nothing to evict, 1: somebody would be, 2: an ask can't run, 3: bad input.
     """
-    return _on(file, lambda body: _decided(as_request(body, configuration), None, json=json))
+    return _on(file, lambda body: _decided(with_mode(as_request(body, configuration), mode), None, json=json))
 
 
 def explain(
@@ -60,10 +70,11 @@ def explain(
     json: Json = False,
     full: Annotated[bool, Parameter(negative=(), help="Every candidate and step, not only groups of them.")] = False,
     configuration: Queues = None,
+    mode: AskedMode = None,
 ) -> int:
     """Decide a request from a file and say how: each step, what became of each candidate, by which rule."""
     level: Explain = "full" if full else "summary"
-    return _on(file, lambda body: _decided(as_request(body, configuration), level, json=json))
+    return _on(file, lambda body: _decided(with_mode(as_request(body, configuration), mode), level, json=json))
 
 
 def compare(file: File = "-", /, *, json: Json = False) -> int:
@@ -94,13 +105,13 @@ def _decided(body: bytes, level: Explain | None, *, json: bool) -> int:
         say(answered.body.decode())
     else:
         report.answer(result, why=level is not None)
-    if result.plan.evictions:
+    if planned(result):
         return EVICTS
     return CANNOT if any(d.outcome in ("wait", "infeasible") for d in result.decisions) else NOTHING
 
 
 def _compared(body: bytes, *, json: bool) -> int:
-    encoded = compare_variants(body, datetime.now(UTC), nothing_stored())
+    encoded = compare_variants(with_mode(body, None), datetime.now(UTC), nothing_stored())
     result = msgspec.json.decode(encoded, type=Comparison)
     if json:
         say(encoded.decode())

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from app.answering.comparison_bodies import Comparison
 from app.cli.output import say, table
-from app.solver.model.decision import Answer, Decision, Placement, PlannedEviction
+from app.solver.model.decision import Answer, Decision, Placement, Plan, PlannedEviction, planned
 from app.solver.model.trace import Explanation
 
 _MOST_ROWS = 200
@@ -14,12 +14,17 @@ _MOST_MESSAGES = 5
 
 def answer(result: Answer, *, why: bool) -> None:
     """Each ask with its outcome and victims, and ``why``; then what the plan has beyond them."""
+    each_alone = len(result.decisions) > 1 and any(decision.plan is not None for decision in result.decisions)
     for decision in result.decisions:
         _decision(decision)
         if why and decision.explanation is not None:
             _explanation(decision.explanation)
+        if each_alone and decision.plan is not None:
+            _rest_of_plan(decision.plan, [decision])
         say()
-    _rest_of_plan(result)
+    if each_alone:
+        say("each ask as if it were alone: their plans exclude one another (--mode cycle decides them together)")
+    _rest_of_plan(result.plan, result.decisions)
 
 
 def _decision(decision: Decision) -> None:
@@ -102,14 +107,14 @@ def _explanation(explained: Explanation) -> None:
         say(f"  would let it in: {change.field} of {change.resource} in {of} from {current} to {needed}")
 
 
-def _rest_of_plan(result: Answer) -> None:
-    told = {(v.workload, v.task) for decision in result.decisions for v in decision.victims}
-    others = [e for e in result.plan.evictions if (e.workload, e.task) not in told]
+def _rest_of_plan(plan: Plan, decisions: list[Decision]) -> None:
+    told = {(v.workload, v.task) for decision in decisions for v in decision.victims}
+    others = [e for e in plan.evictions if (e.workload, e.task) not in told]
     if others:
         say("also evicted")
         table(("WORKLOAD", "QUEUE", "NODE", "REASON", "FOR"), (_eviction(e) for e in others[:_MOST_ROWS]))
         _more(len(others))
-    if placements := result.plan.placements:
+    if placements := plan.placements:
         say("placed")
         table(("WHAT", "NODE", "WHEN", "STAGE"), (_placement(p) for p in placements[:_MOST_ROWS]))
         _more(len(placements))
@@ -131,7 +136,7 @@ def comparison(result: Comparison) -> None:
     table(
         ("VARIANT", "ENGINE", "OUTCOMES", "EVICTIONS"),
         (
-            (v.name, v.answer.engine, _tally(d.outcome for d in v.answer.decisions), str(len(v.answer.plan.evictions)))
+            (v.name, v.answer.engine, _tally(d.outcome for d in v.answer.decisions), str(len(planned(v.answer))))
             for v in result.variants
         ),
         indent="",

@@ -75,7 +75,7 @@ class Snapshots:
             raise BadInput([Problem(pointer="/decision", detail=detail)])
         carried = Carried(asks=asked.asks, decisions=answered.decisions, plan=answered.plan)
         generation = answered.state.generation if request.generation is None else request.generation
-        return ApplyRequest(decision=carried, generation=generation, now=request.now)
+        return ApplyRequest(decision=carried, ask=request.ask, generation=generation, now=request.now)
 
     def _run(self, operation: Operation, name: str, body: bytes = b"") -> bytes:
         return self._dispatcher.run(Asked(operation, datetime.now(UTC), name), body).body

@@ -6,7 +6,7 @@ error rather than with a wrong victim.
 
 from app.solver.engine import Question
 from app.solver.index import Index
-from app.solver.model.decision import Decision, Result
+from app.solver.model.decision import Decision, Plan, Result
 from app.solver.model.state import State
 
 
@@ -19,10 +19,12 @@ def verify(state: State, index: Index, question: Question, result: Result) -> No
     _asks_answered(question, result)
     found = {name: state.workloads[at] for name in _touched(result) if (at := index.workloads.get(name)) is not None}
     tasks = {name: {t.name for t in workload.tasks} for name, workload in found.items()}
-    nodes = index.nodes if result.plan.placements else frozenset[str]()
+    asks = {a.id for a in question.asks}
     for decision in result.decisions:
         _decision(decision, tasks)
-    _plan(result, tasks, nodes, {a.id for a in question.asks})
+        if decision.plan is not None:
+            _plan(decision.plan, [decision], tasks, index, {decision.ask})
+    _plan(result.plan, [d for d in result.decisions if d.plan is None], tasks, index, asks)
 
 
 def _asks_answered(question: Question, result: Result) -> None:
@@ -35,9 +37,10 @@ def _asks_answered(question: Question, result: Result) -> None:
 
 def _touched(result: Result) -> set[str]:
     """The workloads that the answer evicts or places."""
-    touched = {eviction.workload for eviction in result.plan.evictions}
+    plans = [result.plan, *(d.plan for d in result.decisions if d.plan is not None)]
+    touched = {eviction.workload for plan in plans for eviction in plan.evictions}
     touched.update(victim.workload for decision in result.decisions for victim in decision.victims)
-    touched.update(placement.workload for placement in result.plan.placements if placement.workload is not None)
+    touched.update(p.workload for plan in plans for p in plan.placements if p.workload is not None)
     return touched
 
 
@@ -56,18 +59,22 @@ def _decision(decision: Decision, tasks: dict[str, set[str]]) -> None:
         raise BrokenLaw(f"{decision.ask}: outcome {decision.outcome} without a condition that says why")
 
 
-def _plan(result: Result, tasks: dict[str, set[str]], nodes: frozenset[str], asks: set[str]) -> None:
+def _plan(
+    plan: Plan, decisions: list[Decision], tasks: dict[str, set[str]], index: Index, asks: set[str]
+) -> None:  # fmt: skip
+    """``plan`` carries ``decisions`` out and places nothing but ``asks`` and what runs."""
     planned: set[tuple[str, str | None]] = set()
-    for eviction in result.plan.evictions:
+    for eviction in plan.evictions:
         _runs(eviction.workload, eviction.task, tasks)
         if (key := (eviction.workload, eviction.task)) in planned:
             raise BrokenLaw(f"{key} is planned for eviction twice")
         planned.add(key)
-    for decision in result.decisions:
+    for decision in decisions:
         for victim in decision.victims:
             if (victim.workload, victim.task) not in planned:
                 raise BrokenLaw(f"{victim.workload} is a victim and not in the plan")
-    for placement in result.plan.placements:
+    nodes = index.nodes if plan.placements else frozenset[str]()
+    for placement in plan.placements:
         if placement.node not in nodes:
             raise BrokenLaw(f"placement on unknown node {placement.node}")
         if placement.ask is not None and placement.ask not in asks:

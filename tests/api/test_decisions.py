@@ -63,7 +63,8 @@ def test_decisions_come_in_the_order_of_the_asks(service: TestClient) -> None:
     request["asks"] = [{**request["asks"][0], "id": name} for name in ("c", "a", "b")]
     answer = service.post("/v1/decisions", json=request).json()
     assert [decided["ask"] for decided in answer["decisions"]] == ["c", "a", "b"]
-    assert [e["workload"] for e in answer["plan"]["evictions"]] == ["w1"]
+    assert [[e["workload"] for e in decided["plan"]["evictions"]] for decided in answer["decisions"]] == [["w1"]] * 3
+    assert answer["plan"] == {"evictions": [], "placements": []}
 
 
 def test_a_cycle_says_in_which_order_it_went(service: TestClient) -> None:

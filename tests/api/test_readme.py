@@ -18,17 +18,18 @@ from tests.live import ROOT, environment_of, serving
 from tests.vectors.compare import disagreements
 
 README = (ROOT / "README.md").read_text()
+SNAPSHOTS = (ROOT / "docs" / "snapshots.md").read_text()
 ADDRESS = "http://127.0.0.1:8080"
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+def blocks(language: str, page: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
 
 
-def commands() -> list[tuple[str, str]]:
+def commands(page: str = README) -> list[tuple[str, str]]:
     """Every ``$ command`` of the console blocks with the output shown below it."""
     found: list[tuple[str, str]] = []
-    for block in blocks("console"):
+    for block in blocks("console", page):
         for command, output in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
             found.append((command, output))
     return found
@@ -63,6 +64,18 @@ def test_curl_gets_what_the_readme_shows(live: tuple[str, list[str]]) -> None:
     done = run(command, live[0])
     (expected,) = blocks("json")
     assert disagreements({"expect": json.loads(expected)}, json.loads(done.stdout)) == []
+
+
+def test_a_snapshot_from_put_to_decision_goes_as_the_page_says(live: tuple[str, list[str]]) -> None:
+    put, decide, apply, delta, get = [command for command, _ in commands(SNAPSHOTS)]
+    assert json.loads(run(put, live[0]).stdout)["generation"] == 1
+    decided = json.loads(run(decide, live[0]).stdout)
+    assert (decided["configuration"]["name"], decided["state"]["generation"]) == ("example", 1)
+    assert [victim["workload"] for victim in decided["decisions"][0]["victims"]] == ["sweep-17"]
+    assert json.loads(run(apply.replace("ID", decided["id"]), live[0]).stdout)["generation"] == 2
+    assert json.loads(run(delta, live[0]).stdout)["generation"] == 3
+    status = json.loads(run(get, live[0]).stdout)
+    assert (status["generation"], status["counts"]["workloads"]) == (3, 1)
 
 
 def test_the_curl_line_that_serve_prints_returns_victims(live: tuple[str, list[str]]) -> None:

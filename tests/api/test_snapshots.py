@@ -99,6 +99,76 @@ def test_a_decision_is_carried_out_by_its_id_once(client: TestClient) -> None:
     assert client.get("/v1/snapshots/s").json()["counts"]["workloads"] == 2
 
 
+def test_several_independent_asks_have_plans_of_their_own_and_one_is_carried_out(client: TestClient) -> None:
+    put(client)
+    asks = [{**ASK, "id": "a", "uid": "a"}, {**ASK, "id": "b", "uid": "b"}]
+    decision = decide(client, {"snapshot": "s"}, asks=asks)
+    assert [[e["workload"] for e in d["plan"]["evictions"]] for d in decision["decisions"]] == [["w0"], ["w0"]]
+    assert decision["plan"] == {"evictions": [], "placements": []}
+    both = client.post("/v1/snapshots/s/apply", json={"decision": decision["id"]})
+    assert (both.status_code, both.json()["errors"][0]["pointer"]) == (422, "/ask")
+    other = client.post("/v1/snapshots/s/apply", json={"decision": decision["id"], "ask": "c"})
+    assert (other.status_code, other.json()["errors"][0]["pointer"]) == (422, "/ask")
+    one = client.post("/v1/snapshots/s/apply", json={"decision": decision["id"], "ask": "b"})
+    assert (one.status_code, one.json()["counts"]["workloads"]) == (200, 1), one.text
+    logged = client.get(f"/v1/decisions/{decision['id']}").json()
+    assert logged["evictions"] == 1
+    assert client.get("/v1/decisions?workload=w0").json()["items"][0]["id"] == decision["id"]
+
+
+def test_a_cycle_is_carried_out_as_a_whole(client: TestClient) -> None:
+    put(client)
+    asks = [{**ASK, "id": "a", "uid": "a"}, {**ASK, "id": "b", "uid": "b"}]
+    decision = decide(client, {"snapshot": "s"}, asks=asks, mode="cycle")
+    assert all("plan" not in one for one in decision["decisions"])
+    part = client.post("/v1/snapshots/s/apply", json={"decision": decision["id"], "ask": "a"})
+    assert (part.status_code, part.json()["errors"][0]["pointer"]) == (422, "/ask")
+    assert client.post("/v1/snapshots/s/apply", json={"decision": decision["id"]}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("decisions", {"asks": [ASK]}),
+        ("shares", {}),
+        ("preemptibility", {}),
+        ("effective-settings", {}),
+        ("comparisons", {"asks": [ASK], "variants": [{"name": "a"}, {"name": "b", "settings": {"kueue": {}}}]}),
+    ],
+)
+def test_a_question_about_a_snapshot_needs_no_configuration(
+    client: TestClient, path: str, fields: dict[str, Any]
+) -> None:
+    put(client)
+    body = {"state": {"snapshot": "s"}, "now": NOW, **fields}
+    if path == "effective-settings":
+        del body["now"]
+    without = client.post(f"/v1/{path}", json=body)
+    named = client.post(f"/v1/{path}", json={**body, "configuration": CONFIGURATION})
+    assert without.status_code == 200, without.text
+    own = {"id", "stats"}
+    assert {k: v for k, v in without.json().items() if k not in own} == {
+        k: v for k, v in named.json().items() if k not in own
+    }
+    missing = client.post(f"/v1/{path}", json={**body, "state": STATE})
+    assert (missing.status_code, missing.json()["errors"][0]["pointer"]) == (422, "/configuration")
+
+
+def test_a_snapshots_own_configuration_is_what_its_name_means_now(client: TestClient) -> None:
+    client.put("/v1/configurations/prod", json=CONFIGURATION, headers={"If-None-Match": "*"})
+    put(client, configuration="prod")
+    body = {"state": {"snapshot": "s"}, "asks": [ASK], "now": NOW}
+    assert client.post("/v1/decisions", json=body).json()["configuration"]["revision"] == 1
+    calm = {**CONFIGURATION, "queues": [{**QUEUE, "kueue": {}}]}
+    tried = client.post("/v1/decisions", json={**body, "configuration": calm}).json()
+    assert (tried["decisions"][0]["outcome"], "name" in tried["configuration"]) == ("wait", False)
+    client.put("/v1/configurations/prod", json=calm, headers={"If-Match": "*"})
+    revised = client.post("/v1/decisions", json=body).json()
+    assert (revised["configuration"]["revision"], revised["decisions"][0]["outcome"]) == (2, "wait")
+    logged = client.post(f"/v1/decisions/{revised['id']}/replay")
+    assert logged.json()["identical"], logged.text
+
+
 def test_a_lost_snapshot_says_send_it_again(client: TestClient) -> None:
     answer = client.post(
         "/v1/decisions", json={"configuration": CONFIGURATION, "state": {"snapshot": "s"}, "asks": [ASK]}

@@ -2,6 +2,8 @@
 
 from typing import Any, Literal
 
+import msgspec
+
 from app.solver.model.base import Time, Wire
 from app.solver.model.trace import Explanation
 
@@ -68,39 +70,6 @@ class Shortage(Wire, frozen=True, kw_only=True):
     """`requested` less `available`, in whole units."""
 
 
-class Decision(Wire, frozen=True, kw_only=True):
-    """The answer for one ask. ``beyond`` names rules that the origin does not have and that changed this decision."""
-
-    ask: str
-    """The id of the ask."""
-    outcome: Outcome
-    """`admit`: it fits as things are; `preempt`: once the victims have stopped; `wait`: it could run later;
-    `infeasible`: never under this configuration."""
-    node: str | None = None
-    """The node it is bound to (`admit`) or that is reserved for it (`preempt`), where the engine places. Absent: none,
-    or several."""
-    placements: dict[str, str] | None = None
-    """The node of each task, by name of the task, where the engine places."""
-    assignment: dict[str, dict[str, str]] | None = None
-    """The flavor of each resource, by name of the task and of the resource (Kueue)."""
-    borrowing: bool | None = None
-    """Whether it uses more than the nominal quota of its queue (Kueue)."""
-    counts: dict[str, int] | None = None
-    """How many of each task are admitted, where fewer than asked."""
-    victims: list[Victim]
-    """What stops for it, in the engine's order."""
-    conditions: list[Condition]
-    """The conditions that the origin would set on it; one says why it waits."""
-    shortages: list[Shortage] | None = None
-    """What it lacks. Absent: nothing."""
-    beyond: list[str] | None = None
-    """Rules that the origin does not have and that changed this decision. Absent: none."""
-    starts: list[str] | None = None
-    """Names of the tasks that start now, where not all of them do."""
-    explanation: Explanation | None = None
-    """Why, at the level that `explain` asked for."""
-
-
 class PlannedEviction(Wire, frozen=True, kw_only=True):
     workload: str
     """The id of the workload to evict."""
@@ -134,12 +103,47 @@ class Placement(Wire, frozen=True, kw_only=True):
 
 
 class Plan(Wire, frozen=True, kw_only=True):
-    """What to carry out, in order; each eviction once."""
+    """What to carry out, in order; each eviction once. Empty where several asks were decided each alone."""
 
     evictions: list[PlannedEviction]
     """What to evict, in order, each once."""
     placements: list[Placement]
     """What to place, in order, where the engine places."""
+
+
+class Decision(Wire, frozen=True, kw_only=True):
+    """The answer for one ask. ``beyond`` names rules that the origin does not have and that changed this decision."""
+
+    ask: str
+    """The id of the ask."""
+    outcome: Outcome
+    """`admit`: it fits as things are; `preempt`: once the victims have stopped; `wait`: it could run later;
+    `infeasible`: never under this configuration."""
+    node: str | None = None
+    """The node it is bound to (`admit`) or that is reserved for it (`preempt`), where the engine places. Absent: none,
+    or several."""
+    placements: dict[str, str] | None = None
+    """The node of each task, by name of the task, where the engine places."""
+    assignment: dict[str, dict[str, str]] | None = None
+    """The flavor of each resource, by name of the task and of the resource (Kueue)."""
+    borrowing: bool | None = None
+    """Whether it uses more than the nominal quota of its queue (Kueue)."""
+    counts: dict[str, int] | None = None
+    """How many of each task are admitted, where fewer than asked."""
+    victims: list[Victim]
+    """What stops for it, in the engine's order."""
+    conditions: list[Condition]
+    """The conditions that the origin would set on it; one says why it waits."""
+    shortages: list[Shortage] | None = None
+    """What it lacks. Absent: nothing."""
+    beyond: list[str] | None = None
+    """Rules that the origin does not have and that changed this decision. Absent: none."""
+    starts: list[str] | None = None
+    """Names of the tasks that start now, where not all of them do."""
+    plan: Plan | None = None
+    """What to carry out for this ask, as if it were alone (mode `independent`). Absent: the answer's `plan` says it."""
+    explanation: Explanation | None = None
+    """Why, at the level that `explain` asked for."""
 
 
 class Result(Wire, frozen=True, kw_only=True):
@@ -187,9 +191,20 @@ class Answer(Wire, frozen=True, kw_only=True):
     order: list[str] | None = None
     """Ids of the asks in the order in which the engine took them (mode `cycle`)."""
     plan: Plan
-    """What to carry out: the union of all victims in order, each once, and placements."""
+    """What to carry out: the union of all victims in order, each once, and placements. Empty where several asks were
+    decided each alone (mode `independent`): their plans exclude one another, and stand in the decisions."""
     notes: dict[str, Any] | None = None
     """What the engine carries over to its next cycle."""
+
+
+def each_alone(decided: list[tuple[Decision, Plan]], notes: dict[str, Any] | None = None) -> Result:
+    """The result of mode ``independent``: every decision has the plan of its ask. Nobody could carry several of them
+    out, for each takes the same resources: only the plan of a single ask is the plan of the whole."""
+    return Result(
+        decisions=[msgspec.structs.replace(decision, plan=plan) for decision, plan in decided],
+        plan=decided[0][1] if len(decided) == 1 else Plan(evictions=[], placements=[]),
+        notes=notes,
+    )
 
 
 def plan_of(decisions: list[Decision]) -> Plan:
@@ -207,3 +222,13 @@ def plan_of(decisions: list[Decision]) -> Plan:
                     )
                 )  # fmt: skip
     return Plan(evictions=evictions, placements=[])
+
+
+def planned(answer: Answer) -> list[PlannedEviction]:
+    """Every eviction that ``answer`` plans, for all of its asks or for one of them, each once."""
+    plans = [answer.plan, *(decision.plan for decision in answer.decisions if decision.plan is not None)]
+    found: dict[tuple[str, str | None], PlannedEviction] = {}
+    for plan in plans:
+        for eviction in plan.evictions:
+            found.setdefault((eviction.workload, eviction.task), eviction)
+    return list(found.values())

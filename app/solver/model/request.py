@@ -42,8 +42,9 @@ class DecisionRequest(Wire, frozen=True, kw_only=True):
     mode: Mode = "independent"
     """`independent`: each ask against the same state, as if it were alone; `cycle`: one scheduling cycle over all asks,
     each seeing what the earlier ones took."""
-    configuration: str | Configuration
-    """The configuration: `name`, `name@revision`, `name@label`, or the document itself."""
+    configuration: str | Configuration | None = None
+    """The configuration: `name`, `name@revision`, `name@label`, or the document itself. Absent: the snapshot's own, as
+    it was given when the snapshot was put; a state that is sent along needs one."""
     state: StateOrReference
     """What runs: the state itself, or `{snapshot: name}`."""
     asks: list[Ask] = []
@@ -61,8 +62,9 @@ class SharesRequest(Wire, frozen=True, kw_only=True):
     """Whose rules count. Absent: the configuration's engine."""
     now: Time | None = None
     """The time of the question. Absent: the host's clock. Read by YTsaurus."""
-    configuration: str | Configuration
-    """The configuration: `name`, `name@revision`, `name@label`, or the document itself."""
+    configuration: str | Configuration | None = None
+    """The configuration: `name`, `name@revision`, `name@label`, or the document itself. Absent: the snapshot's own, as
+    it was given when the snapshot was put; a state that is sent along needs one."""
     state: StateOrReference
     """What runs: the state itself, or `{snapshot: name}`."""
     asks: list[Ask] = []
@@ -85,8 +87,9 @@ class PreemptibilityRequest(Wire, frozen=True, kw_only=True):
     """Whose rules protect. Absent: the configuration's engine."""
     now: Time | None = None
     """The time of the question. Absent: the host's clock. Read by KAI and YTsaurus."""
-    configuration: str | Configuration
-    """The configuration: `name`, `name@revision`, `name@label`, or the document itself."""
+    configuration: str | Configuration | None = None
+    """The configuration: `name`, `name@revision`, `name@label`, or the document itself. Absent: the snapshot's own, as
+    it was given when the snapshot was put; a state that is sent along needs one."""
     state: StateOrReference
     """What runs: the state itself, or `{snapshot: name}`."""
     asks: list[Ask] = []
@@ -104,8 +107,9 @@ class EffectiveSettingsRequest(Wire, frozen=True, kw_only=True):
 
     engine: EngineName | None = None
     """Whose settings. Absent: the configuration's engine."""
-    configuration: str | Configuration
-    """The configuration: `name`, `name@revision`, `name@label`, or the document itself."""
+    configuration: str | Configuration | None = None
+    """The configuration: `name`, `name@revision`, `name@label`, or the document itself. Absent: the snapshot's own, as
+    it was given when the snapshot was put; a state that is sent along needs one."""
     state: StateOrReference | None = None
     """What runs, where the settings of workloads are wanted too."""
 

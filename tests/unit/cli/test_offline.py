@@ -194,3 +194,24 @@ def test_deciding_loads_neither_the_server_nor_the_database() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, str(EXAMPLE)], cwd=EXAMPLE.parents[1], check=False)
     assert done.returncode == 0
+
+
+def test_several_asks_are_a_cycle_unless_somebody_says_otherwise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    several = situation(asks=[ask(id="a", uid="a"), ask(id="b", uid="b")])
+
+    def decided(document: Any, *options: str) -> dict[str, Any]:
+        run(["decide", write(tmp_path, document), "--json", *options])
+        return json.loads(capsys.readouterr().out)
+
+    assert "order" in decided(several)
+    alone = decided(several, "--mode", "independent")
+    assert alone == decided({**several, "mode": "independent"})
+    assert "order" in decided({**several, "mode": "independent"}, "--mode", "cycle")
+    assert alone["plan"] == {"evictions": [], "placements": []}
+    assert all(one["plan"]["evictions"] for one in alone["decisions"])
+    assert "order" not in decided(situation())
+    assert run(["explain", write(tmp_path, several), "--mode", "independent"]) == 1
+    assert "each ask as if it were alone: their plans exclude one another" in capsys.readouterr().out
+    assert run(["decide", write(tmp_path, several), "--mode", "both"]) == 3

@@ -14,7 +14,7 @@ from app.solver.engines.kai.decide.actions.reclaim import reclaim
 from app.solver.engines.kai.decide.budget import Budget
 from app.solver.engines.kai.decide.cycle import Cycle, begin
 from app.solver.engines.kai.report.answer import answer
-from app.solver.model.decision import Decision, Placement, Plan, PlannedEviction, Result
+from app.solver.model.decision import Decision, Plan, Result, each_alone
 from app.solver.model.kai import Action
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask
@@ -39,19 +39,13 @@ def _cycle(state: CompiledState, question: Question) -> Result:
 
 
 def _each_alone(state: CompiledState, question: Question) -> Result:
-    decisions: list[Decision] = []
-    evictions: dict[tuple[str, str | None], PlannedEviction] = {}
-    places: list[Placement] = []
+    decided: list[tuple[Decision, Plan]] = []
     budget = Budget()
     for ask in question.asks:
         safe_point()
-        cycle = run(state, [ask], question, budget)
-        alone = answer(cycle, question)
-        decisions += alone.decisions
-        own = {(e.workload, e.task): e for e in alone.plan.evictions if (e.workload, e.task) not in evictions}
-        evictions |= own
-        places += [p for p in alone.plan.placements if p.workload is None or (p.workload, p.task) in own]
-    return Result(decisions=decisions, plan=Plan(evictions=list(evictions.values()), placements=places))
+        alone = answer(run(state, [ask], question, budget), question)
+        decided.append((alone.decisions[0], alone.plan))
+    return each_alone(decided)
 
 
 def run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget) -> Cycle:

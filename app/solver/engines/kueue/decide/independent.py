@@ -8,22 +8,23 @@ from app.solver.engines.kueue.decide.overlay import Overlay
 from app.solver.engines.kueue.decide.run import Run
 from app.solver.engines.kueue.report.answer import answer
 from app.solver.engines.kueue.report.explain import explain
-from app.solver.model.decision import Decision, Result, plan_of
+from app.solver.model.decision import Decision, Plan, Result, each_alone, plan_of
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask
 
 
 def independent(run: Run, question: Question) -> Result:
     """Decide every ask. The asks must have passed ``check_asks``."""
-    decisions: list[Decision] = []
+    decided: list[tuple[Decision, Plan]] = []
     for ask in question.asks:
         overlay, record = Overlay(run.state, run.now), explain(question.why())
         run.prepare(overlay, ask)
         preemptor = run.preemptor(ask)
         record.boosted(ask.priority or 0, preemptor.priority)
         nomination = nominate(overlay, ask, preemptor, run.search(ask), record)
-        decisions.append(answer(overlay, nomination, record))
-    return Result(decisions=decisions, plan=plan_of(decisions))
+        decision = answer(overlay, nomination, record)
+        decided.append((decision, plan_of([decision])))
+    return each_alone(decided)
 
 
 def check_asks(state: CompiledState, asks: list[Ask]) -> None:

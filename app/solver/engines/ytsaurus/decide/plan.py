@@ -4,7 +4,7 @@
 ``independent``: each ask as if it were the only pending work, with heartbeats of its own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from app.solver.engine import Question
 from app.solver.engines.ytsaurus.compile.rule_sets import Difference
@@ -15,7 +15,7 @@ from app.solver.engines.ytsaurus.decide.prepare import prepare
 from app.solver.engines.ytsaurus.report.answer import Answered, answer
 from app.solver.engines.ytsaurus.report.waiting import Waiting, tried_preemption
 from app.solver.engines.ytsaurus.report.what_if import differences
-from app.solver.model.decision import Plan, PlannedEviction, Result
+from app.solver.model.decision import Plan, Result, each_alone
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import Ask
 from app.solver.stopping import safe_point
@@ -34,15 +34,17 @@ def plan(cluster: CompiledState, question: Question) -> Result:
         _refuse_endless_work(cluster, len(question.asks))
     groups = [[ask] for ask in question.asks] if alone else [question.asks]
     runs = [_run(cluster, asks, nodes, question) for asks in groups]
+    if alone:
+        return each_alone(
+            [(run.decisions[0], Plan(evictions=run.evictions, placements=run.placements)) for run in runs]
+        )
+    (run,) = runs
     cycle = question.mode == "cycle"
     return Result(
-        decisions=[decision for run in runs for decision in run.decisions],
-        order=runs[0].order if cycle else None,
-        plan=Plan(
-            evictions=_once(eviction for run in runs for eviction in run.evictions),
-            placements=[placement for run in runs for placement in run.placements],
-        ),
-        notes=runs[0].notes if cycle else None,
+        decisions=run.decisions,
+        order=run.order if cycle else None,
+        plan=Plan(evictions=run.evictions, placements=run.placements),
+        notes=run.notes if cycle else None,
     )
 
 
@@ -76,10 +78,3 @@ def _nodes(cluster: CompiledState, question: Question) -> list[int]:
     if name not in cluster.node_index:
         raise InvalidInput([Problem(pointer="/options/ytsaurus/heartbeat_node", detail=f"no node {name!r}")])
     return [cluster.node_index[name]]
-
-
-def _once(evictions: Iterable[PlannedEviction]) -> list[PlannedEviction]:
-    seen: dict[tuple[str, str | None], PlannedEviction] = {}
-    for eviction in evictions:
-        seen.setdefault((eviction.workload, eviction.task), eviction)
-    return list(seen.values())

@@ -14,7 +14,7 @@ from app.solver.engines.yunikorn.decide.request import Request, check_asks, requ
 from app.solver.engines.yunikorn.report import answer
 from app.solver.engines.yunikorn.report.comparison import compare
 from app.solver.engines.yunikorn.report.explain import recorder
-from app.solver.model.decision import Decision, Placement, Result, plan_of
+from app.solver.model.decision import Decision, Placement, Plan, Result, each_alone, plan_of
 from app.solver.stopping import safe_point
 
 
@@ -42,14 +42,20 @@ def plan(state: CompiledState, question: Question) -> Result:
         placements[ask.id] = [] if waits else answer.placements(overlay, ask, outcomes)
         notes[ask.id] = answer.carried(outcomes[-1][0], outcomes[-1][1], question.now)
         cancelled += [one for _, outcome in outcomes for one in answer.cancelled(overlay, outcome.cancelled)]
-    found = [decisions[ask.id] for ask in question.asks]
-    evictions = plan_of([decisions[ask.id] for ask in asks])
+    told: dict[str, Any] = {"asks": notes, "cancelled_reservations": cancelled}
+    plans = [_plan([decisions[ask.id]], placements[ask.id]) for ask in asks]
+    if not cycle:
+        return each_alone([(decisions[ask.id], own) for ask, own in zip(asks, plans, strict=True)], told)
     return Result(
-        decisions=found,
-        order=[ask.id for ask in asks] if cycle else None,
-        plan=type(evictions)(evictions=evictions.evictions, placements=[p for ask in asks for p in placements[ask.id]]),
-        notes={"asks": notes, "cancelled_reservations": cancelled},
+        decisions=[decisions[ask.id] for ask in question.asks],
+        order=[ask.id for ask in asks],
+        plan=_plan([decisions[ask.id] for ask in asks], [p for own in plans for p in own.placements]),
+        notes=told,
     )
+
+
+def _plan(decided: list[Decision], placements: list[Placement]) -> Plan:
+    return Plan(evictions=plan_of(decided).evictions, placements=placements)
 
 
 def _units(

@@ -195,7 +195,9 @@ def test_independent_asks_do_not_see_one_another() -> None:
     asks: list[Json] = [ask("p", "b", 2), ask("q", "b", 2)]
     alone = Case(TWO, [node("n")], FULL, *asks, mode="independent")
     assert [alone.outcome("p"), alone.outcome("q")] == ["preempt", "preempt"]
-    assert alone.evicted == ["w0-0", "w1-0"]
+    plans = [[e["task"] for e in one["plan"]["evictions"]] for one in alone.answer["decisions"]]
+    assert plans == [["w0-0", "w1-0"], ["w0-0", "w1-0"]]
+    assert alone.answer["plan"] == {"evictions": [], "placements": []}
     together = Case(TWO, [node("n")], FULL, *asks)
     assert [together.outcome("p"), together.outcome("q")] == ["preempt", "wait"]
 
