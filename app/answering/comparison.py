@@ -64,10 +64,10 @@ def _configured(request: ComparisonRequest, variant: Variant, sources: Sources) 
         return configure(document, engine, sources, request.state)
     if not isinstance(document, Configuration):
         document = configure(document, engine, sources, request.state).configuration
-    return solve.configure(_with_settings(document, variant.settings), engine)
+    return solve.configure(with_settings(document, variant.settings), engine)
 
 
-def _with_settings(document: Configuration, settings: Settings) -> Configuration:
+def with_settings(document: Configuration, settings: Settings) -> Configuration:
     """``document`` with the engine blocks that ``settings`` has instead of its own; its other blocks stay."""
     given = {name: block for name, block in msgspec.structs.asdict(settings).items() if block is not None}
     return msgspec.structs.replace(document, settings=msgspec.structs.replace(document.settings, **given))

@@ -108,29 +108,14 @@ class _Draft:
         return next(name for n in range(len(taken) + 1) if (name := f"{task}-{n}") not in taken)
 
     def admit(self, ask: Ask, decision: Decision) -> None:
-        flavors, counts = decision.assignment or {}, decision.counts or {}
-        placed = decision.placements or {}
-        self._run(
-            ask,
-            [
-                msgspec.structs.replace(
-                    task,
-                    count=counts.get(task.name, task.count),
-                    min_count=None,
-                    flavors=flavors.get(task.name, task.flavors),
-                    node=placed.get(task.name, decision.node),
-                    started_at=self._now,
-                )
-                for task in ask.tasks
-            ],
-        )
+        self._run(ask, admitted_tasks(ask, decision, self._now))
         self._release(ask)
 
     def _run(self, ask: Ask, tasks: list[Task]) -> None:
         identity = ask.workload or ask.id
         workload = self._current(identity)
         if workload is None:
-            workload = _workload_of(ask, identity, self._now)
+            workload = workload_of(ask, identity, self._now)
         taken = {t.name for t in tasks}
         kept = [t for t in workload.tasks if t.name not in taken]
         self._workloads[identity] = msgspec.structs.replace(workload, tasks=kept + tasks)
@@ -165,7 +150,24 @@ def _once(names: list[ReservationName]) -> list[ReservationName]:
     return list({(n.node, n.ask): n for n in names}.values())
 
 
-def _workload_of(ask: Ask, identity: str, now: datetime) -> Workload:
+def admitted_tasks(ask: Ask, decision: Decision, now: datetime) -> list[Task]:
+    """The tasks of an ask that is admitted whole, as they run: with their flavors, sizes and nodes."""
+    flavors, counts, placed = decision.assignment or {}, decision.counts or {}, decision.placements or {}
+    return [
+        msgspec.structs.replace(
+            task,
+            count=counts.get(task.name, task.count),
+            min_count=None,
+            flavors=flavors.get(task.name, task.flavors),
+            node=placed.get(task.name, decision.node),
+            started_at=now,
+        )
+        for task in ask.tasks
+    ]
+
+
+def workload_of(ask: Ask, identity: str, now: datetime) -> Workload:
+    """The running workload that an ask becomes, without tasks yet."""
     return Workload(
         id=identity, queue=ask.queue, uid=ask.uid, priority=ask.priority or 0,
         created_at=ask.created_at, started_at=now,

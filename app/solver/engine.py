@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from app.solver.delta import Changes
 from app.solver.model.configuration import Configuration
@@ -12,6 +12,9 @@ from app.solver.model.request import Eviction, Explain, Mode, Options
 from app.solver.model.rule import Rule
 from app.solver.model.state import Ask, State
 from app.solver.trace import Why
+
+if TYPE_CHECKING:
+    from app.solver.rounds import Rounds
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -75,6 +78,11 @@ class Engine(ABC, Generic[C, S]):
     @abstractmethod
     def plan(self, loaded: S, question: Question) -> Result:
         """Decide. Pure: the same arguments give the same result."""
+
+    def rounds(self, configured: C) -> "Rounds[C] | None":
+        """The keeper of what waits in one simulation; None: this engine has no rounds yet."""
+        del configured
+        return None
 
     @abstractmethod
     def shares(self, loaded: S, asks: list[Ask], now: int, options: Options) -> dict[str, Any]:

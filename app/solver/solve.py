@@ -15,7 +15,7 @@ from app.solver.digest import StateDigest, digest
 from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
-from app.solver.model.decision import Answer, ConfigurationUsed, StateUsed
+from app.solver.model.decision import Answer, ConfigurationUsed, Result, StateUsed
 from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.request import Options
 from app.solver.model.state import Ask, State
@@ -111,8 +111,10 @@ def load(configured: Configured, state: State, *, snapshot: str | None = None, g
     )
 
 
-def update(loaded: Loaded, state: State, index: Index, changes: Changes, *, generation: int) -> Loaded:
-    """The state after a delta, compiled from what changed. Raises InvalidInput; ``loaded`` stays as it was."""
+def update(loaded: Loaded, state: State, index: Index, changes: Changes, *, generation: int | None) -> Loaded:
+    """The state after a delta, compiled from what changed; ``generation``: None where it is no kept snapshot.
+
+    Raises InvalidInput; ``loaded`` stays as it was."""
     configured = loaded.configured
 
     def problems() -> list[Problem]:
@@ -135,16 +137,26 @@ def update(loaded: Loaded, state: State, index: Index, changes: Changes, *, gene
 
 def decide(loaded: Loaded, question: Question) -> Answer:
     """Answer a decision request. Raises InvalidInput for asks that can't be understood."""
+    return answer_of(loaded, planned(loaded, question))
+
+
+def answer_of(loaded: Loaded, result: Result) -> Answer:
+    """What the engine returned, as the answer to a decision request."""
+    return Answer(
+        engine=loaded.configured.engine.name, configuration=loaded.configured.used, state=loaded.used,
+        decisions=result.decisions, order=result.order, plan=result.plan, notes=result.notes,
+    )  # fmt: skip
+
+
+def planned(loaded: Loaded, question: Question) -> Result:
+    """What the engine returns, verified. Raises InvalidInput for asks that can't be understood."""
     configured = loaded.configured
     _check_asks(loaded, question.asks)
     safe_point()
     result = configured.engine.plan(loaded.compiled, question)
     safe_point()
     verify(loaded.state, loaded.index, question, result)
-    return Answer(
-        engine=configured.engine.name, configuration=configured.used, state=loaded.used,
-        decisions=result.decisions, order=result.order, plan=result.plan, notes=result.notes,
-    )  # fmt: skip
+    return result
 
 
 def shares(loaded: Loaded, asks: list[Ask], now: int, options: Options = NO_OPTIONS) -> dict[str, Any]:

@@ -12,12 +12,14 @@ from app.solver.engines.kueue.report.effective_settings import effective_setting
 from app.solver.engines.kueue.report.findings import findings
 from app.solver.engines.kueue.report.preemptibility import preemptibility
 from app.solver.engines.kueue.report.shares import shares
+from app.solver.engines.kueue.rounds import KueueRounds
 from app.solver.engines.kueue.rules import RULES
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding
 from app.solver.model.request import Options
 from app.solver.model.state import Ask, State
+from app.solver.rounds import Rounds
 
 
 class KueueEngine(Engine[CompiledConfiguration, CompiledState]):
@@ -41,6 +43,9 @@ class KueueEngine(Engine[CompiledConfiguration, CompiledState]):
 
     def plan(self, loaded: CompiledState, question: Question) -> Result:
         return plan(loaded, question)
+
+    def rounds(self, configured: CompiledConfiguration) -> Rounds[CompiledConfiguration]:
+        return KueueRounds(configured)
 
     def shares(self, loaded: CompiledState, asks: list[Ask], now: int, options: Options) -> dict[str, Any]:
         return shares(loaded, asks, now)

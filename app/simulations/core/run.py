@@ -1,0 +1,87 @@
+"""One run: a trace of jobs through one engine, round by round, on a virtual clock.
+
+What happens at one instant happens in this order: completions, releases, cancellations, changes, arrivals; equal ones
+by job. Then, where something has changed that could let a waiting job act, a round, no sooner than ``round_every``
+after the last. A round is a decision request in mode ``cycle`` to the same solver that answers requests; its answer is
+carried out, and the next one is asked of what came of it.
+"""
+
+from collections.abc import Callable, Iterable
+
+from app.answering.sources import Configurations
+from app.simulations.core.scenario import Scenario, scenario_of
+from app.simulations.core.sink import Sink, Stopped
+from app.simulations.core.world import World
+from app.simulations.schemas import Job, SimulationRequest, Summary
+
+
+def simulate(
+    request: SimulationRequest,
+    configurations: Configurations,
+    sink: Sink,
+    stop: Callable[[], bool],
+    jobs: Iterable[Job] | None = None,
+    total: int | None = None,
+) -> Summary:
+    """Run a request without variants. ``jobs``: those of its trace, in order of submission, where the trace is no list;
+    ``total``: how many. ``stop`` is asked before every round and every instant.
+
+    Raises Stopped, InvalidInput (nothing has happened then), and what ``configurations`` raises."""
+    return run(scenario_of(request, jobs, total), configurations, sink, stop)
+
+
+def run(scenario: Scenario, configurations: Configurations, sink: Sink, stop: Callable[[], bool]) -> Summary:
+    """See ``simulate``."""
+    clock = Clock(World(scenario, configurations, sink), stop)
+    clock.run()
+    return clock.world.summary(clock.end)
+
+
+class Clock:
+    """Moves a world from instant to instant."""
+
+    def __init__(self, world: World, stop: Callable[[], bool]) -> None:
+        self.world = world
+        self.now = world.scenario.start
+        self._stop = stop
+        self._last_round: int | None = None
+
+    @property
+    def end(self) -> int:
+        """When the run ended: at ``until`` where it cut something short, else when the last thing happened."""
+        until = self.world.scenario.until
+        return until if until is not None and self.world.unfinished() else self.now
+
+    def run(self) -> None:
+        """Until nothing happens any more, or past ``until``. Raises Stopped."""
+        until = self.world.scenario.until
+        while (instant := self._next()) is not None and (until is None or instant <= until):
+            self._heed()
+            self.now = instant
+            self.world.happen(instant)
+            if self.world.due(instant) and instant >= self._soonest():
+                self._rounds(instant)
+            self.world.tell(instant)
+
+    def _rounds(self, now: int) -> None:
+        more = True
+        while more:
+            self._heed()
+            more = self.world.round(now)
+            self.world.happen(now)
+        self._last_round = now
+
+    def _next(self) -> int | None:
+        found = [at for at in (self.world.next_event(), self.world.wakes_at(self.now)) if at is not None]
+        if self.world.due(self.now):
+            found.append(max(self.now, self._soonest()))
+        return min(found, default=None)
+
+    def _soonest(self) -> int:
+        if self._last_round is None:
+            return self.world.scenario.start
+        return self._last_round + self.world.scenario.round_every
+
+    def _heed(self) -> None:
+        if self._stop():
+            raise Stopped

@@ -1,0 +1,174 @@
+"""Rounds of Kueue: the heads of the ClusterQueues, again and again while that leads somewhere.
+
+Source: Kueue ``pkg/cache/queue`` (Heads, RequeueWorkload, QueueAssociatedInadmissibleWorkloadsAfter) and
+``pkg/scheduler/scheduler.go`` (requeueAndUpdate): a head that was nominated and could not go on stays, one that does
+not fit steps aside in a BestEffortFIFO queue, and all of a cohort come back when something in it changes.
+"""
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from app.solver.engine import Question
+from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
+from app.solver.engines.kueue.compile.state import instant
+from app.solver.engines.kueue.decide.cycle import OTHERS, OUTRUN, OVERLAP
+from app.solver.model.decision import Decision, Result
+from app.solver.model.request import Options
+from app.solver.model.state import Ask, Node, Workload
+from app.solver.rounds import Rounds, Turn, Unit
+
+Key = tuple[int, int, str, str]
+"""Queue order: higher priority, older, lower UID, lower id."""
+Item = tuple[Key, int, Ask]
+"""With a serial number, so that asks themselves are never compared."""
+_NO_OPTIONS = Options()
+_NOMINATED = (OUTRUN, OVERLAP, OTHERS)
+
+
+class _Line:
+    """What waits in one ClusterQueue: ``active`` as a heap, ``aside`` until its cohort changes."""
+
+    __slots__ = ("active", "aside")
+
+    def __init__(self) -> None:
+        self.active: list[Item] = []
+        self.aside: list[Item] = []
+
+
+class KueueRounds(Rounds[CompiledConfiguration]):
+    """See the module. Trees are told apart by their root's node."""
+
+    unit: ClassVar[Unit] = "job"
+
+    def __init__(self, configuration: CompiledConfiguration) -> None:
+        self._configuration = configuration
+        self._lines: dict[str, _Line] = {}
+        self._waiting: dict[str, Ask] = {}
+        self._aside: dict[int, dict[str, None]] = {}
+        self._serial = 0
+        self._heads: dict[str, Ask] = {}
+        self._due = False
+
+    def arrive(self, ask: Ask) -> None:
+        self._waiting[ask.id] = ask
+        line = self._lines.get(ask.queue)
+        if line is None:
+            line = self._lines[ask.queue] = _Line()
+        self._serial += 1
+        heappush(line.active, (_key(ask), self._serial, ask))
+        self._find_head(ask.queue)
+
+    def leave(self, ask: str) -> None:
+        found = self._waiting.pop(ask, None)
+        if found is not None and self._heads.get(found.queue) is found:
+            self._find_head(found.queue)
+
+    def freed(self, queue: str) -> None:
+        root = self._root(queue)
+        for name in self._aside.pop(root, ()):
+            line = self._lines[name]
+            for item in line.aside:
+                if self._waiting.get(item[2].id) is item[2]:
+                    heappush(line.active, item)
+            line.aside.clear()
+            self._find_head(name)
+        if not self._due:
+            self._due = any(self._root(name) == root for name in self._heads)
+
+    def changed(self, configuration: CompiledConfiguration) -> None:
+        aside = [name for names in self._aside.values() for name in names]
+        self._configuration, self._aside = configuration, {}
+        for name in aside:
+            self._aside.setdefault(self._root(name), {})[name] = None
+        for name in aside:
+            self.freed(name)
+        self._due = bool(self._heads)
+
+    def due(self) -> bool:
+        return self._due and bool(self._heads)
+
+    def question(self, now: int) -> Question:
+        asks = sorted(self._heads.values(), key=_id)
+        return Question(now, asks, "cycle", _NO_OPTIONS)
+
+    def answered(self, question: Question, result: Result, *, evicted: bool) -> Turn:
+        self._due = False
+        moved = evicted
+        for ask, decision in zip(question.asks, result.decisions, strict=True):
+            if decision.outcome == "admit":
+                self.leave(ask.id)
+                moved = True
+            elif _inadmissible(decision) and not self._strict(ask.queue):
+                self._step_aside(ask)
+                moved = True
+        return Turn(more=moved and bool(self._heads))
+
+    def evicting(self, workload: Workload, task: str | None) -> Workload:
+        del task
+        return replace(workload, evicted=True)
+
+    def guarantees(self) -> dict[str, dict[str, int]]:
+        """Nominal quota over all flavors; a cohort's includes that of everything below it."""
+        tree, quotas = self._configuration.tree, self._configuration.quotas
+        found: list[dict[str, int]] = [{} for _ in tree.names]
+        for node in reversed(tree.top_down):
+            for fr, cell in quotas.cells[node].items():
+                resource = quotas.frs[fr][1]
+                found[node][resource] = found[node].get(resource, 0) + quotas.nominal[cell]
+            if tree.parent[node] >= 0:
+                above = found[tree.parent[node]]
+                for resource, amount in found[node].items():
+                    above[resource] = above.get(resource, 0) + amount
+        return dict(zip(tree.names, found, strict=True))
+
+    def capacity(self, nodes: Sequence[Node]) -> dict[str, int]:
+        """Nominal quota of all trees."""
+        del nodes
+        total: dict[str, int] = {}
+        guarantees, tree = self.guarantees(), self._configuration.tree
+        for node, name in enumerate(tree.names):
+            if tree.parent[node] < 0:
+                for resource, amount in guarantees[name].items():
+                    total[resource] = total.get(resource, 0) + amount
+        return total
+
+    def _step_aside(self, ask: Ask) -> None:
+        line = self._lines[ask.queue]
+        line.aside.append(heappop(line.active))
+        self._aside.setdefault(self._root(ask.queue), {})[ask.queue] = None
+        self._find_head(ask.queue)
+
+    def _find_head(self, queue: str) -> None:
+        """The head is the first that still waits; what has left meanwhile is dropped on the way."""
+        active = self._lines[queue].active
+        while active and self._waiting.get(active[0][2].id) is not active[0][2]:
+            heappop(active)
+        if not active:
+            self._heads.pop(queue, None)
+        elif self._heads.get(queue) is not active[0][2]:
+            self._heads[queue] = active[0][2]
+            self._due = True
+
+    def _strict(self, queue: str) -> bool:
+        return self._configuration.policy[self._configuration.tree.index[queue]].strict_fifo
+
+    def _root(self, queue: str) -> int:
+        return self._configuration.root[self._configuration.tree.index[queue]]
+
+
+def _key(ask: Ask) -> Key:
+    return -(ask.priority or 0), instant(ask.created_at), ask.uid or "", ask.id
+
+
+def _id(ask: Ask) -> str:
+    return ask.id
+
+
+def _inadmissible(decision: Decision) -> bool:
+    """Whether nomination itself found no way; a head that other heads outran, or that preempts, stays head."""
+    if decision.outcome == "infeasible":
+        return True
+    return decision.outcome == "wait" and not decision.conditions[0].message.startswith(_NOMINATED)

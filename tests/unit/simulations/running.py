@@ -1,0 +1,67 @@
+"""Runs for tests: short to write, and everything that a sink is told."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from app.answering.sources import Compiled
+from app.decoding import convert
+from app.simulations.core.run import simulate
+from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest, Summary
+from app.solver.model.instant import micros
+
+START = 946_684_800_000_000
+"""2000-01-01 in microseconds."""
+
+
+@dataclass
+class Told:
+    """Everything that a run told."""
+
+    events: list[Event] = field(default_factory=list[Event])
+    rounds: list[RoundLine] = field(default_factory=list[RoundLine])
+    jobs: list[JobLine] = field(default_factory=list[JobLine])
+    summary: Summary | None = None
+
+    def event(self, event: Event) -> None:
+        self.events.append(event)
+
+    def round(self, line: RoundLine) -> None:
+        self.rounds.append(line)
+
+    def job(self, line: JobLine) -> None:
+        self.jobs.append(line)
+
+    def progress(self, now: int, ended: int, total: int | None, rounds: int) -> None:
+        del now, ended, total, rounds
+
+    def said(self) -> list[str]:
+        """Events as ``second kind job``."""
+        return [f"{(micros(e.at) - START) / 10**6:g} {e.kind} {e.job or e.node or ''}".strip() for e in self.events]
+
+    def of(self, job: str) -> JobLine:
+        return next(line for line in self.jobs if line.job == job)
+
+    def bytes(self) -> bytes:
+        return msgspec.json.encode([self.events, self.rounds, self.jobs, self.summary])
+
+
+def job(name: str, queue: str, cpu: int, at: float, lasts: float, **more: Any) -> dict[str, Any]:
+    """A job of one task. ``priority`` goes into its ask, all else into the job."""
+    ask = {"id": name, "queue": queue, "tasks": [{"name": "main", "requests": {"cpu": cpu}}]}
+    ask |= {key: more.pop(key) for key in ("priority", "created_at", "workload", "min_available") if key in more}
+    return {"ask": ask, "submitted_at": at, "duration": lasts, **more}
+
+
+def played(configuration: Any, jobs: Iterable[Any], changes: Iterable[Any] = (), **more: Any) -> Told:
+    """A run of these, to its end."""
+    body = {"configuration": configuration, "trace": {"jobs": list(jobs), "changes": list(changes)}, **more}
+    return play(convert(body, SimulationRequest))
+
+
+def play(request: SimulationRequest) -> Told:
+    told = Told()
+    told.summary = simulate(request, Compiled(None), told, lambda: False)
+    return told

@@ -1,0 +1,78 @@
+"""Runs of Kueue that are worked out by hand."""
+
+from typing import Any
+
+from tests.unit.simulations.running import job, played
+
+PREEMPTS = {"preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}}
+
+
+def two_queues(**kueue: Any) -> dict[str, Any]:
+    quota = {"cpu": {"guaranteed": 2}}
+    return {
+        "engine": "kueue",
+        "queues": [
+            {"name": "all"},
+            {"name": "a", "parent": "all", "quota": quota, "kueue": PREEMPTS | kueue},
+            {"name": "b", "parent": "all", "quota": quota, "kueue": PREEMPTS | kueue},
+        ],
+    }
+
+
+def test_an_empty_trace_is_over_at_once() -> None:
+    told = played(two_queues(), [])
+    assert told.summary is not None
+    assert (told.events, told.rounds, told.summary.makespan, told.summary.total.jobs) == ([], [], 0, 0)
+
+
+def test_a_job_waits_for_another_and_the_summary_counts_it() -> None:
+    told = played(two_queues(), [job("one", "a", 3, 0, 10), job("two", "a", 2, 4, 5)])
+    assert told.said() == [
+        "0 submitted one", "0 started one", "4 submitted two", "10 finished one", "10 started two", "15 finished two",
+    ]  # fmt: skip
+    assert told.summary is not None
+    total = told.summary.total
+    assert total.wait is not None
+    assert (total.wait.mean, total.wait.p50, total.wait.max) == (3, 0, 6)
+    assert total.work_done == {"cpu": 40}
+    assert total.utilisation == {"cpu": 40 / 60}
+    assert told.summary.makespan == 15
+
+
+def test_who_lent_takes_back_and_the_victim_runs_again_from_its_checkpoint() -> None:
+    saved = {"every": 3, "cost": 1}
+    told = played(two_queues(), [job("big", "a", 4, 0, 10, checkpoint=saved), job("own", "b", 2, 6, 5)], grace=2)
+    assert told.said() == [
+        "0 submitted big", "0 started big", "6 submitted own", "6 evicted big", "8 released big", "8 started own",
+        "13 finished own", "13 started big", "22 finished big",
+    ]  # fmt: skip
+    # 6 s: 3 of progress, 1 of checkpoint, 2 lost; then 7 of progress and two checkpoints.
+    line = told.of("big")
+    assert (line.ran, line.lost, line.overhead, line.evictions, line.waited) == (15, 2, 3, 1, 5)
+    evicted = next(event for event in told.events if event.kind == "evicted")
+    assert (evicted.by, evicted.rule, evicted.lost) == ("own", "InCohortReclamation", 2)
+    assert told.summary is not None
+    assert told.summary.queues["b"].shortfall == {"cpu": 4}
+    assert told.summary.total.work_lost == {"cpu": 8}
+
+
+def test_an_inadmissible_head_steps_aside_and_comes_back_when_its_cohort_changes() -> None:
+    jobs = [job("long", "a", 3, 0, 10), job("wide", "a", 2, 1, 5), job("slim", "a", 1, 2, 1)]
+    assert played(two_queues(), jobs).said()[3:] == [
+        "2 submitted slim", "2 started slim", "3 finished slim", "10 finished long", "10 started wide",
+        "15 finished wide",
+    ]  # fmt: skip
+    strict = played(two_queues(queueing_strategy="StrictFIFO"), jobs).said()
+    assert strict.index("10 started wide") < strict.index("10 started slim")
+
+
+def test_rounds_keep_their_distance_and_a_job_may_come_after_others_or_be_given_up() -> None:
+    jobs = [
+        job("one", "a", 1, 0, 3), job("two", "a", 1, 0.5, 3), job("then", "b", 1, 1, 1, after=["one", "two"]),
+        job("gone", "b", 9, 0, 1, cancelled_at=2),
+    ]  # fmt: skip
+    told = played(two_queues(), jobs, round_every=2)
+    assert told.said() == [
+        "0 submitted gone", "0 submitted one", "0 started one", "0.5 submitted two", "2 cancelled gone",
+        "2 started two", "3 finished one", "5 finished two", "5 submitted then", "5 started then", "6 finished then",
+    ]  # fmt: skip
