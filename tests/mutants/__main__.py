@@ -1,8 +1,8 @@
 """``python -m tests.mutants``: how many of a seeded sample of mutants the tests notice, package by package.
 
 The same tree, seed, sample and package give the same mutants. What each test reaches is recorded first, on the code as
-it is; a mutant meets the tests that call the function around it (all of its package's where it is outside of any), the
-quickest first, until one fails, and no more than BUDGET seconds of them.
+it is; a mutant meets the tests that run the changed lines (all of its package's where they run at import), the quickest
+first, until one fails, then those that start processes with the code, and no more than BUDGET seconds of them.
 """
 
 import argparse
@@ -17,15 +17,14 @@ from typing import NamedTuple
 
 from tests.mutants.equivalent import equivalents, key
 from tests.mutants.operators import Mutant, mutants
-from tests.mutants.packages import arguments, package_of, packages
-from tests.mutants.workshop import Reached, Workshop, workshop
+from tests.mutants.packages import files, package_of, packages
+from tests.mutants.recordings import Reached, Recordings
+from tests.mutants.workshop import Workshop, may_notice, workshop
 
 ROOT = Path(__file__).resolve().parents[2]
 _RECORDING = 3600.0
-"""Seconds for all tests of a package, while they are watched."""
-_START = 40.0
-"""Seconds that a run may take beside its tests; and tests may take this times as long as on the code as it is."""
-_FACTOR = 5.0
+"""Seconds for a batch of files of tests, while they are watched."""
+_BATCH = 30
 
 
 class Options(NamedTuple):
@@ -36,7 +35,7 @@ class Options(NamedTuple):
     """Mutants of each package; 0: all."""
     budget: float
     tests: list[str]
-    """What pytest collects; none: where the tests of the package are."""
+    """Files of tests; none: those of the package."""
 
 
 def main() -> int:
@@ -44,8 +43,8 @@ def main() -> int:
     parser.add_argument("--package", default="", help="one package, or the start of the paths of modules, without app/")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sample", type=int, default=25, help="mutants of each package; 0: all")
-    parser.add_argument("--budget", type=float, default=120.0, help="seconds of tests that a mutant meets at most")
-    parser.add_argument("--tests", nargs="*", default=[], help="paths of tests, instead of all of the package's")
+    parser.add_argument("--budget", type=float, default=60.0, help="seconds of tests that a mutant meets at most")
+    parser.add_argument("--tests", nargs="*", default=[], help="files of tests, instead of all of the package's")
     parser.add_argument("--list", action="store_true", help="only show the sample, as diffs")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, _stop)
@@ -89,21 +88,36 @@ def _sample(modules: Sequence[str], options: Options) -> list[Mutant]:
     return [every[i] for i in drawn]
 
 
+def _watched(shop: Workshop, package: str, options: Options) -> list[Reached]:
+    """The tests that may notice a change in a package and pass on the code as it is, the quickest first."""
+    chosen = options.tests or files(shop.root, package)
+    kept = Recordings(shop.root, ROOT / ".cache" / "mutants")
+    stale = [file for file in chosen if kept.read(file) is None]
+    for start in range(0, len(stale), _BATCH):
+        batch = stale[start : start + _BATCH]
+        begun = time.monotonic()
+        found = shop.record(batch, _RECORDING)
+        for file in batch:
+            kept.keep(file, {name: one for name, one in found.items() if name.split("::")[0] == file})
+        _say(f"  {len(found)} tests of {len(batch)} files watched in {time.monotonic() - begun:.0f} s")
+    tests = [test for file in chosen for test in kept.read(file) or ()]
+    red = [test.name for test in tests if not test.passed]
+    _say(f"  {len(tests)} tests{f'; left out, as they fail: {red}' if red else ''}")
+    return sorted((test for test in tests if test.passed), key=lambda test: (test.seconds, test.name))
+
+
 def _package(shop: Workshop, package: str, sample: Sequence[Mutant], options: Options) -> tuple[str, Counter[str]]:
     """Name and how many mutants of the sample met which end."""
-    _say(f"{package}: {len(sample)} mutants; its tests are watched first")
-    begun = time.monotonic()
-    reached = shop.record(options.tests or arguments(shop.root, package), _RECORDING)
-    red = [test.name for test in reached if not test.passed]
-    _say(
-        f"  {len(reached)} tests in {time.monotonic() - begun:.0f} s{f'; left out, as they fail: {red}' if red else ''}"
-    )
-    passing = sorted((test for test in reached if test.passed), key=lambda test: (test.seconds, test.name))
-    ends: Counter[str] = Counter()
+    _say(f"{package}: {len(sample)} mutants")
+    tests = _watched(shop, package, options)
     known = equivalents()
-    with shop.collected([test.name for test in passing]):
-        for i, mutant in enumerate(sample):
-            end = "equivalent" if key(mutant) in known else _end(shop, mutant, passing, options.budget)
+    met = [[] if key(mutant) in known else _met(mutant, tests, options.budget) for mutant in sample]
+    names = {test.name for some in met for test in some}
+    ends: Counter[str] = Counter()
+    with shop.collected([test.name for test in tests if test.name in names]):
+        for i, (mutant, some) in enumerate(zip(sample, met, strict=True)):
+            end = shop.verdict(mutant, some) if some else "not reached"
+            end = "equivalent" if key(mutant) in known else end
             ends[end] += 1
             _say(f"  {i + 1}/{len(sample)} {mutant.path}:{mutant.line} {end}")
             if end not in ("killed", "timed out", "equivalent"):
@@ -111,21 +125,16 @@ def _package(shop: Workshop, package: str, sample: Sequence[Mutant], options: Op
     return package, ends
 
 
-def _end(shop: Workshop, mutant: Mutant, tests: Sequence[Reached], budget: float) -> str:
-    """What became of a mutant: ``killed``, ``timed out``, ``survived`` or ``not reached``."""
-    if mutant.function is not None:
-        name = f"{mutant.path}:{mutant.function[0]}"
-        tests = [test for test in tests if name in test.functions]
-    if not tests:
-        return "not reached"
-    met: list[str] = []
+def _met(mutant: Mutant, tests: Sequence[Reached], budget: float) -> list[Reached]:
+    """The tests that a mutant meets, in order."""
+    met: list[Reached] = []
     seconds = 0.0
-    for test in tests:
+    for test in may_notice(mutant, tests):
         if met and seconds + test.seconds > budget:
             break
-        met.append(test.name)
+        met.append(test)
         seconds += test.seconds
-    return shop.verdict(mutant, met, _START + _FACTOR * seconds)
+    return met
 
 
 def _show(table: Sequence[tuple[str, Counter[str]]]) -> None:

@@ -8,9 +8,11 @@ or collected again; ``stale`` is answered where the changed function is not amon
 import gc
 import json
 import os
+import resource
 import signal
-import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from math import ceil
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -19,8 +21,13 @@ import pytest
 
 FORKS = os.environ.get("MUTANTS_FORKS")
 ROOT = Path(__file__).parents[2]
-_NAP = 0.01
 _SURVIVED, _KILLED, _STALE = 0, 1, 3
+_WORK = 10.0
+"""Seconds of the processor that a test may take, beside FACTOR times as long as on the code as it is: time in which the
+machine does something else doesn't count."""
+_WAIT = 60.0
+"""Seconds until a test is stopped that only waits, likewise."""
+_FACTOR = 5.0
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -34,47 +41,57 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         print("ready", file=said)
         for line in asked:
             request = json.loads(line)
-            chosen = [items[name] for name in request["tests"] if name in items]
+            chosen = [(items[name], seconds) for name, seconds in request["tests"] if name in items]
             print(_verdict(session, chosen, request, functions), file=said)
     return True
 
 
+Chosen = Sequence[tuple[pytest.Item, float]]
+"""Tests in order, each with the seconds that it took on the code as it is."""
+
+
 def _verdict(
-    session: pytest.Session, items: Sequence[pytest.Item], request: Mapping[str, Any], functions: Sequence[FunctionType]
+    session: pytest.Session, items: Chosen, request: Mapping[str, Any], functions: Sequence[FunctionType]
 ) -> str:
-    """``killed``, ``survived``, ``timed out`` or ``stale``: how the tests end in a fork with the mutant's code."""
+    """``killed``, ``survived``, ``endless``, ``waits`` or ``stale``: how the tests end in a fork with the mutant."""
     child = os.fork()
     if child == 0:
         _meet(session, items, request, functions)
-    end = time.monotonic() + request["limit"]
-    while time.monotonic() < end:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            code = os.waitstatus_to_exitcode(status)
-            return {_SURVIVED: "survived", _STALE: "stale"}.get(code, "killed")
-        time.sleep(_NAP)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return "timed out"
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)  # what it started and left
+    known = {_SURVIVED: "survived", _STALE: "stale", -signal.SIGXCPU: "endless", -signal.SIGALRM: "waits"}
+    return known.get(code, "killed")
 
 
 def _meet(
-    session: pytest.Session, items: Sequence[pytest.Item], request: Mapping[str, Any], functions: Sequence[FunctionType]
+    session: pytest.Session, items: Chosen, request: Mapping[str, Any], functions: Sequence[FunctionType]
 ) -> None:
     """Run the tests up to the first failure and leave this process."""
     code = _KILLED
     try:
         os.setsid()
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
         if not put_in(request, functions):
             code = _STALE
             return
-        for item, following in zip(items, [*items[1:], None], strict=True):
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        following = [*(item for item, _ in items[1:]), None]
+        for (item, seconds), after in zip(items, following, strict=True):
+            _limit(seconds)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
             if session.testsfailed:
                 return
         code = _SURVIVED
     finally:
         os._exit(code)
+
+
+def _limit(seconds: float) -> None:
+    """Let the kernel end this process when a test takes far longer than the ``seconds`` it is known to take."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    work = ceil(used.ru_utime + used.ru_stime + _WORK + _FACTOR * seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (work, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    signal.setitimer(signal.ITIMER_REAL, _WAIT + _FACTOR * seconds)
 
 
 def put_in(request: Mapping[str, Any], functions: Sequence[FunctionType]) -> bool:

@@ -2,7 +2,8 @@
 
 Changed are comparisons, boolean and arithmetic operators, conditions, number and boolean literals, ``min``/``max``,
 ``any``/``all``, ``sorted``, and statements that only have an effect (left out). Left as they are: annotations,
-decorators, headers of classes, named numbers of a module (bounds and tolerances are policy), texts, and what is logged.
+decorators, headers of classes, named numbers of a module (bounds and tolerances are policy), texts, what is logged, and
+``strict`` of ``zip`` (a check of the code by itself).
 """
 
 import ast
@@ -48,6 +49,8 @@ class Mutant(NamedTuple):
     line: int
     function: tuple[int, int] | None
     """First line of the innermost function whose body has the change, and of the outermost; None: in no body."""
+    lines: tuple[int, int]
+    """First and last line of which one runs wherever the change could matter: a statement, or the head of one."""
     source: str
     """The whole module, changed."""
     before: str
@@ -67,7 +70,7 @@ def mutants(path: str, source: str) -> list[Mutant]:
     lines = source.splitlines(keepends=True)
     found: list[Mutant] = []
     seen = {source}
-    for node, text, function in _Changes().of(ast.parse(source)):
+    for node, text, function, run in _Changes().of(ast.parse(source)):
         changed = _replaced(lines, node, text)
         if changed in seen or not _compiles(changed):
             continue
@@ -75,7 +78,7 @@ def mutants(path: str, source: str) -> list[Mutant]:
         first, last = node.lineno - 1, node.end_lineno or node.lineno
         kept = len(lines) - last
         after = changed.splitlines()[first : len(changed.splitlines()) - kept]
-        found.append(Mutant(path, node.lineno, function, changed, _flat(lines[first:last]), _flat(after)))
+        found.append(Mutant(path, node.lineno, function, run, changed, _flat(lines[first:last]), _flat(after)))
     return found
 
 
@@ -99,28 +102,43 @@ def _replaced(lines: list[str], node: ast.expr | ast.stmt, text: str) -> str:
     return "".join([*lines[:first], head + text + tail, *lines[last + 1 :]])
 
 
+_Change = tuple[ast.expr | ast.stmt, str, tuple[int, int] | None, tuple[int, int]]
+
+
+def _lines(node: ast.stmt) -> tuple[int, int]:
+    """The lines of a statement; of one with statements inside those of its head and the first line of its body."""
+    body: list[ast.stmt] = getattr(node, "body", [])
+    return node.lineno, body[0].lineno if body else node.end_lineno or node.lineno
+
+
 class _Changes:
     """Walks a syntax tree and yields what could stand in the place of its nodes."""
 
     def __init__(self) -> None:
         self._functions: list[int] = []
+        self._lines = (1, 1)
 
-    def of(self, node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str, tuple[int, int] | None]]:
-        """Node, text in its place, and the function around it."""
+    def of(self, node: ast.AST) -> Iterator[_Change]:
+        """Node, text in its place, the function and the lines around it."""
         if isinstance(node, ast.JoinedStr | ast.pattern) or _only_for_types(node) or _logs(node):
             return
+        around = self._lines
+        if isinstance(node, ast.stmt):
+            self._lines = _lines(node)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from self.of(node.args)  # defaults are worked out where the function is made
             self._functions.append(min(one.lineno for one in (node, *node.decorator_list)))  # as code objects have it
             for child in node.body:
                 yield from self.of(child)
             self._functions.pop()
+            self._lines = around
             return
         at = (self._functions[-1], self._functions[0]) if self._functions else None
         if isinstance(node, ast.expr | ast.stmt):
-            yield from ((changed, text, at) for changed, text in _of_node(node))
+            yield from ((changed, text, at, self._lines) for changed, text in _of_node(node))
         for child in self._children(node):
             yield from self.of(child)
+        self._lines = around
 
     def _children(self, node: ast.AST) -> Iterator[ast.AST]:
         """Children in the order of the text, without what is a declaration."""
@@ -129,17 +147,26 @@ class _Changes:
             skipped += [*node.decorator_list, *node.bases, *node.keywords]
         elif isinstance(node, ast.AnnAssign):
             skipped.append(node.annotation)
-            if not self._functions and isinstance(node.value, ast.Constant):
+            if not self._functions and node.value is not None and _is_number(node.value):
                 skipped.append(node.value)
         elif isinstance(node, ast.arg):
             return
-        elif isinstance(node, ast.Assign) and not self._functions and isinstance(node.value, ast.Constant):
+        elif isinstance(node, ast.Assign) and not self._functions and _is_number(node.value):
             skipped.append(node.value)
+        elif isinstance(node, ast.keyword) and node.arg == "strict":
+            return
         yield from (child for child in ast.iter_child_nodes(node) if child not in skipped)
 
 
 def _only_for_types(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def _is_number(node: ast.expr) -> bool:
+    """Whether it is a literal, or worked out of nothing but literals."""
+    if isinstance(node, ast.BinOp):
+        return _is_number(node.left) and _is_number(node.right)
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.UnaryOp) and _is_number(node.operand))
 
 
 def _logs(node: ast.AST) -> bool:

@@ -12,9 +12,10 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import cache_from_source
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Any, TextIO
 
 from tests.mutants.operators import Mutant
+from tests.mutants.recordings import Reached
 
 _MEMORY = 6 * 2**30
 """Bytes of data that tests of a mutant may hold: one that collects without end is killed by it."""
@@ -23,18 +24,21 @@ _PYTEST = [
     "-o", "faulthandler_timeout=0", "-o", "faulthandler_exit_on_timeout=false",
 ]  # fmt: skip
 """Without the limit of a single test: here it is of the whole run, and watched tests are slow."""
+_START = 40.0
+"""Seconds that a run of its own may take beside its tests; and these may take FACTOR times as long as on the code as it
+is."""
+_FACTOR = 5.0
 _PATIENCE = 20.0
 """Seconds for a run to clean up after itself once it was told to stop."""
 
 
-class Reached(NamedTuple):
-    """What one test did on the code as it is."""
-
-    name: str
-    seconds: float
-    functions: frozenset[str]
-    """``path:first line`` of the functions that it called."""
-    passed: bool
+def may_notice(mutant: Mutant, tests: Sequence[Reached]) -> list[Reached]:
+    """The tests that run the changed lines, then those whose processes may; all, where it happens at import."""
+    if mutant.function is None:
+        return list(tests)
+    first, last = mutant.lines
+    run = [test for test in tests if any(first <= line <= last for line in test.lines.get(mutant.path, ()))]
+    return run + [test for test in tests if test.processes and test not in run]
 
 
 class Workshop:
@@ -48,16 +52,14 @@ class Workshop:
         self._scratch.mkdir()
         self._forks: tuple[TextIO, TextIO] | None = None
 
-    def record(self, arguments: Sequence[str], limit: float) -> list[Reached]:
-        """Run the tests that ``arguments`` name and tell what each reached. Raises RuntimeError where none ran."""
-        said = self._pytest(arguments, {"MUTANTS_RECORD": str(self._reached)}, limit)
+    def record(self, files: Sequence[str], limit: float) -> dict[str, Any]:
+        """Run the tests of ``files`` and tell what each did (see ``reach``). Raises RuntimeError where none ran."""
+        said = self._pytest(files, {"MUTANTS_RECORD": str(self._reached)}, limit)
         if not self._reached.exists():
             raise RuntimeError(f"the tests of the code as it is did not come to an end:\n{said[1]}")
         found = json.loads(self._reached.read_text())
         self._reached.unlink()
-        return [
-            Reached(name, one["seconds"], frozenset(one["functions"]), one["passed"]) for name, one in found.items()
-        ]
+        return found
 
     @contextmanager
     def collected(self, tests: Sequence[str]) -> Generator[None]:
@@ -81,26 +83,37 @@ class Workshop:
                 self._forks = None
                 self._clear(process)
 
-    def verdict(self, mutant: Mutant, tests: Sequence[str], limit: float) -> str:
-        """``killed``, ``survived`` or ``timed out``: ``tests`` (names, in order) up to the first failure."""
+    def verdict(self, mutant: Mutant, tests: Sequence[Reached]) -> str:
+        """``killed``, ``survived`` or ``timed out``: ``tests``, in order, up to the first failure.
+
+        One that only waited is met again: the machine may have been busy.
+        """
+        module = self.root / mutant.path
+        original = module.read_text()
+        self._chosen.write_text("\n".join(test.name for test in tests))
+        try:
+            self._write(module, mutant.source)  # for the processes that a test starts
+            said = self._meet(mutant, tests)
+            if said == "waits":
+                said = self._meet(mutant, tests)
+        finally:
+            self._write(module, original)
+        return {"waits": "timed out", "endless": "timed out"}.get(said, said)
+
+    def _meet(self, mutant: Mutant, tests: Sequence[Reached]) -> str:
         if mutant.function is not None and self._forks is not None:
             requests, answers = self._forks
             asked = {"path": mutant.path, "source": mutant.source, "line": mutant.function[1]}
-            print(json.dumps(asked | {"tests": tests, "limit": limit}), file=requests)
+            print(json.dumps(asked | {"tests": [(test.name, test.seconds) for test in tests]}), file=requests)
             said = answers.readline().strip()
             self._sweep()
             if said not in ("", "stale"):
                 return said
-        module = self.root / mutant.path
-        original = module.read_text()
-        self._chosen.write_text("\n".join(tests))
-        try:
-            self._write(module, mutant.source)
-            code, _ = self._pytest([*_files(tests), "-x"], {"MUTANTS_CHOSEN": str(self._chosen)}, limit)
-        finally:
-            self._write(module, original)
+        names = [test.name for test in tests]
+        limit = _START + _FACTOR * sum(test.seconds for test in tests)
+        code, _ = self._pytest([*_files(names), "-x"], {"MUTANTS_CHOSEN": str(self._chosen)}, limit)
         if code is None:
-            return "timed out"
+            return "waits"
         return "survived" if code == 0 else "killed"
 
     def _write(self, module: Path, source: str) -> None:

@@ -9,7 +9,9 @@ import pytest
 from tests.mutants.equivalent import equivalents, key
 from tests.mutants.forks import put_in
 from tests.mutants.operators import mutants
-from tests.mutants.packages import arguments, packages
+from tests.mutants.packages import files, packages
+from tests.mutants.recordings import Reached, Recordings
+from tests.mutants.workshop import may_notice
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,6 +54,8 @@ def test_changes(source: str, expected: list[str]) -> None:
     [
         "LIMIT = 500",
         "LIMIT: int = 500",
+        "LIMIT = -(2**63 - 1) // 1000",
+        "def f(a, b): return zip(a, b, strict=True)",
         "@cache(maxsize=2)\ndef f() -> int | None: ...",
         "class A(Struct, frozen=True): ...",
         "def f(a: Literal[1] | None): return f'{a + 1}'",
@@ -66,6 +70,27 @@ def test_left_as_they_are(source: str) -> None:
 def test_a_mutant_knows_the_function_around_it() -> None:
     source = "X = [1]\n\n@cache\ndef f(a=2):\n    def g():\n        return a + a\n    return a - a"
     assert [mutant.function for mutant in mutants("app/x.py", source)] == [None, None, (5, 3), (3, 3)]
+
+
+def test_a_mutant_knows_the_lines_that_run_wherever_it_matters() -> None:
+    source = (
+        "def f(a):\n    if (\n        a > 0\n    ):\n        return g(\n            -a\n        )\n    return not a"
+    )
+    lines = [(mutant.after, mutant.lines) for mutant in mutants("app/x.py", source)]
+    assert [at for after, at in lines if ">" in after] == [(2, 5)] * 3
+    assert lines[-2:] == [("(a)", (5, 7)), ("return (a)", (8, 8))]
+
+
+def test_a_mutant_meets_the_tests_that_run_its_lines_and_those_that_start_processes() -> None:
+    mutant = mutants("app/x.py", "def f(a):\n    return not a\n")[0]
+
+    def test(name: str, line: int, *, processes: bool = False) -> Reached:
+        return Reached(name, 1.0, {"app/x.py": frozenset([line])}, processes, passed=True)
+
+    tests = [test("a", 1, processes=True), test("b", 2), test("c", 3), test("d", 2, processes=True)]
+    assert [one.name for one in may_notice(mutant, tests)] == ["b", "d", "a"]
+    at_import = mutants("app/x.py", "X = [1]")[0]
+    assert may_notice(at_import, tests) == tests
 
 
 def test_all_mutants_of_a_module_are_other_programs() -> None:
@@ -103,6 +128,22 @@ def test_every_package_has_tests() -> None:
     names = packages(ROOT)
     assert {"app", "formats", "http", "solver", "solver/engines/kai"} <= set(names)
     for name in names:
-        paths = [argument for argument in arguments(ROOT, name) if argument.startswith("tests/")]
+        paths = files(ROOT, name)
         assert paths
         assert all((ROOT / path).exists() for path in paths), name
+
+
+def test_what_tests_ran_is_known_until_something_of_it_changes(tmp_path: Path) -> None:
+    test, module, helper = "tests/unit/test_x.py", "app/x.py", "tests/conftest.py"
+    for path in (test, module, helper, "app/y.py"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("")
+    recordings = Recordings(tmp_path, tmp_path / "kept")
+    ran = {"seconds": 1.0, "lines": {module: [2, 3]}, "processes": False, "passed": True}
+    for path in (test, module, helper):
+        assert recordings.read(test) is None
+        recordings.keep(test, {"tests/unit/test_x.py::test": ran})
+        (tmp_path / "app/y.py").write_text(f"X = {path!r}")
+        found = recordings.read(test)
+        assert found == [Reached("tests/unit/test_x.py::test", 1.0, {module: frozenset([2, 3])}, False, True)]
+        (tmp_path / path).write_text("# changed")
