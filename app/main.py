@@ -40,6 +40,7 @@ from app.http.timeout import TimeoutMiddleware
 from app.manifests import router as manifests
 from app.metrics import Metrics
 from app.metrics import router as metrics
+from app.plans import router as plans
 from app.rules import router as rules
 from app.settings import Settings
 from app.snapshots import router as snapshots
@@ -50,7 +51,7 @@ from app.workers.offload import Offload, Room
 from app.workers.pool import Limits, Pool
 from app.workers.ticket import CLASSES, Class
 
-_CAPABILITIES = (decisions, batch, comparisons, rules, snapshots, manifests, configurations, access, health)
+_CAPABILITIES = (decisions, batch, comparisons, plans, rules, snapshots, manifests, configurations, access, health)
 """What the interface documents."""
 
 _THREADS = 8
@@ -78,6 +79,7 @@ parameters too. `HEAD` works wherever `GET` does.
 TAGS = [
     {"name": "decisions", "description": "Questions about a cluster"},
     {"name": "comparisons", "description": "The same question under several rule books"},
+    {"name": "plans", "description": "Work that is not submitted yet"},
     {"name": "decision log", "description": "What was answered, and answering it again"},
     {"name": "snapshots", "description": "States that stay: changed by deltas, named by decisions"},
     {"name": "configurations", "description": "Stored settings, flavors and queue trees, with immutable revisions"},

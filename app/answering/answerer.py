@@ -8,6 +8,7 @@ from app.answering.answers import Answered, Facts, answer, effective_settings, p
 from app.answering.comparison import compare
 from app.answering.imports import imported
 from app.answering.operations import Asked, Operation
+from app.answering.planning.plan import plan
 from app.answering.snapshot_changes import SnapshotChanges
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Configurations, Sources
@@ -37,6 +38,7 @@ class Answerer:
         self._sources = Sources(configurations, store)
         self._questions: dict[Operation, Question] = {
             Operation.COMPARISON: compare,
+            Operation.PLAN: plan,
             Operation.SHARES: shares,
             Operation.PREEMPTIBILITY: preemptibility,
             Operation.EFFECTIVE_SETTINGS: lambda body, _, sources: effective_settings(body, sources),

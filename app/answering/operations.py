@@ -14,6 +14,7 @@ class Operation(Enum):
 
     DECISION = "decision"
     COMPARISON = "comparison"
+    PLAN = "plan"
     SHARES = "shares"
     PREEMPTIBILITY = "preemptibility"
     EFFECTIVE_SETTINGS = "effective-settings"

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from cyclopts import App, CycloptsError
 
-from app.cli import configuration, database, manifests, offline, revisions, serve, starvation, token
+from app.cli import configuration, database, manifests, offline, plan, revisions, serve, starvation, token
 from app.cli.output import BAD_INPUT, ReaderGone
 
 READER_GONE = 141
@@ -31,6 +31,7 @@ application.command(serve.serve)
 application.command(offline.decide)
 application.command(offline.explain)
 application.command(offline.compare)
+application.command(plan.plan)
 application.command(starvation.starvation)
 application.command(manifests.import_manifest, name="import")
 application.command(manifests.export)

@@ -54,9 +54,9 @@ class Service:
         """PUT a JSON ``body``. Raises Unreachable."""
         return self._send("PUT", path, body, {"Content-Type": "application/json", **headers})
 
-    def post(self, path: str, headers: Mapping[str, str]) -> Reply:
-        """POST without a body. Raises Unreachable."""
-        return self._send("POST", path, b"", headers)
+    def post(self, path: str, headers: Mapping[str, str], body: bytes = b"") -> Reply:
+        """POST ``body``. Raises Unreachable."""
+        return self._send("POST", path, body, headers)
 
     def delete(self, path: str, headers: Mapping[str, str]) -> Reply:
         """DELETE ``path``. Raises Unreachable."""

@@ -45,8 +45,8 @@ def _decision(decision: Decision) -> None:
             say(f"  {condition.reason}: {condition.message}")
     for short in decision.shortages or ():
         place = ", ".join(part for part in (short.queue, short.flavor, short.node) if part)
-        requested, free = _amount(short.requested), _amount(short.available)
-        say(f"  short of {_amount(short.short)} {short.resource} ({requested} requested, {free} free; {place})")
+        requested, free = amount(short.requested), amount(short.available)
+        say(f"  short of {amount(short.short)} {short.resource} ({requested} requested, {free} free; {place})")
 
 
 def _where(decision: Decision) -> str:
@@ -102,8 +102,8 @@ def _explanation(explained: Explanation) -> None:
         say(f"  in the way: {explained.blocker}")
     for change in explained.smallest_change or ():
         of = f"{change.queue}{f' ({change.flavor})' if change.flavor else ''}"
-        current = "none" if change.current is None else _amount(change.current)
-        needed = _amount(change.needed)
+        current = "none" if change.current is None else amount(change.current)
+        needed = amount(change.needed)
         say(f"  would let it in: {change.field} of {change.resource} in {of} from {current} to {needed}")
 
 
@@ -167,15 +167,15 @@ def _label(workload: str, task: str | None) -> str:
 
 
 def _quantities(quantities: dict[str, int | float]) -> str:
-    return ", ".join(f"{resource} {_amount(amount)}" for resource, amount in quantities.items())
+    return ", ".join(f"{resource} {amount(value)}" for resource, value in quantities.items())
 
 
-def _amount(amount: float) -> str:
+def amount(value: float) -> str:
     """Whole mebibytes and more in the largest binary unit that divides them."""
     for exponent, unit in ((40, "Ti"), (30, "Gi"), (20, "Mi")):
-        if amount and amount % (1 << exponent) == 0:
-            return f"{int(amount) >> exponent}{unit}"
-    return str(amount)
+        if value and value % (1 << exponent) == 0:
+            return f"{int(value) >> exponent}{unit}"
+    return str(value)
 
 
 def _numbers(numbers: dict[str, Any]) -> str:

@@ -1,0 +1,76 @@
+"""The cluster that work is planned for, however the request gives it: compiled, with what waits there."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from app.answering.answers import load
+from app.answering.plan_bodies import PlanRequest
+from app.answering.sources import Sources
+from app.formats import import_configuration
+from app.formats.documents.reader import Findings
+from app.formats.documents.source import read
+from app.formats.kubernetes.priority_classes import PriorityClass
+from app.formats.work.read import Beside, read_beside
+from app.solver.model.configuration import Configuration
+from app.solver.model.problems import Finding, InvalidInput, Problem
+from app.solver.model.request import StateOrReference
+from app.solver.model.state import Ask
+from app.solver.solve import Loaded
+
+_CLUSTER = "/cluster"
+_GROUPS = ("scheduling.k8s.io", "kueue.x-k8s.io")
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A cluster compiled. ``asks``: what waits there."""
+
+    loaded: Loaded
+    asks: list[Ask]
+    beside: Beside
+    findings: list[Finding] = field(default_factory=list[Finding])
+
+
+def situation(request: PlanRequest, sources: Sources) -> Situation:
+    """The cluster of ``request``. Raises InvalidInput, NotFound, Conflict, Unavailable."""
+    beside = Beside()
+    if request.cluster is None:
+        state = request.state or StateOrReference()
+        if request.configuration is None and state.snapshot is None:
+            detail = "what cluster? give `configuration` and `state`, or `cluster`"
+            raise InvalidInput([Problem(pointer="/configuration", detail=detail)])
+        found = Situation(load(request.configuration, request.engine, state, sources), request.asks, beside)
+    else:
+        found = _of_manifests(request, request.cluster.encode(), beside, sources)
+    beside.local_queues.update(request.local_queues)
+    for name, value in request.priority_classes.items():
+        for group in _GROUPS:
+            beside.classes.by_name[group, name] = PriorityClass(value, False, False, None)
+    return found
+
+
+def _of_manifests(request: PlanRequest, text: bytes, beside: Beside, sources: Sources) -> Situation:
+    try:
+        imported = import_configuration(text, request.engine or "kubernetes")
+        read_beside(read(text), beside, Findings())
+    except InvalidInput as invalid:
+        raise InvalidInput(_below(problem) for problem in invalid.problems) from None
+    configuration: str | Configuration = request.configuration or imported.configuration
+    if isinstance(configuration, Configuration) and not configuration.queues:
+        detail = "there are no queues in it: give them with `configuration`"
+        raise InvalidInput([Problem(pointer=_CLUSTER, detail=detail)])
+    state = request.state or StateOrReference(**_fields(imported.state))
+    engine = request.engine or imported.configuration.engine
+    loaded = load(configuration, engine, state, sources)
+    findings = [msgspec.structs.replace(f, pointer=_CLUSTER + f.pointer) for f in imported.findings]
+    return Situation(loaded, [*imported.asks, *request.asks], beside, findings)
+
+
+def _fields(struct: msgspec.Struct) -> dict[str, Any]:
+    return {name: getattr(struct, name) for name in struct.__struct_fields__}
+
+
+def _below(problem: Problem) -> Problem:
+    return Problem(pointer=_CLUSTER + problem.pointer, detail=problem.detail)

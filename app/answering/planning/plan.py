@@ -1,0 +1,130 @@
+"""``POST /v1/plans``: the manifest of work that does not run yet to what would become of it."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+
+import msgspec
+
+from app.answering.answers import Stopwatch, encode, stats_of
+from app.answering.plan_bodies import PlanAnswer, PlannedWork, PlanRequest
+from app.answering.planning.changes import changes
+from app.answering.planning.cluster import Situation, situation
+from app.answering.planning.rounds import settle
+from app.answering.sources import Sources
+from app.decoding import decode
+from app.formats.documents.reader import Findings
+from app.formats.documents.source import Path, read
+from app.formats.kubernetes.amounts import plus, quantities, times
+from app.formats.work import kueue
+from app.formats.work.asking import Cluster, Planned
+from app.formats.work.pod_sets import Work
+from app.formats.work.read import read_work
+from app.solver.engine import Question
+from app.solver.model import duration
+from app.solver.model.base import Time
+from app.solver.model.decision import Decision, Outcome
+from app.solver.model.instant import micros
+from app.solver.model.problems import Finding, InvalidInput, Problem
+from app.solver.model.state import Ask
+
+_MANIFEST = "/manifest"
+_WORST: tuple[Outcome, ...] = ("admit", "preempt", "wait", "infeasible")
+_READERS: dict[str, Callable[[list[Work], Cluster], list[Planned]]] = {"kueue": kueue.plan_work}
+
+
+def plan(body: bytes, now: Time, sources: Sources) -> bytes:
+    """``POST /v1/plans``. ``now`` fills in for the request. Raises InvalidInput, with pointers into the request."""
+    watch = Stopwatch()
+    with watch.stage("decode"):
+        request = decode(body, PlanRequest)
+        at = request.now or now
+        submitted = at - _waited(request)
+    with watch.stage("compile"):
+        cluster = situation(request, sources)
+        findings = Findings()
+        planned = _planned(request, cluster, submitted, findings)
+    new = [ask for one in planned for ask in one.asks]
+    with watch.stage("solve"):
+        question = Question(micros(at), [], "cycle", request.options, request.explain)
+        families = [[ask] for ask in cluster.asks] + [one.asks for one in planned]
+        settled = settle(cluster.loaded, families, question)
+        queues = changes(cluster.loaded, cluster.asks, new, settled, micros(at), request.options)
+    answer, by_ask = settled.answer, settled.decisions
+    work = [_described(one, by_ask) for one in planned]
+    made = PlanAnswer(
+        engine=answer.engine, configuration=answer.configuration, state=answer.state,
+        outcome=_worst(one.outcome for one in work), work=work, asks=new,
+        decisions=[by_ask[ask.id] for ask in new], waiting=[by_ask[ask.id] for ask in cluster.asks], plan=answer.plan,
+        queues=queues, findings=[*cluster.findings, *_below(findings.all())], stats=stats_of(watch.seconds),
+    )  # fmt: skip
+    return encode(made)
+
+
+def _waited(request: PlanRequest) -> timedelta:
+    try:
+        waited = duration.parse(request.waited)
+    except duration.DurationError as error:
+        raise InvalidInput([Problem(pointer="/waited", detail=str(error))]) from None
+    if not 0 <= waited <= 10**15:
+        raise InvalidInput([Problem(pointer="/waited", detail="a time from 0 to 30 years is expected")])
+    return timedelta(microseconds=waited)
+
+
+def _planned(request: PlanRequest, cluster: Situation, submitted: datetime, findings: Findings) -> list[Planned]:
+    """The objects of the manifest with their asks. Raises InvalidInput where nothing of it can be planned."""
+    engine = cluster.loaded.configured.engine.name
+    around = Cluster(
+        configuration=cluster.loaded.configured.configuration, beside=cluster.beside, findings=findings,
+        created_at=submitted, queue=request.queue,
+        taken={*cluster.loaded.index.workloads, *(ask.id for ask in cluster.asks)},
+    )  # fmt: skip
+    documents = _documents(request)
+    works = read_work(documents, cluster.beside, findings, namespace=request.namespace, special={})
+    found = [one for one in _READERS[engine](works, around) if one.asks]
+    if not found:
+        listed = _below(findings.all())
+        errors = [f for f in listed if f.severity == "error"] or [f for f in listed if f.severity == "warning"]
+        raise InvalidInput(
+            [Problem(pointer=f.pointer, detail=f.detail) for f in errors]
+            or [Problem(pointer=_MANIFEST, detail="there is nothing in it that starts pods")]
+        )
+    return found
+
+
+def _documents(request: PlanRequest) -> list[tuple[Path, object]]:
+    manifest = request.manifest
+    if isinstance(manifest, str):
+        try:
+            return list(read(manifest.encode()))
+        except InvalidInput as invalid:
+            raise InvalidInput(
+                Problem(pointer=_MANIFEST + problem.pointer, detail=problem.detail) for problem in invalid.problems
+            ) from None
+    return [((), manifest)] if isinstance(manifest, dict) else [((i,), one) for i, one in enumerate(manifest)]
+
+
+def _below(findings: list[Finding]) -> list[Finding]:
+    return [msgspec.structs.replace(finding, pointer=_MANIFEST + finding.pointer) for finding in findings]
+
+
+def _described(planned: Planned, by_ask: dict[str, Decision]) -> PlannedWork:
+    work, asks = planned.work, planned.asks
+    return PlannedWork(
+        object=work.title, queue=asks[0].queue, priority=asks[0].priority or 0, pods=work.pods,
+        requests=quantities(_requests(work)), outcome=_outcome(asks, by_ask), asks=[ask.id for ask in asks],
+    )  # fmt: skip
+
+
+def _requests(work: Work) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for pod_set in work.pod_sets:
+        total = plus(total, times(pod_set.pod.requests, pod_set.count * work.replicas))
+    return total
+
+
+def _outcome(asks: list[Ask], by_ask: dict[str, Decision]) -> Outcome:
+    return _worst(by_ask[ask.id].outcome for ask in asks)
+
+
+def _worst(outcomes: Iterable[Outcome]) -> Outcome:
+    return _WORST[max(map(_WORST.index, outcomes))]

@@ -1,0 +1,137 @@
+"""``arbiter plan``: would this work run, if it were submitted to this cluster?"""
+
+import json as documents
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, cast
+
+import msgspec
+from cyclopts import Parameter
+
+from app.answering.plan_bodies import PlanAnswer
+from app.answering.planning.plan import plan as planned
+from app.answering.sources import nothing_stored
+from app.cli import plan_report
+from app.cli.configuration import DEFAULT_URL, Token, Url
+from app.cli.offline import Json
+from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, complain, problems, read, say
+from app.cli.remote import Service, guarded, refused
+from app.errors import ArbiterError
+from app.formats.documents.source import Unreadable
+from app.formats.documents.source import read as parsed
+from app.solver.model.problems import InvalidInput, Problem
+
+_EXIT = {"admit": NOTHING, "preempt": EVICTS, "wait": CANNOT, "infeasible": CANNOT}
+_OF_A_REQUEST = ("engine", "now", "configuration", "state", "asks", "options")
+_OF_A_STATE = ("nodes", "workloads", "reservations")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Where:
+    """The cluster that work is planned for."""
+
+    cluster: Annotated[
+        list[str] | None,
+        Parameter(
+            name=["--cluster", "-f"],
+            negative=(),
+            help="The cluster: the body of a decision, a configuration, a state, or manifests as `kubectl get -o yaml` "
+            "prints them. May be given several times.",
+        ),
+    ] = None
+    snapshot: Annotated[str | None, Parameter(help="The cluster is this snapshot of the service.")] = None
+    configuration: Annotated[
+        str | None, Parameter(help="A file; with --snapshot the name of a stored configuration.")
+    ] = None
+    url: Url = DEFAULT_URL
+    token: Token = None
+
+
+_HERE = Where()
+
+
+def plan(
+    manifest: Annotated[str, Parameter(allow_leading_hyphen=True, help="The work; '-' reads standard input.")] = "-",
+    /,
+    *,
+    where: Where = _HERE,
+    queue: Annotated[str | None, Parameter(help="Where the work goes, whatever it says itself.")] = None,
+    namespace: Annotated[str, Parameter(name=["--namespace", "-n"], help="Of objects that name none.")] = "default",
+    waited: Annotated[str, Parameter(help="For how long it is taken to have waited, as in 30s or 5m.")] = "0s",
+    json: Json = False,
+) -> int:
+    """Would this work run, as what, who would stop for it, and what would let it in? MANIFEST is what you would submit.
+
+    Exit code 0: it would run now, 1: once others have stopped, 2: it has to wait or can't run, 3: bad input, or a
+    part of the manifest is left out.
+    """
+
+    def act() -> int:
+        asked: dict[str, Any] = {"queue": queue, "namespace": namespace, "waited": waited}
+        asked["manifest"] = _text(read(manifest))
+        if where.snapshot is None:
+            asked |= _cluster(where.cluster or [], where.configuration)
+            return _told(planned(documents.dumps(asked).encode(), datetime.now(UTC), nothing_stored()), json=json)
+        asked |= {"state": {"snapshot": where.snapshot}, "configuration": where.configuration}
+        sent = documents.dumps(asked).encode()
+        reply = Service(where.url, where.token).post("/v1/plans", {"Content-Type": "application/json"}, sent)
+        return _told(reply.body, json=json) if reply.ok else refused(manifest, reply)
+
+    try:
+        return guarded(act, manifest)
+    except ArbiterError as error:
+        problems(manifest, error.problems)
+        return BAD_INPUT
+
+
+def _told(body: bytes, *, json: bool) -> int:
+    answer = msgspec.json.decode(body, type=PlanAnswer)
+    for finding in answer.findings:
+        complain(f"  {finding.severity} {finding.pointer}: {finding.detail} [{finding.rule}]")
+    if json:
+        say(body.decode())
+    else:
+        plan_report.plan(answer)
+    return BAD_INPUT if any(f.severity == "error" for f in answer.findings) else _EXIT[answer.outcome]
+
+
+def _cluster(files: list[str], configuration: str | None) -> dict[str, Any]:
+    """The part of the request that says what the cluster is. Raises InvalidInput, OSError."""
+    if not files:
+        detail = "what cluster? name a file with -f, or a snapshot of the service with --snapshot"
+        raise InvalidInput([Problem(pointer="", detail=detail)])
+    found: dict[str, Any] = {}
+    manifests: list[str] = []
+    for file in [*files, *([] if configuration is None else [configuration])]:
+        text = _text(read(file))
+        document = _document(text)
+        if document is None:
+            manifests.append(text)
+        else:
+            found |= document
+    if manifests:
+        found["cluster"] = "\n---\n".join(manifests)
+    return found
+
+
+def _document(text: str) -> dict[str, Any] | None:
+    """What a document of Arbiter says of a cluster; None for a manifest."""
+    found = parsed(text.encode())
+    if len(found) != 1 or not isinstance(found[0][1], dict):
+        return None
+    document = cast(dict[str, Any], found[0][1])
+    if "kind" in document or "partitions" in document:
+        return None
+    if "configuration" in document or "state" in document:
+        return {key: document[key] for key in _OF_A_REQUEST if key in document}
+    if isinstance(document.get("queues"), list):
+        return {"configuration": document}
+    return {"state": document} if any(key in document for key in _OF_A_STATE) else None
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"not UTF-8 at byte {error.start}") from None

@@ -1,0 +1,155 @@
+"""Work under Kueue: a Workload for each object, for each replica of a LeaderWorkerSet, for each pod of a Deployment.
+
+The rules are those of Kueue's job integrations: the label ``kueue.x-k8s.io/queue-name`` names a LocalQueue of the
+object's namespace; the priority is that of the WorkloadPriorityClass in the label ``kueue.x-k8s.io/priority-class``,
+else of the object's own class, else of the first pod set that names one.
+"""
+
+from collections.abc import Iterator
+
+from app.formats.kubernetes.amounts import quantities
+from app.formats.work.asking import Cluster, Planned, as_counted, near, resource_names
+from app.formats.work.pod_sets import PodSet, Work
+from app.solver.model.configuration import Configuration
+from app.solver.model.state import Ask, Task
+
+GROUP = "kueue.x-k8s.io"
+QUEUE = f"{GROUP}/queue-name"
+PRIORITY = f"{GROUP}/priority-class"
+_LEAST = f"{GROUP}/job-min-parallelism"
+_TOPOLOGY = tuple(
+    f"{GROUP}/podset-{word}" for word in ("required-topology", "preferred-topology", "unconstrained-topology")
+)
+_PODS = "pods"
+_MOST_ASKS = 5000
+
+
+def plan_work(works: list[Work], cluster: Cluster) -> list[Planned]:
+    """The asks of ``works``. What can't be planned is a finding and left out."""
+    names = resource_names(cluster.configuration)
+    planned: list[Planned] = []
+    for work in works:
+        queue = _queue(work, cluster)
+        if queue is not None:
+            planned.append(Planned(work, list(_asks(work, queue, cluster, names))))
+    return planned
+
+
+def _queue(work: Work, cluster: Cluster) -> str | None:
+    """The ClusterQueue. Where no LocalQueue is known at all, the label is taken for the ClusterQueue's own name."""
+    known, local = cluster.queues, cluster.beside.local_queues
+    leaves = leaf_names(cluster.configuration)
+    if cluster.queue is not None:
+        if cluster.queue in known:
+            return cluster.queue
+        cluster.left_out(work, f"there is no queue {cluster.queue!r}; there are {near(leaves)}")
+        return None
+    name = work.made.labels.get(QUEUE) or _of_template(work)
+    if name is None:
+        detail = f"no label {QUEUE!r}: Kueue leaves it alone, and it would start at once"
+        cluster.left_out(work, detail, "metadata", "labels")
+        return None
+    id = f"{work.made.namespace}/{name}"  # noqa: A001
+    target = local.get(id)
+    if target is not None and target in known:
+        return target
+    if target is not None:
+        cluster.left_out(
+            work, f"LocalQueue {id!r} leads to {target!r}, which is no ClusterQueue here", "metadata", "labels"
+        )
+    elif not local and name in leaves:
+        detail = f"no LocalQueues are known: {name!r} is taken for the ClusterQueue of that name"
+        work.made.root.findings.add("assumed-queue", "info", (*work.made.root.at, "metadata", "labels", QUEUE), detail)
+        return name
+    else:
+        there = f"LocalQueues {near(local)}" if local else f"no LocalQueues; ClusterQueues are {near(leaves)}"
+        cluster.left_out(work, f"no LocalQueue {id!r}; there are {there}", "metadata", "labels", QUEUE)
+    return None
+
+
+def leaf_names(configuration: Configuration) -> list[str]:
+    """ClusterQueues: queues without children that aren't cohorts by role."""
+    parents = {queue.parent for queue in configuration.queues}
+    roles = {queue.name: queue.kueue.role for queue in configuration.queues if queue.kueue is not None}
+    return [
+        queue.name
+        for queue in configuration.queues
+        if (roles.get(queue.name) or ("cohort" if queue.name in parents else "cluster_queue")) == "cluster_queue"
+    ]
+
+
+def _of_template(work: Work) -> str | None:
+    """Pods carry the label themselves where Kueue decides them one by one."""
+    return next((found for pod_set in work.pod_sets if (found := pod_set.labels.get(QUEUE))), None)
+
+
+def _asks(work: Work, queue: str, cluster: Cluster, names: set[str]) -> Iterator[Ask]:
+    grouping = work.kind.kueue
+    number = {"one": 1, "replica": work.replicas, "pod": work.pods}[grouping]
+    if number > _MOST_ASKS:
+        cluster.left_out(work, f"{number} Workloads are more than the {_MOST_ASKS} of one plan", rule="too-many")
+        return
+    priority = _priority(work, cluster)
+    tasks = [_task(pod_set, work, names, one=grouping == "pod") for pod_set in work.pod_sets]
+    for i in range(number):
+        yield Ask(
+            id=cluster.free(work.id if number == 1 else f"{work.id}-{i}"),
+            queue=queue, priority=priority, created_at=cluster.created_at, tasks=tasks,
+        )  # fmt: skip
+
+
+def _task(pod_set: PodSet, work: Work, names: set[str], *, one: bool) -> Task:
+    for key in _TOPOLOGY:
+        if key in pod_set.annotations:
+            at = (*pod_set.at, "metadata", "annotations", key)
+            detail = "topology-aware scheduling is not decided here: planned without it"
+            work.made.root.findings.add("not-carried", "warning", at, detail)
+    requests = as_counted(pod_set.pod.requests, names)
+    if _PODS in names:
+        requests = {**requests, _PODS: 1}
+    count = 1 if one else pod_set.count
+    return Task(
+        name=pod_set.name,
+        count=count,
+        min_count=_least(work, count),
+        requests=quantities(requests),
+        node_selector=pod_set.pod.node_selector,
+        tolerations=pod_set.pod.tolerations,
+        node_affinity=pod_set.pod.node_affinity,
+    )
+
+
+def _least(work: Work, count: int) -> int | None:
+    """Partial admission of a batch/v1 Job."""
+    given = work.made.annotations.get(_LEAST)
+    if given is None or work.kind.full != "batch/Job":
+        return None
+    if not given.isascii() or not given.isdigit() or not 0 < int(given[:10]) <= count:
+        at = (*work.made.root.at, "metadata", "annotations", _LEAST)
+        work.made.root.findings.add("bad-value", "error", at, f"{given[:40]!r} is no count from 1 to {count}")
+        return None
+    return int(given)
+
+
+def _priority(work: Work, cluster: Cluster) -> int:
+    name = work.made.labels.get(PRIORITY)
+    if name is not None:
+        found = cluster.beside.classes.find(name, GROUP)
+        if found is not None:
+            return found.value
+        _unknown_class(work, name, "metadata", "labels", PRIORITY)
+        return 0
+    given = [work.priority_class, *(pod_set.pod.priority_class for pod_set in work.pod_sets)]
+    numbers = [pod_set.pod.priority for pod_set in work.pod_sets if pod_set.pod.priority is not None]
+    name = next((word for word in given if word), None)
+    if name is None and numbers:
+        return numbers[0]
+    found = cluster.beside.classes.find(name)
+    if name is not None and found is None:
+        _unknown_class(work, name, "spec")
+    return found.value if found else 0
+
+
+def _unknown_class(work: Work, name: str, *below: str) -> None:
+    detail = f"priority class {name!r} is not known here: planned with priority 0"
+    work.made.root.findings.add("unknown-name", "warning", (*work.made.root.at, *below), detail)

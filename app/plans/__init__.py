@@ -1,0 +1,1 @@
+"""Plans: what would become of work that is not submitted yet."""

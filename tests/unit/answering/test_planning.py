@@ -1,0 +1,185 @@
+"""Plans under Kueue: from the manifest of work to what becomes of it."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from app.answering.planning.plan import plan
+from app.answering.sources import nothing_stored
+from app.solver.model.problems import InvalidInput
+
+NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
+
+
+def queue(name: str, cpu: int, **more: Any) -> dict[str, Any]:
+    preemption = {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}
+    return {
+        "name": name, "parent": "all", "quota": {"cpu": {"guaranteed": cpu}},
+        "kueue": {"preemption": preemption, **more},
+    }  # fmt: skip
+
+
+def job(name: str = "train", cpu: int = 1, queue: str = "team", **spec: Any) -> dict[str, Any]:
+    template = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}}
+    labels = {"kueue.x-k8s.io/queue-name": queue}
+    return {
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": labels},
+        "spec": {"template": template, **spec},
+    }  # fmt: skip
+
+
+def running(name: str, queue: str, cpu: int, priority: int = 0) -> dict[str, Any]:
+    tasks = [{"name": "main", "requests": {"cpu": cpu}, "flavors": {"cpu": "default"}}]
+    return {"id": name, "queue": queue, "priority": priority, "created_at": "2026-03-01T00:00:00Z", "tasks": tasks}
+
+
+def planned(manifest: Any, queues: list[dict[str, Any]] | None = None, **more: Any) -> dict[str, Any]:
+    document = {
+        "engine": "kueue",
+        "configuration": {"queues": [{"name": "all"}, *(queues or [queue("team", 4), queue("other", 4)])]},
+        "manifest": manifest,
+        **more,
+    }
+    return json.loads(plan(json.dumps(document).encode(), NOW, nothing_stored()))
+
+
+def refused(manifest: Any, **more: Any) -> dict[str, str]:
+    with pytest.raises(InvalidInput) as caught:
+        planned(manifest, **more)
+    return {problem.pointer: problem.detail for problem in caught.value.problems}
+
+
+def used(answer: dict[str, Any], name: str) -> tuple[float, float]:
+    (found,) = (of["resources"]["cpu"] for of in answer["queues"] if of["queue"] == name)
+    return found["used_before"], found["used_after"]
+
+
+def test_a_job_that_fits_runs_and_the_queue_uses_more() -> None:
+    answer = planned(job(parallelism=3))
+    assert answer["outcome"] == "admit"
+    assert answer["work"] == [
+        {
+            "object": "batch/Job default/train", "queue": "team", "priority": 0, "pods": 3, "requests": {"cpu": 3},
+            "outcome": "admit", "asks": ["default/train"],
+        }
+    ]  # fmt: skip
+    assert used(answer, "team") == (0, 3)
+    assert used(answer, "all") == (0, 3)
+
+
+def test_who_would_stop() -> None:
+    state = {"workloads": [running("greedy", "other", 6)]}
+    answer = planned(job(parallelism=4), state=state)
+    assert answer["outcome"] == "preempt"
+    assert [eviction["workload"] for eviction in answer["plan"]["evictions"]] == ["greedy"]
+    assert (used(answer, "team"), used(answer, "other")) == ((0, 4), (6, 0))
+
+
+def test_each_pod_of_a_deployment_is_decided_by_itself() -> None:
+    manifest = job("web", replicas=11)
+    manifest |= {"apiVersion": "apps/v1", "kind": "Deployment"}
+    answer = planned(manifest)
+    assert [decision["outcome"] for decision in answer["decisions"]] == ["admit"] * 8 + ["wait"] * 3
+    assert answer["outcome"] == "wait"
+    assert used(answer, "team") == (0, 8)
+    assert "smallest_change" in answer["decisions"][8]["explanation"]
+
+
+def test_what_waits_already_goes_first_and_a_strict_queue_lets_nobody_pass() -> None:
+    ahead = {"id": "ahead", "queue": "team", "priority": 9, "tasks": [{"name": "main", "requests": {"cpu": 20}}]}
+    passed = planned([job()], asks=[ahead])
+    assert [d["outcome"] for d in (*passed["waiting"], *passed["decisions"])] == ["infeasible", "admit"]
+    strict = [queue("team", 4, queueing_strategy="StrictFIFO"), queue("other", 4)]
+    held = {**ahead, "tasks": [{"name": "main", "requests": {"cpu": 5}}]}
+    state = {"workloads": [running("busy", "team", 4, priority=10), running("calm", "other", 2, priority=10)]}
+    blocked = planned([job()], strict, asks=[held], state=state)
+    assert [d["outcome"] for d in (*blocked["waiting"], *blocked["decisions"])] == ["wait", "wait"]
+    assert "ahead" in blocked["decisions"][0]["conditions"][0]["message"]
+
+
+def test_a_local_queue_leads_to_its_cluster_queue() -> None:
+    answer = planned(job(queue="mine"), local_queues={"default/mine": "other"})
+    assert answer["work"][0]["queue"] == "other"
+    wrong = refused(job(queue="yours"), local_queues={"default/mine": "other"})
+    assert wrong == {
+        "/manifest/metadata/labels/kueue.x-k8s.io~1queue-name":
+            "batch/Job default/train: no LocalQueue 'default/yours'; there are LocalQueues 'default/mine'",
+    }  # fmt: skip
+
+
+def test_a_job_that_kueue_would_leave_alone_is_said_to_start_at_once() -> None:
+    manifest = job()
+    del manifest["metadata"]["labels"]
+    (detail,) = refused(manifest).values()
+    assert "Kueue leaves it alone, and it would start at once" in detail
+
+
+def test_priorities_come_from_classes_and_an_unknown_one_is_a_finding() -> None:
+    manifest = job()
+    manifest["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "urgent"
+    assert planned(manifest, priority_classes={"urgent": 7})["work"][0]["priority"] == 7
+    answer = planned(manifest)
+    assert answer["work"][0]["priority"] == 0
+    assert "priority class 'urgent' is not known here" in answer["findings"][-1]["detail"]
+
+
+def test_a_job_may_start_smaller_where_it_says_so() -> None:
+    manifest = job(parallelism=10, completions=20)
+    manifest["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "2"}
+    answer = planned(manifest)
+    assert answer["decisions"][0]["outcome"] == "admit"
+    assert answer["decisions"][0]["counts"] == {"main": 8}
+    assert used(answer, "team") == (0, 8)
+
+
+def test_gpus_are_counted_by_the_name_that_the_queues_use() -> None:
+    manifest = job()
+    manifest["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpu": 2}
+    queues = [{"name": "team", "quota": {"cpu": {"guaranteed": 8}, "gpu": {"guaranteed": 4}}}]
+    answer = planned(manifest, queues)
+    assert answer["asks"][0]["tasks"][0]["requests"] == {"cpu": 1, "gpu": 2}
+
+
+def test_a_name_that_runs_already_gets_another_id() -> None:
+    answer = planned(job(), state={"workloads": [running("default/train", "team", 1)]})
+    assert answer["work"][0]["asks"] == ["default/train-2"]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "pointer", "detail"),
+    [
+        ("kind: [", "/manifest", "neither JSON nor YAML"),
+        ("", "/manifest", "there is nothing in it that starts pods"),
+        ({**job(), "spec": {}}, "/manifest/spec", "no pod template"),
+        ({**job(), "metadata": {}}, "/manifest/metadata", "without a name or generateName"),
+        ({**job(), "spec": {"template": {"spec": {}}}}, "/manifest/spec/template/spec", "a pod needs a container"),
+        (job(parallelism=0), "/manifest", "starts no pods"),
+        (job(parallelism="many"), "/manifest/spec/parallelism", "a whole number of 32 bits is expected"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_manifest_is_said_where_it_is(manifest: Any, pointer: str, detail: str) -> None:
+    try:
+        answer = planned(manifest)
+        found = {one["pointer"]: one["detail"] for one in answer["findings"]}
+    except InvalidInput as invalid:
+        found = {problem.pointer: problem.detail for problem in invalid.problems}
+    assert any(where.startswith(pointer) and detail in said for where, said in found.items()), found
+
+
+def test_a_misspelt_count_is_noticed() -> None:
+    answer = planned(job(paralelism=3))
+    assert ("/manifest/spec/paralelism", "no field of this name; is 'parallelism' meant?") in {
+        (one["pointer"], one["detail"]) for one in answer["findings"]
+    }
+
+
+@pytest.mark.parametrize("waited", ["soon", -1, 1e18])
+def test_waited_is_a_time(waited: Any) -> None:
+    assert list(refused(job(), waited=waited)) == ["/waited"]
+
+
+def test_the_cluster_must_be_given() -> None:
+    with pytest.raises(InvalidInput, match="what cluster"):
+        plan(json.dumps({"manifest": job()}).encode(), NOW, nothing_stored())

@@ -1,0 +1,86 @@
+"""``arbiter plan`` as somebody uses it who is about to submit a job."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli import run
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "plan.md").read_text()
+CLUSTER = str(ROOT / "examples" / "kueue-cluster.yaml")
+JOB = (ROOT / "examples" / "job.yaml").read_text()
+
+
+def commands() -> list[tuple[str, str]]:
+    blocks = re.findall(r"^```console\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    return [
+        pair for block in blocks for pair in re.findall(r"^\$ arbiter (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
+    ]
+
+
+@pytest.mark.parametrize(("command", "output"), commands())
+def test_the_page_shows_what_the_command_prints(
+    command: str, output: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    run(shlex.split(command))
+    assert capsys.readouterr().out.rstrip("\n") == output.rstrip("\n")
+
+
+def planned(folder: Path, manifest: str, *more: str, cluster: str = CLUSTER) -> int:
+    file = folder / "job.yaml"
+    file.write_text(manifest)
+    return run(["plan", str(file), "-f", cluster, *more])
+
+
+def test_would_my_job_run_now(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    smaller = JOB.replace("parallelism: 2", "parallelism: 1")
+    assert planned(tmp_path, smaller, "--json") == 0
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert answer["outcome"] == "admit"
+    assert answer["plan"]["evictions"] == []
+    (serving,) = (of for of in answer["queues"] if of["queue"] == "serving")
+    gpus = serving["resources"]["nvidia.com/gpu"]
+    assert (gpus["used_before"], gpus["used_after"]) == (5, 6)
+
+
+def test_what_would_let_it_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert planned(tmp_path, JOB.replace("parallelism: 2", "parallelism: 4")) == 2
+    assert "would let it in: guaranteed of nvidia.com/gpu in serving (a100) from 8 to 9" in capsys.readouterr().out
+
+
+def test_a_kind_that_is_not_known_is_named_with_those_that_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = "apiVersion: example.com/v1\nkind: FooJob\nmetadata: {name: x}\n"
+    assert planned(tmp_path, other) == 3
+    assert "kind 'example.com/FooJob' is not known; known are Pod, " in capsys.readouterr().err
+    assert planned(tmp_path, f"{JOB}\n---\n{other}") == 3
+    assert "FooJob" in capsys.readouterr().err
+
+
+def test_the_cluster_may_be_the_body_of_a_decision(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gpus = re.sub(r"cpu: \d, memory: \w+, nvid", "nvid", JOB.replace("initContainers", "ephemeralContainers"))
+    assert planned(tmp_path, gpus, cluster=str(ROOT / "examples" / "kueue-classic.json")) == 2
+    said = capsys.readouterr()
+    assert "'serving' is taken for the ClusterQueue of that name" in said.err
+    assert "also evicted" in said.out  # for the ask that waited there already, and goes first
+
+
+def test_without_a_cluster_it_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB)
+    assert run(["plan", str(file)]) == 3
+    assert "what cluster?" in capsys.readouterr().err
+
+
+def test_the_queue_can_be_another_than_the_manifest_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert planned(tmp_path, JOB, "--queue", "research") == 1
+    assert "default/embeddings  research" in capsys.readouterr().out
+    assert planned(tmp_path, JOB, "--queue", "sales") == 3
+    assert "there is no queue 'sales'; there are 'research', 'serving'" in capsys.readouterr().err
