@@ -4,17 +4,14 @@ Released KAI never refuses a bad node-pool value: an unreadable or negative defa
 resolve method as ``lca``. ``rules: shipped`` does the same (and a finding says so), ``rules: documented`` refuses it.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 
 from app.solver.compiled.tree import Tree
 from app.solver.engines.kai.compile.min_runtime import Method, MinRuntimes, Rules
-from app.solver.model import duration
 from app.solver.model.base import Duration
 from app.solver.model.configuration import Configuration, Queue
-from app.solver.model.duration import DurationError
+from app.solver.model.duration import GO_WITH_DAYS, DurationError, parse
 from app.solver.model.kai import Action, Settings
 from app.solver.model.problems import InvalidInput, Problem, pointer
 
@@ -22,16 +19,6 @@ ALL_ACTIONS: tuple[Action, ...] = ("allocate", "consolidation", "reclaim", "pree
 _SETTINGS = ("configuration", "settings", "kai")
 _DEFAULTS = ("default_reclaim_min_runtime", "default_preempt_min_runtime")
 _OWN = ("reclaim_min_runtime", "preempt_min_runtime")
-
-# KAI's plugin arguments know days and weeks on top of Go's units.
-_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d|w)")
-_MICROS = {
-    "ns": Decimal("0.001"), "us": Decimal(1), "µs": Decimal(1), "μs": Decimal(1), "ms": Decimal(10**3),
-    "s": Decimal(10**6), "m": Decimal(60 * 10**6), "h": Decimal(3600 * 10**6),
-    "d": Decimal(24 * 3600 * 10**6), "w": Decimal(7 * 24 * 3600 * 10**6),
-}  # fmt: skip
-_MAX_MICROS = (2**63 - 1) // 1000  # a Go duration is an int64 of nanoseconds, some 292 years
-_MAX_TEXT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,33 +33,6 @@ class Policy:
     use_scheduling_signatures: bool
     max_consolidation_preemptees: int | None
     allow_consolidating_reclaim: bool
-
-
-def parse_duration(value: Duration) -> int:
-    """``value`` in microseconds, possibly negative: seconds as a number, or a string of Go's units, ``d`` and ``w``.
-    Raises DurationError."""
-    if not isinstance(value, str):
-        micros = duration.parse(value)
-    else:
-        text = value[1:] if value[:1] in ("+", "-") else value
-        micros = 0 if text == "0" else _sum_of_parts(text)
-        micros = -micros if value[:1] == "-" else micros
-    if abs(micros) > _MAX_MICROS:
-        raise DurationError(f"{value!r} is past 292 years")
-    return micros
-
-
-def _sum_of_parts(text: str) -> int:
-    total, position = Decimal(0), 0
-    while position < len(text) <= _MAX_TEXT:
-        part = _PART.match(text, position)
-        if part is None:
-            break
-        total += Decimal(part[1]) * _MICROS[part[2]]
-        position = part.end()
-    if position == 0 or position < len(text):
-        raise DurationError(f"{text[:64]!r} is not a duration")
-    return int(total)
 
 
 def compile_policy(settings: Settings | None) -> Policy:
@@ -95,7 +55,7 @@ def compile_policy(settings: Settings | None) -> Policy:
 
 def _default(value: Duration | None) -> int:
     try:
-        return 0 if value is None else max(0, parse_duration(value))
+        return 0 if value is None else max(0, parse(value, GO_WITH_DAYS))
     except DurationError:
         return 0
 
@@ -115,7 +75,7 @@ def settings_problems(settings: Settings) -> Iterator[Problem]:
 
 def _duration_problems(value: Duration, at: tuple[str | int, ...], *, negative: bool = False) -> Iterator[Problem]:
     try:
-        if parse_duration(value) < 0 and not negative:
+        if parse(value, GO_WITH_DAYS) < 0 and not negative:
             yield Problem(pointer=pointer(*at), detail=f"{value!r} is negative")
     except DurationError as error:
         yield Problem(pointer=pointer(*at), detail=str(error))
@@ -147,4 +107,4 @@ def _own(queue: Queue, field: str) -> Duration | None:
 
 
 def _micros(value: Duration | None) -> int | None:
-    return None if value is None else parse_duration(value)
+    return None if value is None else parse(value, GO_WITH_DAYS)

@@ -12,6 +12,7 @@ from typing import Literal, TypeVar
 from app.solver.compiled.tree import ROOTLESS, Tree
 from app.solver.engines.yunikorn.compile.rule_sets import RuleSet
 from app.solver.model import yunikorn as wire
+from app.solver.model.duration import DurationError, nanoseconds
 
 PREEMPTION_POLICY = "preemption.policy"
 PREEMPTION_DELAY = "preemption.delay"
@@ -26,41 +27,19 @@ DEFAULT_DELAY = 30 * SECOND
 Policy = Literal["default", "fence", "disabled"]
 Properties = Mapping[str, str]
 
-_INT64 = 2**63
 _INT32 = 2**31
-_UNIT = {
-    "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND,
-}  # fmt: skip
-_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 _LONGEST = 128
 V = TypeVar("V")
 
 
-def nanoseconds(text: str) -> int | None:
-    """A Go duration string in nanoseconds; None where time.ParseDuration gives an error."""
-    body = text[1:] if text[:1] in ("+", "-") else text
-    if body == "0":
-        return 0
-    total, at = 0, 0
-    while at < len(body) and len(body) <= _LONGEST:
-        match = _PART.match(body, at)
-        if match is None or not (match[1] or match[2]):
-            return None
-        unit = _UNIT[match[3]]
-        total += int(match[1] or 0) * unit + int(match[2] or 0) * unit // 10 ** len(match[2] or "")
-        at = match.end()
-    if at == 0 or at < len(body) or total > (_INT64 if text[0] == "-" else _INT64 - 1):
-        return None
-    return -total if text[0] == "-" else total
-
-
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """One property value: what it means, and what is wrong with it (None when nothing is)."""
+    """One property value: what it means, what is wrong with it (None when nothing is), and the finding's rule."""
 
     value: int | str
     problem: str | None = None
+    rule: str = "property-value"
 
 
 def parse(name: str, text: str) -> Parsed:
@@ -73,11 +52,13 @@ def parse(name: str, text: str) -> Parsed:
         fits = len(text) <= _LONGEST and _NUMBER.fullmatch(text) and -_INT32 <= int(text) < _INT32
         return Parsed(int(text)) if fits else Parsed(0, f"{text[:64]!r} is not a 32-bit integer; 0 is used")
     default, meaning = (DEFAULT_DELAY, "30s is used") if name == PREEMPTION_DELAY else (0, "it is off")
-    found = nanoseconds(text)
-    if found is None:
+    try:
+        found = nanoseconds(text)
+    except DurationError:
         return Parsed(default, f"{text[:64]!r} is not a Go duration; {meaning}")
     if found <= 0:
-        return Parsed(default, f"{text[:64]!r} is not above zero; {meaning}")
+        rule = "negative-delay" if found < 0 else "property-value"
+        return Parsed(default, f"{text[:64]!r} is not above zero; {meaning}", rule)
     return Parsed(found)
 
 

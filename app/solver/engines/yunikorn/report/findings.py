@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.yunikorn.compile.configuration import CompiledConfiguration, compile_configuration
-from app.solver.engines.yunikorn.compile.settings import KNOWN, PREEMPTION_DELAY, PREEMPTION_POLICY, nanoseconds, parse
+from app.solver.engines.yunikorn.compile.settings import KNOWN, PREEMPTION_DELAY, PREEMPTION_POLICY, parse
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import Finding, InvalidInput, pointer
 
@@ -39,8 +39,7 @@ def _properties(i: int, queue: Queue) -> Iterator[Finding]:
                 continue
             parsed = parse(name, text)
             if parsed.problem is not None:
-                rule = "negative-delay" if (nanoseconds(text) or 0) < 0 and name.endswith("delay") else "property-value"
-                yield Finding(rule=rule, severity="warning", pointer=at, detail=f"{name}: {parsed.problem}")
+                yield Finding(rule=parsed.rule, severity="warning", pointer=at, detail=f"{name}: {parsed.problem}")
 
 
 def _without_effect(documents: Sequence[Queue], queues: CompiledConfiguration) -> Iterator[Finding]:

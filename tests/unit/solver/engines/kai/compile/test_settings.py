@@ -4,9 +4,7 @@ import msgspec
 import pytest
 
 from app.solver import solve
-from app.solver.engines.kai.compile.settings import parse_duration
 from app.solver.model.configuration import Configuration
-from app.solver.model.duration import DurationError
 from app.solver.model.problems import InvalidInput
 
 
@@ -17,25 +15,6 @@ def configuration(queue: dict[str, object] | None = None, **settings: object) ->
         "queues": [{"name": "root"}, {"name": "leaf", "parent": "root", "kai": queue or {}}],
     }
     return msgspec.convert(document, Configuration)
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("1w2d", 777600), ("1d1h", 90000), ("1.5d", 129600), ("5m3s1m", 363), ("250ms", 0.25), (".5h", 1800), ("0", 0),
-     ("-1d", -86400), ("+90s", 90), (12, 12), (0.25, 0.25), ("100us", 0.0001),
-     ("100µs", 0.0001), ("100μs", 0.0001), ("7000ns", 0.000007), ("2h", 7200), ("3d", 259200), ("1w", 604800),
-     ("106751d", 9223286400)],
-)  # fmt: skip
-def test_durations(text: str | float, seconds: float) -> None:
-    assert parse_duration(text) == round(seconds * 1_000_000)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "5", "d", "1y", "1d ", "1 d", "--1d", "1e3s", "300y", "106752d", "20000w", 1e11, "1s" * 200]
-)
-def test_what_is_not_a_duration(text: str | float) -> None:
-    with pytest.raises(DurationError):
-        parse_duration(text)
 
 
 @pytest.mark.parametrize(

@@ -4,33 +4,12 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.yunikorn.compile.settings import nanoseconds
 from app.solver.model.problems import InvalidInput
 from tests.yunikorn_world import World, app, grouped, node, queue, task
 
 
 def tree(*queues: Any, rules: str = "documented") -> World:
     return World(queues=list(queues), nodes=[], workloads=[], rules=rules)
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("30s", 30 * 10**9), ("1m30s", 90 * 10**9), ("1.5h", 5400 * 10**9), (".5s", 5 * 10**8), ("1.s", 10**9),
-        ("+5s", 5 * 10**9), ("-5s", -5 * 10**9), ("0", 0), ("-0", 0), ("3us", 3000), ("3µs", 3000), ("1ns", 1),
-        ("0.0000000001s", 0), ("9223372036854775807ns", 2**63 - 1), ("-9223372036854775808ns", -(2**63)),
-    ],
-)  # fmt: skip
-def test_go_durations(text: str, found: int) -> None:
-    assert nanoseconds(text) == found
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", " ", "-", "5", "s", ".s", "1S", "1 s", "1d", "30sec", "1m-30s", "1_0s", "9223372036854775808ns", "1s" * 90],
-)
-def test_what_go_does_not_parse(text: str) -> None:
-    assert nanoseconds(text) is None
 
 
 def test_the_delay_works_on_the_leaf_alone_unless_shipped() -> None:
