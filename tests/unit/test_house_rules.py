@@ -41,6 +41,12 @@ def test_all_engines_are_kept_apart() -> None:
     assert set(apart) == {f"app.solver.engines.{name}" for name in modules(APP / "solver" / "engines")}
 
 
+def test_every_engine_reads_decides_and_says() -> None:
+    stages = contracts()["an engine reads, decides, says, in this order and never back"]
+    assert stages["exhaustive"] is True
+    assert set(stages["containers"]) == {f"app.solver.engines.{name}" for name in modules(APP / "solver" / "engines")}
+
+
 def test_no_file_is_past_500_lines() -> None:
     assert len(PYTHON) > 100
     assert {str(path): lines for path in PYTHON if (lines := path.read_text().count("\n")) > 500} == {}

@@ -7,7 +7,7 @@ from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.engines.kai.compile.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.kai.compile.state import CompiledState, compile_state
 from app.solver.engines.kai.compile.update import update
-from app.solver.engines.kai.decide.plan import plan
+from app.solver.engines.kai.plan import plan
 from app.solver.engines.kai.report.effective_settings import effective_settings
 from app.solver.engines.kai.report.findings import findings
 from app.solver.engines.kai.report.preemptibility import preemptibility

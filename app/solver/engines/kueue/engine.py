@@ -7,7 +7,7 @@ from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.engines.kueue.compile.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.kueue.compile.state import CompiledState, compile_state
 from app.solver.engines.kueue.compile.update import update
-from app.solver.engines.kueue.decide.plan import plan
+from app.solver.engines.kueue.plan import plan
 from app.solver.engines.kueue.report.effective_settings import effective_settings
 from app.solver.engines.kueue.report.findings import findings
 from app.solver.engines.kueue.report.preemptibility import preemptibility

@@ -7,7 +7,7 @@ from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.ytsaurus.compile.state import CompiledState, compile_state
 from app.solver.engines.ytsaurus.compile.update import update
-from app.solver.engines.ytsaurus.decide.plan import plan
+from app.solver.engines.ytsaurus.plan import plan
 from app.solver.engines.ytsaurus.report.effective_settings import effective_settings
 from app.solver.engines.ytsaurus.report.findings import findings
 from app.solver.engines.ytsaurus.report.preemptibility import preemptibility

@@ -7,7 +7,7 @@ from app.solver.engine import Engine, ProtectionQuestion, Question
 from app.solver.engines.yunikorn.compile.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.yunikorn.compile.state import CompiledState, compile_state
 from app.solver.engines.yunikorn.compile.update import update
-from app.solver.engines.yunikorn.decide.plan import plan
+from app.solver.engines.yunikorn.plan import plan
 from app.solver.engines.yunikorn.report.effective_settings import effective_settings
 from app.solver.engines.yunikorn.report.findings import findings
 from app.solver.engines.yunikorn.report.preemptibility import preemptibility

@@ -14,7 +14,7 @@ from app.solver.engines.kai.decide.placing.placer import Placer
 from app.solver.engines.kai.decide.search.protection import Protection
 from app.solver.engines.kai.decide.search.solver import Tools
 from app.solver.engines.kai.decide.search.validators import VictimFilter, refused_victim
-from app.solver.engines.kai.report.trail import Recorder, Trail
+from app.solver.engines.kai.decide.trail import Trail
 from app.solver.model.state import Ask
 from app.solver.stopping import safe_point
 
@@ -84,11 +84,9 @@ class Cycle:
                 of_like.add(job)
 
 
-def begin(state: CompiledState, asks: Sequence[Ask], now: int, budget: Budget, *, explain: bool, strict: bool) -> Cycle:
-    """A fresh cycle. ``strict``: no bookkeeping habit may overfill a node."""
+def begin(state: CompiledState, asks: Sequence[Ask], now: int, budget: Budget, trail: Trail, *, strict: bool) -> Cycle:
+    """A fresh cycle; ``trail`` hears it. ``strict``: no bookkeeping habit may overfill a node."""
     overlay = Overlay(state, asks, now, strict=strict)
     order = QueueOrder(overlay)
-    tools = Tools(
-        overlay, order, Placer(overlay, order), budget, Recorder() if explain else Trail(), VictimTable(overlay)
-    )
+    tools = Tools(overlay, order, Placer(overlay, order), budget, trail, VictimTable(overlay))
     return Cycle(tools, Protection(overlay), Signatures(overlay))

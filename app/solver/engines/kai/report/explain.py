@@ -7,9 +7,9 @@ from app.solver.engine import Question
 from app.solver.engines.kai.compile.jobs import PIPELINED, RUNNING
 from app.solver.engines.kai.decide.cycle import Cycle
 from app.solver.engines.kai.decide.overlay import Overlay
+from app.solver.engines.kai.decide.trail import Search, Trail, Tried
 from app.solver.engines.kai.report.outcomes import Outcomes
 from app.solver.engines.kai.report.room import taken_by
-from app.solver.engines.kai.report.trail import Search, Trail, Tried
 from app.solver.model.decision import Decision
 from app.solver.model.trace import Explanation, Verdict
 from app.solver.trace import Why

@@ -5,9 +5,9 @@ the heads go one by one, each booking what it takes, so that later heads see it.
 are only subtracted where a head's fit is tested.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
-from app.solver.engine import Question
 from app.solver.engines.kueue.decide.booking import Books
 from app.solver.engines.kueue.decide.fair_order import fair_order
 from app.solver.engines.kueue.decide.flavors.assign import Pins
@@ -16,9 +16,6 @@ from app.solver.engines.kueue.decide.nominate import Nomination, nominate
 from app.solver.engines.kueue.decide.overlay import Overlay
 from app.solver.engines.kueue.decide.recorder import Recorder
 from app.solver.engines.kueue.decide.run import Run
-from app.solver.engines.kueue.report.answer import answer, waits_behind
-from app.solver.engines.kueue.report.explain import explain
-from app.solver.model.decision import Decision, Result, plan_of
 from app.solver.model.state import Ask
 
 OUTRUN = "Workload no longer fits after processing another workload"
@@ -26,16 +23,16 @@ OVERLAP = "Workload has overlapping preemption targets with another workload"
 OTHERS = "Workload fits once the preemptions of other workloads are done"
 
 
-def cycle(run: Run, question: Question) -> Result:
-    """Decide all asks together. They must have passed ``check_asks``."""
-    heads, behind = queues(run, question.asks)
-    turn = _Cycle(run, question)
-    order = [head.ask.id for head in turn.run(heads)]
-    found = turn.decisions
-    for ask, head in behind:
-        found[ask.id] = waits_behind(turn.overlay, ask, head, explain(question.why()))
-    decisions = [found[ask.id] for ask in question.asks]
-    return Result(decisions=decisions, order=order, plan=plan_of([found[name] for name in order]))
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a cycle comes to for one head. ``waiting``: why it waits although its nomination alone would let it go on;
+    ``books``: where what earlier heads took may be to blame. It is to be read before the next one is asked for: the
+    cycle goes on by booking what this head takes."""
+
+    head: Nomination
+    record: Recorder
+    waiting: str | None = None
+    books: Books | None = None
 
 
 def queues(run: Run, asks: Iterable[Ask]) -> tuple[list[Ask], list[tuple[Ask, Ask]]]:
@@ -59,18 +56,17 @@ def _queue_order(run: Run, ask: Ask) -> tuple[int, int, str]:
     return -of.priority, of.created, ask.uid or ""
 
 
-class _Cycle:
-    """One cycle under way. ``decisions`` by ask."""
+class Cycle:
+    """One cycle. ``recorder`` makes what hears about one ask."""
 
-    def __init__(self, run: Run, question: Question) -> None:
-        self.decisions: dict[str, Decision] = {}
+    def __init__(self, run: Run, recorder: Callable[[], Recorder]) -> None:
         self.overlay = Overlay(run.state, run.now)
         self._run = run
-        self._question = question
+        self._recorder = recorder
 
-    def run(self, heads: list[Ask]) -> Iterator[Nomination]:
-        """Nominate all, then decide each in the engine's order and yield it."""
-        records = {ask.id: explain(self._question.why()) for ask in heads}
+    def outcomes(self, heads: list[Ask]) -> Iterator[Outcome]:
+        """Nominate all heads, then decide each in the engine's order. They must have passed ``check_asks``."""
+        records = {ask.id: self._recorder() for ask in heads}
         nominations = [self._nominate(ask, records[ask.id]) for ask in heads]
         fair = self._run.state.configuration.fair_sharing
         books = Books(self.overlay)
@@ -78,8 +74,7 @@ class _Cycle:
         for place, head in enumerate(ordered):
             record = records[head.ask.id]
             record.in_order(place, len(heads), head.assignment.level)
-            self.decisions[head.ask.id] = self._process(books, head, record)
-            yield head
+            yield from self._process(books, head, record)
 
     def _nominate(self, ask: Ask, record: Recorder, pins: Pins | None = None) -> Nomination:
         run = self._run
@@ -89,37 +84,36 @@ class _Cycle:
             record.boosted(ask.priority or 0, preemptor.priority)
         return nominate(self.overlay, ask, preemptor, run.search(ask), record, pins)
 
-    def _process(self, books: Books, head: Nomination, record: Recorder) -> Decision:
+    def _process(self, books: Books, head: Nomination, record: Recorder) -> Iterator[Outcome]:
         deferred = False
         if books.overlaps(head.targets):
             record.again()
             head = self._again(books, head, record)
             deferred = head.assignment.mode is Mode.FIT
         if head.assignment.mode is Mode.NO_FIT:
-            return answer(self.overlay, head, record, books=books)
-        if head.assignment.mode is Mode.PREEMPT and not head.targets:
-            return self._unhelped(books, head, record)
-        if books.overlaps(head.targets):
+            yield Outcome(head, record, books=books)
+        elif head.assignment.mode is Mode.PREEMPT and not head.targets:
+            yield from self._unhelped(books, head, record)
+        elif books.overlaps(head.targets):
             record.overlaps(books, head, OVERLAP)
-            return answer(self.overlay, head, record, waiting=OVERLAP)
-        if not books.fits(head):
+            yield Outcome(head, record, OVERLAP)
+        elif not books.fits(head):
             record.outrun(books, head, OUTRUN)
-            return answer(self.overlay, head, record, waiting=OUTRUN)
-        if deferred:
-            record.deferred(books, head)
-        decided = answer(self.overlay, head, record, waiting=OTHERS if deferred else None)
-        books.book(head)
-        return decided
+            yield Outcome(head, record, OUTRUN)
+        else:
+            if deferred:
+                record.deferred(books, head)
+            yield Outcome(head, record, OTHERS if deferred else None)
+            books.book(head)
 
-    def _unhelped(self, books: Books, head: Nomination, record: Recorder) -> Decision:
+    def _unhelped(self, books: Books, head: Nomination, record: Recorder) -> Iterator[Outcome]:
         """Nobody may stop for it. Unless it can always reclaim what is its own, it keeps its capacity."""
         reserves = self._run.block(head.ask).reclaim_within_cohort != "Any"
         if reserves:
             record.reserves()
-        decided = answer(self.overlay, head, record, books=books)
+        yield Outcome(head, record, books=books)
         if reserves:
             books.reserve(head)
-        return decided
 
     def _again(self, books: Books, head: Nomination, record: Recorder) -> Nomination:
         """Nominated anew with the flavors kept and every earlier victim out of the overlay: somebody else already

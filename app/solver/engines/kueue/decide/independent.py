@@ -1,30 +1,22 @@
-"""Decisions of mode ``independent``: every ask alone against the same state."""
+"""Mode ``independent``: every ask alone against the same state; and which asks may be decided at all."""
 
 from app.solver import kubernetes
-from app.solver.engine import Question
 from app.solver.engines.kueue.compile.state import CompiledState
-from app.solver.engines.kueue.decide.nominate import nominate
+from app.solver.engines.kueue.decide.nominate import Nomination, nominate
 from app.solver.engines.kueue.decide.overlay import Overlay
+from app.solver.engines.kueue.decide.recorder import Recorder
 from app.solver.engines.kueue.decide.run import Run
-from app.solver.engines.kueue.report.answer import answer
-from app.solver.engines.kueue.report.explain import explain
-from app.solver.model.decision import Decision, Plan, Result, each_alone, plan_of
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask
 
 
-def independent(run: Run, question: Question) -> Result:
-    """Decide every ask. The asks must have passed ``check_asks``."""
-    decided: list[tuple[Decision, Plan]] = []
-    for ask in question.asks:
-        overlay, record = Overlay(run.state, run.now), explain(question.why())
-        run.prepare(overlay, ask)
-        preemptor = run.preemptor(ask)
-        record.boosted(ask.priority or 0, preemptor.priority)
-        nomination = nominate(overlay, ask, preemptor, run.search(ask), record)
-        decision = answer(overlay, nomination, record)
-        decided.append((decision, plan_of([decision])))
-    return each_alone(decided)
+def alone(run: Run, ask: Ask, record: Recorder) -> tuple[Overlay, Nomination]:
+    """One ask nominated on an overlay of its own. It must have passed ``check_asks``."""
+    overlay = Overlay(run.state, run.now)
+    run.prepare(overlay, ask)
+    preemptor = run.preemptor(ask)
+    record.boosted(ask.priority or 0, preemptor.priority)
+    return overlay, nominate(overlay, ask, preemptor, run.search(ask), record)
 
 
 def check_asks(state: CompiledState, asks: list[Ask]) -> None:

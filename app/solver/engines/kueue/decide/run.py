@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
+from app.solver.engines.kueue.compile.knob_findings import knob_findings, milestone_findings
 from app.solver.engines.kueue.compile.state import CompiledState, instant
 from app.solver.engines.kueue.decide import knobs
 from app.solver.engines.kueue.decide.flavors.assign import Search
 from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.decide.victims.targets import get_targets, nobody, not_yet
-from app.solver.engines.kueue.report.findings import knob_findings, milestone_findings
 from app.solver.model.instant import micros
 from app.solver.model.kueue import Preemption, Sorting
 from app.solver.model.problems import Finding, InvalidInput, Problem

@@ -15,7 +15,6 @@ from app.solver.engines.yunikorn.compile.configuration import Amounts
 from app.solver.engines.yunikorn.compile.state import OPTED_OUT, ORIGINATOR, CompiledState
 from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.victims.guarantee import keeps_guarantees
-from app.solver.engines.yunikorn.report.answer import QUOTA_ENFORCED
 from app.solver.model.decision import Plan, PlannedEviction, Result
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.quantity import units
@@ -25,6 +24,7 @@ HOUR = 3600 * 10**6
 _SCORE_ORIGINATOR = 1 << 33
 _SCORE_OPTED_OUT = 1 << 34
 MILLI = "vcore"
+QUOTA_ENFORCED = "QuotaChanged"
 """The one resource that YuniKorn counts in thousandths."""
 Rank = tuple[int, int, int, list[float]]
 

@@ -13,7 +13,6 @@ from app.solver.model.decision import Condition, Decision, Placement, Victim
 from app.solver.model.state import Ask
 
 EVICTED = "PreemptedByScheduler"
-QUOTA_ENFORCED = "QuotaChanged"
 
 
 def answer(overlay: Overlay, ask: Ask, outcomes: list[tuple[Request, Outcome]], now: int, record: Silent) -> Decision:

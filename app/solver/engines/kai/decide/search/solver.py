@@ -20,7 +20,7 @@ from app.solver.engines.kai.decide.placing.placer import Placer
 from app.solver.engines.kai.decide.search.gpu_room import Headroom
 from app.solver.engines.kai.decide.search.scenario import Group, Scenario
 from app.solver.engines.kai.decide.search.validators import Foregone, Refusal, ScenarioValidator, refused_scenario
-from app.solver.engines.kai.report.trail import Trail
+from app.solver.engines.kai.decide.trail import Trail
 
 
 @dataclass(frozen=True, slots=True)

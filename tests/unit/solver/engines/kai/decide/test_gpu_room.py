@@ -10,6 +10,7 @@ from app.solver.engines.kai.compile.state import compile_state
 from app.solver.engines.kai.decide.budget import Budget
 from app.solver.engines.kai.decide.cycle import Cycle, begin
 from app.solver.engines.kai.decide.search.gpu_room import GpuRoom, Headroom
+from app.solver.engines.kai.decide.trail import Trail
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
@@ -24,7 +25,7 @@ def cycle_of(body: Json) -> Cycle:
     assert isinstance(request.state, State)
     state = compile_state(compile_configuration(request.configuration), request.state)
     question = Question(micros(NOW), request.asks)
-    return begin(state, question.asks, question.now, Budget(), explain=False, strict=False)
+    return begin(state, question.asks, question.now, Budget(), Trail(), strict=False)
 
 
 def body(nodes: list[Json], workloads: list[Json], *asks: Json) -> Json:

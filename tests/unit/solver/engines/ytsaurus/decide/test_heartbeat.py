@@ -385,7 +385,7 @@ def test_independent_asks_do_not_see_one_another() -> None:
 
 
 def test_independent_asks_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    from app.solver.engines.ytsaurus.decide import plan as module
+    from app.solver.engines.ytsaurus import plan as module
 
     monkeypatch.setattr(module, "_MOST_WORK", 20)
     found = refused(crowded(), lambda body: decide(body, mode="independent"))

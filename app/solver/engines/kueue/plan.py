@@ -12,10 +12,12 @@ from msgspec.structs import replace
 
 from app.solver.engine import Question
 from app.solver.engines.kueue.compile.state import CompiledState
-from app.solver.engines.kueue.decide.cycle import cycle
-from app.solver.engines.kueue.decide.independent import check_asks, independent
+from app.solver.engines.kueue.decide.cycle import Cycle, queues
+from app.solver.engines.kueue.decide.independent import alone, check_asks
 from app.solver.engines.kueue.decide.run import KNOBS, NONE, Knob, Run, check_knobs, knobs_set
-from app.solver.model.decision import Decision, Result
+from app.solver.engines.kueue.report.answer import answer, waits_behind
+from app.solver.engines.kueue.report.explain import explain
+from app.solver.model.decision import Decision, Plan, Result, each_alone, plan_of
 from app.solver.model.trace import Step
 
 _SHOWN = 20
@@ -47,7 +49,31 @@ def plan(state: CompiledState, question: Question) -> Result:
 
 def _run(state: CompiledState, question: Question, knobs: frozenset[Knob]) -> Result:
     run = Run(state, question.now, len(question.asks), knobs)
-    return cycle(run, question) if question.mode == "cycle" else independent(run, question)
+    return _cycle(run, question) if question.mode == "cycle" else _independent(run, question)
+
+
+def _independent(run: Run, question: Question) -> Result:
+    decided: list[tuple[Decision, Plan]] = []
+    for ask in question.asks:
+        record = explain(question.why())
+        overlay, nomination = alone(run, ask, record)
+        decision = answer(overlay, nomination, record)
+        decided.append((decision, plan_of([decision])))
+    return each_alone(decided)
+
+
+def _cycle(run: Run, question: Question) -> Result:
+    heads, behind = queues(run, question.asks)
+    cycle = Cycle(run, lambda: explain(question.why()))
+    decided = [
+        answer(cycle.overlay, outcome.head, outcome.record, outcome.waiting, outcome.books)
+        for outcome in cycle.outcomes(heads)
+    ]
+    found = {decision.ask: decision for decision in decided}
+    for ask, head in behind:
+        found[ask.id] = waits_behind(cycle.overlay, ask, head, explain(question.why()))
+    order = [decision.ask for decision in decided]
+    return Result(decisions=[found[ask.id] for ask in question.asks], order=order, plan=plan_of(decided))
 
 
 def _gist(decision: Decision) -> tuple[Any, ...]:

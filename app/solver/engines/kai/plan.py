@@ -13,7 +13,9 @@ from app.solver.engines.kai.decide.actions.preempt import preempt
 from app.solver.engines.kai.decide.actions.reclaim import reclaim
 from app.solver.engines.kai.decide.budget import Budget
 from app.solver.engines.kai.decide.cycle import Cycle, begin
+from app.solver.engines.kai.decide.trail import Trail
 from app.solver.engines.kai.report.answer import answer
+from app.solver.engines.kai.report.trail import Recorder
 from app.solver.model.decision import Decision, Plan, Result, each_alone
 from app.solver.model.kai import Action
 from app.solver.model.problems import InvalidInput, Problem, pointer
@@ -57,10 +59,14 @@ def run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: B
 
 
 def _run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget, *, strict: bool) -> Cycle:
-    cycle = begin(state, asks, question.now, budget, explain=question.explain != "none", strict=strict)
+    cycle = begin(state, asks, question.now, budget, _trail(question), strict=strict)
     for action in state.configuration.policy.actions:
         _ACTIONS[action](cycle)
     return cycle
+
+
+def _trail(question: Question) -> Trail:
+    return Trail() if question.explain == "none" else Recorder()
 
 
 def _check(state: CompiledState, asks: Sequence[Ask]) -> None:
