@@ -144,7 +144,7 @@ class Event(Wire, frozen=True, kw_only=True):
     job: str | None = None
     """The job it happened to. Absent: none."""
     task: str | None = None
-    """Its task. Absent: all of it."""
+    """Its task. Absent: all of it, or its only one."""
     queue: str | None = None
     """The job's queue, or the queue that changed."""
     round: int | None = None
@@ -157,6 +157,10 @@ class Event(Wire, frozen=True, kw_only=True):
     """The node it runs on, or that changed."""
     lost: Units | None = None
     """Seconds of running that the eviction threw away."""
+    first: int | None = None
+    """Of a loop: the earlier round that was asked of the same situation as `round`."""
+    jobs: list[str] | None = None
+    """Of a loop: the jobs that were evicted in one turn."""
 
 
 class Evicted(Wire, frozen=True, kw_only=True):
@@ -180,9 +184,9 @@ class Loop(Wire, frozen=True, kw_only=True):
     at: Time
     """When it was found, on the virtual clock."""
     first: int
-    """The earlier round."""
+    """The earlier round, with which the turn begins."""
     second: int
-    """The later round, at which everything is again as it was."""
+    """The later round, which was asked of the same situation."""
     jobs: list[str]
     """The jobs that were evicted in between, in order of id."""
     evictions: list[Evicted]
@@ -206,6 +210,8 @@ class RoundLine(Wire, frozen=True, kw_only=True):
     """Who was evicted, in order."""
     state: str | None = None
     """The digest of the state it was decided on. Absent: not worked out."""
+    loop: bool = False
+    """Whether it would have begun the turn of a loop again, so that its answer was not carried out."""
 
 
 class JobLine(Wire, frozen=True, kw_only=True):
@@ -226,13 +232,14 @@ class JobLine(Wire, frozen=True, kw_only=True):
     wait: Units | None = None
     """From being asked for to the first start. Absent: it never started."""
     waited: Units = 0
-    """In which it waited, over all its waits."""
+    """In which it waited, over all its waits; summed over its tasks where each runs for itself."""
     starts: int = 0
     """How often it started."""
     evictions: int = 0
     """How often it was evicted."""
     ran: Units = 0
-    """In which it ran: its progress, what was lost and what its checkpoints took."""
+    """In which it ran: its progress, what was lost and what its checkpoints took; summed over its tasks where each runs
+    for itself."""
     lost: Units = 0
     """Of these, thrown away by evictions."""
     overhead: Units = 0

@@ -1,42 +1,70 @@
-"""An engine's idea of a round: what it asks, and what lets it ask again.
+"""An engine's idea of a round: what it asks, what its answer means, and what lets it ask again.
 
-A simulation owns the clock, the jobs and the state; the engine's ``Rounds`` owns the order in which what waits is
-asked for. A round is one decision request in mode ``cycle``: nothing is decided here.
+A simulation owns the clock, the jobs and the state; the engine's ``Rounds`` owns what waits and the order in which it
+is asked for. A round is one decision request in mode ``cycle``: nothing is decided here.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Literal, TypeVar
 
 from app.solver.engine import Question
-from app.solver.model.decision import Result
-from app.solver.model.state import Ask, Node, Workload
+from app.solver.model.decision import PlannedEviction, Result
+from app.solver.model.state import Ask, Node, QueueState, Reservation, Task, Workload
 
 C = TypeVar("C")
-Unit = Literal["job", "task"]
+Unit = Literal["job", "gang", "task"]
+Holds = Callable[[str], bool]
+"""Whether the state has a workload of that name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """What a round's answer means for what waits. ``more``: whether another round follows at the same instant."""
+class Start:
+    """Tasks of a job that run from now on, with their nodes or flavors."""
 
-    more: bool
+    job: str
+    tasks: list[Task]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A running task of a job goes on elsewhere."""
+
+    job: str
+    task: str
+    node: str
+
+
+@dataclass(slots=True)
+class Turn:
+    """What a round's answer comes to. ``more``: whether another round may follow at the same instant; ``nodes``: nodes
+    as they are now; ``reservations``: all there are now, None where they stay as they are; ``queues``: what queues
+    carry over."""
+
+    started: list[Start] = field(default_factory=list[Start])
+    evicted: list[PlannedEviction] = field(default_factory=list[PlannedEviction])
+    moved: list[Move] = field(default_factory=list[Move])
+    nodes: list[Node] = field(default_factory=list[Node])
+    reservations: list[Reservation] | None = None
+    queues: dict[str, QueueState] = field(default_factory=dict[str, QueueState])
+    more: bool = False
 
 
 class Rounds(ABC, Generic[C]):
     """What waits, as one engine keeps it. One run's own; not shared between threads."""
 
     unit: ClassVar[Unit]
-    """What is evicted and asked for again: a job as a whole, or each of its tasks for itself."""
+    """What runs and is evicted: ``job``: a job as a whole; ``gang``: its tasks one by one, while it makes progress as a
+    whole; ``task``: each task for itself."""
 
     @abstractmethod
     def arrive(self, ask: Ask) -> None:
-        """``ask`` waits from now on, for the first time or again."""
+        """``ask`` waits from now on, with these tasks, for the first time, again, or with more tasks than before."""
 
     @abstractmethod
-    def leave(self, ask: str) -> None:
-        """The ask with this id waits no longer: it started, or was given up."""
+    def leave(self, job: str) -> None:
+        """Nothing of this job waits any longer: it was given up, or has finished."""
 
     @abstractmethod
     def freed(self, queue: str) -> None:
@@ -47,16 +75,25 @@ class Rounds(ABC, Generic[C]):
         """Quotas, settings or nodes are others now; ``configuration`` is the one in force."""
 
     @abstractmethod
-    def due(self) -> bool:
+    def due(self, now: int) -> bool:
         """Whether something has changed since the last round that could let a waiting job act."""
 
+    def wakes_at(self, now: int) -> int | None:
+        """When time alone could let a waiting job act, after ``now``; None: never."""
+        del now
+        return None
+
     @abstractmethod
-    def question(self, now: int) -> Question:
+    def question(self, now: int, holds: Holds) -> Question:
         """What a round asks at ``now``, in microseconds."""
 
     @abstractmethod
-    def answered(self, question: Question, result: Result, *, evicted: bool) -> Turn:
-        """Take note of an answer. ``evicted``: whether it evicts somebody who was not being evicted already."""
+    def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
+        """Take note of an answer. ``leaving``: whether what an eviction names is on its way out already."""
+
+    def job_of(self, ask: str) -> str:
+        """The job that an ask is for."""
+        return ask
 
     @abstractmethod
     def evicting(self, workload: Workload, task: str | None) -> Workload:
@@ -69,8 +106,3 @@ class Rounds(ABC, Generic[C]):
     @abstractmethod
     def capacity(self, nodes: Sequence[Node]) -> dict[str, int]:
         """All that there is to be used: steps by resource."""
-
-    def wakes_at(self, now: int) -> int | None:
-        """When time alone could let a waiting job act, after ``now``; None: never."""
-        del now
-        return None

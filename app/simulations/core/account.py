@@ -72,13 +72,13 @@ class Account:
         """A job started for the first time, after so long."""
         self._waits.append(wait)
 
-    def ran(self, life: Life, progress: int, lost: int, overhead: int) -> None:
-        """A run of a job is over: what it made and kept, what was thrown away, what checkpoints took."""
-        _add(self.work_done, life.amounts, progress)
+    def ran(self, amounts: Amounts, made: int, lost: int, overhead: int) -> None:
+        """A run is over: what it made and kept, what was thrown away, what checkpoints took."""
+        _add(self.work_done, amounts, made)
         if lost:
-            _add(self.work_lost, life.amounts, lost)
+            _add(self.work_lost, amounts, lost)
         if overhead:
-            _add(self.work_overhead, life.amounts, overhead)
+            _add(self.work_overhead, amounts, overhead)
 
     def evicted(self, life: Life) -> None:
         """A job was evicted."""
@@ -86,11 +86,13 @@ class Account:
         self.most_evictions = max(self.most_evictions, life.evictions)
 
     def done(self, life: Life, now: int) -> None:
-        """A job finished."""
+        """A job finished. How long one took that ran before the run began is not known."""
         self.finished += 1
+        if life.initial:
+            return
         completion = now - life.submitted
         self._completions.append(completion)
-        self._slowdowns.append(completion / life.duration)
+        self._slowdowns.append(completion / max(clock.duration for clock in life.clocks.values()))
 
     def totals(self) -> Totals:
         """Everything, as the wire has it."""

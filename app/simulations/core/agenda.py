@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 FINISH, RELEASE, CANCEL, CHANGE, ARRIVE = 0, 1, 2, 3, 4
 """The order of kinds at one instant."""
 
-Item = tuple[int, int, str, int, int]
-"""(instant, kind, job, serial number, run of the job or position of the change)."""
+Item = tuple[int, int, str, int, Any]
+"""(instant, kind, job, serial number, what else there is to know: never compared)."""
 
 
 class Agenda:
@@ -17,10 +18,10 @@ class Agenda:
         self._heap: list[Item] = []
         self._serial = 0
 
-    def add(self, at: int, kind: int, job: str, payload: int = 0) -> None:
+    def add(self, at: int, kind: int, job: str, detail: Any = None) -> None:
         """Something is to happen at ``at``, in microseconds."""
         self._serial += 1
-        heappush(self._heap, (at, kind, job, self._serial, payload))
+        heappush(self._heap, (at, kind, job, self._serial, detail))
 
     def first(self) -> int | None:
         """When the next thing happens; None: nothing does any more."""

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from app.simulations.core.account import Account
 from app.simulations.core.amounts import Amounts
-from app.simulations.core.life import Life
 from app.simulations.schemas import Totals
 
 
@@ -23,8 +22,8 @@ class Ledger:
     def entitle(
         self, now: int, parents: Mapping[str, str | None], guarantees: Mapping[str, Amounts], capacity: Amounts
     ) -> None:
-        """Another configuration is in force from now on. A job's account are its queue's and those above, as they were
-        when it arrived there: a queue that moves takes what it holds along."""
+        """Another configuration is in force from now on. Nothing may be held or waited for
+        meanwhile: whoever calls takes all off before and puts it on again after, for queues may have moved."""
         self.total.entitle(now, capacity)
         for name in {**self._queues, **parents}:
             guarantee = guarantees.get(name, {})
@@ -46,35 +45,20 @@ class Ledger:
             self._chains[queue] = found
         return found
 
-    def submitted(self, now: int, life: Life) -> None:
-        """A job waits for the first time."""
-        for account in self.chain(life.ask.queue):
-            account.jobs += 1
-            account.want(now, life.amounts, 1)
+    def want(self, now: int, queue: str, amounts: Amounts, sign: int) -> None:
+        """``amounts`` are waited for from now on, or (``sign`` -1) no longer."""
+        for account in self.chain(queue):
+            account.want(now, amounts, sign)
 
-    def waits(self, now: int, life: Life) -> None:
-        """A job waits again."""
-        for account in self.chain(life.ask.queue):
-            account.want(now, life.amounts, 1)
+    def hold(self, now: int, queue: str, amounts: Amounts, sign: int) -> None:
+        """``amounts`` are held from now on, or (``sign`` -1) no longer."""
+        for account in self.chain(queue):
+            account.hold(now, amounts, sign)
 
-    def gives_up(self, now: int, life: Life) -> None:
-        """A job waits no longer, without having started."""
-        for account in self.chain(life.ask.queue):
-            account.want(now, life.amounts, -1)
-
-    def starts(self, now: int, life: Life, wanted: Amounts) -> None:
-        """A job that waited for ``wanted`` runs, and holds its amounts."""
-        first = life.run == 1
-        for account in self.chain(life.ask.queue):
-            account.want(now, wanted, -1)
-            account.hold(now, life.amounts, 1)
-            if first:
-                account.started(now - life.submitted)
-
-    def releases(self, now: int, life: Life) -> None:
-        """What a job held is free again."""
-        for account in self.chain(life.ask.queue):
-            account.hold(now, life.amounts, -1)
+    def ran(self, queue: str, amounts: Amounts, made: int, lost: int, overhead: int) -> None:
+        """A run of something that held ``amounts`` is over, or is looked at."""
+        for account in self.chain(queue):
+            account.ran(amounts, made, lost, overhead)
 
     def close(self, now: int) -> None:
         """The run ends: bring every account to this instant."""

@@ -1,48 +1,44 @@
-"""The life of one job: waiting, running, evicted, releasing, waiting again, and its end. Lengths in microseconds."""
+"""The life of a job: waiting, running, evicted, releasing, waiting again, and its end. Lengths in microseconds."""
 
-from app.simulations.core.amounts import Amounts
+from collections.abc import Iterable
+from typing import Literal
+
+from msgspec.structs import replace
+
+from app.simulations.core.amounts import Amounts, amounts_of
 from app.simulations.core.times import time_of
 from app.simulations.schemas import JobLine, JobStatus
 from app.solver.model.duration import seconds
-from app.solver.model.state import Ask
+from app.solver.model.state import Ask, Task
+from app.solver.rounds import Unit
 
-NEVER = 2**63 - 1
+Phase = Literal["waiting", "running", "releasing", "ended"]
 
 
-class Life:
-    """One job that is alive. ``progress`` of ``duration`` was made and kept; ``every`` and ``cost`` of its checkpoints,
-    ``every`` 0 where it has none. ``run``: how often it started, so that ends of runs that never came to theirs are
-    known. ``amounts``: what it holds, or asks for."""
+class Clock:
+    """How far a job, or a task that runs for itself, has come.
+
+    ``progress`` of ``duration`` was made and kept; ``every`` and ``cost`` of its checkpoints, ``every`` 0 without.
+    ``run``: how often it started, so that the ends of runs that never came to theirs are known; ``since``: when its
+    phase began."""
 
     __slots__ = (
-        "amounts", "ask", "cancelled_at", "cost", "duration", "ended_at", "every", "evictions", "first_started",
-        "lost", "overhead", "progress", "ran", "run", "since", "status", "submitted", "waited",
+        "cost", "duration", "every", "lost", "overhead", "phase", "progress", "ran", "run", "since", "waited",
     )  # fmt: skip
 
-    def __init__(
-        self, ask: Ask, submitted: int, duration: int, amounts: Amounts, every: int = 0, cost: int = 0
-    ) -> None:
-        self.ask = ask
-        self.submitted = submitted
+    def __init__(self, now: int, duration: int, every: int = 0, cost: int = 0) -> None:
         self.duration = duration
-        self.amounts = amounts
         self.every = every
         self.cost = cost
-        self.cancelled_at = NEVER
-        self.status: JobStatus = "waiting"
-        self.since = submitted
-        self.first_started: int | None = None
-        self.ended_at: int | None = None
-        self.progress = self.waited = self.ran = self.lost = self.overhead = 0
-        self.run = self.evictions = 0
+        self.phase: Phase = "waiting"
+        self.since = now
+        self.progress = self.waited = self.ran = self.lost = self.overhead = self.run = 0
 
     def start(self, now: int) -> int:
         """It runs from ``now`` on; when it will finish, unless evicted."""
         self.waited += now - self.since
-        self.status, self.since = "running", now
+        self.phase, self.since = "running", now
         self.run += 1
-        if self.first_started is None:
-            self.first_started = now
         return now + self.needs()
 
     def needs(self) -> int:
@@ -50,40 +46,32 @@ class Life:
         left = self.duration - self.progress
         return left + (-(-left // self.every) - 1) * self.cost if self.every and left > 0 else left
 
-    def stop(self, now: int) -> int:
-        """It runs no longer; how much of this run is thrown away."""
+    def stop(self, now: int) -> tuple[int, int, int]:
+        """It runs no longer: progress that this run made and kept, what of it is thrown away, what checkpoints took."""
         ran = now - self.since
         made, overhead = self._saved(ran)
-        lost = ran - made - overhead
-        self.progress += made
-        self.ran += ran
-        self.overhead += overhead
-        self.lost += lost
-        self.since = now
-        return lost
+        return self._account(now, made, ran - made - overhead, overhead, "releasing")
 
-    def halt(self, now: int) -> None:
+    def halt(self, now: int, phase: Phase) -> tuple[int, int, int]:
         """It stops running, or is looked at while it runs; nothing of this run is thrown away."""
         ran = now - self.since
         overhead = self._saved(ran)[1]
-        self.progress += ran - overhead
-        self.overhead += overhead
-        self.ran += ran
-        self.since = now
+        return self._account(now, ran - overhead, 0, overhead, phase)
 
-    def finish(self, now: int) -> None:
+    def finish(self, now: int) -> tuple[int, int, int]:
         """All its duration has run."""
-        ran = now - self.since
-        self.overhead += ran - (self.duration - self.progress)
-        self.ran += ran
-        self.progress = self.duration
-        self.end("finished", now)
+        made = self.duration - self.progress
+        return self._account(now, made, 0, now - self.since - made, "ended")
 
-    def end(self, status: JobStatus, now: int) -> None:
-        """It will not be heard of again."""
-        if self.status == "waiting":
+    def wait(self, now: int) -> None:
+        """It waits from ``now`` on."""
+        self.phase, self.since = "waiting", now
+
+    def end(self, now: int) -> None:
+        """It will not run any more."""
+        if self.phase == "waiting":
             self.waited += now - self.since
-        self.status, self.since, self.ended_at = status, now, now
+        self.phase, self.since = "ended", now
 
     def _saved(self, ran: int) -> tuple[int, int]:
         """Of ``ran``: the progress that a checkpoint has kept, and what the checkpoints took."""
@@ -92,14 +80,102 @@ class Life:
         done = ran // (self.every + self.cost)
         return done * self.every, done * self.cost
 
+    def _account(self, now: int, made: int, lost: int, overhead: int, phase: Phase) -> tuple[int, int, int]:
+        self.progress += made
+        self.lost += lost
+        self.overhead += overhead
+        self.ran += now - self.since
+        self.phase, self.since = phase, now
+        return made, lost, overhead
+
+
+class Life:
+    """One job that is alive. Tasks by name: ``waiting`` as asked for, ``running`` as they run, ``leaving`` evicted and
+    not released. ``clocks`` by task, or one under ``""`` where the job makes progress as a whole."""
+
+    __slots__ = (
+        "ask",
+        "cancelled",
+        "clocks",
+        "ended_at",
+        "evictions",
+        "first_started",
+        "initial",
+        "least",
+        "leaving",
+        "mark",
+        "running",
+        "starts",
+        "submitted",
+        "tasks",
+        "waiting",
+    )  # fmt: skip
+
+    def __init__(self, ask: Ask, now: int, clock: Clock, unit: Unit) -> None:
+        self.ask = ask
+        self.submitted = now
+        self.tasks = {task.name: task for task in ask.tasks}
+        self.clocks = {"": clock}
+        if unit == "task":
+            self.clocks = {name: Clock(now, clock.duration, clock.every, clock.cost) for name in self.tasks}
+        needed = len(self.tasks) if unit == "job" or ask.min_available is None else ask.min_available
+        self.least = min(len(self.tasks), max(1, needed))
+        self.waiting: dict[str, Task] = dict(self.tasks)
+        self.running: dict[str, Task] = {}
+        self.leaving: dict[str, Task] = {}
+        self.first_started: int | None = None
+        self.ended_at: int | None = None
+        self.cancelled = self.initial = False
+        self.evictions = self.starts = self.mark = 0
+
+    @property
+    def name(self) -> str:
+        """Its id."""
+        return self.ask.id
+
+    @property
+    def status(self) -> JobStatus:
+        """What it is now, as the wire has it."""
+        if self.ended_at is not None:
+            return "cancelled" if self.cancelled else "finished"
+        return "running" if self.running else "releasing" if self.leaving else "waiting"
+
+    def pending(self) -> Ask:
+        """The ask for what waits of it."""
+        if len(self.waiting) == len(self.tasks):
+            return self.ask
+        return replace(self.ask, tasks=list(self.waiting.values()))
+
+    def clock(self, task: str) -> Clock:
+        """The clock that counts for a task."""
+        return self.clocks.get(task) or self.clocks[""]
+
+    def holds(self) -> Amounts:
+        """What its running tasks hold."""
+        return amounts_of(self.running.values())
+
     def line(self) -> JobLine:
         """The job as the wire has it."""
-        first = self.first_started
+        first, clocks = self.first_started, self.clocks.values()
         return JobLine(
             job=self.ask.id, queue=self.ask.queue, status=self.status, submitted_at=time_of(self.submitted),
             started_at=None if first is None else time_of(first),
             ended_at=None if self.ended_at is None else time_of(self.ended_at),
-            wait=None if first is None else seconds(first - self.submitted), waited=seconds(self.waited),
-            starts=self.run, evictions=self.evictions, ran=seconds(self.ran), lost=seconds(self.lost),
-            overhead=seconds(self.overhead),
+            wait=None if first is None else seconds(first - self.submitted),
+            waited=seconds(sum(c.waited for c in clocks)), starts=self.starts, evictions=self.evictions,
+            ran=seconds(sum(c.ran for c in clocks)), lost=seconds(sum(c.lost for c in clocks)),
+            overhead=seconds(sum(c.overhead for c in clocks)),
         )  # fmt: skip
+
+
+def one_by_one(ask: Ask) -> Ask:
+    """``ask`` with a task for each unit of count: ``name``, or ``name-0``, ``name-1`` ... where there are several."""
+    if all(task.count == 1 for task in ask.tasks):
+        return ask
+    return replace(ask, tasks=[unit for task in ask.tasks for unit in _units(task)])
+
+
+def _units(task: Task) -> Iterable[Task]:
+    if task.count == 1:
+        return [task]
+    return [replace(task, name=f"{task.name}-{i}", count=1) for i in range(task.count)]

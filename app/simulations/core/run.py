@@ -9,8 +9,10 @@ carried out, and the next one is asked of what came of it.
 from collections.abc import Callable, Iterable
 
 from app.answering.sources import Configurations
+from app.simulations.core.asked import Watch
 from app.simulations.core.scenario import Scenario, scenario_of
 from app.simulations.core.sink import Sink, Stopped
+from app.simulations.core.times import LATEST
 from app.simulations.core.world import World
 from app.simulations.schemas import Job, SimulationRequest, Summary
 
@@ -27,12 +29,12 @@ def simulate(
     ``total``: how many. ``stop`` is asked before every round and every instant.
 
     Raises Stopped, InvalidInput (nothing has happened then), and what ``configurations`` raises."""
-    return run(scenario_of(request, jobs, total), configurations, sink, stop)
+    return run(scenario_of(request, configurations, jobs, total), sink, stop)
 
 
-def run(scenario: Scenario, configurations: Configurations, sink: Sink, stop: Callable[[], bool]) -> Summary:
-    """See ``simulate``."""
-    clock = Clock(World(scenario, configurations, sink), stop)
+def run(scenario: Scenario, sink: Sink, stop: Callable[[], bool], watch: Watch | None = None) -> Summary:
+    """See ``simulate``. ``watch`` is shown every round."""
+    clock = Clock(World(scenario, sink, watch), stop)
     clock.run()
     return clock.world.summary(clock.end)
 
@@ -54,8 +56,8 @@ class Clock:
 
     def run(self) -> None:
         """Until nothing happens any more, or past ``until``. Raises Stopped."""
-        until = self.world.scenario.until
-        while (instant := self._next()) is not None and (until is None or instant <= until):
+        until = LATEST if self.world.scenario.until is None else min(LATEST, self.world.scenario.until)
+        while (instant := self._next()) is not None and instant <= until:
             self._heed()
             self.now = instant
             self.world.happen(instant)
@@ -72,9 +74,11 @@ class Clock:
         self._last_round = now
 
     def _next(self) -> int | None:
-        found = [at for at in (self.world.next_event(), self.world.wakes_at(self.now)) if at is not None]
+        found = [] if (event := self.world.next_event()) is None else [event]
         if self.world.due(self.now):
             found.append(max(self.now, self._soonest()))
+        elif (wakes := self.world.wakes_at(self.now)) is not None:
+            found.append(max(wakes, self._soonest()))
         return min(found, default=None)
 
     def _soonest(self) -> int:

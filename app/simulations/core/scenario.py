@@ -5,75 +5,125 @@ from dataclasses import dataclass
 
 import msgspec
 
+from app.answering.answers import configure
 from app.answering.comparison import with_settings
-from app.answering.sources import Configurations
+from app.answering.sources import Configurations, Sources
+from app.simulations.core.changes import Prepared, every_node, prepared
 from app.simulations.core.times import FIRST, is_time, moment, span
-from app.simulations.schemas import Change, Job, OnLoop, Requeue, SimulationRequest, Trace
+from app.simulations.core.validation import Setting, problems_of_list
+from app.simulations.schemas import Job, SimulationRequest, Trace
 from app.solver.model.base import Duration
-from app.solver.model.configuration import Configuration
 from app.solver.model.duration import DurationError
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.request import Explain, Variant
-from app.solver.model.state import State
+from app.solver.model.request import Variant
+from app.solver.solve import Configured
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """One run. Instants and lengths in microseconds; ``jobs`` in order of submission; ``total``: how many, where that
-    is known."""
+    is known; ``remaining``: what runs at the start must still run, by id of the workload."""
 
-    engine: str | None
-    configuration: str | Configuration
-    state: State
-    remaining: dict[str, Duration]
+    request: SimulationRequest
+    configured: Configured
     jobs: Iterable[Job]
-    changes: list[Change]
+    changes: list[Prepared]
+    remaining: dict[str, int]
     total: int | None
     start: int
     until: int | None
     round_every: int
     grace: int
-    requeue: Requeue
-    on_loop: OnLoop
-    explain: Explain
 
 
-def scenario_of(request: SimulationRequest, jobs: Iterable[Job] | None = None, total: int | None = None) -> Scenario:
-    """The run of a request without variants. ``jobs``: those of the trace, in order of submission, where it is too
-    large for a list; ``total``: how many. Raises InvalidInput with every time that can't be read."""
-    problems: list[Problem] = []
+def scenario_of(
+    request: SimulationRequest,
+    configurations: Configurations,
+    jobs: Iterable[Job] | None = None,
+    total: int | None = None,
+) -> Scenario:
+    """The run of a request without variants. ``jobs``: those of the trace, in order of submission and checked already
+    (``setting_of``), where it is too large for a list; ``total``: how many.
+
+    Raises InvalidInput with everything that is wrong, and what ``configurations`` raises."""
     trace = request.trace if isinstance(request.trace, Trace) else Trace()
     start = _start(request, trace)
-
-    def read(value: Duration, at: str, *, least: int = 0) -> int:
-        try:
-            found = span(value)
-        except DurationError as error:
-            problems.append(Problem(pointer=at, detail=str(error)))
-            return least
-        if found < least:
-            problems.append(Problem(pointer=at, detail="must be above 0"))
-        return found
-
-    until: int | None = None
-    if request.until is not None:
-        try:
-            until = moment(request.until, start)
-        except DurationError as error:
-            problems.append(Problem(pointer="/until", detail=str(error)))
-    round_every = read(request.round_every, "/round_every", least=1)
-    grace = read(request.grace, "/grace")
-    if problems:
-        raise InvalidInput(problems)
+    configured = configure(request.configuration, request.engine, Sources(configurations))
+    changes = prepared(trace.changes, configured, request.state.nodes, start, configurations)
+    lengths = _Lengths(request, start)
+    if jobs is None:
+        lengths.problems += problems_of_list(trace.jobs, _setting(request, configured, changes, start))
+        lengths.problems += _unknown_work(request, {job.ask.id for job in trace.jobs})
+    if lengths.problems:
+        raise InvalidInput(lengths.problems)
     if jobs is None:
         jobs, total = in_order(trace.jobs, start), len(trace.jobs)
     return Scenario(
-        engine=request.engine, configuration=request.configuration, state=request.state, remaining=request.remaining,
-        jobs=jobs, changes=sorted(trace.changes, key=lambda change: moment(change.at, start)), total=total,
-        start=start, until=until, round_every=round_every, grace=grace, requeue=request.requeue,
-        on_loop=request.on_loop, explain=request.explain,
+        request=request, configured=configured, jobs=jobs, changes=changes, remaining=lengths.remaining, total=total,
+        start=start, until=lengths.until, round_every=lengths.round_every, grace=lengths.grace,
     )  # fmt: skip
+
+
+def setting_of(request: SimulationRequest, configurations: Configurations) -> Setting:
+    """What the jobs of a stored trace are held against before a run of ``request``. Raises as ``scenario_of``."""
+    scenario = scenario_of(request, configurations, ())
+    return _setting(request, scenario.configured, scenario.changes, scenario.start, in_order=True)
+
+
+def _setting(
+    request: SimulationRequest, first: Configured, changes: list[Prepared], start: int, *, in_order: bool = False
+) -> Setting:
+    gone = {name for change in changes if change.nodes is not None for name in change.nodes.remove}
+    return Setting(
+        start=start,
+        configured=[first, *(change.configured for change in changes if change.configured is not None)],
+        nodes=every_node(request.state.nodes, changes),
+        lasting=frozenset(node.name for node in request.state.nodes) - gone,
+        in_order=in_order,
+    )
+
+
+class _Lengths:
+    """The lengths and instants of a request, read; ``problems``: what is wrong with them."""
+
+    def __init__(self, request: SimulationRequest, start: int) -> None:
+        self.problems: list[Problem] = []
+        self.round_every = self._read(request.round_every, "/round_every", least=1)
+        self.grace = self._read(request.grace, "/grace")
+        self.remaining = {
+            name: self._read(value, pointer("remaining", name), least=1) for name, value in request.remaining.items()
+        }
+        running = {workload.id for workload in request.state.workloads}
+        self.problems += [
+            Problem(pointer=pointer("remaining", name), detail=f"no workload {name!r} runs at the start")
+            for name in sorted(request.remaining.keys() - running)
+        ]
+        self.until: int | None = None
+        if request.until is not None:
+            try:
+                self.until = moment(request.until, start)
+            except DurationError as error:
+                self.problems.append(Problem(pointer="/until", detail=str(error)))
+
+    def _read(self, value: Duration, at: str, *, least: int = 0) -> int:
+        try:
+            found = span(value)
+        except DurationError as error:
+            self.problems.append(Problem(pointer=at, detail=str(error)))
+            return least
+        if found < least:
+            self.problems.append(Problem(pointer=at, detail="must be above 0, by a microsecond at least"))
+        return found
+
+
+def _unknown_work(request: SimulationRequest, jobs: set[str]) -> Iterator[Problem]:
+    for i, workload in enumerate(request.state.workloads):
+        if workload.id not in jobs and workload.id not in request.remaining:
+            where = pointer("state", "workloads", i, "id")
+            yield Problem(
+                pointer=where, detail=f"{workload.id!r} runs, and neither trace nor `remaining` says how long"
+            )
 
 
 def variants_of(request: SimulationRequest, configurations: Configurations) -> Iterator[tuple[str, SimulationRequest]]:
@@ -104,7 +154,7 @@ def varied(request: SimulationRequest, variant: Variant, configurations: Configu
 
 
 def in_order(jobs: list[Job], start: int) -> list[Job]:
-    """By time of submission, then id."""
+    """By time of submission, then id. The times must be known to be sound."""
     return sorted(jobs, key=lambda job: (moment(job.submitted_at, start), job.ask.id))
 
 

@@ -1,51 +1,56 @@
-"""What a run changes: jobs, the kept state, what waits, and the accounts."""
+"""What a run changes: jobs, the kept state, what waits, and the books."""
 
+from dataclasses import replace as with_
 from typing import Any
 
 from msgspec.structs import replace
 
-from app.answering.answers import configure
-from app.answering.sources import Configurations, Sources
-from app.simulations.core.agenda import CANCEL, FINISH, RELEASE, Agenda
-from app.simulations.core.amounts import amounts_of
+from app.simulations.core.agenda import ARRIVE, CANCEL, CHANGE, FINISH, RELEASE, Agenda
 from app.simulations.core.arrivals import Arrivals
+from app.simulations.core.asked import Asked, Watch
+from app.simulations.core.books import Books
+from app.simulations.core.fates import Fates
 from app.simulations.core.kept import Kept
 from app.simulations.core.ledger import Ledger
-from app.simulations.core.life import Life
+from app.simulations.core.life import Clock, Life, one_by_one
+from app.simulations.core.loops import Loops
 from app.simulations.core.scenario import Scenario
 from app.simulations.core.sink import Sink
 from app.simulations.core.times import span, time_of
-from app.simulations.schemas import Event, EventKind, Evicted, Job, RoundLine, Summary
+from app.simulations.schemas import Evicted, Job, RoundLine, Summary
 from app.solver import solve
-from app.solver.apply import admitted_tasks, workload_of
-from app.solver.engine import Question
-from app.solver.model.decision import Decision, Result
+from app.solver.model.decision import PlannedEviction
 from app.solver.model.duration import seconds
+from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem
-from app.solver.model.state import Ask
-from app.solver.rounds import Rounds
+from app.solver.model.state import Ask, Workload
+from app.solver.rounds import Rounds, Turn
 from app.solver.solve import Configured
 
 
 class World:
     """Everything of one run but its clock. Instants in microseconds."""
 
-    def __init__(self, scenario: Scenario, configurations: Configurations, sink: Sink) -> None:
+    def __init__(self, scenario: Scenario, sink: Sink, watch: Watch | None) -> None:
         self.scenario = scenario
         self._sink = sink
-        configured = configure(scenario.configuration, scenario.engine, Sources(configurations))
-        self._kept = Kept(configured, scenario.state)
-        self._rounds = rounds_of(configured)
-        self._ledger = Ledger(
-            scenario.start, _parents(configured), self._rounds.guarantees(), self._rounds.capacity(self._kept.nodes)
-        )
+        self._watch = watch
+        self._kept = Kept(scenario.configured, scenario.request.state)
+        self._rounds = rounds_of(scenario.configured)
+        capacity = self._rounds.capacity(self._kept.nodes)
+        ledger = Ledger(scenario.start, _parents(scenario.configured), self._rounds.guarantees(), capacity)
+        self._books = Books(sink, ledger, scenario.start)
         self._agenda = Agenda()
         self._lives: dict[str, Life] = {}
         self._arrivals = Arrivals(iter(scenario.jobs), self._agenda, scenario.start, self._lives.__contains__)
+        self._fates = Fates(scenario, self._kept, self._rounds, self._books, self._agenda, self._lives)
+        self._loops = Loops()
+        self._looping = False
         self._round = 0
-        self._ended = 0
-        self._first: int | None = None
-        self._last = scenario.start
+        self._initial = {workload.id for workload in scenario.request.state.workloads}
+        for i, change in enumerate(scenario.changes):
+            self._agenda.add(change.at, CHANGE, "", i)
+        self._begin()
 
     def next_event(self) -> int | None:
         """When something happens next, rounds aside."""
@@ -54,194 +59,179 @@ class World:
 
     def wakes_at(self, now: int) -> int | None:
         """When time alone could let a waiting job act."""
-        return self._rounds.wakes_at(now)
+        return None if self._looping else self._rounds.wakes_at(now)
 
     def due(self, now: int) -> bool:
         """Whether a round could lead to anything."""
-        del now
-        return self._rounds.due()
+        return not self._looping and self._rounds.due(now)
 
     def unfinished(self) -> bool:
         """Whether jobs are alive, or still to come."""
         return bool(self._lives) or len(self._arrivals) > 0
 
     def tell(self, now: int) -> None:
-        """Report progress."""
-        self._sink.progress(now, self._ended, self.scenario.total, self._round)
+        """Report progress, and tidy up."""
+        self._sink.progress(now, self._books.ended + self._arrivals.given_up, self.scenario.total, self._round)
+        if len(self._agenda) > 2 * (len(self._lives) + len(self._arrivals)) + 1024:
+            self._agenda.prune(self._still_to_come)
 
     def happen(self, now: int) -> None:
         """Everything that is to happen up to ``now``."""
         self._arrivals.pull(now)
         while (item := self._agenda.take(now)) is not None:
-            _, kind, name, _, run = item
-            if kind == FINISH:
-                self._finish(name, run, now)
+            _, kind, name, _, detail = item
+            if kind == ARRIVE:
+                self._arrive(name, now)
+            elif kind == FINISH:
+                self._finish(name, detail, now)
             elif kind == RELEASE:
-                self._release(name, now)
+                self._fates.release(name, detail, now)
             elif kind == CANCEL:
                 self._cancel(name, now)
             else:
-                self._arrive(name, now)
+                self._change(int(detail), now)
 
     def round(self, now: int) -> bool:
         """Ask, and carry the answer out; whether another round follows at this instant."""
         self._round += 1
         loaded = self._kept.loaded()
-        question = self._rounds.question(now)
+        question = self._rounds.question(now, loaded.index.workloads.__contains__)
+        if self.scenario.request.explain != "none":
+            question = with_(question, explain=self.scenario.request.explain)
         result = solve.planned(loaded, question)
-        evicted = [
-            Evicted(job=e.workload, task=e.task, queue=e.queue, by=e.for_ask, rule=e.reason)
-            for e in result.plan.evictions
-            if self._lives[e.workload].status == "running"
-        ]
-        turn = self._rounds.answered(question, result, evicted=bool(evicted))
-        started = _admitted(question, result)
-        self._sink.round(
-            RoundLine(
-                n=self._round, at=time_of(now), asks=[ask.id for ask in question.asks], order=result.order,
-                admitted=[ask.id for ask, _ in started], evicted=evicted, state=loaded.used.digest,
-            )
+        if self._watch is not None:
+            self._watch(Asked(self._round, loaded, question, result))
+        loop = self._loops.look(self._round, self._books.mark, now)
+        stop = loop is not None and self.scenario.request.on_loop == "stop"
+        turn = Turn() if stop else self._rounds.answered(question, result, self._fates.leaving)
+        evicted = [self._evicted(eviction) for eviction in turn.evicted]
+        line = RoundLine(
+            n=self._round, at=time_of(now), asks=[ask.id for ask in question.asks], order=result.order,
+            admitted=list(dict.fromkeys(start.job for start in turn.started)), evicted=evicted,
+            state=loaded.used.digest, loop=stop,
         )  # fmt: skip
-        for eviction in evicted:
-            self._evict(eviction, now)
-        for ask, decision in started:
-            self._start(ask, decision, now)
-        return turn.more
+        self._sink.round(line)
+        if loop is not None:
+            self._books.other(now, "loop", round=loop.second, first=loop.first, jobs=loop.jobs)
+            self._looping = stop
+        self._loops.evicted(evicted)
+        self._carry(turn, evicted, now)
+        return turn.more and loop is None and self._rounds.due(now)
 
     def summary(self, end: int) -> Summary:
         """What the run came to; what is still alive is told of first."""
-        self._ledger.close(end)
         for _, life in sorted(self._lives.items()):
-            if life.status == "running":
-                before = life.progress, life.overhead
-                life.halt(end)
-                for account in self._ledger.chain(life.ask.queue):
-                    account.ran(life, life.progress - before[0], 0, life.overhead - before[1])
-            elif life.status == "waiting":
-                life.waited += end - life.since
+            self._fates.look(life, end)
             self._sink.job(life.line())
+        ledger, books = self._books.ledger, self._books
+        ledger.close(end)
         return Summary(
             engine=self._kept.configured.engine.name,  # pyright: ignore[reportArgumentType]
             start=time_of(self.scenario.start), end=time_of(end),
-            makespan=seconds(self._last - self._first) if self._first is not None else 0,
-            rounds=self._round, total=self._ledger.total.totals(), queues=self._ledger.totals(),
+            makespan=seconds(books.last - books.first) if books.first is not None else 0,
+            rounds=self._round, total=ledger.total.totals(), queues=ledger.totals(),
+            loops=self._loops.found, first_loops=self._loops.first,
         )  # fmt: skip
+
+    def _carry(self, turn: Turn, evicted: list[Evicted], now: int) -> None:
+        """What the answer says, done: who goes, who moves, who comes."""
+        moved = {(move.job, move.task) for move in turn.moved}
+        for told in evicted:
+            if (told.job, told.task) not in moved:
+                self._fates.evict(told, self._round, now)
+        for move in turn.moved:
+            self._fates.move(move, self._round, now)
+        for start in turn.started:
+            self._fates.start(start, self._round, now)
+        self._kept.note(turn)
+
+    def _evicted(self, eviction: PlannedEviction) -> Evicted:
+        return Evicted(
+            job=eviction.workload, task=eviction.task, queue=eviction.queue,
+            by=None if eviction.for_ask is None else self._rounds.job_of(eviction.for_ask), rule=eviction.reason,
+        )  # fmt: skip
+
+    def _outside(self) -> None:
+        """Something happened that no round decided: what looked like a circle may be none any more."""
+        self._loops.outside()
+        self._looping = False
+
+    def _begin(self) -> None:
+        """What runs at the start."""
+        trace = self.scenario.request.trace
+        jobs = {} if isinstance(trace, str) else {job.ask.id: job for job in trace.jobs}
+        for workload in sorted(self.scenario.request.state.workloads, key=_id):
+            self._fates.found(workload, self._running(workload, jobs.get(workload.id)))
+
+    def _running(self, workload: Workload, job: Job | None) -> Life:
+        """The life of what runs at the start: as long as ``remaining`` says, else its job less what it has run."""
+        start, known = self.scenario.start, self.scenario.remaining.get(workload.id)
+        ask = _ask_of(workload) if job is None else self._asked(job.ask, start)
+        if known is not None:
+            clock = Clock(start, known)
+        elif job is not None:
+            clock = _clock(job, start)
+            if workload.started_at is not None:
+                clock.progress = min(clock.duration, max(0, start - micros(workload.started_at)))
+        else:
+            detail = f"{workload.id!r} runs, and neither trace nor `remaining` says how long"
+            raise InvalidInput([Problem(pointer="/remaining", detail=detail)])
+        return Life(ask, start, clock, self._rounds.unit)
 
     def _arrive(self, name: str, now: int) -> None:
         job = self._arrivals.take(name)
-        if job is None:
+        if job is None or name in self._initial:
             return
-        life = self._born(job, now)
+        self._outside()
+        life = Life(self._asked(job.ask, now), now, _clock(job, now), self._rounds.unit)
         self._lives[name] = life
-        if self._first is None:
-            self._first = now
-        self._ledger.submitted(now, life)
-        self._event(now, "submitted", life)
+        self._books.submitted(life, now)
         self._rounds.arrive(life.ask)
 
-    def _born(self, job: Job, now: int) -> Life:
-        ask = job.ask if job.ask.created_at is not None else replace(job.ask, created_at=time_of(now))
-        every, cost = (span(job.checkpoint.every), span(job.checkpoint.cost)) if job.checkpoint else (0, 0)
-        return Life(ask, now, span(job.duration), amounts_of(ask.tasks), every, cost)
+    def _asked(self, ask: Ask, now: int) -> Ask:
+        if ask.workload is not None:
+            ask = replace(ask, workload=None)
+        if ask.created_at is None:
+            ask = replace(ask, created_at=time_of(now))
+        return ask if self._rounds.unit == "job" else one_by_one(ask)
 
-    def _start(self, ask: Ask, decision: Decision, now: int) -> None:
-        life = self._lives[ask.id]
-        when = time_of(now)
-        workload = replace(workload_of(ask, ask.id, when), tasks=admitted_tasks(ask, decision, when))
-        self._kept.set(workload)
-        wanted = amounts_of(ask.tasks)
-        life.amounts = amounts_of(workload.tasks) if decision.counts else wanted
-        self._agenda.add(life.start(now), FINISH, ask.id, life.run)
-        self._ledger.starts(now, life, wanted)
-        self._event(now, "started", life, round=self._round)
-
-    def _finish(self, name: str, run: int, now: int) -> None:
-        life = self._lives.get(name)
-        if life is None or life.run != run or life.status != "running":
-            return
-        before = life.progress, life.overhead
-        life.finish(now)
-        self._kept.remove(name)
-        self._ledger.releases(now, life)
-        for account in self._ledger.chain(life.ask.queue):
-            account.ran(life, life.progress - before[0], 0, life.overhead - before[1])
-            account.done(life, now)
-        self._event(now, "finished", life)
-        self._end(life, now)
-        self._rounds.freed(life.ask.queue)
-
-    def _evict(self, eviction: Evicted, now: int) -> None:
-        life = self._lives[eviction.job]
-        before = life.progress, life.overhead
-        lost = life.stop(now)
-        life.status = "releasing"
-        life.evictions += 1
-        for account in self._ledger.chain(life.ask.queue):
-            account.ran(life, life.progress - before[0], lost, life.overhead - before[1])
-            account.evicted(life)
-        workload = self._kept.workload(eviction.job)
-        if workload is not None:
-            self._kept.set(self._rounds.evicting(workload, None))
-        self._agenda.add(now + self.scenario.grace, RELEASE, eviction.job, life.run)
-        self._event(now, "evicted", life, round=self._round, by=eviction.by, rule=eviction.rule, lost=seconds(lost))
-        self._rounds.freed(life.ask.queue)
-
-    def _release(self, name: str, now: int) -> None:
-        life = self._lives[name]
-        self._kept.remove(name)
-        self._ledger.releases(now, life)
-        self._event(now, "released", life)
-        if life.ended_at is not None:
-            del self._lives[name]
-        else:
-            if self.scenario.requeue == "evicted":
-                life.ask = replace(life.ask, created_at=time_of(life.since))
-            life.amounts = amounts_of(life.ask.tasks)
-            life.status, life.since = "waiting", now
-            self._ledger.waits(now, life)
-            self._rounds.arrive(life.ask)
-        self._rounds.freed(life.ask.queue)
+    def _finish(self, name: str, detail: Any, now: int) -> None:
+        if self._fates.finish(name, detail, now):
+            self._outside()
+            if name not in self._lives:
+                self._arrivals.ended(name, now)
 
     def _cancel(self, name: str, now: int) -> None:
         if self._arrivals.give_up(name, now):
-            self._ended += 1
             return
         life = self._lives.get(name)
-        if life is None or life.ended_at is not None:
-            return
-        was = life.status
-        if was == "waiting":
-            self._rounds.leave(name)
-            self._ledger.gives_up(now, life)
-        elif was == "running":
-            before = life.progress, life.overhead
-            life.halt(now)
-            self._kept.remove(name)
-            self._ledger.releases(now, life)
-            for account in self._ledger.chain(life.ask.queue):
-                account.ran(life, life.progress - before[0], 0, life.overhead - before[1])
-        for account in self._ledger.chain(life.ask.queue):
-            account.cancelled += 1
-        life.end("cancelled", now)
-        self._event(now, "cancelled", life)
-        self._ended += 1
-        self._last = now
-        self._sink.job(life.line())
-        self._arrivals.ended(name, now)
-        if was != "releasing":
-            del self._lives[name]
-            self._rounds.freed(life.ask.queue)
+        if life is not None and life.ended_at is None:
+            self._outside()
+            self._fates.cancel(life, now)
+            self._arrivals.ended(name, now)
 
-    def _end(self, life: Life, now: int) -> None:
-        name = life.ask.id
-        del self._lives[name]
-        self._ended += 1
-        self._last = now
-        self._sink.job(life.line())
-        self._arrivals.ended(name, now)
+    def _change(self, i: int, now: int) -> None:
+        change = self.scenario.changes[i]
+        self._outside()
+        if change.nodes is not None:
+            self._fates.lose(set(change.nodes.remove), now)
+            self._kept.change_nodes(change.nodes)
+            for node in sorted([*(n.name for n in (*change.nodes.add, *change.nodes.change)), *change.nodes.remove]):
+                self._books.other(now, "node", node=node)
+        if change.configured is not None:
+            self._kept.configure(change.configured)
+            for queue in change.queues or [None]:
+                self._books.other(now, "configuration", queue=queue)
+        configured, ledger = self._kept.configured, self._books.ledger
+        self._rounds.changed(configured.compiled)
+        self._fates.count(now, -1)
+        capacity = self._rounds.capacity(self._kept.nodes)
+        ledger.entitle(now, _parents(configured), self._rounds.guarantees(), capacity)
+        self._fates.count(now, 1)
 
-    def _event(self, now: int, kind: EventKind, life: Life, **more: Any) -> None:
-        self._sink.event(Event(at=time_of(now), kind=kind, job=life.ask.id, queue=life.ask.queue, **more))
+    def _still_to_come(self, item: tuple[int, int, str, int, Any]) -> bool:
+        _, kind, name, _, detail = item
+        return kind != FINISH or self._fates.current(name, detail) is not None
 
 
 def rounds_of(configured: Configured) -> Rounds[Any]:
@@ -252,11 +242,23 @@ def rounds_of(configured: Configured) -> Rounds[Any]:
     return found
 
 
-def _admitted(question: Question, result: Result) -> list[tuple[Ask, Decision]]:
-    """Who starts, in the order in which the engine took them."""
-    asks = {ask.id: ask for ask in question.asks}
-    found = {decision.ask: decision for decision in result.decisions}
-    return [(asks[name], found[name]) for name in result.order or list(asks) if found[name].outcome == "admit"]
+def _clock(job: Job, now: int) -> Clock:
+    every, cost = (span(job.checkpoint.every), span(job.checkpoint.cost)) if job.checkpoint else (0, 0)
+    return Clock(now, span(job.duration), every, cost)
+
+
+def _ask_of(workload: Workload) -> Ask:
+    """What a workload that runs at the start will ask for once it is evicted."""
+    return Ask(
+        id=workload.id, queue=workload.queue, uid=workload.uid, priority=workload.priority,
+        created_at=workload.created_at, preemptible=workload.preemptible, min_available=workload.min_available,
+        weight=workload.weight, limit=workload.limit,
+        tasks=[replace(task, node=None, flavors=None, started_at=None, state="running") for task in workload.tasks],
+    )  # fmt: skip
+
+
+def _id(workload: Workload) -> str:
+    return workload.id
 
 
 def _parents(configured: Configured) -> dict[str, str | None]:

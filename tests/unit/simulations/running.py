@@ -8,7 +8,10 @@ import msgspec
 
 from app.answering.sources import Compiled
 from app.decoding import convert
-from app.simulations.core.run import simulate
+from app.simulations.core.asked import Asked
+from app.simulations.core.run import run, simulate
+from app.simulations.core.scenario import scenario_of
+from app.simulations.core.sink import Silence
 from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest, Summary
 from app.solver.model.instant import micros
 
@@ -57,11 +60,22 @@ def job(name: str, queue: str, cpu: int, at: float, lasts: float, **more: Any) -
 
 def played(configuration: Any, jobs: Iterable[Any], changes: Iterable[Any] = (), **more: Any) -> Told:
     """A run of these, to its end."""
-    body = {"configuration": configuration, "trace": {"jobs": list(jobs), "changes": list(changes)}, **more}
-    return play(convert(body, SimulationRequest))
+    return play(request_for(configuration, jobs, changes, **more))
 
 
 def play(request: SimulationRequest) -> Told:
     told = Told()
     told.summary = simulate(request, Compiled(None), told, lambda: False)
     return told
+
+
+def rounds_of(request: SimulationRequest) -> list[Asked]:
+    """Every round of a run, as it was asked and answered."""
+    found: list[Asked] = []
+    run(scenario_of(request, Compiled(None)), Silence(), lambda: False, found.append)
+    return found
+
+
+def request_for(configuration: Any, jobs: Iterable[Any], changes: Iterable[Any] = (), **more: Any) -> SimulationRequest:
+    body = {"configuration": configuration, "trace": {"jobs": list(jobs), "changes": list(changes)}, **more}
+    return convert(body, SimulationRequest)

@@ -69,7 +69,7 @@ def test_an_inadmissible_head_steps_aside_and_comes_back_when_its_cohort_changes
 def test_rounds_keep_their_distance_and_a_job_may_come_after_others_or_be_given_up() -> None:
     jobs = [
         job("one", "a", 1, 0, 3), job("two", "a", 1, 0.5, 3), job("then", "b", 1, 1, 1, after=["one", "two"]),
-        job("gone", "b", 9, 0, 1, cancelled_at=2),
+        job("gone", "b", 4, 0, 1, cancelled_at=2),
     ]  # fmt: skip
     told = played(two_queues(), jobs, round_every=2)
     assert told.said() == [

@@ -5,20 +5,22 @@ Source: Kueue ``pkg/cache/queue`` (Heads, RequeueWorkload, QueueAssociatedInadmi
 not fit steps aside in a BestEffortFIFO queue, and all of a cohort come back when something in it changes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import ClassVar
 
 from msgspec.structs import replace
 
+from app.solver.apply import admitted_tasks
 from app.solver.engine import Question
 from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
 from app.solver.engines.kueue.compile.state import instant
 from app.solver.engines.kueue.decide.cycle import OTHERS, OUTRUN, OVERLAP
-from app.solver.model.decision import Decision, Result
+from app.solver.model.decision import Decision, PlannedEviction, Result
+from app.solver.model.instant import at
 from app.solver.model.request import Options
 from app.solver.model.state import Ask, Node, Workload
-from app.solver.rounds import Rounds, Turn, Unit
+from app.solver.rounds import Holds, Rounds, Start, Turn, Unit
 
 Key = tuple[int, int, str, str]
 """Queue order: higher priority, older, lower UID, lower id."""
@@ -61,8 +63,8 @@ class KueueRounds(Rounds[CompiledConfiguration]):
         heappush(line.active, (_key(ask), self._serial, ask))
         self._find_head(ask.queue)
 
-    def leave(self, ask: str) -> None:
-        found = self._waiting.pop(ask, None)
+    def leave(self, job: str) -> None:
+        found = self._waiting.pop(job, None)
         if found is not None and self._heads.get(found.queue) is found:
             self._find_head(found.queue)
 
@@ -87,24 +89,30 @@ class KueueRounds(Rounds[CompiledConfiguration]):
             self.freed(name)
         self._due = bool(self._heads)
 
-    def due(self) -> bool:
+    def due(self, now: int) -> bool:
+        del now
         return self._due and bool(self._heads)
 
-    def question(self, now: int) -> Question:
-        asks = sorted(self._heads.values(), key=_id)
-        return Question(now, asks, "cycle", _NO_OPTIONS)
+    def question(self, now: int, holds: Holds) -> Question:
+        del holds
+        return Question(now, sorted(self._heads.values(), key=_id), "cycle", _NO_OPTIONS)
 
-    def answered(self, question: Question, result: Result, *, evicted: bool) -> Turn:
+    def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
         self._due = False
-        moved = evicted
-        for ask, decision in zip(question.asks, result.decisions, strict=True):
+        turn = Turn(evicted=[eviction for eviction in result.plan.evictions if not leaving(eviction)])
+        turn.more = bool(turn.evicted)
+        when, asks = at(question.now), {ask.id: ask for ask in question.asks}
+        decisions = {decision.ask: decision for decision in result.decisions}
+        for name in result.order or ():
+            ask, decision = asks[name], decisions[name]
             if decision.outcome == "admit":
-                self.leave(ask.id)
-                moved = True
+                turn.started.append(Start(name, admitted_tasks(ask, decision, when)))
+                self.leave(name)
+                turn.more = True
             elif _inadmissible(decision) and not self._strict(ask.queue):
                 self._step_aside(ask)
-                moved = True
-        return Turn(more=moved and bool(self._heads))
+                turn.more = True
+        return turn
 
     def evicting(self, workload: Workload, task: str | None) -> Workload:
         del task

@@ -1,0 +1,273 @@
+"""What becomes of jobs, task by task where the engine knows tasks: start, eviction, release, move, end."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from app.simulations.core.agenda import FINISH, RELEASE, Agenda
+from app.simulations.core.amounts import amounts_of
+from app.simulations.core.books import Books
+from app.simulations.core.kept import Kept
+from app.simulations.core.life import Clock, Life
+from app.simulations.core.scenario import Scenario
+from app.simulations.core.times import time_of
+from app.simulations.schemas import Evicted
+from app.solver.apply import workload_of
+from app.solver.model.decision import PlannedEviction
+from app.solver.model.state import Task, Workload
+from app.solver.rounds import Move, Rounds, Start
+
+Ending = tuple[str, int]
+"""(task, or "" for the job; run of its clock)."""
+
+
+class Fates:
+    """Everything here happens at ``now``, in microseconds; ``n`` is the round that decided it."""
+
+    def __init__(
+        self, scenario: Scenario, kept: Kept, rounds: Rounds[Any], books: Books, agenda: Agenda, lives: dict[str, Life]
+    ) -> None:
+        self._scenario = scenario
+        self._kept = kept
+        self._rounds = rounds
+        self._books = books
+        self._agenda = agenda
+        self._lives = lives
+
+    def leaving(self, eviction: PlannedEviction) -> bool:
+        """Whether what is to be evicted is on its way out already."""
+        life = self._lives[eviction.workload]
+        return not life.running if eviction.task is None or self._whole else eviction.task not in life.running
+
+    @property
+    def _whole(self) -> bool:
+        return self._rounds.unit == "job"
+
+    def found(self, workload: Workload, life: Life) -> None:
+        """It runs, or is being evicted, when the run begins."""
+        now = self._scenario.start
+        life.initial = True
+        running = {task.name: task for task in workload.tasks}
+        gone = set(running) if workload.evicted else {n for n, task in running.items() if task.state != "running"}
+        self._lives[life.name] = life
+        self._books.submitted(life, now)
+        tasks = [replace(task, state="running") for task in running.values()]
+        for name, task in running.items():
+            life.tasks.setdefault(name, _asked(task))
+            if self._rounds.unit == "task":
+                first = next(iter(life.clocks.values()))
+                life.clocks.setdefault(name, Clock(now, first.duration, first.every, first.cost))
+        self._run(life, tasks, None, now)
+        if gone:
+            self._stop(life, None if workload.evicted else sorted(gone), now)
+        if life.waiting and not self._whole:
+            self._rounds.arrive(life.pending())
+
+    def start(self, start: Start, n: int, now: int) -> None:
+        """Tasks of a job run from now on."""
+        life = self._lives[start.job]
+        self._run(life, start.tasks, n, now)
+        workload = self._kept.workload(start.job)
+        if workload is None:
+            workload = workload_of(life.ask, start.job, time_of(now))
+        self._kept.set(replace(workload, tasks=[*workload.tasks, *start.tasks]))
+
+    def evict(self, told: Evicted, n: int, now: int) -> None:
+        """A job, or one of its tasks, loses what it holds, once the grace is over."""
+        life = self._lives[told.job]
+        names = None if told.task is None or self._whole else [told.task]
+        lost = self._stop(life, names, now)
+        workload = self._kept.workload(told.job)
+        if workload is not None:
+            self._kept.set(self._rounds.evicting(workload, told.task))
+        task = told.task if names is not None and len(life.tasks) > 1 else None
+        self._books.evicted(life, now, lost, task=task, round=n, by=told.by, rule=told.rule)
+        self._rounds.freed(life.ask.queue)
+
+    def release(self, name: str, task: str, now: int) -> None:
+        """What was evicted holds nothing any more, and is asked for again."""
+        life = self._lives.get(name)
+        if life is None:
+            return
+        gone = {name: one for name, one in life.leaving.items() if not task or name == task}
+        if not gone:
+            return
+        self._remove(life, list(gone))
+        for one in gone:
+            del life.leaving[one]
+        if life.ended_at is None:
+            self._wait_again(life, list(gone), now)
+        self._books.released(life, task if task and len(life.tasks) > 1 else None, list(gone.values()), now)
+        if life.ended_at is not None:
+            if not life.leaving:
+                del self._lives[name]
+        else:
+            self._books.ledger.want(now, life.ask.queue, amounts_of(life.tasks[one] for one in gone), 1)
+            self._rounds.arrive(life.pending())
+        self._rounds.freed(life.ask.queue)
+
+    def move(self, move: Move, n: int, now: int) -> None:
+        """A task goes on elsewhere."""
+        life = self._lives[move.job]
+        task = replace(life.running[move.task], node=move.node)
+        life.running[move.task] = task
+        workload = self._kept.workload(move.job)
+        if workload is not None:
+            tasks = [task if one.name == move.task else one for one in workload.tasks]
+            self._kept.set(replace(workload, tasks=tasks))
+        named = move.task if len(life.tasks) > 1 else None
+        self._books.event(now, "moved", life, task=named, round=n, node=move.node)
+        self._books.remark(life)
+
+    def finish(self, name: str, ending: Ending, now: int) -> bool:
+        """Whether this run of a job, or of a task, has come to its end now."""
+        clock = self.current(name, ending)
+        if clock is None:
+            return False
+        life = self._lives[name]
+        done = [ending[0]] if ending[0] else list(life.running)
+        held = [life.running.pop(one) for one in done]
+        self._books.ran(life, amounts_of(held), clock.finish(now))
+        self._books.ledger.hold(now, life.ask.queue, amounts_of(held), -1)
+        self._remove(life, done)
+        if all(other.phase == "ended" for other in life.clocks.values()):
+            self._end(life, now)
+        else:
+            self._books.event(now, "finished", life, task=ending[0])
+            self._books.remark(life)
+        self._rounds.freed(life.ask.queue)
+        return True
+
+    def cancel(self, life: Life, now: int) -> None:
+        """Its owner gives it up: it stops at once; what is being evicted keeps what it holds until that is over."""
+        held = life.holds()
+        for name, clock in life.clocks.items():
+            if clock.phase == "running":
+                amounts = amounts_of([life.running[name]]) if name else held
+                self._books.ran(life, amounts, clock.halt(now, "ended"))
+            clock.end(now)
+        self._books.ledger.hold(now, life.ask.queue, held, -1)
+        self._remove(life, list(life.running))
+        life.running.clear()
+        life.cancelled = True
+        self._end(life, now)
+        self._rounds.freed(life.ask.queue)
+
+    def lose(self, nodes: set[str], now: int) -> None:
+        """These nodes go: what runs there is evicted, and holds nothing from now on."""
+        if not nodes:
+            return
+        for name, life in sorted(self._lives.items()):
+            hit = [task.name for task in (*life.running.values(), *life.leaving.values()) if task.node in nodes]
+            for task in hit:
+                if task in life.running:
+                    told = Evicted(job=name, task=task, queue=life.ask.queue, rule="NodeRemoved")
+                    self.evict(told, 0, now)
+                self.release(name, task, now)
+
+    def look(self, life: Life, end: int) -> None:
+        """The run ends: add what the job has run so far."""
+        held = life.holds()
+        for name, clock in life.clocks.items():
+            if clock.phase == "running":
+                amounts = amounts_of([life.running[name]]) if name else held
+                self._books.ran(life, amounts, clock.halt(end, "running"))
+            elif clock.phase == "waiting":
+                clock.waited += end - clock.since
+
+    def count(self, now: int, sign: int) -> None:
+        """Put what everybody holds and waits for on the accounts, or take it off."""
+        ledger = self._books.ledger
+        for life in self._lives.values():
+            held = [*life.running.values(), *life.leaving.values()]
+            ledger.hold(now, life.ask.queue, amounts_of(held), sign)
+            ledger.want(now, life.ask.queue, amounts_of(life.waiting.values()), sign)
+
+    def current(self, name: str, ending: Ending) -> Clock | None:
+        """The clock whose present run ends so; None where that run was cut short."""
+        life = self._lives.get(name)
+        clock = None if life is None else life.clocks.get(ending[0])
+        return clock if clock is not None and clock.phase == "running" and clock.run == ending[1] else None
+
+    def _run(self, life: Life, tasks: list[Task], n: int | None, now: int) -> None:
+        """``tasks`` run from now on; clocks start where enough of them do."""
+        wanted = amounts_of([life.waiting.pop(task.name) for task in tasks if task.name in life.waiting])
+        for task in tasks:
+            life.running[task.name] = task
+        self._books.started(life, tasks, wanted, now)
+        if self._rounds.unit == "task":
+            for task in tasks:
+                ending = (task.name, life.clocks[task.name].run + 1)
+                self._agenda.add(life.clocks[task.name].start(now), FINISH, life.name, ending)
+        else:
+            clock = life.clocks[""]
+            if clock.phase != "running" and len(life.running) >= life.least:
+                self._agenda.add(clock.start(now), FINISH, life.name, ("", clock.run))
+        if self._whole:
+            self._books.began(life, None, None, now, n)
+        else:
+            for task in tasks:
+                self._books.began(life, task.name if len(life.tasks) > 1 else None, task.node, now, n)
+
+    def _stop(self, life: Life, names: list[str] | None, now: int) -> int:
+        """Running tasks (None: all) are on their way out; how much running is thrown away, in microseconds."""
+        stopped = list(life.running) if names is None else names
+        lost = 0
+        held = life.holds()
+        for name in stopped:
+            task = life.running.pop(name)
+            life.leaving[name] = task
+            clock = life.clocks.get(name)
+            if clock is not None and clock.phase == "running":
+                spent = clock.stop(now)
+                lost += spent[1]
+                self._books.ran(life, amounts_of([task]), spent)
+        clock = life.clocks.get("")
+        if clock is not None and clock.phase == "running" and len(life.running) < life.least:
+            spent = clock.stop(now)
+            lost += spent[1]
+            self._books.ran(life, held, spent)
+        for name in [""] if names is None else stopped:
+            self._agenda.add(now + self._scenario.grace, RELEASE, life.name, name)
+        return lost
+
+    def _wait_again(self, life: Life, names: list[str], now: int) -> None:
+        """Tasks that were evicted wait, in the order in which they were first asked for."""
+        again = {*life.waiting, *names}
+        life.waiting = {name: task for name, task in life.tasks.items() if name in again}
+        if self._scenario.request.requeue == "evicted":
+            life.ask = replace(life.ask, created_at=time_of(self._evicted_at(life, names)))
+        for name in names:
+            clock = life.clocks.get(name) or life.clocks.get("")
+            if clock is not None and clock.phase == "releasing" and not (clock is life.clocks.get("") and life.leaving):
+                clock.wait(now)
+
+    def _evicted_at(self, life: Life, names: list[str]) -> int:
+        return max(life.clock(name).since for name in names)
+
+    def _remove(self, life: Life, names: list[str]) -> None:
+        """Tasks are in the state no longer; nor is the workload, once nothing of it is."""
+        workload = self._kept.workload(life.name)
+        if workload is None:
+            return
+        gone = set(names)
+        left = [task for task in workload.tasks if task.name not in gone]
+        if left:
+            self._kept.set(replace(workload, tasks=left))
+        else:
+            self._kept.remove(life.name)
+
+    def _end(self, life: Life, now: int) -> None:
+        """It has finished, or was given up."""
+        self._books.ledger.want(now, life.ask.queue, amounts_of(life.waiting.values()), -1)
+        life.waiting.clear()
+        life.ended_at = now
+        self._rounds.leave(life.name)
+        if not life.leaving:
+            del self._lives[life.name]
+        self._books.over(life, now)
+
+
+def _asked(task: Task) -> Task:
+    """A running task as it would be asked for."""
+    return replace(task, node=None, flavors=None, started_at=None, state="running")
