@@ -79,10 +79,9 @@ class Engine(ABC, Generic[C, S]):
     def plan(self, loaded: S, question: Question) -> Result:
         """Decide. Pure: the same arguments give the same result."""
 
-    def rounds(self, configured: C) -> "Rounds[C] | None":
-        """The keeper of what waits in one simulation; None: this engine has no rounds yet."""
-        del configured
-        return None
+    @abstractmethod
+    def rounds(self, configured: C, configuration: Configuration) -> "Rounds[C, S]":
+        """The keeper of what waits in one simulation; ``configuration`` is what ``configured`` was compiled from."""
 
     @abstractmethod
     def shares(self, loaded: S, asks: list[Ask], now: int, options: Options) -> dict[str, Any]:

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Literal, TypeVar
 
 from app.solver.engine import Question
+from app.solver.model.configuration import Configuration
 from app.solver.model.decision import PlannedEviction, Result
-from app.solver.model.state import Ask, Node, QueueState, Reservation, Task, Workload
+from app.solver.model.state import Ask, Node, QueueState, Reservation, State, Task, Workload
 
 C = TypeVar("C")
+S = TypeVar("S")
 Unit = Literal["job", "gang", "task"]
 Holds = Callable[[str], bool]
 """Whether the state has a workload of that name."""
@@ -38,25 +40,35 @@ class Move:
 
 @dataclass(slots=True)
 class Turn:
-    """What a round's answer comes to. ``more``: whether another round may follow at the same instant; ``nodes``: nodes
-    as they are now; ``reservations``: all there are now, None where they stay as they are; ``queues``: what queues
-    carry over."""
+    """What a round's answer comes to. ``more``: whether another round may follow at the same instant; ``workloads``,
+    ``nodes``: as they are now; ``reservations``: all there are now, None where they stay as they are; ``queues``: what
+    queues carry over."""
 
     started: list[Start] = field(default_factory=list[Start])
     evicted: list[PlannedEviction] = field(default_factory=list[PlannedEviction])
     moved: list[Move] = field(default_factory=list[Move])
+    workloads: list[Workload] = field(default_factory=list[Workload])
     nodes: list[Node] = field(default_factory=list[Node])
     reservations: list[Reservation] | None = None
     queues: dict[str, QueueState] = field(default_factory=dict[str, QueueState])
     more: bool = False
 
 
-class Rounds(ABC, Generic[C]):
+class Rounds(ABC, Generic[C, S]):
     """What waits, as one engine keeps it. One run's own; not shared between threads."""
 
     unit: ClassVar[Unit]
     """What runs and is evicted: ``job``: a job as a whole; ``gang``: its tasks one by one, while it makes progress as a
     whole; ``task``: each task for itself."""
+
+    occupies: ClassVar[bool] = False
+    """Whether a task that was evicted is no part of its workload any more while it goes, but counts as something else
+    that occupies its node."""
+
+    def before(self, loaded: S, state: State, now: int) -> Turn | None:
+        """What is to be carried into a state before a round is asked of it; None: nothing. ``loaded``: compiled."""
+        del loaded, state, now
+        return None
 
     @abstractmethod
     def arrive(self, ask: Ask) -> None:
@@ -71,16 +83,15 @@ class Rounds(ABC, Generic[C]):
         """Something that ran in ``queue`` finished, was evicted, or released what it held."""
 
     @abstractmethod
-    def changed(self, configuration: C) -> None:
-        """Quotas, settings or nodes are others now; ``configuration`` is the one in force."""
+    def changed(self, configured: C, configuration: Configuration, nodes: Sequence[Node]) -> None:
+        """Quotas, settings or nodes are others now: these, quotas and settings compiled and as written."""
 
     @abstractmethod
     def due(self, now: int) -> bool:
         """Whether something has changed since the last round that could let a waiting job act."""
 
-    def wakes_at(self, now: int) -> int | None:
-        """When time alone could let a waiting job act, after ``now``; None: never."""
-        del now
+    def wakes_at(self) -> int | None:
+        """When time alone could let a waiting job act; after a round always later than that. None: never."""
         return None
 
     @abstractmethod

@@ -25,7 +25,13 @@ class Fates:
     """Everything here happens at ``now``, in microseconds; ``n`` is the round that decided it."""
 
     def __init__(
-        self, scenario: Scenario, kept: Kept, rounds: Rounds[Any], books: Books, agenda: Agenda, lives: dict[str, Life]
+        self,
+        scenario: Scenario,
+        kept: Kept,
+        rounds: Rounds[Any, Any],
+        books: Books,
+        agenda: Agenda,
+        lives: dict[str, Life],
     ) -> None:
         self._scenario = scenario
         self._kept = kept
@@ -79,7 +85,9 @@ class Fates:
         lost = self._stop(life, names, now)
         workload = self._kept.workload(told.job)
         if workload is not None:
-            self._kept.set(self._rounds.evicting(workload, told.task))
+            after = self._rounds.evicting(workload, told.task)
+            self._kept.set(after) if after.tasks else self._kept.remove(told.job)
+        self._occupy(life, names or list(life.leaving), 1)
         task = told.task if names is not None and len(life.tasks) > 1 else None
         self._books.evicted(life, now, lost, task=task, round=n, by=told.by, rule=told.rule)
         self._rounds.freed(life.ask.queue)
@@ -93,6 +101,7 @@ class Fates:
         if not gone:
             return
         self._remove(life, list(gone))
+        self._occupy(life, list(gone), -1)
         for one in gone:
             del life.leaving[one]
         if life.ended_at is None:
@@ -244,6 +253,14 @@ class Fates:
 
     def _evicted_at(self, life: Life, names: list[str]) -> int:
         return max(life.clock(name).since for name in names)
+
+    def _occupy(self, life: Life, names: list[str], sign: int) -> None:
+        """Tasks that leave hold their nodes as if they were somebody else's, where the engine has it so."""
+        if self._rounds.occupies:
+            for name in names:
+                node = life.leaving[name].node
+                if node is not None:
+                    self._kept.occupy(node, amounts_of([life.leaving[name]]), sign)
 
     def _remove(self, life: Life, names: list[str]) -> None:
         """Tasks are in the state no longer; nor is the workload, once nothing of it is."""

@@ -1,24 +1,36 @@
-"""The state of a run, compiled, and followed change by change: one delta before each round that needs it."""
+"""The state of a run, compiled, and followed change by change: one delta before each round that needs it.
 
+Nodes, and what runs at the start, are in order of name, whatever the order of the request.
+"""
+
+from msgspec.structs import replace
+
+from app.simulations.core.amounts import Amounts
 from app.solver import solve
 from app.solver.delta import apply_delta
+from app.solver.model.base import Resources
 from app.solver.model.delta import Delta, NodeChanges, ReservationChanges, ReservationName, WorkloadChanges
+from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Node, QueueState, Reservation, State, Workload
 from app.solver.rounds import Turn
 from app.solver.solve import Configured, Loaded
 
-NO_NODES = NodeChanges()
-
 
 class Kept:
-    """What runs now, and the same compiled as of the last round."""
+    """What runs now, and the same compiled as of the last round. ``_pending``, ``_nodes``: what has changed since."""
 
     def __init__(self, configured: Configured, state: State) -> None:
-        self._loaded = solve.load(configured, state)
+        sorted_state = replace(
+            state,
+            nodes=sorted(state.nodes, key=_name),
+            workloads=sorted(state.workloads, key=_id),
+        )
+        self._loaded = solve.load(configured, sorted_state)
         self._pending: dict[str, Workload | None] = {}
-        self._nodes = NO_NODES
+        self._nodes: dict[str, Node] = {}
         self._queues: dict[str, QueueState] = {}
         self._reservations: list[Reservation] | None = None
+        self._place: dict[str, int] = {node.name: i for i, node in enumerate(sorted_state.nodes)}
 
     @property
     def configured(self) -> Configured:
@@ -27,7 +39,7 @@ class Kept:
 
     @property
     def nodes(self) -> list[Node]:
-        """The nodes there are."""
+        """The nodes as of the last round."""
         return self._loaded.state.nodes
 
     def workload(self, name: str) -> Workload | None:
@@ -45,28 +57,41 @@ class Kept:
         """It runs no longer."""
         self._pending[name] = None
 
+    def occupy(self, name: str, amounts: Amounts, sign: int) -> None:
+        """Something that is no workload's any more holds so much of a node, or (``sign`` -1) no longer."""
+        at = self._place.get(name)
+        if at is not None:
+            node = self._nodes.get(name) or self.nodes[at]
+            self._nodes[name] = replace(node, occupied=_added(node.occupied, amounts, sign))
+
     def change_nodes(self, nodes: NodeChanges) -> None:
-        """Nodes come, change and go."""
-        self._follow()
-        self._nodes = nodes
-        self._follow()
+        """Nodes come, change and go. Nothing may run on those that go."""
+        state = self.loaded().state
+        gone, changed = set(nodes.remove), {node.name: node for node in nodes.change}
+        kept = [changed.get(node.name, node) for node in state.nodes if node.name not in gone]
+        after = sorted([*kept, *nodes.add], key=_name)
+        self._place = {node.name: i for i, node in enumerate(after)}
+        held = [reservation for reservation in state.reservations if reservation.node not in gone]
+        self._loaded = solve.load(self.configured, replace(state, nodes=after, reservations=held))
+
+    def configure(self, configured: Configured) -> None:
+        """Another configuration is in force. Raises InvalidInput where what runs has no place in it."""
+        state = self.loaded().state
+        known = {name: queue for name, queue in state.queues.items() if name in configured.names}
+        self._loaded = solve.load(configured, replace(state, queues=known))
 
     def note(self, turn: Turn) -> None:
-        """What an answer carries over: of nodes, queues and reservations."""
-        if turn.nodes:
-            self._nodes = NodeChanges(change=turn.nodes)
+        """What an engine carries over: of workloads, nodes, queues and reservations."""
+        for workload in turn.workloads:
+            self.set(workload)
+        self._nodes |= {node.name: node for node in turn.nodes}
         self._queues |= turn.queues
         if turn.reservations is not None:
             self._reservations = turn.reservations
 
-    def configure(self, configured: Configured) -> None:
-        """Another configuration is in force. Raises InvalidInput where what runs has no place in it."""
-        self._follow()
-        self._loaded = solve.load(configured, self._loaded.state)
-
     def loaded(self) -> Loaded:
         """The state as it is, compiled."""
-        if self._pending or self._queues or self._nodes is not NO_NODES or self._reservations is not None:
+        if self._pending or self._queues or self._nodes or self._reservations is not None:
             self._follow()
         return self._loaded
 
@@ -75,7 +100,7 @@ class Kept:
         pending = self._pending.items()
         delta = Delta(
             generation=0,
-            nodes=self._nodes,
+            nodes=NodeChanges(change=list(self._nodes.values())),
             workloads=WorkloadChanges(
                 add=[w for name, w in pending if w is not None and name not in index.workloads],
                 change=[w for name, w in pending if w is not None and name in index.workloads],
@@ -86,11 +111,31 @@ class Kept:
         )
         after, index, changes = apply_delta(state, index, delta)
         self._loaded = solve.update(self._loaded, after, index, changes, generation=None)
-        self._pending, self._queues, self._nodes, self._reservations = {}, {}, NO_NODES, None
+        self._pending, self._queues, self._nodes, self._reservations = {}, {}, {}, None
 
 
 def _reservation_changes(before: list[Reservation], after: list[Reservation] | None) -> ReservationChanges:
     """All that there were go, and all that there are come, so that their order is that of ``after``."""
     if after is None or after == before:
         return ReservationChanges()
-    return ReservationChanges(add=after, remove=[ReservationName(node=held.node, ask=held.ask.id) for held in before])
+    removed = [ReservationName(node=held.node, ask=held.ask.id) for held in before]
+    return ReservationChanges(add=after, remove=removed)
+
+
+def _added(occupied: Resources, amounts: Amounts, sign: int) -> Resources:
+    out: Resources = dict(occupied)
+    for resource, amount in amounts.items():
+        scale = scale_of(resource)
+        steps = (parse(out[resource], scale) if resource in out else 0) + sign * amount
+        out[resource] = steps if scale == 1 else f"{steps}m"
+        if not steps:
+            del out[resource]
+    return out
+
+
+def _name(node: Node) -> str:
+    return node.name
+
+
+def _id(workload: Workload) -> str:
+    return workload.id

@@ -77,7 +77,7 @@ class Clock:
         found = [] if (event := self.world.next_event()) is None else [event]
         if self.world.due(self.now):
             found.append(max(self.now, self._soonest()))
-        elif (wakes := self.world.wakes_at(self.now)) is not None:
+        elif (wakes := self.world.wakes_at()) is not None and wakes > self.now:
             found.append(max(wakes, self._soonest()))
         return min(found, default=None)
 

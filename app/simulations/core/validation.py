@@ -7,6 +7,7 @@ from itertools import islice
 import msgspec
 from msgspec.structs import replace
 
+from app.simulations.core.life import one_by_one
 from app.simulations.core.times import LATEST, moment, span
 from app.simulations.schemas import Instant, Job
 from app.solver import check, solve
@@ -36,18 +37,21 @@ class Setting:
     lasting: frozenset[str]
     in_order: bool
     index: Index = field(init=False)
+    _whole: bool = field(init=False)
     _empty: list[Loaded] = field(default_factory=list[Loaded])
     _verdicts: dict[bytes, str | None] = field(default_factory=dict[bytes, str | None])
 
     def __post_init__(self) -> None:
         self.index = Index(State(nodes=self.nodes))
+        first = self.configured[0]
+        self._whole = first.engine.rounds(first.compiled, first.configuration).unit == "job"
 
     def never(self, ask: Ask) -> str | None:
         """Why ``ask`` can never run, on all nodes and with nothing else running; None: it can. Worked out once for all
         that are alike."""
         alike = _encode(replace(ask, id="-", uid=None, created_at=None, workload=None))
         if alike not in self._verdicts:
-            self._verdicts[alike] = self._never(ask)
+            self._verdicts[alike] = self._never(ask if self._whole else one_by_one(ask))
         return self._verdicts[alike]
 
     def _never(self, ask: Ask) -> str | None:

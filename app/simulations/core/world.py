@@ -25,7 +25,7 @@ from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import Ask, Workload
 from app.solver.rounds import Rounds, Turn
-from app.solver.solve import Configured
+from app.solver.solve import Configured, Loaded
 
 
 class World:
@@ -36,7 +36,8 @@ class World:
         self._sink = sink
         self._watch = watch
         self._kept = Kept(scenario.configured, scenario.request.state)
-        self._rounds = rounds_of(scenario.configured)
+        configured = scenario.configured
+        self._rounds: Rounds[Any, Any] = configured.engine.rounds(configured.compiled, configured.configuration)
         capacity = self._rounds.capacity(self._kept.nodes)
         ledger = Ledger(scenario.start, _parents(scenario.configured), self._rounds.guarantees(), capacity)
         self._books = Books(sink, ledger, scenario.start)
@@ -57,9 +58,9 @@ class World:
         found = [at for at in (self._agenda.first(), self._arrivals.first()) if at is not None]
         return min(found, default=None)
 
-    def wakes_at(self, now: int) -> int | None:
+    def wakes_at(self) -> int | None:
         """When time alone could let a waiting job act."""
-        return None if self._looping else self._rounds.wakes_at(now)
+        return None if self._looping or not self._lives else self._rounds.wakes_at()
 
     def due(self, now: int) -> bool:
         """Whether a round could lead to anything."""
@@ -94,7 +95,7 @@ class World:
     def round(self, now: int) -> bool:
         """Ask, and carry the answer out; whether another round follows at this instant."""
         self._round += 1
-        loaded = self._kept.loaded()
+        loaded = self._loaded(now)
         question = self._rounds.question(now, loaded.index.workloads.__contains__)
         if self.scenario.request.explain != "none":
             question = with_(question, explain=self.scenario.request.explain)
@@ -115,6 +116,7 @@ class World:
             self._books.other(now, "loop", round=loop.second, first=loop.first, jobs=loop.jobs)
             self._looping = stop
         self._loops.evicted(evicted)
+        self._kept.note(turn)
         self._carry(turn, evicted, now)
         return turn.more and loop is None and self._rounds.due(now)
 
@@ -133,6 +135,15 @@ class World:
             loops=self._loops.found, first_loops=self._loops.first,
         )  # fmt: skip
 
+    def _loaded(self, now: int) -> Loaded:
+        """The state that a round is asked of."""
+        loaded = self._kept.loaded()
+        before = self._rounds.before(loaded.compiled, loaded.state, now)
+        if before is None:
+            return loaded
+        self._kept.note(before)
+        return self._kept.loaded()
+
     def _carry(self, turn: Turn, evicted: list[Evicted], now: int) -> None:
         """What the answer says, done: who goes, who moves, who comes."""
         moved = {(move.job, move.task) for move in turn.moved}
@@ -143,7 +154,6 @@ class World:
             self._fates.move(move, self._round, now)
         for start in turn.started:
             self._fates.start(start, self._round, now)
-        self._kept.note(turn)
 
     def _evicted(self, eviction: PlannedEviction) -> Evicted:
         return Evicted(
@@ -223,7 +233,7 @@ class World:
             for queue in change.queues or [None]:
                 self._books.other(now, "configuration", queue=queue)
         configured, ledger = self._kept.configured, self._books.ledger
-        self._rounds.changed(configured.compiled)
+        self._rounds.changed(configured.compiled, configured.configuration, self._kept.nodes)
         self._fates.count(now, -1)
         capacity = self._rounds.capacity(self._kept.nodes)
         ledger.entitle(now, _parents(configured), self._rounds.guarantees(), capacity)
@@ -232,14 +242,6 @@ class World:
     def _still_to_come(self, item: tuple[int, int, str, int, Any]) -> bool:
         _, kind, name, _, detail = item
         return kind != FINISH or self._fates.current(name, detail) is not None
-
-
-def rounds_of(configured: Configured) -> Rounds[Any]:
-    """The keeper of what waits. Raises InvalidInput."""
-    found = configured.engine.rounds(configured.compiled)
-    if found is None:
-        raise InvalidInput([Problem(pointer="/engine", detail=f"{configured.engine.name} has no rounds yet")])
-    return found
 
 
 def _clock(job: Job, now: int) -> Clock:

@@ -12,12 +12,14 @@ from app.solver.engines.kai.report.effective_settings import effective_settings
 from app.solver.engines.kai.report.findings import findings
 from app.solver.engines.kai.report.preemptibility import preemptibility
 from app.solver.engines.kai.report.shares import shares
+from app.solver.engines.kai.rounds import KaiRounds
 from app.solver.engines.kai.rules import RULES
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding
 from app.solver.model.request import Options
 from app.solver.model.state import Ask, State
+from app.solver.rounds import Rounds
 
 
 class KaiEngine(Engine[CompiledConfiguration, CompiledState]):
@@ -43,6 +45,11 @@ class KaiEngine(Engine[CompiledConfiguration, CompiledState]):
     def plan(self, loaded: CompiledState, question: Question) -> Result:
         """See ``Engine.plan``."""
         return plan(loaded, question)
+
+    def rounds(
+        self, configured: CompiledConfiguration, configuration: Configuration
+    ) -> Rounds[CompiledConfiguration, CompiledState]:
+        return KaiRounds(configured, configuration)
 
     def shares(self, loaded: CompiledState, asks: list[Ask], now: int, options: Options) -> dict[str, Any]:
         """See ``Engine.shares``."""

@@ -44,7 +44,9 @@ class KueueEngine(Engine[CompiledConfiguration, CompiledState]):
     def plan(self, loaded: CompiledState, question: Question) -> Result:
         return plan(loaded, question)
 
-    def rounds(self, configured: CompiledConfiguration) -> Rounds[CompiledConfiguration]:
+    def rounds(
+        self, configured: CompiledConfiguration, configuration: Configuration
+    ) -> Rounds[CompiledConfiguration, CompiledState]:
         return KueueRounds(configured)
 
     def shares(self, loaded: CompiledState, asks: list[Ask], now: int, options: Options) -> dict[str, Any]:

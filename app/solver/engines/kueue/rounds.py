@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from app.solver.apply import admitted_tasks
 from app.solver.engine import Question
 from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
-from app.solver.engines.kueue.compile.state import instant
+from app.solver.engines.kueue.compile.state import CompiledState, instant
 from app.solver.engines.kueue.decide.cycle import OTHERS, OUTRUN, OVERLAP
+from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, PlannedEviction, Result
 from app.solver.model.instant import at
 from app.solver.model.request import Options
@@ -40,7 +41,7 @@ class _Line:
         self.aside: list[Item] = []
 
 
-class KueueRounds(Rounds[CompiledConfiguration]):
+class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
     """See the module. Trees are told apart by their root's node."""
 
     unit: ClassVar[Unit] = "job"
@@ -80,9 +81,10 @@ class KueueRounds(Rounds[CompiledConfiguration]):
         if not self._due:
             self._due = any(self._root(name) == root for name in self._heads)
 
-    def changed(self, configuration: CompiledConfiguration) -> None:
+    def changed(self, configured: CompiledConfiguration, configuration: Configuration, nodes: Sequence[Node]) -> None:
+        del configuration, nodes
         aside = [name for names in self._aside.values() for name in names]
-        self._configuration, self._aside = configuration, {}
+        self._configuration, self._aside = configured, {}
         for name in aside:
             self._aside.setdefault(self._root(name), {})[name] = None
         for name in aside:

@@ -12,12 +12,14 @@ from app.solver.engines.ytsaurus.report.effective_settings import effective_sett
 from app.solver.engines.ytsaurus.report.findings import findings
 from app.solver.engines.ytsaurus.report.preemptibility import preemptibility
 from app.solver.engines.ytsaurus.report.shares import shares
+from app.solver.engines.ytsaurus.rounds import YtsaurusRounds
 from app.solver.engines.ytsaurus.rules import RULES
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding
 from app.solver.model.request import Options
 from app.solver.model.state import Ask, State
+from app.solver.rounds import Rounds
 
 
 class YtsaurusEngine(Engine[CompiledConfiguration, CompiledState]):
@@ -43,6 +45,11 @@ class YtsaurusEngine(Engine[CompiledConfiguration, CompiledState]):
     def plan(self, loaded: CompiledState, question: Question) -> Result:
         """See ``Engine.plan``."""
         return plan(loaded, question)
+
+    def rounds(
+        self, configured: CompiledConfiguration, configuration: Configuration
+    ) -> Rounds[CompiledConfiguration, CompiledState]:
+        return YtsaurusRounds(configured, configuration)
 
     def shares(self, loaded: CompiledState, asks: list[Ask], now: int, options: Options) -> dict[str, Any]:
         """See ``Engine.shares``. Pending work is demand, so the asks change the shares."""

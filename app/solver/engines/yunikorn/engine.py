@@ -12,12 +12,14 @@ from app.solver.engines.yunikorn.report.effective_settings import effective_sett
 from app.solver.engines.yunikorn.report.findings import findings
 from app.solver.engines.yunikorn.report.preemptibility import preemptibility
 from app.solver.engines.yunikorn.report.shares import shares
+from app.solver.engines.yunikorn.rounds import YuniKornRounds
 from app.solver.engines.yunikorn.rules import RULES
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding
 from app.solver.model.request import Options
 from app.solver.model.state import Ask, State
+from app.solver.rounds import Rounds
 
 
 class YuniKornEngine(Engine[CompiledConfiguration, CompiledState]):
@@ -43,6 +45,11 @@ class YuniKornEngine(Engine[CompiledConfiguration, CompiledState]):
     def plan(self, loaded: CompiledState, question: Question) -> Result:
         """See ``Engine.plan``."""
         return plan(loaded, question)
+
+    def rounds(
+        self, configured: CompiledConfiguration, configuration: Configuration
+    ) -> Rounds[CompiledConfiguration, CompiledState]:
+        return YuniKornRounds(configured, configuration)
 
     def shares(self, loaded: CompiledState, asks: list[Ask], now: int, options: Options) -> dict[str, Any]:
         """See ``Engine.shares``."""

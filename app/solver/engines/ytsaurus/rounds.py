@@ -1,0 +1,128 @@
+"""Rounds of YTsaurus: a fair share update, then a heartbeat of every node in the order of names.
+
+Starvation, since when an element is below its fair share, and volumes of integral guarantees are carried from update to
+update; what heartbeats leave behind on nodes is carried to the next ones. A preempted allocation is none of its
+operation's any more while it goes: it counts as something else that occupies its node.
+
+Source: YTsaurus ``server/scheduler/strategy`` (fair share update, starvation status, ProcessSchedulingHeartbeat).
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal, cast
+
+from msgspec.structs import replace
+
+from app.solver.engine import Question
+from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration
+from app.solver.engines.ytsaurus.compile.state import CompiledState
+from app.solver.engines.ytsaurus.decide.starving import Standing, Updated, update
+from app.solver.model import ytsaurus as wire
+from app.solver.model.configuration import Configuration
+from app.solver.model.decision import PlannedEviction, Result
+from app.solver.model.instant import at, micros
+from app.solver.model.state import Ask, Node, QueueState, State, Workload
+from app.solver.placed_rounds import PlacedRounds
+from app.solver.rounds import Holds, Turn, Unit
+
+_QUIET = Standing("non_starving", None)
+
+
+class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
+    """See the module. ``_standing``: starvation of operations that wait, by id; ``_last``: the last update;
+    ``_wakes``: when time alone could let somebody act."""
+
+    unit: ClassVar[Unit] = "task"
+    occupies: ClassVar[bool] = True
+
+    def __init__(self, configured: CompiledConfiguration, configuration: Configuration) -> None:
+        super().__init__(configured, configuration)
+        self._standing: dict[str, Standing] = {}
+        self._nodes: list[Node] = []
+        self._last: int | None = None
+        self._starves = False
+        self._wakes: list[int] = []
+
+    def leave(self, job: str) -> None:
+        super().leave(job)
+        self._standing.pop(job, None)
+
+    def wakes_at(self) -> int | None:
+        return self._wakes[0] if self._wakes else None
+
+    def asked(self, ask: Ask, holds: Holds) -> Ask:
+        if holds(ask.id):
+            return replace(ask, workload=ask.id)
+        standing = self._standing.get(ask.id, _QUIET)
+        if standing == _QUIET:
+            return ask
+        return replace(ask, ytsaurus=_carried(ask.ytsaurus or wire.Workload(), standing))
+
+    def before(self, loaded: CompiledState, state: State, now: int) -> Turn | None:
+        """The fair share update, with everything that waits as demand."""
+        running = {workload.id for workload in state.workloads}
+        asks = [self.asked(ask, running.__contains__) for _, ask in sorted(self.waiting.items())]
+        updated = update(loaded, asks, now, self._last)
+        self._last, self._starves, self._nodes = now, updated.starves, state.nodes
+        self._wakes = [] if updated.changes_at is None else [updated.changes_at]
+        self._standing = {
+            name: one for name, one in updated.operations.items() if one != _QUIET and name in self.waiting
+        }
+        turn = Turn(
+            workloads=[
+                replace(workload, ytsaurus=_carried(block, standing))
+                for workload in state.workloads
+                if _differs(block := workload.ytsaurus or wire.Workload(), standing := updated.operations[workload.id])
+            ],
+            queues=_pools(state, updated),
+        )
+        return turn if turn.workloads or turn.queues else None
+
+    def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
+        turn = super().answered(question, result, leaving)
+        notes: dict[str, Any] = (result.notes or {}).get("nodes", {})
+        settings = self.configured.settings
+        for node in self._nodes:
+            note = notes.get(node.name)
+            if note is None:
+                continue
+            after = wire.Node(**note)
+            if after != (node.ytsaurus or wire.Node()):
+                turn.nodes.append(replace(node, ytsaurus=after))
+            if after.last_preemptive_scheduling_at is not None and self._starves:
+                self._wakes.append(micros(after.last_preemptive_scheduling_at) + settings.backoff + 1)
+            if after.overcommit_since is not None:
+                self._wakes.append(micros(after.overcommit_since) + settings.overcommit_duration + 1)
+        self._wakes = sorted({when for when in self._wakes if when > question.now})[:1]
+        return turn
+
+    def evicting(self, workload: Workload, task: str | None) -> Workload:
+        return replace(workload, tasks=[one for one in workload.tasks if task is not None and one.name != task])
+
+
+def _carried(block: wire.Workload, standing: Standing) -> wire.Workload:
+    since = None if standing.since is None else at(standing.since)
+    return replace(block, starvation=_level(standing), below_fair_share_since=since)
+
+
+def _differs(block: wire.Workload, standing: Standing) -> bool:
+    since = None if block.below_fair_share_since is None else micros(block.below_fair_share_since)
+    return (block.starvation or "non_starving", since) != standing
+
+
+def _level(standing: Standing) -> wire.Starvation:
+    return cast(Literal["non_starving", "starving", "aggressively_starving"], standing.starvation)
+
+
+def _pools(state: State, updated: Updated) -> dict[str, QueueState]:
+    """The pools that carry something else than before."""
+    found: dict[str, QueueState] = {}
+    for name, standing in updated.pools.items():
+        had = state.queues.get(name, QueueState()).ytsaurus
+        since = None if standing.since is None else at(standing.since)
+        volume, ratio = updated.volumes.get(name, (None, None))
+        block = wire.PoolState(
+            starvation=_level(standing), below_fair_share_since=since, accumulated_volume=volume, last_share_ratio=ratio
+        )
+        if block != (had or wire.PoolState(starvation="non_starving")):
+            found[name] = QueueState(ytsaurus=block)
+    return found

@@ -1,0 +1,147 @@
+"""Rounds of YuniKorn: every pending task is an allocation ask of its own, in the order of a cycle.
+
+What a cycle leaves behind is carried to the next: reservations, when preemption was last tried for an ask, and whether
+it has triggered one. ``preemption.delay`` and the 15 seconds between attempts hold on the virtual clock.
+
+Source: YuniKorn ``pkg/scheduler/objects``: application.go (tryAllocate), preemption.go (CheckPreconditions).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from msgspec.structs import replace
+
+from app.solver.engine import Question
+from app.solver.engines.yunikorn.compile.configuration import CompiledConfiguration
+from app.solver.engines.yunikorn.compile.state import CompiledState
+from app.solver.engines.yunikorn.decide.ask import CHECK_EVERY
+from app.solver.model import yunikorn as wire
+from app.solver.model.configuration import Configuration
+from app.solver.model.decision import Decision, PlannedEviction, Result
+from app.solver.model.instant import at, micros
+from app.solver.model.request import Options
+from app.solver.model.state import Ask, Node, Reservation, TaskState
+from app.solver.placed_rounds import PlacedRounds
+from app.solver.rounds import Holds, Start, Turn, Unit
+
+_NO_OPTIONS = Options()
+
+
+class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
+    """See the module. An ask is called as its job, or ``job/task`` where the job has several tasks. ``_asks``: what is
+    asked, by job and name; ``_of``: the job and the task that an ask of a job that is alive is for; ``_held``: all
+    reservations; ``_retry``: when time alone lets an ask try preemption again."""
+
+    unit: ClassVar[Unit] = "task"
+    on_its_way: TaskState = "preempted"
+
+    def __init__(self, configured: CompiledConfiguration, configuration: Configuration) -> None:
+        super().__init__(configured, configuration)
+        self._asks: dict[str, dict[str, Ask]] = {}
+        self._names: dict[str, dict[str, str]] = {}
+        self._of: dict[str, tuple[str, str]] = {}
+        self._held: list[Reservation] = []
+        self._retry: dict[str, int] = {}
+
+    def arrive(self, ask: Ask) -> None:
+        super().arrive(ask)
+        names = self._names.get(ask.id)
+        if names is None:
+            several = len(ask.tasks) > 1
+            names = {task.name: f"{ask.id}/{task.name}" if several else ask.id for task in ask.tasks}
+            self._names[ask.id] = names
+            self._of |= {name: (ask.id, task) for task, name in names.items()}
+        mine = self._asks.setdefault(ask.id, {})
+        for task in ask.tasks:
+            name = names[task.name]
+            if name not in mine:
+                mine[name] = replace(ask, id=name, workload=None, tasks=[task])
+
+    def leave(self, job: str) -> None:
+        super().leave(job)
+        for name in self._asks.pop(job, ()):
+            self._settled(name)
+        for name in self._names.pop(job, {}).values():
+            self._of.pop(name, None)
+
+    def job_of(self, ask: str) -> str:
+        return self._of[ask][0]
+
+    def changed(self, configured: CompiledConfiguration, configuration: Configuration, nodes: Sequence[Node]) -> None:
+        super().changed(configured, configuration, nodes)
+        names = {node.name for node in nodes}
+        self._held = [held for held in self._held if held.node in names]
+
+    def wakes_at(self) -> int | None:
+        return min(self._retry.values(), default=None)
+
+    def question(self, now: int, holds: Holds) -> Question:
+        asks = [
+            replace(ask, workload=job) if holds(job) else ask
+            for job in sorted(self.waiting)
+            for _, ask in sorted(self._asks[job].items())
+        ]
+        return Question(now, asks, "cycle", _NO_OPTIONS)
+
+    def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
+        self.unchanged()
+        notes = result.notes or {}
+        for one in notes.get("cancelled_reservations", ()):
+            self._held = [held for held in self._held if (held.node, held.ask.id) != (one["node"], one["ask"])]
+        turn = Turn(evicted=[eviction for eviction in result.plan.evictions if not leaving(eviction)])
+        decisions = {decision.ask: decision for decision in result.decisions}
+        asks = {ask.id: ask for ask in question.asks}
+        for name in result.order or ():
+            decision = decisions[name]
+            if decision.outcome == "admit":
+                turn.started.append(self._placed(name, decision, question.now))
+                continue
+            if decision.outcome == "preempt" and decision.node is not None:
+                self._hold(decision.node, name)
+            self._note(name, asks[name], notes.get("asks", {}).get(name, {}), question.now)
+        turn.reservations = list(self._held)
+        return turn
+
+    def _placed(self, name: str, decision: Decision, now: int) -> Start:
+        """One task runs from now on, and is asked for no longer."""
+        job, _ = self._of[name]
+        (task,) = self._asks[job].pop(name).tasks
+        self._settled(name)
+        if self._asks[job]:
+            left = {one.tasks[0].name for one in self._asks[job].values()}
+            waiting = self.waiting[job]
+            self.waiting[job] = replace(waiting, tasks=[one for one in waiting.tasks if one.name in left])
+        else:
+            del self._asks[job], self.waiting[job]
+        return Start(job, [replace(task, node=decision.node, started_at=at(now), state="running")])
+
+    def _hold(self, node: str, name: str) -> None:
+        if not any(held.node == node and held.ask.id == name for held in self._held):
+            self._held.append(Reservation(node=node, ask=self._asks[self._of[name][0]][name]))
+
+    def _settled(self, name: str) -> None:
+        """An ask is one no longer: it holds no node, and waits for no time."""
+        self._held = [held for held in self._held if held.ask.id != name]
+        self._retry.pop(name, None)
+
+    def _note(self, name: str, asked: Ask, block: dict[str, Any], now: int) -> None:
+        """What this cycle did for an ask that goes on waiting; it may try preemption again once its queue's delay, or
+        the 15 seconds since its last try, are over."""
+        job, _ = self._of[name]
+        told = wire.Ask(
+            last_preemption_check_at=block.get("last_preemption_check_at"),
+            triggered_preemption=block.get("triggered_preemption", False),
+        )
+        self._asks[job][name] = replace(self._asks[job][name], yunikorn=told)
+        self._retry.pop(name, None)
+        if told.triggered_preemption or asked.preemption_policy == "Never":
+            return
+        created = asked.tasks[0].created_at or asked.created_at
+        queue = self.configured.tree.index[asked.queue]
+        delay = -(-self.configured.settings[queue].preemption_delay // 1000)
+        if created is not None and micros(created) + delay > now:
+            self._retry[name] = micros(created) + delay
+            return
+        last = None if asked.yunikorn is None else asked.yunikorn.last_preemption_check_at
+        if last is not None and micros(last) + CHECK_EVERY > now:
+            self._retry[name] = micros(last) + CHECK_EVERY

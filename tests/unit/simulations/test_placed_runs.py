@@ -1,0 +1,90 @@
+"""Runs of the engines that place tasks, worked out by hand; and the law of rounds for each of them."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from app.answering.answers import answer
+from app.answering.sources import nothing_stored
+from tests.unit.simulations.running import job, play, played, request_for, rounds_of
+
+LATER = datetime(2030, 1, 1, tzinfo=UTC)
+NODES = {"nodes": [{"name": f"n{i}", "capacity": {"cpu": 4, "gpu": 4}} for i in range(2)]}
+GUARANTEE = {"cpu": {"guaranteed": 4}, "gpu": {"guaranteed": 4}}
+
+
+def configuration(engine: str, **queue: Any) -> dict[str, Any]:
+    whole = {"cpu": {"guaranteed": 8}, "gpu": {"guaranteed": 8}}
+    top = {"yunikorn": [{"name": "root"}], "kai": [{"name": "root", "quota": whole}]}.get(engine, [])
+    below = {"parent": "root"} if top else {}
+    name = "root.{}" if engine == "yunikorn" else "{}"
+    leaves = [{"name": name.format(q), "quota": GUARANTEE, **below, **queue} for q in "ab"]
+    return {"engine": engine, "queues": [*top, *leaves]}
+
+
+def queue(engine: str, name: str) -> str:
+    return f"root.{name}" if engine == "yunikorn" else name
+
+
+def mixed(engine: str) -> list[dict[str, Any]]:
+    """Jobs that fill the nodes from one queue, then some of the other that need room."""
+    jobs = [job(f"a{i}", queue(engine, "a"), 1, i, 200 + i) for i in range(5)]
+    jobs += [job(f"b{i}", queue(engine, "b"), 1 + i % 2, 10 + i, 60, priority=i % 2) for i in range(4)]
+    for one in jobs:
+        one["ask"]["tasks"][0]["count"] = 2 if one["ask"]["id"].startswith("a") else 1
+        one["ask"]["tasks"][0]["requests"]["gpu"] = one["ask"]["tasks"][0]["requests"]["cpu"]
+        one["ask"]["preemptible"] = one["ask"]["id"].startswith("a")
+    return jobs
+
+
+@pytest.mark.parametrize("engine", ["yunikorn", "kai", "ytsaurus"])
+@pytest.mark.parametrize("grace", [0, 3])
+def test_every_round_can_be_posted_and_nobody_is_lost(engine: str, grace: int) -> None:
+    request = request_for(configuration(engine), mixed(engine), state=NODES, grace=grace)
+    told, rounds = play(request), rounds_of(request)
+    assert told.summary is not None
+    assert told.summary.total.finished == 9
+    assert told.summary.total.evictions == len([e for e in told.events if e.kind == "evicted"]) > 0
+    for asked in rounds:
+        assert answer(asked.request(), LATER, nothing_stored()).body == asked.answer()
+    for line in told.jobs:
+        lasts = next(one["duration"] for one in mixed(engine) if one["ask"]["id"] == line.job)
+        clocks = 2 if line.job.startswith("a") and engine != "kai" else 1
+        assert line.ran == clocks * lasts + line.lost
+
+
+def test_yunikorn_waits_for_its_delay_and_then_reserves() -> None:
+    jobs = [job("a", "root.a", 4, 0, 100), job("c", "root.a", 4, 0, 100), job("b", "root.b", 4, 5, 10)]
+    jobs[0]["ask"]["preemptible"] = jobs[1]["ask"]["preemptible"] = True
+    told = played(configuration("yunikorn"), jobs, state=NODES, grace=2)
+    assert told.said()[4:] == [
+        "5 submitted b", "35 evicted a", "37 released a", "37 started b", "47 finished b", "47 started a",
+        "100 finished c", "147 finished a",
+    ]  # fmt: skip
+
+
+def test_ytsaurus_starves_for_its_timeout_and_then_preempts_and_runs_beside_who_goes() -> None:
+    jobs = [job("a", "a", 1, 0, 100), job("b", "b", 4, 5, 10)]
+    jobs[0]["ask"]["tasks"][0]["count"] = 8
+    told = played(configuration("ytsaurus"), jobs, state=NODES, grace=2)
+    said = told.said()[9:]
+    at = said.index("35 started b")
+    assert said[:at] == ["5 submitted b", *["35 evicted a"] * 4]
+    assert said[at + 1 : at + 6] == [*["37 released a"] * 4, "45 finished b"]
+    assert said[at + 6 : at + 10] == ["45 started a"] * 4
+    assert said[-1] == "145 finished a"
+    line = told.of("a")
+    lost = 4 * 35.000001  # it starves once it has been below its share for longer than the timeout
+    assert (line.ran, line.lost, line.evictions) == (8 * 100 + lost, lost, 4)
+
+
+def test_kai_reclaims_and_binds_once_the_victim_is_gone() -> None:
+    jobs = [job("a", "a", 4, 0, 100), job("c", "a", 4, 0, 100), job("b", "b", 4, 5, 10)]
+    for one in jobs:
+        one["ask"]["preemptible"] = True
+    told = played(configuration("kai"), jobs, state=NODES, grace=2)
+    assert told.said()[4:] == [
+        "5 submitted b", "5 evicted c", "7 released c", "7 started b", "17 finished b", "17 started c",
+        "100 finished a", "117 finished c",
+    ]  # fmt: skip
