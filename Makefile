@@ -16,7 +16,7 @@ SAMPLE ?= 25
 BENCH ?= --chart docs/performance.svg
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test mutants check format bench openapi clients migrate clean
+.PHONY: help serve test mutants check format bench openapi assets clients migrate clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,8 +37,9 @@ check: $(READY) ## Formatting, lint, types, import contracts, dependencies, Open
 	@$(BIN)/basedpyright --level error
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/deptry --no-ansi app
-	@$(BIN)/deptry --no-ansi --ignore DEP002,DEP004 benchmarks openapi tests
+	@$(BIN)/deptry --no-ansi --ignore DEP002,DEP004 benchmarks openapi tests vendoring
 	@$(BIN)/python -m openapi.refresh --check
+	@$(BIN)/python -m vendoring --check
 
 format: $(READY) ## Format and fix what can be fixed
 	@$(BIN)/ruff format --quiet
@@ -49,6 +50,9 @@ bench: $(READY) ## Measure against the budgets: a table in J, and a chart (BENCH
 
 openapi: $(READY) ## Write openapi/: the document from the code, docs/rules.md, VERSION.lock
 	@$(BIN)/python -m openapi.refresh
+
+assets: $(READY) ## Fetch the libraries that the console serves, as pinned in vendoring (needs npm)
+	@$(BIN)/python -m vendoring
 
 clients: $(READY) ## Lint the document, make clients in dist/ and try them (CLIENTS="lint python typescript go java")
 	@$(BIN)/python -m tests.clients $(CLIENTS)

@@ -18,11 +18,14 @@ from app.auth.middleware import AuthenticationMiddleware
 from app.auth.oidc import OpenId, Provider
 from app.auth.refusals import Refusals
 from app.auth.service import Tokens
+from app.auth.sessions import Sessions
 from app.comparisons import router as comparisons
 from app.configurations import router as configurations
 from app.configurations.administration import Administration
 from app.configurations.heads.follower import Follower
 from app.configurations.service import Configurations
+from app.console import router as console
+from app.console.sign_in import PageVisitors
 from app.db import Database
 from app.decisions import batch
 from app.decisions import router as decisions
@@ -109,8 +112,10 @@ def create_app(settings: Settings) -> FastAPI:
     decider = Decider(dispatcher, log=log, metrics=kept, database=database, waits=waits)
     kept.work(dispatcher, offload)
     tokens = Tokens(database)
+    sessions = Sessions(database, tokens, settings.console_key, settings.console_session_seconds)
     services = Services(
-        settings, database, kept, log, stored, dispatcher, offload, decider, tokens, Snapshots(dispatcher, decider),
+        settings, database, kept, log, stored, dispatcher, offload, decider, tokens, sessions,
+        Snapshots(dispatcher, decider),
         Administration(database, stored, settings.idempotency_seconds),
         Budget(settings.bodies_memory_bytes),
         Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds),
@@ -119,12 +124,11 @@ def create_app(settings: Settings) -> FastAPI:
 
     app.add_middleware(TimeoutMiddleware)
     if settings.authentication == "required":
-        refusals = Refusals(lambda kind: kept.refusals.labels(kind).inc())
-        app.add_middleware(AuthenticationMiddleware, tokens=tokens, provider=_provider(settings), refusals=refusals)
+        _guard(app, settings, services)
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(RequestMiddleware, answered=kept.answered)
     problems.install(app)
-    for found in (*_CAPABILITIES, metrics, docs):
+    for found in (*_CAPABILITIES, metrics, docs, *((console,) if settings.console == "on" else ())):
         app.include_router(found.router)
     app.state.operations = routing.install(app)
     app.openapi = cache(lambda: describe_api(app))  # pyright: ignore[reportAttributeAccessIssue]
@@ -135,6 +139,18 @@ def describe_api(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document, as ``/openapi.json`` and openapi/openapi.json have it."""
     shapes = tuple(shape for router in _CAPABILITIES for shape in router.DOCUMENTED)
     return describe(app, app.state.operations.contexts, shapes, vocabulary.common())
+
+
+def _guard(app: FastAPI, settings: Settings, services: Services) -> None:
+    """Have everybody say who they are: programs with tokens, people at pages with sessions."""
+    refused = services.of(Metrics).refusals
+    app.add_middleware(
+        AuthenticationMiddleware,
+        tokens=services.of(Tokens),
+        provider=_provider(settings),
+        refusals=Refusals(lambda kind: refused.labels(kind).inc()),
+        visitors=PageVisitors(services.of(Sessions)) if settings.console == "on" else None,
+    )
 
 
 def _provider(settings: Settings) -> OpenId | None:

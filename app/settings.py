@@ -56,6 +56,14 @@ class Settings(BaseSettings):
     oidc_scope_claim: str = "scope"
     oidc_scope_prefix: str = ""
 
+    oidc_client_id: str | None = None
+    oidc_client_secret: str | None = None
+
+    console: Literal["on", "off"] = "on"
+    console_key: Annotated[str | None, Field(min_length=32)] = None
+    console_session_seconds: Annotated[int, Field(ge=60)] = 43_200
+    console_listeners: Annotated[int, Field(ge=0)] = 100
+
     workers: Annotated[int, Field(ge=0, le=64, validation_alias=_named("WORKERS"))] = 1
     small_body_bytes: Annotated[int, Field(ge=0)] = 64 << 10
     waiting_requests: Annotated[int, Field(ge=1)] = 64

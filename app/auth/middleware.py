@@ -12,6 +12,7 @@ from app.auth import actor, scopes
 from app.auth.oidc import OpenId
 from app.auth.refusals import Kind, Refusals
 from app.auth.service import PREFIX, Caller, Tokens
+from app.auth.visitors import Visitors, welcome
 from app.errors import ArbiterError, Forbidden, Unauthorized, Unavailable
 from app.http.problems import answer_to
 from app.http.routing import Found
@@ -23,10 +24,21 @@ _WRITES = 2
 
 
 class AuthenticationMiddleware:
-    """Bearer tokens: the service's own, or those of an OpenID Connect provider."""
+    """Bearer tokens: the service's own, or those of an OpenID Connect provider. On pages, sessions too.
 
-    def __init__(self, app: ASGIApp, tokens: Tokens, provider: OpenId | None, refusals: Refusals) -> None:
+    ``visitors``: who looks at pages; None where there are none.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        tokens: Tokens,
+        provider: OpenId | None,
+        refusals: Refusals,
+        visitors: Visitors | None = None,
+    ) -> None:
         self.app = app
+        self._visitors = visitors
         self._tokens = tokens
         self._provider = provider
         self._refusals = refusals
@@ -40,7 +52,7 @@ class AuthenticationMiddleware:
             return
         who = actor.ANONYMOUS
         try:
-            caller = await self._caller(Headers(scope=scope).get("authorization"))
+            caller = await self._visitor(scope, found) or await self._caller(Headers(scope=scope).get("authorization"))
             who = caller.name
             needed = None if found.operation is None else found.operation.needs
             if needed is not None and not scopes.allows(caller.scopes, needed):
@@ -48,11 +60,18 @@ class AuthenticationMiddleware:
         except ArbiterError as refusal:
             await self._refuse(who, refusal, scope, receive, send)
             return
+        welcome(scope, caller)
         acting = actor.become(who)
         try:
             await self.app(scope, receive, send)
         finally:
             actor.leave(acting)
+
+    async def _visitor(self, scope: Scope, found: Found) -> Caller | None:
+        """Whose session a page is asked for with. The API takes no cookies: no other site can make use of one."""
+        if self._visitors is None or found.operation is None or not found.operation.page:
+            return None
+        return await to_thread.run_sync(self._visitors.caller, scope, limiter=self._lookups)
 
     async def _caller(self, header: str | None) -> Caller:
         kind, _, secret = (header or "").strip().partition(" ")
@@ -72,6 +91,12 @@ class AuthenticationMiddleware:
         return found
 
     async def _refuse(self, who: str, refusal: ArbiterError, scope: Scope, receive: Receive, send: Send) -> None:
+        found: Found = scope["app"].state.operations.found(scope)
+        page = found.operation is not None and found.operation.page and self._visitors is not None
+        if page and isinstance(refusal, Unauthorized):
+            assert self._visitors is not None
+            await self._visitors.ask_in(scope)(scope, receive, send)
+            return
         if not isinstance(refusal, Unavailable):
             kind: Kind = "forbidden" if isinstance(refusal, Forbidden) else "unauthenticated"
             missed = self._refusals.add(who, kind)
@@ -80,7 +105,8 @@ class AuthenticationMiddleware:
                 write = partial(self._tokens.refused, who, f"refused.{kind}", target, refusal.detail, missed)
                 with suppress(Unavailable):  # refusing does not wait for the log; the request log has the line
                     await to_thread.run_sync(write, limiter=self._writes)
-        await (await answer_to(Request(scope), refusal))(scope, receive, send)
+        answer = self._visitors.refusal(scope, refusal) if self._visitors is not None and page else None
+        await (answer or await answer_to(Request(scope), refusal))(scope, receive, send)
 
 
 def _is_public(found: Found) -> bool:

@@ -1,4 +1,4 @@
-"""All SQL about tokens and the audit log."""
+"""All SQL about tokens, sessions and the audit log."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from sqlalchemy import (
     LargeBinary,
     Table,
     Text,
+    delete,
     func,
     insert,
     select,
@@ -20,6 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Session
 
 from app.db import metadata
@@ -48,6 +50,13 @@ audit = Table(
     Column("detail", JSONB),
     Index("ix_audit_actor", "actor", "id"),
     Index("ix_audit_action", "action", "id"),
+)
+
+ended_sessions = Table(
+    "ended_sessions",
+    metadata,
+    Column("id", Text(collation="C"), primary_key=True),
+    Column("until", DateTime(timezone=True), nullable=False),
 )
 
 _TOKEN = (
@@ -126,3 +135,14 @@ def lines(session: Session, before: int | None, limit: int, actor: str | None, a
     if action is not None:
         wanted = wanted.where(audit.c.action == action)
     return [AuditRow(*row) for row in session.execute(wanted)]
+
+
+def end_session(session: Session, identity: str, until: datetime) -> None:
+    """Remember that a session is over, until its cookie would be; forget those whose cookies are."""
+    session.execute(delete(ended_sessions).where(ended_sessions.c.until < func.now()))
+    session.execute(upsert(ended_sessions).values(id=identity, until=until).on_conflict_do_nothing())
+
+
+def every_ended_session(session: Session) -> frozenset[str]:
+    """Ids of the sessions that are over and whose cookies are not."""
+    return frozenset(session.scalars(select(ended_sessions.c.id).where(ended_sessions.c.until >= func.now())))

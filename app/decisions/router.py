@@ -20,7 +20,7 @@ from app.decisions.schemas import (
     Replay,
     Shares,
 )
-from app.decisions.service import Decider
+from app.decisions.service import Decider, ExplainLevel
 from app.http.body import Body, read_body
 from app.http.openapi import operation
 from app.http.pages import Cursor, Limit, Moment
@@ -199,3 +199,23 @@ def get_decision_request(id: Id, decider: Deciding) -> Response:  # noqa: A002
 async def replay_decision(id: Id, request: Request, decider: Deciding) -> Response:  # noqa: A002
     """The same bytes, revision and `now` through today's service: `identical` says whether the answer is the same."""
     return json_response(encode(await service(request, Offload).run("large", decider.replay, id)))
+
+
+@router.get(
+    "/decisions/{id}/explanation",
+    operation_id="explain_decision",
+    tags=["decision log"],
+    summary="Why it was decided so",
+    **operation(needs="read", responses={200: Replay}, errors=(404, 409, 422, 429, 503, 504)),
+)
+async def explain_decision(
+    id: Id,  # noqa: A002
+    request: Request,
+    decider: Deciding,
+    level: Annotated[ExplainLevel, Query(description="Candidates in groups, or each of them")] = "full",
+) -> Response:
+    """The recorded request, decided again on the same revision and `now` and explained, whatever it asked for itself.
+
+    Nothing is logged. `identical` says whether the answer is still the recorded one, explanations aside.
+    """
+    return json_response(encode(await service(request, Offload).run("large", decider.explain, id, level)))

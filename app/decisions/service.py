@@ -4,7 +4,7 @@ import asyncio
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -28,6 +28,8 @@ from app.solver.model.instant import at
 from app.workers.dispatcher import Dispatcher
 
 _SETTLE_SECONDS = 1.0
+
+ExplainLevel = Literal["summary", "full"]
 
 
 class Decided(NamedTuple):
@@ -104,17 +106,21 @@ class Decider:
         """Decide again on the same bytes, the same revision and the same ``now``. Raises NotFound."""
         row = self._row(identity)
         recorded = _unsqueezed(row["answer"])
+        replayed = self._again(row, recorded, _unsqueezed(row["request"]))
+        return _compared(identity, recorded, replayed, replayed)
+
+    def explain(self, identity: UUID, level: ExplainLevel) -> Replay:
+        """The same with an explanation, which nothing is compared by. Raises NotFound."""
+        row = self._row(identity)
+        recorded = _unsqueezed(row["answer"])
+        request = msgspec.json.decode(_unsqueezed(row["request"]), type=dict[str, msgspec.Raw])
+        wanted = msgspec.json.encode({**request, "explain": level})
+        explained = self._again(row, recorded, wanted)
+        return _compared(identity, _unexplained(recorded), _unexplained(explained), explained)
+
+    def _again(self, row: RowMapping, recorded: bytes, request: bytes) -> bytes:
         used = msgspec.json.decode(recorded, type=Used)
-        request = _unsqueezed(row["request"])
-        replayed = self._dispatcher.run(Asked(Operation.DECISION, at(row["now"]), pinned=used), request).body
-        return Replay(
-            decision=identity,
-            identical=replayed == recorded,
-            recorded_digest=sha256(recorded).hexdigest(),
-            replayed_digest=sha256(replayed).hexdigest(),
-            differences=differences(recorded, replayed),
-            answer=msgspec.Raw(replayed),
-        )
+        return self._dispatcher.run(Asked(Operation.DECISION, at(row["now"]), pinned=used), request).body
 
     def _row(self, identity: UUID) -> RowMapping:
         self._log.settle(_SETTLE_SECONDS)
@@ -132,6 +138,25 @@ def with_identity(identity: UUID, answered: Answered) -> bytes:
         answered.body[1:-1],
         msgspec.json.encode(stats_of(answered.seconds)),
     )
+
+
+def _compared(identity: UUID, recorded: bytes, replayed: bytes, shown: bytes) -> Replay:
+    return Replay(
+        decision=identity,
+        identical=replayed == recorded,
+        recorded_digest=sha256(recorded).hexdigest(),
+        replayed_digest=sha256(replayed).hexdigest(),
+        differences=differences(recorded, replayed),
+        answer=msgspec.Raw(shown),
+    )
+
+
+def _unexplained(answer: bytes) -> bytes:
+    """``answer`` without its explanations; every other byte stays as it is."""
+    said = msgspec.json.decode(answer, type=dict[str, msgspec.Raw])
+    decisions = msgspec.json.decode(said["decisions"], type=list[dict[str, msgspec.Raw]])
+    bare = [{name: value for name, value in one.items() if name != "explanation"} for one in decisions]
+    return msgspec.json.encode({**said, "decisions": bare})
 
 
 def _position(cursor: str) -> UUID:

@@ -9,7 +9,7 @@ import msgspec
 
 from app.http.problems import MEDIA_TYPE, ProblemDocument
 
-VERSION = "1.12.0"
+VERSION = "1.13.0"
 """Of the interface, by semantic versioning; openapi/README.md says when it must change."""
 
 Content = dict[str, dict[str, Any]]
@@ -93,6 +93,25 @@ def needed_by(documented: Mapping[str, Any] | None) -> str | None:
     """``needs``, as ``operation`` wrote it down. A route that does not say is nobody's: AssertionError."""
     assert documented is not None, "every route says with operation() who may call it"
     return next((scopes[0] for named in documented["security"] for scopes in named.values()), None)
+
+
+_PAGE = "x-page"
+
+
+def page(needs: str | None, status: int = 200) -> dict[str, Any]:
+    """The same for a route that answers people with a page: it is in no document, and has a scope like any other."""
+    security: list[dict[str, list[str]]] = [] if needs is None else [{_BEARER: [needs]}, {}]
+    return {
+        "status_code": status,
+        "include_in_schema": False,
+        "response_model": None,
+        "openapi_extra": {"security": security, _PAGE: True},
+    }
+
+
+def is_page(documented: Mapping[str, Any] | None) -> bool:
+    """Whether ``page`` wrote it."""
+    return documented is not None and _PAGE in documented
 
 
 # msgspec tells structs of the same name apart by their module.

@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.http.openapi import needed_by
+from app.http.openapi import is_page, needed_by
 
 _FOUND = "arbiter.found"
 _PARAMETER = re.compile(r"\{[^}]*\}")
@@ -30,12 +30,13 @@ _PARAMETER = re.compile(r"\{[^}]*\}")
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One method of one template. ``needs``: the scope; None for what is public."""
+    """One method of one template. ``needs``: the scope; None for what is public. ``page``: it answers people."""
 
     app: ASGIApp
     needs: str | None
     path: list[Any]
     query: list[Any]
+    page: bool
 
     def refuse_unknown(self, request: Request) -> None:
         """Raises RequestValidationError where the query holds a parameter that this doesn't know."""
@@ -100,6 +101,11 @@ class Operations(BaseRoute):
             self._add(context)
         self._patterned = sorted(self._places.values(), key=Place.literal_length, reverse=True)
 
+    @property
+    def places(self) -> list[Place]:
+        """Every template with its operations."""
+        return list(self._places.values())
+
     def found(self, scope: Scope) -> Found:
         """What the request of ``scope`` means; looked up once, then kept there."""
         kept = scope.get(_FOUND)
@@ -138,6 +144,7 @@ class Operations(BaseRoute):
             needs=needed_by(context.openapi_extra),
             path=[one for one in parameters if isinstance(one.field_info, Path)],
             query=[one for one in parameters if isinstance(one.field_info, Query)],
+            page=is_page(context.openapi_extra),
         )
         for method in context.methods or ():
             assert method not in place.operations, f"{method} {template} is there twice"

@@ -27,7 +27,7 @@ STORY = [
     "list_configuration_revisions", "get_configuration_revision", "diff_configuration_revisions", "list_labels",
     "get_label", "export_configuration", "export_configuration_revision", "import_configuration",
     "decide", "decide_batch", "shares", "preemptibility", "effective_settings", "compare", "plan", "list_rules",
-    "list_decisions", "get_decision", "get_decision_request", "replay_decision",
+    "list_decisions", "get_decision", "get_decision_request", "replay_decision", "explain_decision",
     "put_snapshot", "list_snapshots", "get_snapshot", "change_snapshot", "apply_decision", "delete_snapshot",
     "create_token", "list_tokens", "revoke_token", "list_audit", "get_metrics",
     "delete_queue", "restore_configuration_revision", "delete_label", "delete_configuration",

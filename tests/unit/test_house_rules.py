@@ -8,7 +8,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 APP = ROOT / "app"
-OWN = ("app", "benchmarks", "openapi", "tests")
+OWN = ("app", "benchmarks", "openapi", "tests", "vendoring")
 PYTHON = [path for name in OWN for path in (ROOT / name).rglob("*.py")]
 
 

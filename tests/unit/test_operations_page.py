@@ -30,6 +30,9 @@ IN_WORDS = {
     "database_url": "none: embedded",
     "oidc_jwks_url": "as the provider's discovery document says",
     "oidc_scope_prefix": "empty",
+    "oidc_client_id": "none",
+    "oidc_client_secret": "none",
+    "console_key": "one of each start",
 }
 _NAME = re.compile(r"\barbiter_[a-z_]+")
 
@@ -82,6 +85,7 @@ def test_what_the_page_says_is_read_is_read(name: str, monkeypatch: pytest.Monke
         "data_dir": "/srv/x",
     }
     given |= {"database_url": "postgresql://x", "snapshot_memory_bytes": "2097152", "max_body_bytes": "4096"}
+    given |= {"console": "off", "console_key": 32 * "k", "console_session_seconds": "77"}
     for one in Settings.model_fields:
         for variable in variables(one):
             monkeypatch.delenv(variable, raising=False)

@@ -1,0 +1,1 @@
+"""The console: pages for people, which show what the public API answers and nothing else."""

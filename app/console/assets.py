@@ -1,0 +1,53 @@
+"""Stylesheets, scripts and icons: our own and those of others, each at an address that changes with its content."""
+
+import mimetypes
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from app.errors import NotFound
+from app.http.openapi import page
+
+_FOLDERS = tuple(Path(__file__).with_name(name) for name in ("static", "vendor"))
+_SHOWN = (".css", ".js", ".svg")
+_FOREVER = "public, max-age=31536000, immutable"
+
+router = APIRouter()
+
+
+class Asset(NamedTuple):
+    """A file as it is sent."""
+
+    digest: str
+    media: str
+    data: bytes
+
+
+@cache
+def assets() -> dict[str, Asset]:
+    """Every file by its name."""
+    found: dict[str, Asset] = {}
+    for path in sorted(path for folder in _FOLDERS for path in folder.iterdir() if path.suffix in _SHOWN):
+        data = path.read_bytes()
+        media = mimetypes.types_map.get(path.suffix, "image/svg+xml")
+        found[path.name] = Asset(sha256(data).hexdigest()[:16], media, data)
+    return found
+
+
+def address(name: str) -> str:
+    """Where a file is; another one when its content changes."""
+    return f"/assets/{assets()[name].digest}/{name}"
+
+
+@router.get("/assets/{digest}/{name}", **page(needs=None))
+async def asset(digest: str, name: str) -> Response:
+    """A file that never changes at this address."""
+    found = assets().get(name)
+    if found is None or found.digest != digest:
+        raise NotFound("no such file")
+    headers = {"Cache-Control": _FOREVER, "X-Content-Type-Options": "nosniff"}
+    return Response(found.data, headers=headers, media_type=found.media)

@@ -1,0 +1,211 @@
+"""What queues and nodes have before a decision and after it, by plain addition of what the request and the answer say.
+
+Amounts are integers in steps of the resource (thousandths for cpu and its like, whole units for all else), so that
+sums are exact; ``units`` turns them back. Nothing here decides anything: engines may count elsewhere what they count.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.solver.model import quantity
+
+Json = dict[str, Any]
+Amounts = dict[str, int]
+_GONE = ("preempted", "released")
+
+
+@dataclass(slots=True)
+class Queue:
+    """One queue of a tree. ``guaranteed`` and ``limit``: by resource, None for unlimited; absent: not stated.
+
+    ``before`` and ``after`` hold what it and everything below it use.
+    """
+
+    name: str
+    parent: str | None
+    depth: int = 0
+    children: list[str] = field(default_factory=list[str])
+    guaranteed: dict[str, int | None] = field(default_factory=dict[str, int | None])
+    limit: dict[str, int | None] = field(default_factory=dict[str, int | None])
+    before: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    after: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    running: int = 0
+    stopped: int = 0
+    waiting: int = 0
+
+    @property
+    def changed(self) -> bool:
+        """Whether the decision changes what it uses."""
+        return any(self.after[resource] != amount for resource, amount in list(self.before.items())) or any(
+            amount != self.before[resource] for resource, amount in list(self.after.items())
+        )
+
+
+@dataclass(slots=True)
+class Node:
+    """One node. Amounts in steps, by resource."""
+
+    name: str
+    capacity: Amounts
+    before: defaultdict[str, int]
+    after: defaultdict[str, int]
+
+    @property
+    def changed(self) -> bool:
+        """Whether the decision changes what runs on it."""
+        return dict(self.before) != dict(self.after)
+
+
+def steps(value: Any, resource: str) -> int:
+    """A quantity in steps; what can't be read counts as nothing, the API has refused it where it matters."""
+    try:
+        return quantity.parse(value, quantity.scale_of(resource))
+    except (quantity.QuantityError, TypeError):
+        return 0
+
+
+def units(amount: int | None, resource: str) -> int | float | None:
+    """``amount`` steps in whole units."""
+    if amount is None:
+        return None
+    scale = quantity.scale_of(resource)
+    return amount // scale if amount % scale == 0 else amount / scale
+
+
+def queues_of(configuration: Json) -> dict[str, Queue]:
+    """The queues of a configuration by name, parents before children, siblings in the document's order."""
+    found: dict[str, Queue] = {}
+    for said in configuration.get("queues", ()):
+        one = Queue(said["name"], said.get("parent"))
+        for resource, quota in _quotas(said):
+            _add_quota(one.guaranteed, resource, quota.get("guaranteed"))
+            _add_quota(one.limit, resource, quota.get("limit"))
+        found[one.name] = one
+    roots = [one for one in found.values() if one.parent not in found]
+    for one in found.values():
+        if (parent := found.get(one.parent or "")) is not None:
+            parent.children.append(one.name)
+    ordered: dict[str, Queue] = {}
+    waiting = [(one, 0) for one in reversed(roots)]
+    while waiting:
+        one, depth = waiting.pop()
+        if one.name in ordered:
+            continue
+        one.depth = depth
+        ordered[one.name] = one
+        waiting += [(found[name], depth + 1) for name in reversed(one.children)]
+    return ordered
+
+
+def _quotas(queue: Json) -> Iterable[tuple[str, Json]]:
+    yield from queue.get("quota", {}).items()
+    for group in queue.get("resource_groups", ()):
+        for flavor in group.get("flavors", ()):
+            yield from flavor.get("quota", {}).items()
+
+
+def _add_quota(into: dict[str, int | None], resource: str, value: Any) -> None:
+    """Quotas of several flavors add up; one that is unlimited makes the sum so."""
+    if value is None:
+        return
+    known = into.get(resource, 0)
+    into[resource] = None if known is None or value == quantity.UNLIMITED else known + steps(value, resource)
+
+
+def requested(tasks: Iterable[Json]) -> Amounts:
+    """What tasks ask for together."""
+    total: defaultdict[str, int] = defaultdict(int)
+    for task in tasks:
+        if task.get("state") not in _GONE:
+            for resource, value in task.get("requests", {}).items():
+                total[resource] += steps(value, resource) * int(task.get("count", 1))
+    return dict(total)
+
+
+def charge(queues: dict[str, Queue], name: str | None, amounts: Amounts, *, after: bool, before: bool = False) -> None:
+    """Add ``amounts`` to a queue and everything above it."""
+    seen: set[str] = set()
+    while name is not None and name in queues and name not in seen:
+        seen.add(name)
+        for resource, amount in amounts.items():
+            if before:
+                queues[name].before[resource] += amount
+            if after:
+                queues[name].after[resource] += amount
+        name = queues[name].parent
+
+
+def above(queues: dict[str, Queue], name: str | None) -> list[Queue]:
+    """The way from a queue up to the root."""
+    way: list[Queue] = []
+    while name is not None and name in queues and queues[name] not in way:
+        way.append(queues[name])
+        name = queues[name].parent
+    return way
+
+
+def load(queues: dict[str, Queue], state: Json) -> None:
+    """Charge what runs, before the decision and after it alike; count it where it runs."""
+    for workload in state.get("workloads", ()):
+        if not workload.get("evicted"):
+            charge(queues, workload.get("queue"), requested(workload.get("tasks", ())), before=True, after=True)
+            if workload.get("queue") in queues:
+                queues[workload["queue"]].running += 1
+
+
+def decide(queues: dict[str, Queue], decision: Json, ask: Json | None) -> None:
+    """Charge what stops for an ask, and the ask itself where it starts."""
+    for victim in decision.get("victims", ()):
+        freed = {resource: -steps(value, resource) for resource, value in victim.get("freed", {}).items()}
+        charge(queues, victim.get("queue"), freed, after=True)
+        if victim.get("queue") in queues:
+            queues[victim["queue"]].stopped += 1
+    if ask is None or ask.get("queue") not in queues:
+        return
+    if decision.get("outcome") in ("admit", "preempt"):
+        charge(queues, ask["queue"], requested(_admitted(ask, decision)), after=True)
+    else:
+        queues[ask["queue"]].waiting += 1
+
+
+def _admitted(ask: Json, decision: Json) -> list[Json]:
+    counts: dict[str, int] = decision.get("counts") or {}
+    starts: list[str] | None = decision.get("starts")
+    return [
+        {**task, "count": counts.get(task["name"], task.get("count", 1))}
+        for task in ask.get("tasks", ())
+        if starts is None or task["name"] in starts
+    ]
+
+
+def nodes_of(state: Json) -> dict[str, Node]:
+    """The nodes of a state with what runs on each."""
+    found: dict[str, Node] = {}
+    for said in state.get("nodes", ()):
+        capacity = {r: steps(v, r) for r, v in said.get("capacity", {}).items()}
+        taken = {r: steps(v, r) for r, v in said.get("occupied", {}).items()}
+        found[said["name"]] = Node(said["name"], capacity, defaultdict(int, taken), defaultdict(int, taken))
+    for workload in state.get("workloads", ()):
+        for task in workload.get("tasks", ()):
+            if (node := found.get(task.get("node", ""))) is not None:
+                for resource, amount in requested([task]).items():
+                    node.before[resource] += amount
+                    node.after[resource] += amount
+    return found
+
+
+def carry_out(nodes: dict[str, Node], plan: Json, decisions: list[Json], asks: dict[str, Json]) -> None:
+    """Take evicted work off its nodes and put what is placed on them."""
+    for decision in decisions:
+        for victim in decision.get("victims", ()):
+            if (node := nodes.get(victim.get("node") or "")) is not None:
+                for resource, value in victim.get("freed", {}).items():
+                    node.after[resource] -= steps(value, resource)
+    for placed in plan.get("placements", ()):
+        node, ask = nodes.get(placed["node"]), asks.get(placed.get("ask") or "")
+        if node is not None and ask is not None:
+            task = next((t for t in ask.get("tasks", ()) if t["name"] == placed["task"]), None)
+            for resource, amount in requested([task] if task is not None else ()).items():
+                node.after[resource] += amount

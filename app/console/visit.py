@@ -1,0 +1,181 @@
+"""One visit of a page: who looks, with which session, what is asked of the API for it, and how it is answered."""
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+from urllib.parse import parse_qsl
+
+import msgspec
+from fastapi import Depends, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+
+from app.auth.sessions import Session, Sessions
+from app.auth.visitors import caller_of
+from app.console.api import Api, Refused
+from app.console.cookies import cookie_of, set_cookie
+from app.console.navigation import entries
+from app.console.rendering import rendered
+from app.errors import ArbiterError, BadRequest, Forbidden, TooLarge, Unavailable, UnsupportedMediaType
+from app.http.problems import answer_to
+from app.http.services import service
+from app.settings import Settings
+
+_FORM = "application/x-www-form-urlencoded"
+_MOST_FORM_BYTES = 8 << 20
+_MOST_FIELDS = 2000
+_MOST_SHOWN = 100_000
+
+
+class Visit:
+    """What a page works with."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.caller = caller_of(request.scope)
+        self.settings = service(request, Settings)
+        self.sessions = service(request, Sessions)
+        self.api = Api(request, self.caller)
+        self._form: dict[str, str] | None = None
+        self._new: str | None = None
+        self._session: Session | None = None
+
+    @property
+    def session(self) -> Session:
+        """The visitor's session; a new one of nobody where there is none."""
+        if self._session is None:
+            cookie = cookie_of(self.request.scope)
+            self._session = None if cookie is None else self.sessions.find(cookie)
+            if self._session is None:
+                self._new, self._session = self.sessions.anonymous()
+        return self._session
+
+    def may(self, scope: str) -> bool:
+        """Whether the visitor has that scope; templates hide what they may not do."""
+        return self.api.may(scope)
+
+    async def form(self) -> dict[str, str]:
+        """The fields of a form of ours. Raises Forbidden for a forged one, BadRequest, TooLarge."""
+        if self._form is not None:
+            return self._form
+        if self.request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+            raise UnsupportedMediaType(f"a form is {_FORM}")
+        pieces, size = list[bytes](), 0
+        async for piece in self.request.stream():
+            size += len(piece)
+            if size > _MOST_FORM_BYTES:
+                raise TooLarge(f"a form has at most {_MOST_FORM_BYTES >> 20} MiB")
+            pieces.append(piece)
+        try:
+            fields = parse_qsl(b"".join(pieces).decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        except ValueError:
+            raise BadRequest("the form can't be read") from None
+        self._form = dict(fields)
+        return self._form
+
+    async def check_form(self) -> None:
+        """Raises Forbidden unless the form comes from a page of this session."""
+        if not self.sessions.is_stamp(self.session, (await self.form()).get("stamp", "")):
+            raise Forbidden("the form is not from this session, or has grown old: load the page again")
+
+    def show(self, template: str, status: int = 200, /, **values: Any) -> Response:
+        """A page, with what every page has."""
+        answer = rendered(template, {**self.common(), **values}, status)
+        return self._keep(answer)
+
+    def go(self, address: str) -> Response:
+        """To another page of ours, after a write."""
+        return self._keep(RedirectResponse(address, 303, {"Cache-Control": "no-store"}))
+
+    def common(self) -> dict[str, Any]:
+        """What the layout reads."""
+        path = self.request.url.path
+        return {
+            "visit": self,
+            "path": path,
+            "here": path + (f"?{self.request.url.query}" if self.request.url.query else ""),
+            "entries": entries(path, self),
+            "stamp": self.sessions.stamp(self.session),
+            "signed_in": self.session.caller,
+            "guarded": self.settings.authentication == "required",
+            "origin": str(self.request.base_url).rstrip("/"),
+            "part": self.request.headers.get("hx-request") == "true",
+        }
+
+    def curl(self) -> list[str]:
+        """The requests behind this page, as one would send them from a shell."""
+        return [_curl(self, call.method, call.target, call.body) for call in self.api.calls]
+
+    def _keep(self, answer: Response) -> Response:
+        if self._new is not None:
+            set_cookie(answer, self.request.scope, self._new, None)
+        return answer
+
+
+def _curl(visit: Visit, method: str, target: str, body: bytes | None) -> str:
+    origin = str(visit.request.base_url).rstrip("/")
+    parts = ["curl -s" if method == "GET" else f"curl -s -X {method}", _quoted(origin + target)]
+    if visit.settings.authentication == "required":
+        parts.append('-H "Authorization: Bearer $ARBITER_TOKEN"')
+    if body is not None:
+        sent = body.decode() if len(body) <= _MOST_SHOWN else "@request.json"
+        parts += ["-H 'Content-Type: application/json'", f"--data-binary {_quoted(sent)}"]
+    return " \\\n  ".join(parts)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _visit(request: Request) -> Visit:
+    kept = request.scope.get("arbiter.visit")
+    if not isinstance(kept, Visit):
+        kept = request.scope["arbiter.visit"] = Visit(request)
+    return kept
+
+
+async def _visiting(request: Request) -> Visit:  # async: a plain function would cost a thread each time
+    return _visit(request)
+
+
+Visiting = Annotated[Visit, Depends(_visiting)]
+
+
+class PageRoute(APIRoute):
+    """Answers people: what goes wrong is a page too, and no form is taken that another site made up."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's own, with that around it."""
+        inner = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            try:
+                if request.method not in ("GET", "HEAD"):
+                    await _visit(request).check_form()
+                return await inner(request)
+            except Refused as refused:
+                return failure(_visit(request), refused.status, refused.document)
+            except (ArbiterError, RequestValidationError, HTTPException) as error:
+                return failure(_visit(request), *await _described(request, error))
+
+        return handle
+
+
+async def _described(request: Request, error: Exception) -> tuple[int, dict[str, Any]]:
+    if isinstance(error, ArbiterError):
+        answer = await answer_to(request, error)
+        return answer.status_code, msgspec.json.decode(bytes(answer.body))
+    if isinstance(error, RequestValidationError):
+        faults = [{"parameter": str(found["loc"][-1]), "detail": str(found["msg"])} for found in error.errors()]
+        return 422, {"title": "Invalid parameters", "detail": "The address can't be read.", "errors": faults}
+    assert isinstance(error, HTTPException)
+    return error.status_code, {"title": "Error", "detail": error.detail}
+
+
+def failure(visit: Visit, status: int, document: dict[str, Any]) -> Response:
+    """A page that says what is wrong."""
+    try:
+        return visit.show("failure.html", status, problem=document, status=status)
+    except Unavailable:  # nobody can say whose session it is: the page does without
+        return rendered("bare.html", {"problem": document, "status": status}, status)

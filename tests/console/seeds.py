@@ -1,0 +1,88 @@
+"""What the tests' service holds: decisions of every engine, hostile names, a large tree, many candidates."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tests.live import ROOT
+
+if TYPE_CHECKING:
+    from tests.console.conftest import Site
+
+EXAMPLES = ROOT / "app" / "examples"
+MARKUP = "<img src=x onerror=alert(1)>&amp;\"'{{7*7}}"
+LONG = "w" * 500
+RIGHT_TO_LEFT = "\u05e9\u05dc\u05d5\u05dd-\u0645\u0631\u062d\u0628\u0627-\u202eevil"
+EMOJI = "job-\U0001f9ea\U0001f468\u200d\U0001f469\u200d\U0001f467"
+HOSTILE = (MARKUP, LONG, RIGHT_TO_LEFT, EMOJI)
+
+
+def example(name: str, **changes: Any) -> dict[str, Any]:
+    return {**json.loads((EXAMPLES / f"{name}.json").read_text()), **changes}
+
+
+def seed(site: "Site") -> None:
+    for name in ("kueue-classic", "kai-reclaim", "yunikorn-guarantee", "ytsaurus-starvation"):
+        site.decisions[name] = site.call("POST", "/v1/decisions", example(name))["id"]
+    site.decisions["hostile"] = site.call("POST", "/v1/decisions", hostile())["id"]
+    site.decisions["waiting"] = site.call("POST", "/v1/decisions", waiting())["id"]
+    site.decisions["many"] = site.call("POST", "/v1/decisions", many(10_000))["id"]
+    site.call("PUT", "/v1/configurations/large", large_tree(2000))
+    site.call("PUT", "/v1/configurations/empty-handed", {"engine": "kueue", "queues": [{"name": "only"}]})
+    state = {"engine": "kueue", "configuration": "example", "state": example("kueue-classic")["state"]}
+    site.call("PUT", "/v1/snapshots/now", state)
+
+
+def hostile() -> dict[str, Any]:
+    """Names that would break a page that trusts them."""
+    quota = {"cpu": {"guaranteed": 4}}
+    preemption = {"preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}}
+    return {
+        "engine": "kueue", "now": "2026-03-02T09:30:00Z", "explain": "full",
+        "configuration": {"queues": [{"name": MARKUP, "quota": quota, "kueue": preemption}]},
+        "state": {"workloads": [
+            {
+                "id": name, "queue": MARKUP, "priority": 1,
+                "tasks": [{"name": name[:40], "requests": {"cpu": 1}, "flavors": {"cpu": "default"}}],
+            }
+            for name in HOSTILE
+        ]},
+        "asks": [
+            {"id": f"ask {MARKUP}", "queue": MARKUP, "priority": 9, "tasks": [{"name": "t", "requests": {"cpu": 3}}]}
+        ],
+    }  # fmt: skip
+
+
+def waiting() -> dict[str, Any]:
+    """An ask that has to wait, and a quota that would let it in."""
+    said = example("kueue-classic", explain="full")
+    said["asks"][0]["tasks"][0]["count"] = 12
+    return said
+
+
+def many(candidates: int) -> dict[str, Any]:
+    """As many candidates, a few nodes."""
+    preemption = {"preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}}
+    quota = {"cpu": {"guaranteed": candidates}}
+    below = [{"name": name, "parent": "all", "quota": quota, "kueue": preemption} for name in ("a", "b")]
+    queues = [{"name": "all"}, *below]
+    workloads = [
+        {
+            "id": f"w{i:05}", "queue": "a", "priority": i % 7, "created_at": f"2026-03-01T{i % 24:02}:{i % 60:02}:00Z",
+            "tasks": [{"name": "t", "requests": {"cpu": 2}, "flavors": {"cpu": "default"}}],
+        }
+        for i in range(candidates)
+    ]  # fmt: skip
+    ask = {"id": "big", "queue": "b", "priority": 100, "tasks": [{"name": "t", "count": 300, "requests": {"cpu": 10}}]}
+    return {
+        "engine": "kueue", "now": "2026-03-02T09:30:00Z", "configuration": {"queues": queues},
+        "state": {"workloads": workloads}, "asks": [ask],
+    }  # fmt: skip
+
+
+def large_tree(queues: int) -> dict[str, Any]:
+    """A tree of four levels."""
+    found: list[dict[str, Any]] = [{"name": "root"}]
+    for i in range(1, queues):
+        parent = "root" if i <= 10 else f"q{(i - 11) // 12 + 1}"
+        found.append({"name": f"q{i}", "parent": parent, "quota": {"cpu": {"guaranteed": i % 9}}})
+    return {"engine": "kai", "queues": found}

@@ -1,0 +1,59 @@
+"""Every page needs its scope, which is said where the page is; signed out, one is asked in and comes back."""
+
+from collections.abc import Iterator
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.auth.scopes import SCOPES, allows
+from app.auth.service import Tokens
+from app.http.routing import Operations
+from app.main import create_app
+from app.settings import Settings
+
+PUBLIC = {"/sign-in", "/sign-out", "/assets/{digest}/{name}", "/sign-in/provider", "/sign-in/done"}
+NOBODY = "01920000-0000-7000-8000-000000000000"
+
+
+@pytest.fixture
+def guarded(settings: Settings) -> Iterator[TestClient]:
+    changed = settings.model_copy(update={"authentication": "required"})
+    with TestClient(create_app(changed), raise_server_exceptions=False, follow_redirects=False) as client:
+        yield client
+
+
+def pages(client: TestClient) -> list[tuple[str, str, str | None]]:
+    operations: Operations = client.app.state.operations  # pyright: ignore[reportAttributeAccessIssue,reportUnknownMemberType,reportUnknownVariableType]
+    return [
+        (method, place.template, operation.needs)
+        for place in operations.places
+        for method, operation in place.operations.items()
+        if operation.page
+    ]
+
+
+def test_nobody_sees_a_page_without_its_scope(guarded: TestClient) -> None:
+    tokens = guarded.app.state.services.of(Tokens)  # pyright: ignore[reportAttributeAccessIssue,reportUnknownMemberType,reportUnknownVariableType]
+    found = pages(guarded)
+    assert len(found) > 5
+    assert {template for _, template, needs in found if needs is None} <= PUBLIC
+    secrets = {scope: tokens.create(scope, [scope], None)[0] for scope in SCOPES}
+    for method, template, needs in found:
+        path = template.replace("{id}", NOBODY).replace("{name}", "c").replace("{digest}", "d")
+        if needs is None:
+            continue
+        out = guarded.request(method, path)
+        assert out.status_code == 303, template
+        assert out.headers["location"].startswith("/sign-in?next=")
+        for scope, secret in secrets.items():
+            headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/x-www-form-urlencoded"}
+            refused = guarded.request(method, path, headers=headers).status_code == 403
+            forged = method != "GET"  # a form without its stamp is refused to everybody
+            assert refused == (forged or not allows(frozenset({scope}), needs)), (method, template, scope)
+
+
+def test_the_console_can_be_turned_off(settings: Settings) -> None:
+    with TestClient(create_app(settings.model_copy(update={"console": "off"}))) as client:
+        assert pages(client) == []
+        assert client.get("/").status_code == 404
+        assert client.get("/v1/configurations").status_code == 200

@@ -1,0 +1,1 @@
+"""Libraries of others that the console serves: fetched, pinned, and held to their checksums."""
