@@ -40,21 +40,29 @@ from app.http.openapi import VERSION
 from app.http.requests import RequestMiddleware
 from app.http.services import Services, install
 from app.http.timeout import TimeoutMiddleware
+from app.jobs.service import Jobs
 from app.manifests import router as manifests
 from app.metrics import Metrics
 from app.metrics import router as metrics
 from app.plans import router as plans
 from app.rules import router as rules
 from app.settings import Settings
+from app.simulations import router as simulations
+from app.simulations.service import Simulations
 from app.snapshots import router as snapshots
 from app.snapshots.service import Snapshots
+from app.traces import router as traces
+from app.traces.ingest import Limits as TraceLimits
+from app.traces.service import Traces
 from app.workers.dispatcher import Dispatcher
 from app.workers.memory import Reserve, keep_freed_blocks
 from app.workers.offload import Offload, Room
 from app.workers.pool import Limits, Pool
 from app.workers.ticket import CLASSES, Class
 
-_CAPABILITIES = (decisions, batch, comparisons, plans, rules, snapshots, manifests, configurations, access, health)
+_CAPABILITIES = (
+    decisions, batch, comparisons, plans, rules, snapshots, manifests, configurations, simulations, traces, access, health,
+)  # fmt: skip
 """What the interface documents."""
 
 _THREADS = 8
@@ -86,6 +94,8 @@ TAGS = [
     {"name": "decision log", "description": "What was answered, and answering it again"},
     {"name": "snapshots", "description": "States that stay: changed by deltas, named by decisions"},
     {"name": "configurations", "description": "Stored settings, flavors and queue trees, with immutable revisions"},
+    {"name": "simulations", "description": "Decisions over time: a trace of jobs, round by round"},
+    {"name": "traces", "description": "Jobs and changes over time, to play on other configurations"},
     {"name": "access", "description": "Tokens, and the log of every write and of refusals"},
     {"name": "operations", "description": "Health, readiness and metrics"},
 ]
@@ -113,12 +123,14 @@ def create_app(settings: Settings) -> FastAPI:
     kept.work(dispatcher, offload)
     tokens = Tokens(database)
     sessions = Sessions(database, tokens, settings.console_key, settings.console_session_seconds)
+    traced = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes))
     services = Services(
         settings, database, kept, log, stored, dispatcher, offload, decider, tokens, sessions,
         Snapshots(dispatcher, decider),
         Administration(database, stored, settings.idempotency_seconds),
         Budget(settings.bodies_memory_bytes),
         Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds),
+        traced, Simulations(Jobs(database, settings.simulations_alive), traced, stored, settings.simulation_variants),
     )  # fmt: skip
     install(app.state, services)
 

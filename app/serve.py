@@ -32,6 +32,7 @@ from app.http.connections import Connections, within_files
 from app.http.connections import Limits as ConnectionLimits
 from app.http.preconditions import Preconditions
 from app.http.protocol import BulkProtocol
+from app.jobs.companion import Companion
 from app.main import create_app
 from app.settings import Settings
 from app.solver.model.configuration import Configuration
@@ -64,6 +65,7 @@ def run(settings: Settings, say: Callable[[str], None]) -> int:
     if listening is None:
         return 1
     own = EmbeddedPostgres(settings.data_dir, say=say) if settings.database_url is None else None
+    companion: Companion | None = None
     try:
         url = own.start() if own is not None else settings.database_url
         if own is not None:
@@ -71,6 +73,9 @@ def run(settings: Settings, say: Callable[[str], None]) -> int:
         settings = settings.model_copy(update={"database_url": url})
         _prepare(settings, say)
         _welcome(settings, listening.getsockname()[1], say)
+        if settings.simulation_worker == "beside":
+            companion = Companion("app.background", settings.model_dump_json())
+            companion.start()
         Server(create_app(settings)).run(sockets=[listening])
     except EmbeddedError as error:
         say(str(error))
@@ -79,6 +84,8 @@ def run(settings: Settings, say: Callable[[str], None]) -> int:
         pass
     finally:
         listening.close()
+        if companion is not None:
+            companion.close()
         if own is not None:
             own.stop()
     return 0

@@ -82,6 +82,18 @@ class Settings(BaseSettings):
     configuration_poll_seconds: Annotated[float, Field(gt=0, le=60)] = 0.5
     idempotency_seconds: Annotated[float, Field(gt=0)] = 86_400.0
 
+    trace_jobs: Annotated[int, Field(ge=1)] = 1_000_000
+    trace_bytes: Annotated[int, Field(ge=1)] = 512 * MIB
+
+    simulation_worker: Literal["beside", "elsewhere"] = "beside"
+    simulations_alive: Annotated[int, Field(ge=1)] = 100
+    simulation_variants: Annotated[int, Field(ge=1)] = 20
+    simulation_seconds: Annotated[float, Field(gt=0)] = 3600.0
+    simulation_days: Annotated[float, Field(gt=0)] = 3660.0
+    simulation_bytes: Annotated[int, Field(ge=1)] = 1024 * MIB
+    simulation_retention_days: Annotated[float, Field(gt=0)] = 30.0
+    simulation_retention_entries: Annotated[int, Field(ge=1)] = 1000
+
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "console", "json"] = "auto"
 

@@ -90,4 +90,4 @@ def environment_of(changes: Mapping[str, str]) -> dict[str, str]:
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith("ARBITER_") and name not in reaching
     }
-    return kept | dict(changes)
+    return kept | {"ARBITER_SIMULATION_WORKER": "elsewhere"} | dict(changes)

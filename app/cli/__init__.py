@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from cyclopts import App, CycloptsError
 
-from app.cli import configuration, database, manifests, offline, plan, revisions, serve, starvation, token
+from app.cli import configuration, database, manifests, offline, plan, revisions, serve, starvation, token, worker
 from app.cli.output import BAD_INPUT, ReaderGone
 
 READER_GONE = 141
@@ -28,6 +28,7 @@ application = App(
     result_action="return_value",
 )
 application.command(serve.serve)
+application.command(worker.worker)
 application.command(offline.decide)
 application.command(offline.explain)
 application.command(offline.compare)

@@ -15,12 +15,17 @@ from app.errors import BadRequest, DeadlinePassed, RequestTimeout, UnsupportedMe
 from app.http import timeout
 from app.http.budget import Budget, Hold, hold_of
 from app.http.coding import CODINGS, Bounds, inflate, too_large
+from app.http.multipart import parts
 from app.http.services import service
 from app.settings import Settings
 
 _SLOWEST = 64 << 10
 """Bytes a second that earn a body more time than it has anyway."""
 LINES = ("application/x-ndjson", "application/jsonl", "application/json")
+FILES = ("application/x-ndjson", "application/jsonl", "text/plain", "text/csv", "application/octet-stream",
+         "application/gzip", "application/x-gzip")  # fmt: skip
+MULTIPART = "multipart/form-data"
+_GZIPPED = b"\x1f\x8b\x08"
 MANIFESTS = ("application/yaml", "application/json", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain")
 
 
@@ -38,6 +43,29 @@ async def read_manifest(request: Request) -> bytes:
             f"send {' or '.join(MANIFESTS[:2])}, not {media[:64]!r}", headers={"Accept": ", ".join(MANIFESTS)}
         )
     return await _read(request)
+
+
+async def read_files(request: Request) -> dict[str, bytes]:
+    """The files of a body by field, inflated: those of multipart/form-data, or the whole body as the one named "".
+
+    A file that begins as gzip does is gzip, whatever the headers say. Raises BadRequest, TooLarge,
+    UnsupportedMediaType.
+    """
+    stated = request.headers.get("content-type") or FILES[0]
+    media = _media(stated)
+    if media not in (*FILES, MULTIPART):
+        raise UnsupportedMediaType(
+            f"send {FILES[0]} or {MULTIPART}, not {media[:64]!r}", headers={"Accept": ", ".join((*FILES, MULTIPART))}
+        )
+    body = await _read(request)
+    found = {"": body} if media != MULTIPART else parts(body, stated)
+    hold = hold_of(request.scope)
+    for name, content in found.items():
+        if media == MULTIPART:
+            hold.change(len(content))
+        if content.startswith(_GZIPPED):
+            found[name] = await _inflated(request, content, "gzip", hold)
+    return found
 
 
 def require_lines(request: Request) -> None:
@@ -81,6 +109,7 @@ async def _inflated(request: Request, body: bytes, coding: str, hold: Hold) -> b
 
 Body = Annotated[bytes, Depends(read_body)]
 Manifest = Annotated[bytes, Depends(read_manifest)]
+Files = Annotated[dict[str, bytes], Depends(read_files)]
 
 
 async def _receive(request: Request, limit: int, hold: Hold) -> bytes:

@@ -53,7 +53,7 @@ class Job(Wire, frozen=True, kw_only=True):
     """Ids of jobs, submitted no later, that must have ended before this one is asked for."""
 
 
-class QueueChange(Wire, frozen=True, kw_only=True):
+class QueueAmendment(Wire, frozen=True, kw_only=True):
     """What becomes of a queue; each field that is given replaces the queue's own."""
 
     parent: str | None = None
@@ -85,7 +85,7 @@ class Change(Wire, frozen=True, kw_only=True):
     """Nodes that come, change and go; what ran on one that goes is evicted without grace."""
     configuration: str | Configuration | None = None
     """Another configuration, for the same engine. Absent: as it was."""
-    queues: dict[str, QueueChange] = {}
+    queues: dict[str, QueueAmendment] = {}
     """Changes of single queues, by name, after those of the configuration."""
 
 

@@ -14,6 +14,7 @@ from app.document import text
 from app.main import create_app
 from app.settings import Settings
 from tests.contract.test_schemathesis import closed
+from tests.working import working
 
 DOCUMENT: dict[str, Any] = closed(json.loads(text()))
 OPERATIONS = {
@@ -29,13 +30,16 @@ STORY = [
     "decide", "decide_batch", "shares", "preemptibility", "effective_settings", "compare", "plan", "list_rules",
     "list_decisions", "get_decision", "get_decision_request", "replay_decision", "explain_decision",
     "put_snapshot", "list_snapshots", "get_snapshot", "change_snapshot", "apply_decision", "delete_snapshot",
+    "list_trace_formats", "put_trace", "list_traces", "get_trace", "get_trace_summary",
+    "simulate", "list_simulations", "get_simulation", "list_simulation_events", "list_simulation_rounds",
+    "list_simulation_jobs", "get_simulation_round", "follow_simulation", "delete_simulation", "delete_trace",
     "create_token", "list_tokens", "revoke_token", "list_audit", "get_metrics",
     "delete_queue", "restore_configuration_revision", "delete_label", "delete_configuration",
 ]  # fmt: skip
 """In an order in which everything that an example names is there."""
 
-FIRST = {"put_configuration", "put_label"}
-IDS = {"decide", "create_token"}
+FIRST = {"put_configuration", "put_label", "put_trace"}
+IDS = {"decide", "simulate", "create_token"}
 
 
 def whole(part: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +87,7 @@ def test_the_story_has_every_operation() -> None:
     assert sorted(STORY) == sorted(OPERATIONS), "a new operation needs its place in STORY, and examples that fit in"
 
 
-def test_every_example_is_accepted_and_answered_as_documented(service: TestClient) -> None:
+def test_every_example_is_accepted_and_answered_as_documented(service: TestClient, settings: Settings) -> None:
     ids: dict[str, str] = {}
     for name in STORY:
         method, path, operation = OPERATIONS[name]
@@ -96,6 +100,9 @@ def test_every_example_is_accepted_and_answered_as_documented(service: TestClien
                 method, address(path, operation, ids), headers=headers, content=content if media is not None else None
             )
             assert answer.is_success, (name, answer.status_code, answer.text)
+            if name == "simulate":
+                with working(settings) as worker:
+                    assert worker.once()
             check_answer(operation, answer)
             if name in IDS:
                 ids["id"] = answer.json()["id"]

@@ -82,6 +82,7 @@ def test_what_the_page_says_is_read_is_read(name: str, monkeypatch: pytest.Monke
         "log_level": "debug",
         "log_format": "json",
         "decision_log": "sync",
+        "simulation_worker": "elsewhere",
         "data_dir": "/srv/x",
     }
     given |= {"database_url": "postgresql://x", "snapshot_memory_bytes": "2097152", "max_body_bytes": "4096"}

@@ -7,7 +7,7 @@ from msgspec.structs import asdict, replace
 
 from app.answering.sources import Configurations
 from app.simulations.core.times import moment
-from app.simulations.schemas import Change, QueueChange
+from app.simulations.schemas import Change, QueueAmendment
 from app.solver import solve
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.delta import NodeChanges
@@ -79,7 +79,7 @@ def _configured(change: Change, current: Configured, configurations: Configurati
     return after
 
 
-def _with_queues(configuration: Configuration, changes: dict[str, QueueChange]) -> Configuration:
+def _with_queues(configuration: Configuration, changes: dict[str, QueueAmendment]) -> Configuration:
     known = {queue.name for queue in configuration.queues}
     unknown = [name for name in changes if name not in known]
     if unknown:
@@ -90,7 +90,7 @@ def _with_queues(configuration: Configuration, changes: dict[str, QueueChange]) 
     return replace(configuration, queues=queues)
 
 
-def _changed(queue: Queue, change: QueueChange | None) -> Queue:
+def _changed(queue: Queue, change: QueueAmendment | None) -> Queue:
     if change is None:
         return queue
     given = {name: value for name, value in asdict(change).items() if value is not None}

@@ -1,0 +1,61 @@
+"""The worker that a service starts beside itself: a process that ends with it, and that is replaced when it dies."""
+
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+
+import structlog
+
+_PATIENCE = 3.0
+"""Seconds that it has to give back its job."""
+_PAUSE = 1.0
+"""Before the next one is started."""
+
+log = structlog.stdlib.get_logger("arbiter.worker")
+
+
+class Companion:
+    """Runs ``python -m module``. It reads ``settings``, a line of JSON, from its standard input, and ends when that
+    is closed: no worker outlives a service that was killed."""
+
+    def __init__(self, module: str, settings: str) -> None:
+        self._command = [sys.executable, "-m", module]
+        self._settings = settings.encode() + b"\n"
+        self._closing = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._watch, name="companion", daemon=True)
+
+    def start(self) -> None:
+        """Start it, and whenever it has ended start another."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Let it give back its job and end."""
+        self._closing.set()
+        process = self._process
+        if process is not None:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_PATIENCE)
+            process.kill()
+        if self._thread.ident is not None:
+            self._thread.join(_PAUSE)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        """In a session of its own: what a terminal tells the service is for the service to pass on."""
+        return subprocess.Popen(self._command, stdin=subprocess.PIPE, start_new_session=True)
+
+    def _watch(self) -> None:
+        while not self._closing.is_set():
+            process = self._process = self._started()
+            assert process.stdin is not None
+            with suppress(OSError):
+                process.stdin.write(self._settings)
+                process.stdin.flush()
+            if self._closing.is_set():
+                process.terminate()
+            code = process.wait()
+            process.stdin.close()
+            if not self._closing.wait(_PAUSE):
+                log.warning("worker ended, another is started", code=code)

@@ -1,0 +1,111 @@
+"""Jobs as those see them who ask for them: accepted, shown, read from, stopped."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+import zstandard
+from sqlalchemy import RowMapping
+from sqlalchemy.orm import Session
+
+from app.auth import actor
+from app.db import Database
+from app.decisions.identifiers import Identifiers
+from app.errors import NotFound, TooManyRequests
+from app.jobs import repository
+from app.jobs.chunks import lines_of
+
+
+class New(NamedTuple):
+    """A job that is asked for. ``about``: what is shown of it, as JSON; ``trace``: the stored trace it needs."""
+
+    about: bytes
+    request: bytes
+    trace: UUID | None = None
+
+
+class Jobs:
+    """The jobs of ``database``; ``most`` may wait or run at once, of all kinds together."""
+
+    def __init__(self, database: Database, most: int) -> None:
+        self._database = database
+        self._most = most
+        self._identifiers = Identifiers()
+
+    def add(self, kind: str, made: Callable[[Session], New]) -> UUID:
+        """Accept a job; ``made`` is called in the transaction that does. Raises TooManyRequests, Unavailable, and what
+        ``made`` raises."""
+        moment = datetime.now(UTC)
+        identity = self._identifiers.new(moment)
+        with self._database.session() as session:
+            new = made(session)
+            if repository.alive(session) >= self._most:
+                raise TooManyRequests(
+                    f"{self._most} simulations wait or run already (ARBITER_SIMULATIONS_ALIVE)", retry_after=5
+                )
+            row = {
+                "id": identity,
+                "kind": kind,
+                "actor": actor.current(),
+                "created_at": moment,
+                "trace": new.trace,
+                "about": new.about,
+                "request": zstandard.ZstdCompressor().compress(new.request),
+            }
+            repository.add(session, row)
+        return identity
+
+    def row(self, job: UUID, kind: str) -> RowMapping:
+        """What is known of it, without its request. Raises NotFound, Unavailable."""
+        with self._database.session() as session:
+            found = repository.find(session, job, kind)
+        if found is None:
+            raise unknown(kind, job)
+        return found
+
+    def request(self, job: UUID, kind: str) -> tuple[bytes, UUID | None]:
+        """What was asked for, and the trace that it needs. Raises NotFound, Unavailable."""
+        with self._database.session() as session:
+            found = repository.request(session, job, kind)
+        if found is None:
+            raise unknown(kind, job)
+        return zstandard.ZstdDecompressor().decompress(found[0]), found[1]
+
+    def page(self, kind: str, before: UUID | None, limit: int) -> list[RowMapping]:
+        """Newest first. Raises Unavailable."""
+        with self._database.session() as session:
+            return list(repository.page(session, kind, before, limit))
+
+    def stop(self, job: UUID, kind: str) -> None:
+        """Stop it; one that has ended is forgotten with its results. Raises NotFound, Unavailable."""
+        with self._database.session() as session:
+            if not repository.cancel(session, job, kind) and not repository.delete(session, job, kind):
+                raise unknown(kind, job)
+
+    def lines(self, job: UUID, stream: str, first: int = 0, most: int | None = None) -> Iterator[bytes]:
+        """The lines of a stream with their ends, some at a time, from number ``first`` (0 is the first), at most
+        ``most``, as far as they are stored; one chunk in memory at a time. Raises Unavailable."""
+        at = first
+        while most is None or most > 0:
+            with self._database.session() as session:
+                chunk = repository.chunk_after(session, job, stream, at)
+            if chunk is None:
+                return
+            text, count = lines_of(chunk, at - chunk.first, most)
+            yield text
+            at += count
+            most = None if most is None else most - count
+
+
+def outcome_of(row: RowMapping, shape: type[Any]) -> Any:
+    """What came of a job, as a ``shape``; None while it has none."""
+    if row["outcome"] is None:
+        return None
+    return msgspec.json.decode(zstandard.ZstdDecompressor().decompress(row["outcome"]), type=shape)
+
+
+def unknown(kind: str, job: UUID) -> NotFound:
+    """The error for a job that is not there."""
+    return NotFound(f"no {kind} {job}")

@@ -1,0 +1,218 @@
+"""Whoever does the jobs: takes one at a time, keeps it by heartbeats, stores what comes out of it.
+
+A heart beats in a thread of its own. It tells how far the job is, and learns whether the job is still wanted: when it
+is not, work stops at the next safe point, and where none comes in time the process ends, for the results of a lost
+attempt are never seen.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+import structlog
+import zstandard
+
+from app.db import Database
+from app.errors import ArbiterError, Unavailable
+from app.jobs import repository
+from app.jobs.chunks import ChunkWriter, TooManyResults
+from app.jobs.repository import Chunk, Claimed
+from app.solver.model.problems import InvalidInput
+from app.solver.stopping import stoppable
+
+BEAT_SECONDS = 0.5
+LOST_SECONDS = 15.0
+"""After which a worker that is not heard of has lost its job."""
+_MOST_ATTEMPTS = 3
+_STUCK_SECONDS = 10.0
+"""From being told to stop until the process ends, whatever it does."""
+_STORE_SECONDS = 30.0
+_STUCK = 75
+
+log = structlog.stdlib.get_logger("arbiter.worker")
+
+
+class Unwanted(Exception):
+    """The job was cancelled, is another's by now, or this process ends: nothing more is to be said about it."""
+
+
+class LimitPassed(Exception):
+    """The job went past a limit; the text says which."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """``seconds`` of the clock, ``bytes`` of compressed results, that one job may take."""
+
+    seconds: float
+    bytes: int
+
+
+class Work:
+    """What a job is done with."""
+
+    def __init__(self, writer: ChunkWriter, check: Callable[[], None]) -> None:
+        self._check = check
+        self.write = writer.write
+        self.progress: Mapping[str, Any] | None = None
+        """How far it is, as the next heartbeat tells."""
+
+    def check(self) -> None:
+        """To be asked now and then. Raises Unwanted, LimitPassed."""
+        self._check()
+
+
+class Doing(Protocol):
+    """Does jobs of one kind."""
+
+    def do(self, job: Claimed, request: bytes, work: Work) -> bytes:
+        """The outcome, as JSON. Raises InvalidInput, ArbiterError, LimitPassed, and what ``work`` raises."""
+        ...
+
+
+class Worker:
+    """Does the jobs of ``database``, one after the other. ``kinds``: who does which."""
+
+    def __init__(self, database: Database, kinds: Mapping[str, Doing], limits: Limits) -> None:
+        self._database = database
+        self._kinds = kinds
+        self._limits = limits
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """Give back what is being done, and end."""
+        self._stopping.set()
+
+    def run(self, idle: Callable[[], None]) -> None:
+        """Until told to stop. ``idle`` is called before each look for a job."""
+        while not self._stopping.is_set():
+            try:
+                idle()
+                busy = self.once()
+            except Unavailable:
+                busy = False
+            if not busy:
+                self._stopping.wait(BEAT_SECONDS)
+
+    def once(self) -> bool:
+        """Do one job, if there is any. Raises Unavailable."""
+        with self._database.session() as session:
+            job = repository.claim(session, list(self._kinds), LOST_SECONDS)
+        if job is None:
+            return False
+        if job.attempt > _MOST_ATTEMPTS:
+            self._end(job, status="failed", error=f"its worker was lost {_MOST_ATTEMPTS} times")
+        else:
+            self._attempt(job)
+        return True
+
+    def _attempt(self, job: Claimed) -> None:
+        said = log.bind(job=str(job.id), kind=job.kind, attempt=job.attempt)
+        said.info("job begins")
+        began = time.monotonic()
+        heart = _Heart(self._database, job, self._limits.seconds, self._stopping)
+        writer = ChunkWriter(lambda rows: self._store(job, rows), self._limits.bytes)
+        work = heart.work = Work(writer, heart.check)
+        try:
+            with heart, stoppable(heart.check):
+                request = zstandard.ZstdDecompressor().decompress(job.request)
+                outcome = self._kinds[job.kind].do(job, request, work)
+                writer.flush()
+        except Unwanted:
+            said.info("job is no longer wanted")
+            if self._stopping.is_set():
+                self._release(job)
+            return
+        except Unavailable:
+            raise  # it begins again once the database is back
+        except Exception as error:
+            text = _told(error)
+            if text is None:
+                said.exception("job failed")
+                text = "unexpected; the worker's log has the rest"
+            self._end(job, status="failed", error=text)
+        else:
+            self._end(job, status="done", outcome=zstandard.ZstdCompressor().compress(outcome))
+        said.info("job ends", seconds=round(time.monotonic() - began, 2))
+
+    def _store(self, job: Claimed, rows: Sequence[Chunk]) -> None:
+        with self._database.session(_STORE_SECONDS) as session:
+            repository.put(session, job.id, job.attempt, rows)
+
+    def _end(self, job: Claimed, **values: Any) -> None:
+        with self._database.session(_STORE_SECONDS) as session:
+            repository.end(session, job.id, job.attempt, values)
+
+    def _release(self, job: Claimed) -> None:
+        with self._database.session() as session:
+            repository.release(session, job.id, job.attempt)
+
+
+class _Heart:
+    """Beats while a job is done. ``seconds``: how long that may take."""
+
+    def __init__(self, database: Database, job: Claimed, seconds: float, stopping: threading.Event) -> None:
+        self.work: Work | None = None
+        self._database = database
+        self._job = job
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
+        self._stopping = stopping
+        self._unwanted = False
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="heart", daemon=True)
+
+    def __enter__(self) -> "_Heart":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def check(self) -> None:
+        """Raises Unwanted, LimitPassed."""
+        if self._unwanted or self._stopping.is_set():
+            raise Unwanted
+        if time.monotonic() > self._end:
+            raise LimitPassed(f"it took longer than {self._seconds:g} s (ARBITER_SIMULATION_SECONDS)")
+
+    def _beat(self) -> None:
+        heard = time.monotonic()
+        while not self._over.wait(BEAT_SECONDS):
+            now = time.monotonic()
+            try:
+                with self._database.session() as session:
+                    progress = None if self.work is None else self.work.progress
+                    self._unwanted = not repository.beat(session, self._job.id, self._job.attempt, progress)
+                heard = now
+            except Unavailable:
+                self._unwanted = now - heard > LOST_SECONDS
+            if self._unwanted or now > self._end:
+                self._give_up()
+                return
+
+    def _give_up(self) -> None:
+        """Work is to stop; should it not, this process can't be of use any more."""
+        if not self._over.wait(_STUCK_SECONDS):
+            log.error("job does not stop", job=str(self._job.id))
+            os._exit(_STUCK)
+
+
+def _told(error: Exception) -> str | None:
+    """What went wrong, for whoever asked for the job; None where it is nobody's fault but ours."""
+    match error:
+        case LimitPassed():
+            return str(error)
+        case TooManyResults():
+            return "its results are larger than they may be (ARBITER_SIMULATION_BYTES)"
+        case InvalidInput():
+            return "; ".join(f"{p.pointer}: {p.detail}" if p.pointer else p.detail for p in error.problems[:20])
+        case ArbiterError():
+            return error.detail
+        case MemoryError():
+            return "it needs more memory than the worker has"
+        case _:
+            return None

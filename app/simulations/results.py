@@ -1,0 +1,113 @@
+"""What the endpoints of simulations answer beside the lines of a run."""
+
+from typing import Literal
+from uuid import UUID
+
+from app.simulations.schemas import Summary, Units
+from app.solver.model.base import Time, Wire
+
+Status = Literal["queued", "running", "done", "failed", "cancelled"]
+
+
+class Progress(Wire, frozen=True, kw_only=True):
+    """How far a run is."""
+
+    variant: str = ""
+    """The variant that runs; empty where there are none."""
+    variants_done: int = 0
+    """How many variants are done."""
+    at: Time | None = None
+    """The virtual time. Absent: it has not begun."""
+    ended: int = 0
+    """Jobs of this variant that have ended."""
+    total: int | None = None
+    """All jobs of the trace. Absent: not known."""
+    rounds: int = 0
+    """Rounds of this variant."""
+
+
+class VariantSummary(Wire, frozen=True, kw_only=True):
+    """What one variant came to."""
+
+    name: str = ""
+    """Its name; empty where the request has no variants."""
+    summary: Summary
+    """What it came to."""
+
+
+class JobDifference(Wire, frozen=True, kw_only=True):
+    """A job that fared otherwise in a variant than in the first."""
+
+    job: str
+    """Its id."""
+    variant: str
+    """The variant."""
+    completion: Units | None = None
+    """Seconds from being asked for to the end in the first variant. Absent: it did not end."""
+    completion_here: Units | None = None
+    """The same in this variant."""
+    evictions: int = 0
+    """How often it was evicted in the first variant."""
+    evictions_here: int = 0
+    """The same in this variant."""
+
+
+class TraceUsed(Wire, frozen=True, kw_only=True):
+    """The stored trace of a simulation."""
+
+    name: str
+    """Its name when the simulation was asked for."""
+    digest: str
+    """SHA-256 of its lines."""
+
+
+class About(Wire, frozen=True, kw_only=True):
+    """What is kept of a request to tell of it without reading it."""
+
+    variants: list[str]
+    trace: TraceUsed | None = None
+
+
+class Outcome(Wire, frozen=True, kw_only=True):
+    """What a simulation came to."""
+
+    variants: list[VariantSummary]
+    differences: list[JobDifference] = []
+
+
+class Simulation(Wire, frozen=True, kw_only=True):
+    """``GET /v1/simulations/{id}``."""
+
+    id: UUID
+    """Its id."""
+    status: Status
+    """`queued`, `running`, `done`, `failed` (see `error`) or `cancelled`."""
+    created_at: Time
+    """When it was asked for."""
+    started_at: Time | None = None
+    """When it first began. Absent: it has not."""
+    ended_at: Time | None = None
+    """When it ended. Absent: it has not."""
+    attempt: int = 0
+    """How often it was begun: again from the start after a worker was lost."""
+    trace: TraceUsed | None = None
+    """The stored trace. Absent: the request brought its own."""
+    names: list[str] = []
+    """The names of its variants. Absent: it has none."""
+    progress: Progress | None = None
+    """How far it is. Absent: it does not run, or has just begun."""
+    variants: list[VariantSummary] = []
+    """What each variant came to, in the order of the request. Empty until it is done."""
+    differences: list[JobDifference] = []
+    """The jobs whose completion differs most from the first variant's, at most 20 a variant."""
+    error: str | None = None
+    """Why it failed."""
+
+
+class SimulationPage(Wire, frozen=True, kw_only=True):
+    """``GET /v1/simulations``: newest first."""
+
+    items: list[Simulation]
+    """Newest first, without summaries."""
+    next_cursor: str | None = None
+    """Give it as `cursor` for the next page. Absent: this is the last."""

@@ -1,0 +1,191 @@
+"""``/v1/simulations``: a trace of jobs through the engines, round by round."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Annotated
+from uuid import UUID
+
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from starlette.responses import StreamingResponse
+
+from app.answering.answers import encode
+from app.http.body import Body
+from app.http.openapi import NDJSON, lines, operation
+from app.http.pages import Cursor, Limit
+from app.http.responses import json_response
+from app.http.services import service
+from app.simulations.examples import SIMULATION
+from app.simulations.results import Simulation, SimulationPage
+from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest
+from app.simulations.service import ENDED, Simulations
+from app.workers.offload import Offload
+
+DOCUMENTED = (SimulationRequest, Simulation, SimulationPage, Event, RoundLine, JobLine)
+_READ = (404, 422, 503)
+_EVENT_STREAM = "text/event-stream"
+_LOOK_SECONDS = 0.5
+
+router = APIRouter(prefix="/v1/simulations", tags=["simulations"])
+
+
+async def _service(request: Request) -> Simulations:
+    return service(request, Simulations)
+
+
+Service = Annotated[Simulations, Depends(_service)]
+Id = Annotated[UUID, Path(description="`id` of a simulation")]
+Which = Annotated[str | None, Query(max_length=512, description="The name of a variant. Absent: the first.")]
+First = Annotated[int, Query(alias="from", ge=0, le=2**62, description="The first line wanted; the first of all is 0.")]
+Most = Annotated[int | None, Query(ge=1, le=2**62, description="The most lines wanted. Absent: all.")]
+
+
+@router.post(
+    "",
+    operation_id="simulate",
+    summary="Play a trace",
+    **operation(
+        needs="decide",
+        request=SimulationRequest,
+        responses={202: Simulation},
+        errors=(404, 409, 429, 503, 504),
+        example=SIMULATION,
+    ),
+)
+async def simulate(request: Request, body: Body, simulations: Service) -> Response:
+    """Accepted at once, made by a worker: every round is what `/v1/decisions` in mode `cycle` answers to the state as
+    it then is. `Location` is where to look."""
+    made = await service(request, Offload).run("large", simulations.start, body)
+    return json_response(encode(made), 202, {"Location": f"/v1/simulations/{made.id}"})
+
+
+@router.get(
+    "",
+    operation_id="list_simulations",
+    summary="Simulations, newest first",
+    **operation(needs="read", responses={200: SimulationPage}, errors=(400, 503)),
+)
+def list_simulations(simulations: Service, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """Without summaries."""
+    return json_response(encode(simulations.page(cursor, limit)))
+
+
+@router.get(
+    "/{id}",
+    operation_id="get_simulation",
+    summary="Status, progress and, once done, the summary of each variant",
+    **operation(needs="read", responses={200: Simulation}, errors=_READ),
+)
+def get_simulation(id: Id, simulations: Service) -> Response:  # noqa: A002
+    """A run that lost its worker is begun again from the start: `attempt` counts."""
+    return json_response(encode(simulations.get(id)))
+
+
+@router.delete(
+    "/{id}",
+    operation_id="delete_simulation",
+    summary="Stop it, or forget it",
+    **operation(needs="decide", responses={204: None}, errors=_READ),
+)
+def delete_simulation(id: Id, simulations: Service) -> Response:  # noqa: A002
+    """One that waits or runs is `cancelled` and stops within 2 s; one that has ended is forgotten with its results."""
+    simulations.stop(id)
+    return Response(status_code=204)
+
+
+@router.get(
+    "/{id}/progress",
+    operation_id="follow_simulation",
+    summary="Progress as server-sent events",
+    **operation(needs="read", responses={200: {_EVENT_STREAM: {"schema": {"type": "string"}}}}, errors=_READ),
+)
+async def follow_simulation(id: Id, simulations: Service) -> Response:  # noqa: A002
+    """An event `progress` whenever it has moved, and an event `end` with the whole answer; then the stream ends."""
+    first = await to_thread.run_sync(simulations.get, id)
+    headers = {"Cache-Control": "no-store"}
+    return StreamingResponse(_following(simulations, first), media_type=_EVENT_STREAM, headers=headers)
+
+
+@router.get(
+    "/{id}/events",
+    operation_id="list_simulation_events",
+    summary="What happened, in order",
+    **operation(needs="read", responses={200: lines(Event)}, errors=_READ),
+)
+def events(
+    id: Id,  # noqa: A002
+    simulations: Service,
+    variant: Which = None,
+    first: First = 0,
+    limit: Most = None,
+) -> Response:
+    """One line an event, as far as the run has come."""
+    return _lines(simulations, id, variant, "events", first, limit)
+
+
+@router.get(
+    "/{id}/rounds",
+    operation_id="list_simulation_rounds",
+    summary="The rounds",
+    **operation(needs="read", responses={200: lines(RoundLine)}, errors=_READ),
+)
+def rounds(
+    id: Id,  # noqa: A002
+    simulations: Service,
+    variant: Which = None,
+    first: First = 0,
+    limit: Most = None,
+) -> Response:
+    """One line a round: what was asked, who was admitted, who was evicted."""
+    return _lines(simulations, id, variant, "rounds", first, limit)
+
+
+@router.get(
+    "/{id}/jobs",
+    operation_id="list_simulation_jobs",
+    summary="What became of each job",
+    **operation(needs="read", responses={200: lines(JobLine)}, errors=_READ),
+)
+def jobs(
+    id: Id,  # noqa: A002
+    simulations: Service,
+    variant: Which = None,
+    first: First = 0,
+    limit: Most = None,
+) -> Response:
+    """One line a job, in the order in which they ended; then those that have not."""
+    return _lines(simulations, id, variant, "jobs", first, limit)
+
+
+@router.get(
+    "/{id}/rounds/{n}",
+    operation_id="get_simulation_round",
+    summary="One round",
+    **operation(needs="read", responses={200: RoundLine}, errors=_READ),
+)
+def get_round(
+    id: Id,  # noqa: A002
+    n: Annotated[int, Path(ge=1, le=2**31, description="Its number, from 1", examples=[1])],
+    simulations: Service,
+    variant: Which = None,
+) -> Response:
+    """What was asked, and what came of it."""
+    return json_response(simulations.line(id, variant, "rounds", n - 1))
+
+
+def _lines(
+    simulations: Simulations, identity: UUID, variant: str | None, kind: str, first: int, limit: int | None
+) -> Response:
+    return StreamingResponse(simulations.lines(identity, variant, kind, first, limit), media_type=NDJSON)
+
+
+async def _following(simulations: Simulations, found: Simulation) -> AsyncGenerator[bytes]:
+    told = b""
+    while found.status not in ENDED:
+        news = encode(found)
+        if news != told:
+            told = news
+            yield b"event: progress\ndata: %b\n\n" % news
+        await asyncio.sleep(_LOOK_SECONDS)
+        found = await to_thread.run_sync(simulations.get, found.id)
+    yield b"event: end\ndata: %b\n\n" % encode(found)

@@ -1,0 +1,129 @@
+"""A simulation as a job: every variant run over the same trace, its lines stored as they come."""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+from uuid import UUID
+
+import msgspec
+
+from app.answering.sources import Configurations
+from app.decoding import decode
+from app.jobs.repository import Claimed
+from app.jobs.worker import LimitPassed, Work
+from app.simulations.core.run import simulate
+from app.simulations.core.scenario import variants_of
+from app.simulations.differing import Differing
+from app.simulations.results import Outcome, VariantSummary
+from app.simulations.schemas import Change, Event, Job, JobLine, RoundLine, SimulationRequest, Trace
+
+STREAMS = ("events", "rounds", "jobs")
+_SHARED = 50_000
+"""Jobs of a trace that are kept decoded where several variants run over them."""
+_MICROS_A_DAY = 86_400_000_000
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class OpenTrace(Protocol):
+    """A stored trace."""
+
+    @property
+    def start(self) -> datetime | None: ...
+
+    @property
+    def total(self) -> int: ...
+
+    def changes(self) -> list[Change]: ...
+
+    def jobs(self) -> Iterator[Job]: ...
+
+
+class Limits(NamedTuple):
+    """What a run may take: days of virtual time."""
+
+    days: float
+
+
+def stream_of(variant: int, kind: str) -> str:
+    """The name of a stream of results."""
+    return f"{variant}/{kind}"
+
+
+class Simulating:
+    """Does jobs of the kind ``simulation``."""
+
+    def __init__(self, configurations: Configurations, opened: Callable[[UUID], OpenTrace], limits: Limits) -> None:
+        self._configurations = configurations
+        self._opened = opened
+        self._limits = limits
+
+    def do(self, job: Claimed, request: bytes, work: Work) -> bytes:
+        """See ``app.jobs.worker.Doing``."""
+        asked = decode(request, SimulationRequest)
+        trace = None if job.trace is None else self._opened(job.trace)
+        asked, jobs = with_trace(asked, trace)
+        total = None if trace is None else trace.total
+        variants = list(variants_of(asked, self._configurations))
+        if trace is not None and len(variants) > 1 and trace.total <= _SHARED:
+            kept = list(trace.jobs())
+            jobs = lambda: iter(kept)  # noqa: E731
+        found: list[VariantSummary] = []
+        differing = Differing() if len(variants) > 1 else None
+        for number, (name, one) in enumerate(variants):
+            sink = _Storing(number, name, work, self._limits, differing)
+            summary = simulate(one, self._configurations, sink, sink.stop, None if jobs is None else jobs(), total)
+            found.append(VariantSummary(name=name, summary=summary))
+        return _encode(Outcome(variants=found, differences=[] if differing is None else differing.found()))
+
+
+def with_trace(
+    request: SimulationRequest, trace: OpenTrace | None
+) -> tuple[SimulationRequest, Callable[[], Iterable[Job]] | None]:
+    """The request with the changes and the start of its stored trace, and whoever reads that trace's jobs; None where
+    the request brought them along."""
+    if trace is None:
+        return request, None
+    changes = Trace(changes=trace.changes(), start=trace.start)
+    return msgspec.structs.replace(request, trace=changes), trace.jobs
+
+
+class _Storing:
+    """The sink of one variant."""
+
+    def __init__(self, number: int, name: str, work: Work, limits: Limits, differing: Differing | None) -> None:
+        self._number = number
+        self._name = name
+        self._work = work
+        self._differing = differing
+        self._events, self._rounds, self._jobs = (stream_of(number, kind) for kind in STREAMS)
+        self._most = limits.days * _MICROS_A_DAY
+        self._days = limits.days
+        self._first: int | None = None
+        self._told: dict[str, Any] = {"variants_done": number, "variant": number}
+
+    def stop(self) -> bool:
+        """Asked between rounds. Raises Unwanted, LimitPassed."""
+        self._work.check()
+        return False
+
+    def event(self, event: Event) -> None:
+        """See ``Sink``."""
+        self._work.write(self._events, _encode(event))
+
+    def round(self, line: RoundLine) -> None:
+        """See ``Sink``."""
+        self._work.write(self._rounds, _encode(line))
+
+    def job(self, line: JobLine) -> None:
+        """See ``Sink``."""
+        self._work.write(self._jobs, _encode(line))
+        if self._differing is not None:
+            self._differing.add(self._name, line, is_first=self._number == 0)
+
+    def progress(self, now: int, ended: int, total: int | None, rounds: int) -> None:
+        """See ``Sink``. Raises LimitPassed."""
+        if self._first is None:
+            self._first = now
+        if now - self._first > self._most:
+            raise LimitPassed(f"it is past {self._days:g} days of virtual time (ARBITER_SIMULATION_DAYS)")
+        self._work.progress = {**self._told, "at": now, "ended": ended, "total": total, "rounds": rounds}

@@ -1,0 +1,186 @@
+"""Simulations as those see them who ask for them."""
+
+from collections.abc import Iterator
+from typing import Protocol, TypeVar
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import RowMapping
+from sqlalchemy.orm import Session
+
+from app.answering.sources import Documents
+from app.decoding import decode
+from app.errors import BadInput, BadRequest, NotFound
+from app.http.pages import decode_cursor, encode_cursor
+from app.jobs.service import Jobs, New, outcome_of
+from app.simulations.results import About, Outcome, Progress, Simulation, SimulationPage, TraceUsed
+from app.simulations.running import stream_of
+from app.simulations.schemas import Change, SimulationRequest, Trace
+from app.solver.model.configuration import Configuration
+from app.solver.model.instant import at
+from app.solver.model.problems import Problem, pointer
+from app.solver.model.request import Variant
+
+Part = TypeVar("Part", Change, Variant)
+
+KIND = "simulation"
+ENDED = frozenset({"done", "failed", "cancelled"})
+
+
+class StoredTraces(Protocol):
+    """Where stored traces are found."""
+
+    def pinned(self, session: Session, name: str) -> UUID:
+        """The id of the trace of that name. Raises NotFound."""
+        ...
+
+    def digest(self, session: Session, trace: UUID) -> str:
+        """SHA-256 of its lines."""
+        ...
+
+
+class Simulations:
+    """Accepted, shown, read from, stopped. ``variants``: the most that one may have."""
+
+    def __init__(self, jobs: Jobs, traces: StoredTraces, documents: Documents, variants: int) -> None:
+        self._jobs = jobs
+        self._traces = traces
+        self._documents = documents
+        self._variants = variants
+
+    def start(self, body: bytes) -> Simulation:
+        """Accept a simulation. Raises InvalidInput, BadInput, NotFound, TooManyRequests, Unavailable."""
+        request = decode(body, SimulationRequest)
+        names = variant_names(request, self._variants)
+        pinned = _Pinning(self._documents).request(request)
+
+        def made(session: Session) -> New:
+            trace, used = None, None
+            if isinstance(request.trace, str):
+                trace = self._traces.pinned(session, request.trace)
+                used = TraceUsed(name=request.trace, digest=self._traces.digest(session, trace))
+            about = About(variants=names, trace=used)
+            return New(msgspec.json.encode(about), msgspec.json.encode(pinned), trace)
+
+        return self.get(self._jobs.add(KIND, made))
+
+    def get(self, identity: UUID) -> Simulation:
+        """Raises NotFound, Unavailable."""
+        return _shown(self._jobs.row(identity, KIND))
+
+    def page(self, cursor: str | None, limit: int) -> SimulationPage:
+        """Raises BadRequest, Unavailable."""
+        rows = self._jobs.page(KIND, None if cursor is None else _position(cursor), limit + 1)
+        more = encode_cursor(str(rows[limit - 1]["id"])) if len(rows) > limit else None
+        return SimulationPage(items=[_shown(row) for row in rows[:limit]], next_cursor=more)
+
+    def stop(self, identity: UUID) -> None:
+        """Raises NotFound, Unavailable."""
+        self._jobs.stop(identity, KIND)
+
+    def lines(
+        self, identity: UUID, variant: str | None, kind: str, first: int = 0, most: int | None = None
+    ) -> Iterator[bytes]:
+        """The lines of a variant's stream from number ``first``, some at a time, as far as they are there.
+
+        Raises NotFound."""
+        return self._jobs.lines(identity, stream_of(self.index(identity, variant), kind), first, most)
+
+    def line(self, identity: UUID, variant: str | None, kind: str, number: int) -> bytes:
+        """One line without its end; 0 is the first. Raises NotFound."""
+        found = next(self.lines(identity, variant, kind, number, 1), None)
+        if found is None:
+            raise NotFound(f"simulation {identity} has no such line yet, or never")
+        return found.rstrip(b"\n")
+
+    def index(self, identity: UUID, variant: str | None) -> int:
+        """Which of its variants that is. Raises NotFound."""
+        about = _about(self._jobs.row(identity, KIND))
+        if variant is None:
+            return 0
+        if variant not in about.variants:
+            raise NotFound(f"simulation {identity} has no variant {variant!r}")
+        return about.variants.index(variant)
+
+
+def variant_names(request: SimulationRequest, most: int) -> list[str]:
+    """The names of the variants; one empty name where there are none. Raises BadInput."""
+    if request.variants is None:
+        return [""]
+    names = [variant.name for variant in request.variants]
+    problems = [
+        Problem(pointer=pointer("variants", i, "name"), detail="another variant has this name")
+        for i, name in enumerate(names)
+        if name in names[:i]
+    ]
+    if not 0 < len(names) <= most:
+        problems.append(Problem(pointer="/variants", detail=f"{len(names)} variants; 1 to {most} are allowed"))
+    if problems:
+        raise BadInput(problems)
+    return names
+
+
+class _Pinning:
+    """Names of configurations as the revisions that they mean now: a run that is begun again is the same run."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+
+    def request(self, request: SimulationRequest) -> SimulationRequest:
+        """Raises NotFound, BadInput, Unavailable."""
+        trace = request.trace
+        if isinstance(trace, Trace):
+            changes = [self._one(change) for change in trace.changes]
+            trace = msgspec.structs.replace(trace, changes=changes)
+        return msgspec.structs.replace(
+            request,
+            configuration=self._reference(request.configuration),
+            variants=None if request.variants is None else [self._one(variant) for variant in request.variants],
+            trace=trace,
+        )
+
+    def _one(self, part: Part) -> Part:
+        if part.configuration is None:
+            return part
+        return msgspec.structs.replace(part, configuration=self._reference(part.configuration))
+
+    def _reference(self, configuration: str | Configuration) -> str | Configuration:
+        if not isinstance(configuration, str):
+            return configuration
+        name, revision = self._documents.head(configuration)
+        self._documents.document(name, revision)  # it is there
+        return f"{name}@{revision}"
+
+
+def _shown(row: RowMapping) -> Simulation:
+    about, progress = _about(row), row["progress"]
+    outcome = outcome_of(row, Outcome) if "outcome" in row else None
+    return Simulation(
+        id=row["id"], status=row["status"], created_at=row["created_at"], started_at=row["started_at"],
+        ended_at=row["ended_at"], attempt=row["attempt"], trace=about.trace,
+        names=about.variants if about.variants != [""] else [],
+        progress=None if progress is None else _progress(progress, about),
+        variants=[] if outcome is None else outcome.variants,
+        differences=[] if outcome is None else outcome.differences,
+        error=row["error"],
+    )  # fmt: skip
+
+
+def _progress(told: dict[str, int], about: About) -> Progress:
+    return Progress(
+        variant=about.variants[told["variant"]], variants_done=told["variants_done"], at=at(told["at"]),
+        ended=told["ended"], total=told["total"], rounds=told["rounds"],
+    )  # fmt: skip
+
+
+def _about(row: RowMapping) -> About:
+    return msgspec.json.decode(row["about"], type=About)
+
+
+def _position(cursor: str) -> UUID:
+    """Raises BadRequest."""
+    (last,) = decode_cursor(cursor, str)
+    try:
+        return UUID(str(last))
+    except ValueError:
+        raise BadRequest("the cursor is not one of this list") from None

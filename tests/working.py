@@ -1,0 +1,19 @@
+"""A worker for jobs in this process: does what waits when it is told to."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from app.background import worker_of
+from app.db import Database
+from app.jobs.worker import Worker
+from app.settings import Settings
+
+
+@contextmanager
+def working(settings: Settings) -> Iterator[Worker]:
+    """A worker on the database of ``settings``."""
+    database = Database(settings.database_url, settings)
+    try:
+        yield worker_of(database, settings)
+    finally:
+        database.close()
