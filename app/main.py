@@ -61,7 +61,8 @@ from app.workers.pool import Limits, Pool
 from app.workers.ticket import CLASSES, Class
 
 _CAPABILITIES = (
-    decisions, batch, comparisons, plans, rules, snapshots, manifests, configurations, simulations, traces, access, health,
+    decisions, batch, comparisons, plans, rules, snapshots, manifests, configurations, simulations, traces, access,
+    health,
 )  # fmt: skip
 """What the interface documents."""
 
@@ -123,14 +124,13 @@ def create_app(settings: Settings) -> FastAPI:
     kept.work(dispatcher, offload)
     tokens = Tokens(database)
     sessions = Sessions(database, tokens, settings.console_key, settings.console_session_seconds)
-    traced = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes))
     services = Services(
         settings, database, kept, log, stored, dispatcher, offload, decider, tokens, sessions,
         Snapshots(dispatcher, decider),
         Administration(database, stored, settings.idempotency_seconds),
         Budget(settings.bodies_memory_bytes),
         Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds),
-        traced, Simulations(Jobs(database, settings.simulations_alive), traced, stored, settings.simulation_variants),
+        *_simulations(database, settings, stored),
     )  # fmt: skip
     install(app.state, services)
 
@@ -145,6 +145,12 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.operations = routing.install(app)
     app.openapi = cache(lambda: describe_api(app))  # pyright: ignore[reportAttributeAccessIssue]
     return app
+
+
+def _simulations(database: Database, settings: Settings, stored: Configurations) -> tuple[Traces, Simulations]:
+    traced = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes))
+    jobs = Jobs(database, settings.simulations_alive)
+    return traced, Simulations(jobs, traced, stored, settings.simulation_variants)
 
 
 def describe_api(app: FastAPI) -> dict[str, Any]:
