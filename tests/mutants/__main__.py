@@ -12,19 +12,19 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from random import Random
 from typing import NamedTuple
 
 from tests.mutants.equivalent import equivalents, key
-from tests.mutants.operators import Mutant, mutants
+from tests.mutants.operators import Mutant
 from tests.mutants.packages import files, package_of, packages
 from tests.mutants.recordings import Reached, Recordings
+from tests.mutants.sampling import sample
 from tests.mutants.workshop import Workshop, may_notice, workshop
 
 ROOT = Path(__file__).resolve().parents[2]
 _RECORDING = 3600.0
 """Seconds for a batch of files of tests, while they are watched."""
-_BATCH = 30
+_BATCH = 12
 
 
 class Options(NamedTuple):
@@ -43,7 +43,7 @@ def main() -> int:
     parser.add_argument("--package", default="", help="one package, or the start of the paths of modules, without app/")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sample", type=int, default=25, help="mutants of each package; 0: all")
-    parser.add_argument("--budget", type=float, default=60.0, help="seconds of tests that a mutant meets at most")
+    parser.add_argument("--budget", type=float, default=30.0, help="seconds of tests that a mutant meets at most")
     parser.add_argument("--tests", nargs="*", default=[], help="files of tests, instead of all of the package's")
     parser.add_argument("--list", action="store_true", help="only show the sample, as diffs")
     given = parser.parse_args()
@@ -52,13 +52,13 @@ def main() -> int:
     chosen = _chosen(given.package)
     if not chosen:
         parser.error(f"no module of app begins with {given.package!r}")
-    samples = {package: _sample(modules, options) for package, modules in chosen.items()}
+    drawn = {package: sample(modules, options.seed, options.sample) for package, modules in chosen.items()}
     if given.list:
-        for mutant in (mutant for sample in samples.values() for mutant in sample):
+        for mutant in (mutant for some in drawn.values() for mutant in some):
             print(mutant.difference((ROOT / mutant.path).read_text()), "\n")  # noqa: T201
         return 0
     with workshop(ROOT) as shop:
-        table = [_package(shop, package, sample, options) for package, sample in samples.items()]
+        table = [_package(shop, package, some, options) for package, some in drawn.items()]
     _show(table)
     return 0
 
@@ -80,14 +80,6 @@ def _chosen(asked: str) -> dict[str, list[str]]:
     return out
 
 
-def _sample(modules: Sequence[str], options: Options) -> list[Mutant]:
-    every = [mutant for path in modules for mutant in mutants(path, (ROOT / path).read_text())]
-    if not options.sample or options.sample >= len(every):
-        return every
-    drawn = sorted(Random(options.seed).sample(range(len(every)), options.sample))
-    return [every[i] for i in drawn]
-
-
 def _watched(shop: Workshop, package: str, options: Options) -> list[Reached]:
     """The tests that may notice a change in a package and pass on the code as it is, the quickest first."""
     chosen = options.tests or files(shop.root, package)
@@ -106,22 +98,22 @@ def _watched(shop: Workshop, package: str, options: Options) -> list[Reached]:
     return sorted((test for test in tests if test.passed), key=lambda test: (test.seconds, test.name))
 
 
-def _package(shop: Workshop, package: str, sample: Sequence[Mutant], options: Options) -> tuple[str, Counter[str]]:
+def _package(shop: Workshop, package: str, chosen: Sequence[Mutant], options: Options) -> tuple[str, Counter[str]]:
     """Name and how many mutants of the sample met which end."""
-    _say(f"{package}: {len(sample)} mutants")
+    _say(f"{package}: {len(chosen)} mutants")
     tests = _watched(shop, package, options)
     known = equivalents()
-    met = [[] if key(mutant) in known else _met(mutant, tests, options.budget) for mutant in sample]
+    met = [[] if key(mutant) in known else _met(mutant, tests, options.budget) for mutant in chosen]
     names = {test.name for some in met for test in some}
     ends: Counter[str] = Counter()
     with shop.collected([test.name for test in tests if test.name in names]):
-        for i, (mutant, some) in enumerate(zip(sample, met, strict=True)):
+        for i, (mutant, some) in enumerate(zip(chosen, met, strict=True)):
             end = shop.verdict(mutant, some) if some else "not reached"
             end = "equivalent" if key(mutant) in known else end
             ends[end] += 1
-            _say(f"  {i + 1}/{len(sample)} {mutant.path}:{mutant.line} {end}")
+            _say(f"  {i + 1}/{len(chosen)} {mutant.path}:{mutant.line} {end}")
             if end not in ("killed", "timed out", "equivalent"):
-                print(mutant.difference((ROOT / mutant.path).read_text()), flush=True)  # noqa: T201
+                _say(mutant.difference((shop.root / mutant.path).read_text()))
     return package, ends
 
 

@@ -3,7 +3,8 @@
 Changed are comparisons, boolean and arithmetic operators, conditions, number and boolean literals, ``min``/``max``,
 ``any``/``all``, ``sorted``, and statements that only have an effect (left out). Left as they are: annotations,
 decorators, headers of classes, named numbers of a module (bounds and tolerances are policy), texts, what is logged, and
-``strict`` of ``zip`` (a check of the code by itself).
+``strict`` of ``zip`` (a check of the code by itself), places where a search may be stopped (more than enough of them),
+and in ``if a != b: return a < b`` the second comparison.
 """
 
 import ast
@@ -39,6 +40,7 @@ _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
 }
 _CALLS = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list"}
 _LOGGERS = {"log", "logger"}
+_PAUSES = {"safe_point"}
 
 
 class Mutant(NamedTuple):
@@ -111,18 +113,36 @@ def _lines(node: ast.stmt) -> tuple[int, int]:
     return node.lineno, body[0].lineno if body else node.end_lineno or node.lineno
 
 
+def _settled(node: ast.If) -> ast.expr | None:
+    """In ``if a != b: return a < b`` the second comparison: it is never asked of two that are equal."""
+    body = node.body[0]
+    if not (
+        isinstance(node.test, ast.Compare) and isinstance(body, ast.Return) and isinstance(body.value, ast.Compare)
+    ):
+        return None
+    asked, said = node.test, body.value
+    same = [ast.dump(one) for one in (asked.left, *asked.comparators)] == [
+        ast.dump(one) for one in (said.left, *said.comparators)
+    ]
+    strict = isinstance(asked.ops[0], ast.NotEq) and isinstance(said.ops[0], ast.Lt | ast.Gt)
+    return said if same and strict else None
+
+
 class _Changes:
     """Walks a syntax tree and yields what could stand in the place of its nodes."""
 
     def __init__(self) -> None:
         self._functions: list[int] = []
         self._lines = (1, 1)
+        self._settled: list[ast.AST | None] = []
 
     def of(self, node: ast.AST) -> Iterator[_Change]:
         """Node, text in its place, the function and the lines around it."""
         if isinstance(node, ast.JoinedStr | ast.pattern) or _only_for_types(node) or _logs(node):
             return
         around = self._lines
+        if isinstance(node, ast.If):
+            self._settled.append(_settled(node))
         if isinstance(node, ast.stmt):
             self._lines = _lines(node)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -134,7 +154,7 @@ class _Changes:
             self._lines = around
             return
         at = (self._functions[-1], self._functions[0]) if self._functions else None
-        if isinstance(node, ast.expr | ast.stmt):
+        if isinstance(node, ast.expr | ast.stmt) and node not in self._settled:
             yield from ((changed, text, at, self._lines) for changed, text in _of_node(node))
         for child in self._children(node):
             yield from self.of(child)
@@ -166,17 +186,19 @@ def _is_number(node: ast.expr) -> bool:
     """Whether it is a literal, or worked out of nothing but literals."""
     if isinstance(node, ast.BinOp):
         return _is_number(node.left) and _is_number(node.right)
+    if isinstance(node, ast.Tuple):
+        return all(_is_number(one) for one in node.elts)
     return isinstance(node, ast.Constant) or (isinstance(node, ast.UnaryOp) and _is_number(node.operand))
 
 
 def _logs(node: ast.AST) -> bool:
-    """Whether a statement does nothing but log."""
+    """Whether a statement does nothing but log, or let a search be stopped."""
     if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
         return False
     callee = node.value.func
     while isinstance(callee, ast.Attribute):
         callee = callee.value
-    return isinstance(callee, ast.Name) and callee.id.lstrip("_") in _LOGGERS
+    return isinstance(callee, ast.Name) and callee.id.lstrip("_") in _LOGGERS | _PAUSES
 
 
 def _of_node(node: ast.expr | ast.stmt) -> Iterator[tuple[ast.expr | ast.stmt, str]]:

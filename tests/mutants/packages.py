@@ -41,7 +41,7 @@ def files(root: Path, package: str) -> list[str]:
 
     engine = package.removeprefix("solver/engines/")
     if engine != package:
-        units = named(f"unit/{package}/**/test_*.py", "unit/solver/test_*.py")
+        units = named(f"unit/{package}/**/test_*.py", "unit/solver/test_*.py", "unit/simulations/**/test_*.py")
         laws = named(f"properties/test_{engine}*.py", "properties/test_requests.py", "properties/test_explaining.py")
         return [*units, *laws, "tests/vectors/test_parity.py"]
     if package == "formats":

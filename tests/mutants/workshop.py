@@ -33,9 +33,10 @@ _PATIENCE = 20.0
 
 
 def may_notice(mutant: Mutant, tests: Sequence[Reached]) -> list[Reached]:
-    """The tests that run the changed lines, then those whose processes may; all, where it happens at import."""
+    """The tests that run the changed lines, then those whose processes may; all, where it happens at import,
+    those that run something of the module first."""
     if mutant.function is None:
-        return list(tests)
+        return sorted(tests, key=lambda test: mutant.path not in test.lines)
     first, last = mutant.lines
     run = [test for test in tests if any(first <= line <= last for line in test.lines.get(mutant.path, ()))]
     return run + [test for test in tests if test.processes and test not in run]

@@ -354,3 +354,26 @@ def test_large_deltas_are_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None
         assert len(whole) == i + 1
     changed(kept, workloads={"remove": ["w0"]})
     assert len(whole) == 2
+
+
+def test_one_change_at_a_time_equals_loading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the smallest states: a lone task on the last node, one that only begins to leave, one that only moves."""
+    kept, whole = small(), compilations(monkeypatch)
+
+    def lone(at: str, **more: Any) -> Json:
+        return app("w0", "root.a", task("t0", at, {"vcore": 1}, **more))
+
+    bodies: list[Json] = [
+        {"remove": ["w0"]}, {"add": [lone("n1")]}, {"change": [lone("n1", state="preempted")]},
+        {"change": [lone("n1", state="releasing")]}, {"change": [lone("n1", priority=3)]}, {"change": [lone("n0")]},
+        {"change": [lone("n0", preemptible=False)]}, {"change": [lone("n0", required_node="n0")]},
+        {"change": [lone("n0") | {"tasks": []}]}, {"change": [lone("n1")]},
+        {"add": [app("a", "root.e", task("t", "n0", {"memory": 2}), task("u", "n1", {"vcore": 2}))]},
+        {"change": [app("a", "root.e", task("u", "n1", {}, state="preempted"), task("v", "n1", {"vcore": 1}))]},
+        {"change": [lone("n1") | {"queue": "root.b.d"}]}, {"remove": ["w0", "a"]},
+    ]  # fmt: skip
+    for body in bodies:
+        columns(kept.compiled)
+        kept = changed(kept, workloads=body)
+        assert columns(kept.compiled) == columns(solve.load(kept.configured, kept.state).compiled), body
+    assert len(whole) <= len(bodies) + 2, "all but those that bring a resource or take one away are followed"

@@ -55,7 +55,9 @@ def test_changes(source: str, expected: list[str]) -> None:
         "LIMIT = 500",
         "LIMIT: int = 500",
         "LIMIT = -(2**63 - 1) // 1000",
+        "STEPS = 1, 2.5",
         "def f(a, b): return zip(a, b, strict=True)",
+        "def f(a, b): safe_point()",
         "@cache(maxsize=2)\ndef f() -> int | None: ...",
         "class A(Struct, frozen=True): ...",
         "def f(a: Literal[1] | None): return f'{a + 1}'",
@@ -65,6 +67,12 @@ def test_changes(source: str, expected: list[str]) -> None:
 )
 def test_left_as_they_are(source: str) -> None:
     assert changes(source) == []
+
+
+def test_a_comparison_that_is_never_asked_of_equals_is_left() -> None:
+    assert changes("def f(a, b):\n    if a != b:\n        return a < b") == ["if (a == b):"]
+    assert changes("def f(a, b):\n    if a != b:\n        return a < c") == ["if (a == b):", "return (a <= c)"]
+    assert changes("def f(a, b):\n    if a == b:\n        return a < b") == ["if (a != b):", "return (a <= b)"]
 
 
 def test_a_mutant_knows_the_function_around_it() -> None:
@@ -90,7 +98,8 @@ def test_a_mutant_meets_the_tests_that_run_its_lines_and_those_that_start_proces
     tests = [test("a", 1, processes=True), test("b", 2), test("c", 3), test("d", 2, processes=True)]
     assert [one.name for one in may_notice(mutant, tests)] == ["b", "d", "a"]
     at_import = mutants("app/x.py", "X = [1]")[0]
-    assert may_notice(at_import, tests) == tests
+    elsewhere = Reached("e", 1.0, {}, False, passed=True)
+    assert may_notice(at_import, [elsewhere, *tests]) == [*tests, elsewhere]
 
 
 def test_all_mutants_of_a_module_are_other_programs() -> None:

@@ -25,8 +25,13 @@ def count(path: Path) -> int:
         return sum(1 for line in lines if line.strip())
 
 
-@lru_cache(maxsize=2)
-def read(path: Path) -> list[dict[str, Any]]:
-    """The vectors of a file."""
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines if line.strip()]
+@lru_cache(maxsize=8)
+def _lines(path: Path) -> list[bytes]:
+    with gzip.open(path) as lines:
+        return [line for line in lines if line.strip()]
+
+
+def read(path: Path, start: int = 0, number: int | None = None) -> list[dict[str, Any]]:
+    """The vectors of a file, or ``number`` of them from number ``start`` on."""
+    lines = _lines(path)
+    return [json.loads(line) for line in lines[start : len(lines) if number is None else start + number]]

@@ -281,7 +281,6 @@ class Overlay:
         else:
             self.counts.placed(j)
         put(self.status, t, status)
-        put(self.virtual, t, 1)
         put(self.node, t, n)
         self.nodes.enter(t, n, status)
         self.queues.charge(j, self.request[t], 1)

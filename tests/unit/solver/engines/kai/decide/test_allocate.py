@@ -270,3 +270,12 @@ def test_running_pods_have_a_node_and_a_task_is_one_pod() -> None:
     with pytest.raises(InvalidInput) as refused:
         Case(ONE, [node("n")], [lost], ask("p", "a", task={"count": 2}))
     assert [p.pointer for p in refused.value.problems] == ["/asks/0/tasks/0/count", "/state/workloads/0/tasks/0/node"]
+
+
+def test_how_little_cpu_is_free_speaks_for_a_node_that_has_any() -> None:
+    """A pod that asks for nothing: m is alone in having CPU, so that it is the fullest of those in question (9)."""
+    nodes = [node("a", gpu=0, cpu=0), node("m", gpu=0, cpu=4)]
+    nothing = ask("p", "a", gpu=0, cpu=0)
+    case = Case([queue("a", gpu=4)], nodes, [], nothing)
+    assert case.placed == {"p-0": "m"}
+    assert Case([queue("a", gpu=4)], [nodes[0], node("m", gpu=0, cpu=0)], [], nothing).placed == {"p-0": "a"}

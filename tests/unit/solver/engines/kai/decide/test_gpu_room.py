@@ -3,6 +3,7 @@
 from random import Random
 
 import msgspec
+import pytest
 
 from app.solver.engine import Question
 from app.solver.engines.kai.compile.configuration import compile_configuration
@@ -74,6 +75,43 @@ def test_pods_without_gpu_always_have_room() -> None:
     assert Headroom(overlay, part, lambda _: None).enough([])
 
 
+@pytest.mark.parametrize(
+    ("gone", "enough"), [((), False), ((0,), False), ((0, 1), True), ((0, 2), False), ((0, 1, 2), True)]
+)
+def test_headroom_counts_the_places_that_victims_open(gone: tuple[int, ...], enough: bool) -> None:
+    """Two pods of 2 GPUs. n has 2 of 4 free: a place; with one GPU more it has no other, with two more it has. m has
+    none of 1 free, and never a place."""
+    running = [workload("a0", "a", "n"), workload("a1", "a", "n"), workload("a2", "a", "m")]
+    overlay = cycle_of(body([node("n"), node("m", gpu=1)], running, ask("p", "a", 2, gpu=2))).overlay
+    headroom = Headroom(overlay, overlay.jobs.tasks[3], lambda _: None)
+    assert headroom.enough(t for job in gone for t in overlay.jobs.tasks[job]) is enough
+
+
+def test_headroom_counts_only_nodes_that_a_pod_may_go_to() -> None:
+    """One pod of 2 GPUs may go to n alone, which has 1 of 2 free; m has 2 free."""
+    overlay = cycle_of(body([node("n", gpu=2), node("m", gpu=2)], [workload("a0", "a", "n")], ask("p", "a", gpu=2)))
+    part = overlay.overlay.jobs.tasks[1]
+    assert Headroom(overlay.overlay, part, lambda _: None).enough([])
+    here = Headroom(overlay.overlay, part, lambda _: [True, False])
+    assert not here.enough([])
+    assert here.enough(overlay.overlay.jobs.tasks[0])
+    assert not Headroom(overlay.overlay, part, lambda _: [False, False]).enough(overlay.overlay.jobs.tasks[0])
+
+
+def test_a_node_in_debt_opens_no_place_until_the_debt_is_gone() -> None:
+    """n has 1 GPU and runs two pods of 2: 3 short. With one of them gone it is 1 short, with both it has its 1."""
+    running = [workload("a0", "a", "n", gpu=2), workload("a1", "a", "n", gpu=2)]
+    overlay = cycle_of(body([node("n", gpu=1)], running, ask("p", "a", gpu=1))).overlay
+    assert overlay.nodes.gpu_free() == [-3000]
+    headroom = Headroom(overlay, overlay.jobs.tasks[2], lambda _: None)
+    filter_ = GpuRoom(overlay, overlay.jobs.tasks[2], overlay.nodes.gpu_free())
+    for gone, enough in (((), False), ((0,), False), ((0, 1), True)):
+        assert headroom.enough(t for job in gone for t in overlay.jobs.tasks[job]) is enough
+    for job, enough in ((0, False), (1, True)):
+        filter_.give(overlay.jobs.tasks[job])
+        assert filter_.enough() is enough
+
+
 def test_headroom_is_never_wrong_where_it_says_no() -> None:
     """Evict some pods at random; where the gang then finds a place, headroom had said yes."""
     refused = agreed = 0
@@ -96,3 +134,16 @@ def test_headroom_is_never_wrong_where_it_says_no() -> None:
             agreed += fits
     assert refused > 50
     assert agreed > 50
+
+
+def test_a_node_is_overfilled_when_this_cycle_promised_what_it_has_not() -> None:
+    """n and m are full, o was in debt before: one CPU more is too much for n, and o is no news."""
+    running = [workload("a0", "a", "n", cpu=2), workload("a1", "a", "m", cpu=2), workload("a2", "a", "o", cpu=3)]
+    nodes = [node("n", cpu=2), node("m", cpu=3), node("o", cpu=2)]
+    overlay = cycle_of(body(nodes, running, ask("p", "a", 3, gpu=0))).overlay
+    p0, p1, p2 = overlay.jobs.tasks[3]
+    overlay.pipeline(p0, 1)
+    overlay.pipeline(p1, 2)
+    assert not overlay.nodes.overfilled()
+    overlay.pipeline(p2, 0)
+    assert overlay.nodes.overfilled()

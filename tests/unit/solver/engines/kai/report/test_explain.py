@@ -185,3 +185,16 @@ def test_rules_that_are_emitted_stand_in_the_catalogue_and_the_other_way_round()
         words |= {n.value for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.Constant)}
     made = {f"{action}{end}" for action in ("reclaim", "preempt") for end in ("-min-runtime", "-min-runtime-gang")}
     assert {rule.rule for rule in RULES} <= words | made
+
+
+def test_a_refusal_speaks_of_the_queue_that_it_is_about_and_of_no_other() -> None:
+    """b may have all three GPUs. c's one goes first, a's two are what a deserves: nothing that was tried made room, and
+    only a's workload is why."""
+    queues = [queue("root", gpu="unlimited"), queue("a", "root", gpu=2), queue("b", "root", gpu=3), queue("c", "root")]
+    running = [workload("x", "a", "n", "n"), workload("y", "c", "n", priority=10)]
+    case = Case(queues, [node("n", gpu=3)], running, ask("p", "b", 3), actions=["reclaim"], explain="full")
+    assert case.outcome("p") == "wait"
+    candidates = case.decisions["p"]["explanation"]["candidates"]
+    assert {c["workload"]: (c["verdict"], c["rule"]) for c in candidates} == {
+        "x": ("protected", "within-allocatable-share"), "y": ("not-needed", "nothing-found"),
+    }  # fmt: skip

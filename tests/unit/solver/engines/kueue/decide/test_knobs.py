@@ -234,7 +234,10 @@ def test_what_becomes_of_a_victim(wish: str, requeued: str, beyond: list[str] | 
     decision = one(own(), [runs("w", "q", 4, on_preemption=wish)], asks("x", "q", 3, priority=1))
     (victim,) = decision["victims"]
     assert victim["on_preemption"] == wish
-    assert [(c["type"], c["status"]) for c in victim["conditions"]][2:] == [("Requeued", requeued)]
+    (what_then,) = victim["conditions"][2:]
+    assert (what_then["type"], what_then["status"]) == ("Requeued", requeued)
+    assert (what_then["message"] == victim["message"]) is (wish == "Requeue")
+    assert ("not queued again" in what_then["message"]) is (wish == "Terminate")
     assert decision.get("beyond") == beyond
 
 

@@ -256,3 +256,37 @@ def test_cohorts_hold_no_workloads_and_flavors_must_be_known() -> None:
     with pytest.raises(InvalidInput) as asked:
         one(of, [], ask("c", 1))
     assert [p.pointer for p in asked.value.problems] == ["/asks/0/queue"]
+
+
+@pytest.mark.parametrize(
+    ("created", "verdict", "rule"),
+    [("10:59", "protected", "not-newer"), ("11:00", "protected", "not-newer"), ("11:01", "victim", "InClusterQueue")],
+)
+def test_only_what_was_made_after_the_ask_is_newer(created: str, verdict: str, rule: str) -> None:
+    """The ask was made at 11:00 (LowerOrNewerEqualPriority)."""
+    of = configuration(queue("q", 4, preemption={"within_cluster_queue": "LowerOrNewerEqualPriority"}))
+    found = one(of, [runs("w", "q", 4, created_at=at(created))], ask("q", 4), explain="full")
+    assert rules(found) == {"w": (verdict, rule)}
+
+
+def test_a_workload_whose_going_would_be_too_much_stays_for_a_smaller_one() -> None:
+    """b borrows all 8 (1000), 2 of them without "big" (250), 6 without "small" (750). The ask brings a, of half the
+    weight, to 500: by final share "big" may not go, "small" may, and that is enough."""
+    of = configuration(
+        queue("co", 8), queue("a", 0, "co", weight=0.5, preemption=RECLAIM), queue("b", 0, "co"), fair=True
+    )
+    running = [runs("big", "b", 6, 0), runs("small", "b", 2, 1)]
+    found = one(of, running, ask("a", 2, 5), explain="full")
+    assert victims(found) == ["small"]
+    assert rules(found) == {"big": ("protected", "share-too-low"), "small": ("victim", "InCohortFairSharing")}
+
+
+def test_most_of_what_is_short_is_counted_by_those_who_use_it() -> None:
+    """ "none" uses nothing of what is short: 3 are held, by one workload."""
+    two = {"cpu": {"guaranteed": 4}, "memory": {"guaranteed": 4}}
+    of = configuration({"name": "q", "quota": two, "kueue": {"preemption": LOWER}})
+    none = runs("none", "q", 0, 9) | {
+        "tasks": [{"name": "m", "requests": {"memory": 1}, "flavors": {"memory": "default"}}]
+    }
+    found = one(of, [runs("w", "q", 3, 9), none], ask("q", 2, 5), explain="full")
+    assert "most of it (3 in 1 workload(s))" in found["explanation"]["blocker"]

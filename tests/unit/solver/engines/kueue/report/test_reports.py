@@ -192,3 +192,14 @@ def test_effective_settings_of_a_knob_without_meaning_are_refused() -> None:
     assert [problem.pointer for problem in refused.value.problems] == [
         "/configuration/queues/0/kueue/preemption/waiting_boost/grace"
     ]
+
+
+def test_of_two_dominant_resources_the_first_by_name_is_shown() -> None:
+    """Half of the memory and half of the CPU that the cohort could lend."""
+    quota = {"memory": {"guaranteed": 4}, "cpu": {"guaranteed": 4}}
+    none = {name: {"guaranteed": 0} for name in quota}
+    of = configuration({"name": "co", "quota": quota}, {"name": "a", "parent": "co", "quota": none})
+    both = {"memory": 2, "cpu": 2}
+    task = {"name": "main", "requests": both, "flavors": dict.fromkeys(both, "default")}
+    found = shares(of, [runs("w", "a", 2) | {"tasks": [task]}])
+    assert (found["a"]["dominant_resource"], found["a"]["share"]) == ("cpu", 500)

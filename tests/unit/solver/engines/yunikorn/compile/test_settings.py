@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from app.solver.engines.yunikorn.compile.settings import parse
 from app.solver.model.problems import InvalidInput
 from tests.yunikorn_world import World, app, grouped, node, queue, task
 
@@ -66,6 +67,18 @@ def test_a_bad_value_is_the_default_and_a_finding(
     assert [(f.rule, f.severity, f.pointer) for f in of.findings()] == [
         (rule, "warning", f"/queues/1/yunikorn/properties/{field}")
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("-2147483648", -(2**31)), ("2147483647", 2**31 - 1), ("+7", 7), ("-2147483649", None), ("2147483648", None),
+        ("0" * 127 + "1", 1), ("0" * 128 + "1", None), ("", None), ("1.0", None), (" 1", None), ("\uff11", None),
+    ],
+)  # fmt: skip
+def test_an_offset_is_what_go_reads_as_32_bits(text: str, value: int | None) -> None:
+    found = parse("priority.offset", text)
+    assert (found.value, found.problem is None) == (value or 0, value is not None)
 
 
 def test_findings_about_what_has_no_effect() -> None:

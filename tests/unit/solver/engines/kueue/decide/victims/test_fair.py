@@ -227,3 +227,15 @@ def test_with_two_resources_it_can_go_round_by_final_share_too() -> None:
     again = one(of, [cpu, mine], pending(first))
     assert (victims(again), reasons(again)) == (["ask"], ["InCohortReclamation"])
     assert one(of, [cpu, first], pending(second))["outcome"] == "admit"
+
+
+@pytest.mark.parametrize(("first", "second"), [("10:00", "10:30"), ("10:30", "10:00")])
+def test_of_queues_that_borrow_alike_the_newest_workload_goes(first: str, second: str) -> None:
+    """b and c borrow 4 of 8 each; what started last goes first, whatever its name."""
+    of = configuration(
+        queue("co", 8), queue("a", 0, "co", preemption={"reclaim_within_cohort": "Any"}), queue("b", 0, "co"),
+        queue("c", 0, "co"), fair=True,
+    )  # fmt: skip
+    running = [runs("1", "b", 4, started_at=at(first)), runs("2", "c", 4, started_at=at(second))]
+    found = one(of, running, asks("x", "a", 1, 5, flavors={"cpu": "default"}))
+    assert victims(found) == ["1" if first > second else "2"]
