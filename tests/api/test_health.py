@@ -12,9 +12,15 @@ from app.settings import Settings
 
 def test_lives_and_is_ready(service: TestClient) -> None:
     assert service.get("/healthz").json() == {"status": "ok"}
-    ready = service.get("/readyz")
-    assert ready.status_code == 200
-    assert ready.json()["migration"] == ready.json()["needed"]
+    for purpose in ({}, {"for": "decisions"}, {"for": "everything"}):
+        ready = service.get("/readyz", params=purpose)
+        assert (ready.status_code, "Retry-After" in ready.headers) == (200, False)
+        body = ready.json()
+        assert body["migration"] == body["needed"]
+        assert (body["status"], body["database"]) == ("ready", "ok")
+        assert body["configurations"] in ("unknown", "current"), "until names have been read"
+        assert body["detail"] == ""
+    assert service.get("/readyz", params={"for": "nothing"}).status_code == 422
 
 
 def test_a_database_of_newer_code_is_served_and_left_alone(
@@ -46,7 +52,10 @@ def test_a_database_of_older_code_is_not(settings: Settings, new_database: Calla
 
 def test_without_database_lives_but_is_not_ready(homeless: TestClient) -> None:
     assert homeless.get("/healthz").status_code == 200
-    ready = homeless.get("/readyz")
-    assert ready.status_code == 503
-    assert ready.json()["database"] == "unreachable"
-    assert "Retry-After" in ready.headers
+    for purpose in ({}, {"for": "decisions"}):
+        ready = homeless.get("/readyz", params=purpose)
+        assert ready.status_code == 503
+        body = ready.json()
+        assert (body["status"], body["database"], body["configurations"]) == ("unready", "unreachable", "unknown")
+        assert body["detail"]
+        assert ready.headers["Retry-After"] == "5"
