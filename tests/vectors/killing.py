@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from types import FunctionType
@@ -77,6 +78,7 @@ class Killing:
             work = int(used.ru_utime + used.ru_stime) + _WORK + len(vectors) // 10
             resource.setrlimit(resource.RLIMIT_CPU, (work, work + 5))
             signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+            warnings.simplefilter("ignore")
             asked = {"path": mutant.path, "source": mutant.source, "line": mutant.function[1] if mutant.function else 0}
             if put_in(asked, self._functions):
                 for v in vectors:
