@@ -29,6 +29,7 @@ from app.console.sign_in import PageVisitors
 from app.db import Database
 from app.decisions import batch
 from app.decisions import router as decisions
+from app.decisions.kept.ledger import Ledger
 from app.decisions.log import DatabaseStore, DecisionLog
 from app.decisions.service import Decider
 from app.health import router as health
@@ -110,17 +111,17 @@ def create_app(settings: Settings) -> FastAPI:
     )  # fmt: skip
     database = Database(settings.database_url, settings)
     kept = Metrics()
-    log = DecisionLog(
-        DatabaseStore(database, settings), kept,
-        most_entries=settings.decision_log_queue_entries, most_bytes=settings.decision_log_queue_bytes,
-    )  # fmt: skip
+    ledger = Ledger()
+    log = _decision_log(database, settings, kept, ledger)
     stored = Configurations(database, settings.configuration_cache_bytes)
     kept.follow(stored.heads, settings.heads_stale_seconds)
     dispatcher = _dispatcher(settings, stored)
     offload = Offload(_rooms(settings), settings.request_timeout)
     dispatcher.crowded = lambda: offload.inside("small") > 1
     waits = settings.database_timeout + 1 if settings.decision_log == "sync" else None
-    decider = Decider(dispatcher, log=log, metrics=kept, database=database, waits=waits)
+    decider = Decider(
+        dispatcher, log=log, metrics=kept, database=database, waits=waits, documents=stored, ledger=ledger
+    )
     kept.work(dispatcher, offload)
     tokens = Tokens(database)
     sessions = Sessions(database, tokens, settings.console_key, settings.console_session_seconds)
@@ -151,6 +152,16 @@ def _simulations(database: Database, settings: Settings, stored: Configurations)
     traced = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes))
     jobs = Jobs(database, settings.simulations_alive)
     return traced, Simulations(jobs, traced, stored, settings.simulation_variants)
+
+
+def _decision_log(database: Database, settings: Settings, metrics: Metrics, ledger: Ledger) -> DecisionLog:
+    """The log, which tells ``ledger`` what it could not keep."""
+    log = DecisionLog(
+        DatabaseStore(database, settings, ledger.lost), metrics,
+        most_entries=settings.decision_log_queue_entries, most_bytes=settings.decision_log_queue_bytes,
+    )  # fmt: skip
+    log.lost = ledger.lost
+    return log
 
 
 def describe_api(app: FastAPI) -> dict[str, Any]:

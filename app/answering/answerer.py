@@ -1,28 +1,33 @@
 """Every operation of one process: the same table in a worker process and in a service without workers."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from app.answering.answers import Answered, Facts, answer, effective_settings, preemptibility, shares
 from app.answering.comparison import compare
 from app.answering.imports import imported
-from app.answering.operations import Asked, Operation
+from app.answering.operations import Asked, Operation, Used
 from app.answering.planning.plan import plan
+from app.answering.recording import Kept, Recorder
 from app.answering.snapshot_changes import SnapshotChanges
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Configurations, Sources
+from app.solver.model.request import DecisionRequest
+from app.solver.solve import Loaded
 
 Question = Callable[[bytes, datetime, Sources], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer's bytes; ``facts`` and ``seconds`` by stage where it is a decision."""
+    """An answer's bytes; ``facts`` and ``seconds`` by stage where it is a decision, and what its log entry needs to be
+    decided again."""
 
     body: bytes
     facts: Facts | None = None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    kept: list[Kept] = field(default_factory=list[Kept])
 
     def answered(self) -> Answered:
         """As the decision log takes it."""
@@ -36,6 +41,7 @@ class Answerer:
     def __init__(self, configurations: Configurations, store: SnapshotStore) -> None:
         self.store = store
         self._sources = Sources(configurations, store)
+        self._recorder = Recorder()
         self._questions: dict[Operation, Question] = {
             Operation.COMPARISON: compare,
             Operation.PLAN: plan,
@@ -49,6 +55,7 @@ class Answerer:
             Operation.SNAPSHOT_DELTA: changes.delta,
             Operation.SNAPSHOT_APPLY: changes.apply,
             Operation.SNAPSHOT_GET: changes.get,
+            Operation.SNAPSHOT_STATE: changes.state,
             Operation.SNAPSHOT_DELETE: changes.delete,
             Operation.SNAPSHOT_LIST: changes.listing,
         }
@@ -56,12 +63,39 @@ class Answerer:
     def run(self, asked: Asked, body: bytes) -> Reply:
         """Run one operation. Raises InvalidInput and the errors of ``app.errors``."""
         if asked.operation is Operation.DECISION:
-            sources = self._sources if asked.pinned is None else self._sources.pinned(asked.pinned)
-            answered = answer(body, asked.now, sources)
-            return Reply(answered.body, answered.facts, answered.seconds)
+            return self._decided(asked, body)
         if asked.operation is Operation.IMPORT:
             assert asked.format is not None
             return Reply(imported(body, asked.format))
         if (question := self._questions.get(asked.operation)) is not None:
             return Reply(question(body, asked.now, self._sources))
-        return Reply(self._snapshots[asked.operation](asked.snapshot, body, asked.now))
+        reply = Reply(self._snapshots[asked.operation](asked.snapshot, body, asked.now))
+        if asked.operation is Operation.SNAPSHOT_DELETE:
+            self._recorder.forget(self.store.names())
+        return reply
+
+    def _decided(self, asked: Asked, body: bytes) -> Reply:
+        seen: list[tuple[Loaded, bool]] = []
+
+        def through(request: DecisionRequest, loaded: Loaded) -> Loaded:
+            if asked.pinned is not None:
+                return _as_then(loaded, asked.pinned)
+            if loaded.snapshot is not None:
+                seen.append((loaded, request.configuration is None))
+            return loaded
+
+        sources = self._sources if asked.pinned is None else self._sources.pinned(asked.pinned)
+        answered = answer(body, asked.now, sources, through=through)
+        kept: list[Kept] = []
+        if seen and asked.known is not None:
+            self._recorder.forget(self.store.names())
+            kept = self._recorder.kept(seen[0][0], asked.known, own=seen[0][1])
+        return Reply(answered.body, answered.facts, answered.seconds, kept)
+
+
+def _as_then(loaded: Loaded, used: Used) -> Loaded:
+    """A state that was read back is called as it was when it was decided on."""
+    then = used.state
+    if loaded.snapshot is not None or then.snapshot is None or loaded.used.digest != then.digest:
+        return loaded
+    return replace(loaded, snapshot=then.snapshot, generation=then.generation)

@@ -5,7 +5,7 @@ instant that stands for ``now`` where the request gives none, and where stored d
 same call serves the HTTP service, the command line, a replay and a worker process alike.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Any, Literal
@@ -30,6 +30,7 @@ from app.solver.model.request import (
     SharesRequest,
     StateOrReference,
 )
+from app.solver.model.state import Ask
 from app.solver.solve import Configured, Loaded
 
 Stage = Literal["decode", "compile", "solve", "encode"]
@@ -50,6 +51,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     reasons: list[str]
     evicted: list[str]
     victims: dict[str, int]
+    queues: list[str] = []
+    """Of the asks and of what is evicted."""
+    workloads: list[str] = []
+    """The one that each ask belongs to."""
+    snapshot: str = ""
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,21 +87,29 @@ def stats_of(seconds: dict[str, float]) -> dict[str, float]:
     return {f"{stage}_ms": round(spent * 1000, 3) for stage, spent in seconds.items()}
 
 
-def answer(body: bytes, now: Time, sources: Sources, explain: Explain | None = None) -> Answered:
-    """``POST /v1/decisions``. ``now`` fills in for the request, ``explain`` overrules it. Raises InvalidInput."""
+def answer(
+    body: bytes,
+    now: Time,
+    sources: Sources,
+    explain: Explain | None = None,
+    *,
+    through: Callable[[DecisionRequest, Loaded], Loaded] = lambda _, loaded: loaded,
+) -> Answered:
+    """``POST /v1/decisions``. ``now`` fills in for the request, ``explain`` overrules it; ``through`` sees what is
+    decided on, and may call it by another name. Raises InvalidInput."""
     watch = Stopwatch()
     with watch.stage("decode"):
         request = decode(body, DecisionRequest)
     at = micros(request.now or now)
     with watch.stage("compile"):
-        loaded = load(request.configuration, request.engine, request.state, sources)
+        loaded = through(request, load(request.configuration, request.engine, request.state, sources))
     with watch.stage("solve"):
         question = Question(at, request.asks, request.mode, request.options, explain or request.explain)
         result = solve.decide(loaded, question)
     with watch.stage("encode"):
         encoded = encode(result)
     release_later(request, loaded)
-    return Answered(body=encoded, facts=facts_of(result, at), seconds=watch.seconds)
+    return Answered(body=encoded, facts=facts_of(result, at, request.asks), seconds=watch.seconds)
 
 
 def shares(body: bytes, now: Time, sources: Sources) -> bytes:
@@ -151,12 +165,14 @@ def encode(document: object) -> bytes:
     return _ENCODER.encode(document)
 
 
-def facts_of(result: Answer, now: int) -> Facts:
+def facts_of(result: Answer, now: int, asks: list[Ask]) -> Facts:
     """What the log and the metrics keep. ``reasons``: of the ask's first condition, empty where it has none."""
     evicted: dict[str, None] = {}
+    queues = dict.fromkeys(ask.queue for ask in asks)
     victims: dict[str, int] = {}
     for eviction in planned(result):
         evicted[eviction.workload] = None
+        queues[eviction.queue] = None
         victims[eviction.reason] = victims.get(eviction.reason, 0) + 1
     return Facts(
         now=now,
@@ -168,6 +184,9 @@ def facts_of(result: Answer, now: int) -> Facts:
         reasons=[decision.conditions[0].reason if decision.conditions else "" for decision in result.decisions],
         evicted=list(evicted),
         victims=victims,
+        queues=list(queues),
+        workloads=[ask.workload or ask.id for ask in asks],
+        snapshot=result.state.snapshot or "",
     )
 
 

@@ -5,6 +5,7 @@ from enum import Enum
 
 import msgspec
 
+from app.answering.recording import Known
 from app.formats.names import Format
 from app.solver.model.decision import ConfigurationUsed, StateUsed
 
@@ -23,6 +24,7 @@ class Operation(Enum):
     SNAPSHOT_DELTA = "snapshot-delta"
     SNAPSHOT_APPLY = "snapshot-apply"
     SNAPSHOT_GET = "snapshot-get"
+    SNAPSHOT_STATE = "snapshot-state"
     SNAPSHOT_DELETE = "snapshot-delete"
     SNAPSHOT_LIST = "snapshot-list"
 
@@ -38,10 +40,12 @@ class Asked(msgspec.Struct, frozen=True):
     """One call, without the bytes of its body. ``now``: what stands for the request's own where it gives none.
 
     ``snapshot``: the one that it is about, where that is known. ``pinned``: decide on the revision and generation of
-    an earlier answer. ``format``: of a manifest."""
+    an earlier answer. ``format``: of a manifest. ``known``: what the decision log has of the snapshot; None: it is to
+    be given nothing."""
 
     operation: Operation
     now: datetime
     snapshot: str = ""
     pinned: Used | None = None
     format: Format | None = None
+    known: Known | None = None

@@ -62,6 +62,12 @@ class SnapshotChanges:
         del body, now
         return self._status(self._store.get(name), digest=True)
 
+    def state(self, name: str, body: bytes, now: datetime) -> bytes:
+        """The generation in decimal, a line break, and the state as it could be put again. Raises NotFound."""
+        del body, now
+        snapshot = self._store.get(name)
+        return b"%d\n%b" % (snapshot.generation, msgspec.json.encode(snapshot.loaded.state))
+
     def delete(self, name: str, body: bytes, now: datetime) -> bytes:
         """Raises NotFound."""
         del body, now

@@ -1,6 +1,7 @@
 """``arbiter configuration``: the stored configurations of a running service."""
 
 import json
+from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,6 +24,15 @@ Name = Annotated[
 ]
 Comment = Annotated[str | None, Parameter(help="Why, for the history.")]
 DEFAULT_URL = "http://127.0.0.1:8080"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """Which service, for commands that need one now and then."""
+
+    url: Url = DEFAULT_URL
+    token: Token = None
 
 
 @commands.command

@@ -12,8 +12,10 @@ from app.answering.comparison import compare as compare_variants
 from app.answering.comparison_bodies import Comparison
 from app.answering.sources import nothing_stored
 from app.cli import report
+from app.cli.configuration import Remote
 from app.cli.manifests import as_request, with_mode
 from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, complain, problems, read, say
+from app.cli.remote import Service, guarded, refused, segment
 from app.errors import ArbiterError
 from app.solver.model.decision import Answer, planned
 from app.solver.model.problems import InvalidInput
@@ -71,9 +73,15 @@ def explain(
     full: Annotated[bool, Parameter(negative=(), help="Every candidate and step, not only groups of them.")] = False,
     configuration: Queues = None,
     mode: AskedMode = None,
+    decision: Annotated[
+        str | None, Parameter(help="The id of a logged decision of the service, in place of a file: why it was so.")
+    ] = None,
+    remote: Remote = Remote(),  # noqa: B008
 ) -> int:
     """Decide a request from a file and say how: each step, what became of each candidate, by which rule."""
     level: Explain = "full" if full else "summary"
+    if decision is not None:
+        return _logged(decision, Service(remote.url, remote.token), lambda body: _decided(body, level, json=json))
     return _on(file, lambda body: _decided(with_mode(as_request(body, configuration), mode), level, json=json))
 
 
@@ -83,6 +91,16 @@ def compare(file: File = "-", /, *, json: Json = False) -> int:
     Exit code 0: all variants agree, 1: they differ, 3: bad input.
     """
     return _on(file, lambda body: _compared(body, json=json))
+
+
+def _logged(decision: str, service: Service, act: Callable[[bytes], int]) -> int:
+    """``act`` on the request of a logged decision, with configuration, state and time as they were."""
+
+    def asked() -> int:
+        reply = service.get(f"/v1/decisions/{segment(decision)}/request?resolved=true")
+        return act(reply.body) if reply.ok else refused(decision, reply)
+
+    return guarded(asked, decision)
 
 
 def _on(file: str, act: Callable[[bytes], int]) -> int:

@@ -6,9 +6,9 @@ and again; what no longer fits meanwhile is dropped, newest first, and counted.
 
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from time import monotonic
@@ -19,8 +19,12 @@ import structlog
 import zstandard
 
 from app.answering.answers import Answered
+from app.answering.recording import Kept
+from app.auth.actor import ANONYMOUS
 from app.db import Database
 from app.decisions import repository
+from app.decisions.kept import repository as kept
+from app.decisions.kept.content import squeezed
 from app.errors import Unavailable
 from app.metrics import Metrics
 from app.settings import Settings
@@ -33,6 +37,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 1.0
 _AWAY = "the database is away"
 _PRUNE_EVERY = 600.0
 _COMPRESSION_LEVEL = 1
+_RECENT = timedelta(hours=1)
+"""For so long a state stays that no decision in the log needs: the next one may be told against it."""
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -47,11 +53,22 @@ class Entry:
     answered: Answered
     stored: "Future[None] | None" = None
     """Done once it is stored; fails with Unavailable when it is lost, or the database is away. None: nobody waits."""
+    actor: str = ANONYMOUS
+    documents: Sequence[Kept] = ()
+    """What is kept with it of the snapshot that it is about."""
+    kept_state: str | None = None
+    kept_configuration: str | None = None
+    """Digests of what its replay needs; None: nothing is kept of it."""
 
     @property
     def size(self) -> int:
         """Bytes that it keeps in memory, near enough."""
-        return len(self.request) + len(self.answered.body) + 1024
+        return len(self.request) + len(self.answered.body) + sum(len(one.body) for one in self.documents) + 1024
+
+    @property
+    def bare(self) -> "Entry":
+        """The same without what makes it possible to decide it again."""
+        return replace(self, documents=(), kept_state=None, kept_configuration=None)
 
     def settle(self, why_not: str | None = None) -> None:
         """Tell who waits that it is stored, or why it is not. What was told once stays."""
@@ -72,17 +89,30 @@ class Store(Protocol):
 
 
 class DatabaseStore:
-    """The ``decisions`` table, with the retention that the settings give."""
+    """The ``decisions`` table and what is kept with it, with the retention that the settings give. ``lost`` is told the
+    digests of what could not be kept, because what it builds on is gone."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(
+        self, database: Database, settings: Settings, lost: Callable[[set[str]], None] = lambda _: None
+    ) -> None:
         self._database = database
+        self._lost = lost
         self._days = settings.decision_log_retention_days
         self._keep = settings.decision_log_retention_entries
         self._keep_bytes = settings.decision_log_retention_bytes
 
     def save(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """One transaction: what is kept, then the entries that need it."""
+        documents = [squeezed(document) for row in rows for document in row.get("documents", ())]
+        missing = set[bytes]()
         with self._database.session() as session:
-            repository.save(session, rows)
+            if documents:
+                kept.save(session, documents)
+                missing = kept.missing(session, [one.digest for one in documents])
+            sizes = {one.digest.hex(): len(one.content) for one in documents}
+            repository.save(session, [_with_size(row, sizes) for row in rows])
+        if missing:
+            self._lost({one.hex() for one in missing})
 
     def prune(self) -> None:
         """Delete what is past retention, a short transaction at a time."""
@@ -93,6 +123,10 @@ class DatabaseStore:
                 gone = repository.prune(
                     session, before=before, keep=self._keep or None, keep_bytes=self._keep_bytes or None
                 )
+        recently, gone = datetime.now(UTC) - _RECENT, 1
+        while gone:
+            with self._database.session() as session:
+                gone = kept.prune(session, recently, repository.decisions)
 
 
 class DecisionLog:
@@ -108,7 +142,8 @@ class DecisionLog:
         self._offered = self._settled = 0
         self._away = self._stopping = False
         self._hurried = 0
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(threading.RLock())
+        self.lost: Callable[[set[str]], None] = lambda _: None
         self._thread: threading.Thread | None = None
         self._prune_at = 0.0
         metrics.log_waiting.set_function(lambda: len(self._waiting))
@@ -135,8 +170,7 @@ class DecisionLog:
     def offer(self, entry: Entry) -> bool:
         """Take ``entry`` if there is room; False: dropped and counted. Never blocks on the database."""
         with self._changed:
-            full = len(self._waiting) >= self._most_entries or self._bytes + entry.size > self._most_bytes
-            if full and self._waiting:
+            if not self._fits(entry):
                 self._metrics.log_dropped.labels("queue_full").inc()
                 entry.settle("too many entries wait already")
                 return False
@@ -151,6 +185,21 @@ class DecisionLog:
             elif len(self._waiting) in (1, _BATCH_ENTRIES):  # the writer need not be woken in between
                 self._changed.notify_all()
         return True
+
+    def offer_whole(self, entry: Entry) -> bool:
+        """Take ``entry`` with its documents, or without them where there is no room for those. Whether with them."""
+        with self._changed:
+            whole = not entry.documents or self._fits(entry)
+            return self.offer(entry if whole else entry.bare) and whole
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the database is away, or takes entries more slowly than they come: no time for large ones."""
+        return self._away or 2 * self._bytes > self._most_bytes
+
+    def _fits(self, entry: Entry) -> bool:
+        full = len(self._waiting) >= self._most_entries or self._bytes + entry.size > self._most_bytes
+        return not (full and self._waiting)
 
     def settle(self, seconds: float) -> bool:
         """Wait until everything offered so far is stored or dropped, unless the database is away or time is up."""
@@ -210,15 +259,26 @@ class DecisionLog:
                 self._write_alone(entry)
 
     def _write_alone(self, entry: Entry) -> None:
-        """One entry of a batch that was refused: only the one at fault is lost."""
+        """One entry of a batch that was refused: only the one at fault is lost, and the entry last of all."""
         try:
-            self._store.save([row_of(entry)])
+            self._save_alone(entry)
             self._done(1)
         except Unavailable:
             raise
         except Exception as error:
             logger.warning("decision log: an entry was refused", decision=str(entry.id), error=str(error)[:500])
             self._done(1, lost="refused")
+
+    def _save_alone(self, entry: Entry) -> None:
+        try:
+            self._store.save([row_of(entry)])
+        except Unavailable:
+            raise
+        except Exception:
+            if not entry.documents and entry.kept_state is None:
+                raise
+            self._store.save([row_of(entry.bare)])
+            self.lost({one.digest for one in entry.documents} | {entry.kept_state or ""})
 
     def _done(self, count: int, lost: str | None = None) -> None:
         with self._changed:
@@ -272,4 +332,18 @@ def row_of(entry: Entry) -> dict[str, Any]:
         "request_digest": sha256(entry.request).hexdigest(),
         "request": squeeze(entry.request),
         "answer": squeeze(entry.answered.body),
+        "actor": repository.storable(entry.actor),
+        "queues": [repository.storable(queue) for queue in facts.queues],
+        "workloads": None if facts.workloads == facts.asks else list(map(repository.storable, facts.workloads)),
+        "kept_state": entry.kept_state,
+        "kept_configuration": entry.kept_configuration,
+        "kept_bytes": 0,
+        "documents": entry.documents,
     }
+
+
+def _with_size(row: Mapping[str, Any], sizes: dict[str, int]) -> dict[str, Any]:
+    """``row`` as its table has it: without documents, with the bytes that those take."""
+    found = dict(row)
+    documents: Sequence[Kept] = found.pop("documents", ())
+    return found | {"kept_bytes": sum(sizes[one.digest] for one in documents)}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.db import metadata
 from app.decisions.identifiers import earliest
+from app.decisions.kept.repository import kept_documents
 
 _PRUNED_AT_ONCE = 1000
 
@@ -35,12 +36,32 @@ decisions = sa.Table(
     sa.Column("request_digest", sa.Text, nullable=False),
     sa.Column("request", sa.LargeBinary, nullable=False),
     sa.Column("answer", sa.LargeBinary, nullable=False),
+    sa.Column("actor", sa.Text(collation="C")),
+    sa.Column("queues", ARRAY(sa.Text)),
+    sa.Column("workloads", ARRAY(sa.Text)),
+    sa.Column("kept_state", sa.BigInteger, sa.ForeignKey(kept_documents.c.id, name="fk_decisions_kept_state")),
+    sa.Column(
+        "kept_configuration", sa.BigInteger, sa.ForeignKey(kept_documents.c.id, name="fk_decisions_kept_configuration")
+    ),
+    sa.Column("kept_bytes", sa.Integer, nullable=False, server_default="0"),
     sa.Index("ix_decisions_configuration_name", "configuration_name", "id"),
     sa.Index("ix_decisions_asks", "asks", postgresql_using="gin"),
     sa.Index("ix_decisions_evicted", "evicted", postgresql_using="gin"),
-)
+    sa.Index("ix_decisions_actor", "actor", "id", postgresql_where=sa.text("actor is not null")),
+    sa.Index("ix_decisions_queues", "queues", postgresql_using="gin", postgresql_where=sa.text("queues is not null")),
+    sa.Index(
+        "ix_decisions_workloads", "workloads", postgresql_using="gin",
+        postgresql_where=sa.text("workloads is not null"),
+    ),
+    sa.Index("ix_decisions_kept_state", "kept_state", postgresql_where=sa.text("kept_state is not null")),
+    sa.Index(
+        "ix_decisions_kept_configuration", "kept_configuration",
+        postgresql_where=sa.text("kept_configuration is not null"),
+    ),
+)  # fmt: skip
 
-_HEAVY = {"request", "answer", "evicted"}
+_KEPT = ("kept_state", "kept_configuration")
+_HEAVY = {"request", "answer", "evicted", "workloads", *_KEPT, "kept_bytes"}
 _SUMMARY = [column for column in decisions.c if column.name not in _HEAVY]
 
 
@@ -54,6 +75,8 @@ class Filters:
     revision: int | None = None
     ask: str | None = None
     evicted: str | None = None
+    actor: str | None = None
+    queue: str | None = None
     since: datetime | None = None
     until: datetime | None = None
 
@@ -64,7 +87,8 @@ def storable(text: str) -> str:
 
 
 def save(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Store ``rows``; one that is there already (a retry after a lost connection) stays as it is.
+    """Store ``rows``; one that is there already (a retry after a lost connection) stays as it is. The documents that
+    ``kept_state`` and ``kept_configuration`` name by digest, in hexadecimal digits, are there already, or not meant.
 
     All of them travel as one JSON document, which the database takes apart: row by row, putting the parameters
     together takes so much of this process that answers would have to wait for it."""
@@ -73,13 +97,18 @@ def save(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _save() -> sa.Insert:
-    shape = [sa.column(c.name, sa.Text() if isinstance(c.type, sa.LargeBinary) else c.type) for c in decisions.c]
+    as_text = {c.name for c in decisions.c if isinstance(c.type, sa.LargeBinary)} | set(_KEPT)
+    shape = [sa.column(c.name, sa.Text() if c.name in as_text else c.type) for c in decisions.c]
     row = sa.func.json_to_recordset(sa.cast(sa.bindparam("rows", type_=sa.Text()), JSON)).table_valued(*shape)
     row = row.render_derived(with_types=True)
-    values = [
-        sa.func.decode(row.c[c.name], "base64") if isinstance(c.type, sa.LargeBinary) else row.c[c.name]
-        for c in decisions.c
-    ]
+
+    def value(name: str) -> sa.ColumnElement[Any]:
+        if name in _KEPT:
+            digest = sa.func.decode(row.c[name], "hex")
+            return sa.select(kept_documents.c.id).where(kept_documents.c.digest == digest).scalar_subquery()
+        return sa.func.decode(row.c[name], "base64") if name in as_text else row.c[name]
+
+    values = [value(c.name) for c in decisions.c]
     return insert(decisions).from_select([c.name for c in decisions.c], sa.select(*values)).on_conflict_do_nothing()
 
 
@@ -108,6 +137,10 @@ def _conditions(filters: Filters) -> list[sa.ColumnElement[bool]]:
         found.append(decisions.c.asks.contains([storable(filters.ask)]))
     if filters.evicted is not None:
         found.append(decisions.c.evicted.contains([storable(filters.evicted)]))
+    if filters.actor is not None:
+        found.append(decisions.c.actor == storable(filters.actor))
+    if filters.queue is not None:
+        found.append(decisions.c.queues.contains([storable(filters.queue)]))
     if filters.since is not None:
         found.append(decisions.c.id >= earliest(filters.since))
     if filters.until is not None:
@@ -120,9 +153,42 @@ def find(session: Session, identity: UUID) -> sa.RowMapping | None:
     return session.execute(sa.select(decisions).where(decisions.c.id == identity)).mappings().one_or_none()
 
 
+class Mentions(NamedTuple):
+    """``stopped``, ``asked``: how many decisions stop a workload and how many are about asks of it; ``rows``: a page of
+    them, newest first, with their answers."""
+
+    stopped: int
+    asked: int
+    rows: Sequence[sa.RowMapping]
+
+
+def mentions(session: Session, workload: str, before: UUID | None, limit: int) -> Mentions:
+    """Decisions that stop ``workload``, or were asked for it; up to ``limit`` of them, older than ``before``. Found by
+    the indexes first, whatever the planner thinks of how many there are."""
+    me = [storable(workload)]
+    stopped = decisions.c.evicted.contains(me)
+    asked = decisions.c.asks.contains(me) | decisions.c.workloads.contains(me)
+    hits = sa.select(decisions.c.id, stopped.label("stopped"), sa.func.coalesce(asked, False).label("asked"))
+    found = hits.where(stopped | asked).cte("found").prefix_with("materialized", dialect="postgresql")
+    counts = session.execute(
+        sa.select(
+            sa.func.count().filter(found.c.stopped).label("stopped"),
+            sa.func.count().filter(found.c.asked).label("asked"),
+        )
+    ).one()
+    page = sa.select(found.c.id).order_by(found.c.id.desc()).limit(limit)
+    if before is not None:
+        page = page.where(found.c.id < before)
+    query = sa.select(*_SUMMARY, decisions.c.workloads, decisions.c.answer).where(
+        decisions.c.id.in_(page.scalar_subquery())
+    )
+    rows = session.execute(query.order_by(decisions.c.id.desc())).mappings().all()
+    return Mentions(counts.stopped, counts.asked, rows)
+
+
 def prune(session: Session, *, before: datetime | None, keep: int | None, keep_bytes: int | None) -> int:
     """Delete up to 1000 of the oldest entries: past the age ``before``, beyond the newest ``keep``, or beyond the
-    newest that take ``keep_bytes`` compressed. How many went."""
+    newest that take ``keep_bytes`` compressed, with what was kept of snapshots for them. How many went."""
     too_old: list[sa.ColumnElement[bool]] = []
     if before is not None:
         too_old.append(decisions.c.id < earliest(before))
@@ -131,9 +197,10 @@ def prune(session: Session, *, before: datetime | None, keep: int | None, keep_b
         too_old.append(decisions.c.id <= first_out.scalar_subquery())
     if keep_bytes is not None:
         size = sa.func.octet_length(decisions.c.request) + sa.func.octet_length(decisions.c.answer)
+        size = size + decisions.c.kept_bytes
         total = sa.func.sum(size).over(order_by=decisions.c.id.desc()).label("total")
         running = sa.select(decisions.c.id, total).subquery()
-        too_much = sa.select(running.c.id).where(running.c.total > keep_bytes)
+        too_much = sa.select(running.c.id).where(running.c.total > sa.literal(keep_bytes, sa.BigInteger))
         too_old.append(decisions.c.id.in_(too_much))
     if not too_old:
         return 0

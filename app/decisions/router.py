@@ -1,5 +1,6 @@
 """The questions of a scheduler, and the log of the answers."""
 
+from dataclasses import replace
 from typing import Annotated
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from app.decisions.schemas import (
     Preemptibility,
     Replay,
     Shares,
+    WorkloadHistory,
 )
 from app.decisions.service import Decider, ExplainLevel
 from app.http.body import Body, read_body
@@ -48,6 +50,7 @@ DOCUMENTED = (
     DecisionPage,
     DecisionRecord,
     Replay,
+    WorkloadHistory,
 )
 _ASKED = (404, 409, 429, 503, 504)
 
@@ -124,25 +127,32 @@ async def effective_settings(request: Request, body: Body) -> Response:
     return json_response(await ask(request, Operation.EFFECTIVE_SETTINGS, body))
 
 
+def _about(
+    ask: Annotated[str | None, Query(description="Id of an ask in the request.")] = None,
+    workload: Annotated[str | None, Query(description="Id of a workload that the plan evicts.")] = None,
+    actor: Annotated[str | None, Query(description="Who asked: `token:<name>`, `oidc:<subject>`, `anonymous`.")] = None,
+    queue: Annotated[str | None, Query(description="Queue of an ask, or of what the plan evicts.")] = None,
+) -> Filters:
+    return Filters(ask=ask, evicted=workload, actor=actor, queue=queue)
+
+
 def _filters(
+    about: Annotated[Filters, Depends(_about)],
     engine: Annotated[EngineName | None, Query(description="That decided.")] = None,
     outcome: Annotated[Outcome | None, Query(description="Of any ask in the request.")] = None,
     configuration: Annotated[
         str | None, Query(pattern="^[^@]+(@[0-9]{1,9})?$", description="`name` or `name@revision`.")
     ] = None,
-    ask: Annotated[str | None, Query(description="Id of an ask in the request.")] = None,
-    workload: Annotated[str | None, Query(description="Id of a workload that the plan evicts.")] = None,
     since: Annotated[Moment | None, Query(description="RFC 3339 with offset; included.")] = None,
     until: Annotated[Moment | None, Query(description="RFC 3339 with offset; not included.")] = None,
 ) -> Filters:
     name, _, revision = (configuration or "").partition("@")
-    return Filters(
+    return replace(
+        about,
         engine=engine,
         outcome=outcome,
         configuration=name or None,
         revision=int(revision) if revision else None,
-        ask=ask,
-        evicted=workload,
         since=since,
         until=until,
     )
@@ -182,11 +192,40 @@ def get_decision(id: Id, decider: Deciding) -> Response:  # noqa: A002
     operation_id="get_decision_request",
     tags=["decision log"],
     summary="The request of a recorded decision",
-    **operation(needs="read", responses={200: DecisionRequest}, errors=(404, 422, 503)),
+    **operation(needs="read", responses={200: DecisionRequest}, errors=(404, 409, 422, 429, 503, 504)),
 )
-def get_decision_request(id: Id, decider: Deciding) -> Response:  # noqa: A002
-    """The body of the request, byte for byte as it was received."""
-    return json_response(decider.request(id))
+async def get_decision_request(
+    id: Id,  # noqa: A002
+    request: Request,
+    decider: Deciding,
+    resolved: Annotated[
+        bool,
+        Query(description="Write in what it leaves to the service: configuration, state, `engine`, `mode` and `now`."),
+    ] = False,
+) -> Response:
+    """The body of the request, byte for byte as it was received; or `resolved`, as it can be answered anywhere."""
+    act = decider.resolved if resolved else decider.request
+    return json_response(await service(request, Offload).run("large", act, id))
+
+
+@router.get(
+    "/workloads/{id:path}/history",
+    operation_id="get_workload_history",
+    tags=["decision log"],
+    summary="Who has stopped a workload, and how often",
+    **operation(needs="read", responses={200: WorkloadHistory}, errors=(400, 422, 503)),
+)
+def get_workload_history(
+    decider: Deciding,
+    id: Annotated[  # noqa: A002
+        str, Path(min_length=1, description="Id of a workload, percent-encoded", examples=["team-a/train-7"])
+    ],
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Response:
+    """Decisions in the log that stop the workload or are about its asks, newest first: decided, not necessarily carried
+    out."""
+    return json_response(encode(decider.history(id, cursor, limit)))
 
 
 @router.post(

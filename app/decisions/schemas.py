@@ -107,8 +107,79 @@ class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of each ask, in the same order."""
     evictions: int
     """How many evictions the plan has."""
+    actor: str | None = None
+    """Who asked: `token:<name>`, `oidc:<subject>`, or `anonymous` on an open service. Null: logged before that was
+    noted."""
+    queues: list[str] = []
+    """The queues of the asks and of what is evicted."""
     stats: dict[str, float]
     """Milliseconds by stage."""
+
+
+class Stop(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A workload, or one of its tasks, that a decision stops."""
+
+    task: str | None = None
+    """The name of the task. Absent: all of the workload."""
+    queue: str
+    """The queue it was charged to."""
+    node: str | None = None
+    """The node it ran on. Absent: the engine knows no nodes, or it ran on several."""
+    reason: str
+    """Why, in one word: the engine's own reason."""
+    message: str | None = None
+    """Why, in one sentence. Absent: the plan stops it, and no ask's victims have it."""
+    for_ask: str | None = None
+    """The id of the ask that needed it. Absent: no ask did."""
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An ask of a workload, and what was decided on it."""
+
+    ask: str
+    """The id of the ask."""
+    outcome: Outcome
+    """What was decided."""
+    reason: str | None = None
+    """The reason of its first condition. Absent: it has none."""
+    message: str | None = None
+    """The message of its first condition. Absent: it has none."""
+
+
+class WorkloadEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A decision that stops the workload, or is about an ask of it."""
+
+    decision: UUID
+    """The id of the decision."""
+    created_at: Time
+    """When it was logged."""
+    now: Time
+    """The time it was made for."""
+    engine: str
+    """Whose rules decided."""
+    configuration: ConfigurationUsed
+    """The configuration that was used."""
+    actor: str | None = None
+    """Who asked. Absent: logged before that was."""
+    stopped: list[Stop] = []
+    """What of the workload is stopped."""
+    asked: list[Asked] = []
+    """Asks of the workload."""
+
+
+class WorkloadHistory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``GET /v1/workloads/{id}/history``: what was decided, whether or not it was carried out."""
+
+    workload: str
+    """The id of the workload."""
+    stopped: int
+    """How many decisions in the log stop it, or part of it."""
+    asked: int
+    """How many decisions in the log are about an ask of it."""
+    items: list[WorkloadEvent]
+    """Newest first."""
+    next_cursor: str | None = None
+    """Give it as `cursor` for the next page. Absent: this is the last."""
 
 
 class DecisionPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

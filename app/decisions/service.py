@@ -2,30 +2,36 @@
 
 import asyncio
 from concurrent.futures import Future
+from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Literal, NamedTuple
 from uuid import UUID
 
 import msgspec
-import zstandard
 from sqlalchemy import RowMapping
 
 from app.answering.answers import Answered, stats_of
 from app.answering.operations import Asked, Operation, Used
+from app.answering.sources import Documents
+from app.auth import actor
 from app.db import Database
 from app.decisions import repository
 from app.decisions.differences import differences
+from app.decisions.history import history
 from app.decisions.identifiers import Identifiers
+from app.decisions.kept.content import unsqueezed
+from app.decisions.kept.ledger import Ledger
+from app.decisions.kept.resolving import Resolver
 from app.decisions.log import DecisionLog, Entry
 from app.decisions.repository import Filters
-from app.decisions.schemas import DecisionPage, DecisionRecord, DecisionSummary, Replay
+from app.decisions.schemas import DecisionPage, DecisionRecord, DecisionSummary, Replay, WorkloadHistory
 from app.errors import BadRequest, NotFound, Unavailable
 from app.http.pages import decode_cursor, encode_cursor
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed
 from app.solver.model.instant import at
-from app.workers.dispatcher import Dispatcher
+from app.workers.dispatcher import Dispatcher, named_in
 
 _SETTLE_SECONDS = 1.0
 
@@ -50,25 +56,47 @@ class Decider:
         metrics: Metrics,
         database: Database,
         waits: float | None = None,
+        documents: Documents | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
-        """``waits``: seconds that an answer waits for its entry to be stored; None: it does not wait."""
+        """``waits``: seconds that an answer waits for its entry to be stored; None: it does not wait. ``documents``:
+        where stored configurations are; ``ledger``: what the log has of snapshots."""
         self._dispatcher = dispatcher
         self._log = log
         self._metrics = metrics
         self._database = database
         self._waits = waits
+        self._ledger = ledger or Ledger()
+        self._resolver = Resolver(database, documents)
         self._identifiers = Identifiers()
 
     def decide(self, body: bytes) -> Decided:
         """The response body of ``POST /v1/decisions``. Raises InvalidInput, NotFound, Unavailable."""
         moment = datetime.now(UTC)
-        answered = self._dispatcher.run(Asked(Operation.DECISION, moment), body).answered()
+        snapshot, _ = named_in(body)
+        known = None if snapshot is None or self._log.is_behind else self._ledger.known(snapshot)
+        reply = self._dispatcher.run(Asked(Operation.DECISION, moment, known=known), body)
+        answered = reply.answered()
         facts = answered.facts
         self._metrics.decided(facts.engine, facts.outcomes, facts.reasons, facts.victims, answered.seconds)
         identity = self._identifiers.new(moment)
         stored = None if self._waits is None else Future[None]()
-        self._log.offer(Entry(identity, moment, body, answered, stored))
+        self._offer(Entry(identity, moment, body, answered, stored, actor.current(), reply.kept))
         return Decided(with_identity(identity, answered), stored)
+
+    def _offer(self, entry: Entry) -> None:
+        """To the log, with what is needed to decide it again where it is about a snapshot."""
+        facts = entry.answered.facts
+        name, state, configuration = facts.snapshot, facts.state_digest, facts.configuration
+        new = {document.digest for document in entry.documents}
+        if not name or (state not in new and not self._ledger.has(name, state)):
+            self._log.offer(entry.bare)
+            return
+        entry = replace(
+            entry, kept_state=state, kept_configuration=configuration.digest if configuration.name is None else None
+        )
+        if self._log.offer_whole(entry):
+            self._ledger.taken(name, state, configuration.digest, list(entry.documents))
 
     async def acknowledged(self, decided: Decided) -> bytes:
         """The answer, once it may be sent: at once, or when its entry is stored. Raises Unavailable."""
@@ -95,31 +123,47 @@ class Decider:
     def record(self, identity: UUID) -> DecisionRecord:
         """One entry of the log. Raises NotFound."""
         row = self._row(identity)
-        body = msgspec.Raw(_unsqueezed(row["answer"]))
+        body = msgspec.Raw(unsqueezed(row["answer"]))
         return DecisionRecord(**msgspec.structs.asdict(_summary(row)), answer=body)
+
+    def history(self, workload: str, cursor: str | None, limit: int) -> WorkloadHistory:
+        """What the log says of one workload, newest first. Raises BadRequest, Unavailable."""
+        before = None if cursor is None else _position(cursor)
+        self._log.settle(_SETTLE_SECONDS)
+        with self._database.session() as session:
+            found = repository.mentions(session, workload, before, limit + 1)
+        return history(workload, found, limit)
 
     def request(self, identity: UUID) -> bytes:
         """The request's body as it was received. Raises NotFound."""
-        return _unsqueezed(self._row(identity)["request"])
+        return unsqueezed(self._row(identity)["request"])
+
+    def resolved(self, identity: UUID) -> bytes:
+        """The request with all that it leaves to the service written in. Raises NotFound, Conflict, Unavailable."""
+        return self._resolver.resolved(self._row(identity))
 
     def replay(self, identity: UUID) -> Replay:
         """Decide again on the same bytes, the same revision and the same ``now``. Raises NotFound."""
         row = self._row(identity)
-        recorded = _unsqueezed(row["answer"])
-        replayed = self._again(row, recorded, _unsqueezed(row["request"]))
+        recorded = unsqueezed(row["answer"])
+        replayed = self._again(row, recorded)
         return _compared(identity, recorded, replayed, replayed)
 
     def explain(self, identity: UUID, level: ExplainLevel) -> Replay:
         """The same with an explanation, which nothing is compared by. Raises NotFound."""
         row = self._row(identity)
-        recorded = _unsqueezed(row["answer"])
-        request = msgspec.json.decode(_unsqueezed(row["request"]), type=dict[str, msgspec.Raw])
-        wanted = msgspec.json.encode({**request, "explain": level})
-        explained = self._again(row, recorded, wanted)
+        recorded = unsqueezed(row["answer"])
+        explained = self._again(row, recorded, level)
         return _compared(identity, _unexplained(recorded), _unexplained(explained), explained)
 
-    def _again(self, row: RowMapping, recorded: bytes, request: bytes) -> bytes:
+    def _again(self, row: RowMapping, recorded: bytes, level: ExplainLevel | None = None) -> bytes:
+        """The answer now, at another level where one is given."""
         used = msgspec.json.decode(recorded, type=Used)
+        request = self._resolver.as_then(row, used)
+        if level is not None:
+            request = msgspec.json.encode(
+                {**msgspec.json.decode(request, type=dict[str, msgspec.Raw]), "explain": level}
+            )
         return self._dispatcher.run(Asked(Operation.DECISION, at(row["now"]), pinned=used), request).body
 
     def _row(self, identity: UUID) -> RowMapping:
@@ -168,10 +212,6 @@ def _position(cursor: str) -> UUID:
         raise BadRequest("the cursor is not one of this list") from None
 
 
-def _unsqueezed(data: bytes) -> bytes:
-    return zstandard.ZstdDecompressor().decompress(data)
-
-
 def _summary(row: RowMapping) -> DecisionSummary:
     return DecisionSummary(
         id=row["id"],
@@ -186,5 +226,7 @@ def _summary(row: RowMapping) -> DecisionSummary:
         asks=row["asks"],
         outcomes=row["outcomes"],
         evictions=row["evictions"],
+        actor=row["actor"],
+        queues=row["queues"] or [],
         stats=stats_of(row["seconds"]),
     )

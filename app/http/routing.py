@@ -135,7 +135,7 @@ class Operations(BaseRoute):
         assert template is not None
         place = self._places.get(template)
         if place is None:
-            place = self._places[template] = Place(template, context.path_regex)
+            place = self._places[template] = Place(template, re.compile(context.path_regex.pattern, re.DOTALL))
             if "{" not in template:
                 self._exact[template] = place
         parameters = get_flat_params(context.dependant)

@@ -12,6 +12,7 @@ from app.http.responses import json_response
 from app.http.services import service
 from app.snapshots.service import Snapshots
 from app.solver.model.delta import Delta
+from app.solver.model.state import State
 from app.workers.offload import Offload
 
 DOCUMENTED = (SnapshotRequest, SnapshotStatus, SnapshotList, Delta, ApplyRequest)
@@ -76,6 +77,18 @@ async def put_snapshot(name: Name, request: Request, body: Body, snapshots: Serv
 async def get_snapshot(name: Name, request: Request, snapshots: Service) -> Response:
     """404 with code `snapshot_lost` means: put it again."""
     return json_response(await service(request, Offload).run("snapshot", snapshots.get, name))
+
+
+@router.get(
+    "/{name}/state",
+    operation_id="get_snapshot_state",
+    summary="A kept state, whole",
+    **operation(needs="read", responses={200: State}, errors=_BUSY),
+)
+async def get_snapshot_state(name: Name, request: Request, snapshots: Service) -> Response:
+    """As it is after all deltas, ready to be put again; the `ETag` is its generation."""
+    generation, state = await service(request, Offload).run("snapshot", snapshots.state, name)
+    return json_response(state, headers={"ETag": f'"{generation}"'})
 
 
 @router.delete(

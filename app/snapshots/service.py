@@ -52,6 +52,11 @@ class Snapshots:
         """Raises NotFound."""
         return self._run(Operation.SNAPSHOT_GET, name)
 
+    def state(self, name: str) -> tuple[int, bytes]:
+        """The generation, and the whole state as JSON. Raises NotFound."""
+        generation, _, state = self._run(Operation.SNAPSHOT_STATE, name).partition(b"\n")
+        return int(generation), state
+
     def delete(self, name: str) -> None:
         """Raises NotFound."""
         self._run(Operation.SNAPSHOT_DELETE, name)

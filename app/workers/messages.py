@@ -7,6 +7,7 @@ import msgspec
 from app import errors
 from app.answering.answers import Facts
 from app.answering.operations import Asked
+from app.answering.recording import Kept
 from app.decoding import Malformed
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
 
@@ -34,11 +35,13 @@ class Document(msgspec.Struct, frozen=True, tag=True):
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):
-    """Worker to service: the body is the answer. ``kept``: how many snapshots the worker has, and their bytes."""
+    """Worker to service: the body is the answer. ``kept``: how many snapshots the worker has, and their bytes;
+    ``documents``: for the decision log."""
 
     kept: tuple[int, int]
     facts: Facts | None = None
     seconds: dict[str, float] = {}
+    documents: list[Kept] = []
 
 
 class WantHead(msgspec.Struct, frozen=True, tag=True):

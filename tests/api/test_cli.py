@@ -4,13 +4,15 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
 from app.cli import run
+from app.cli.remote import Service
 from app.db import Database
 from app.settings import Settings
-from tests.live import serving
+from tests.live import ROOT, serving
 
 DOCUMENT: dict[str, Any] = {
     "engine": "kueue",
@@ -188,3 +190,26 @@ def test_serve_refuses_settings_that_make_no_sense(capsys: pytest.CaptureFixture
     assert run(["serve", "--port", "99999"]) == 3
     assert run(["serve", "--workers", "65"]) == 3
     assert "port" in capsys.readouterr().err
+
+
+def test_a_logged_decision_is_explained_by_its_id(
+    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def explained(*arguments: str) -> tuple[int, str]:
+        return run(["explain", *arguments]), capsys.readouterr().out
+
+    example = json.loads((ROOT / "examples" / "kueue-classic.json").read_bytes())
+    client = Service(address)
+    put = {"configuration": {"engine": "kueue", **example["configuration"]}, "state": example["state"]}
+    assert client.put("/v1/snapshots/asked", json.dumps(put).encode(), {}).ok
+    question = {"state": {"snapshot": "asked"}, "asks": example["asks"], "now": example["now"]}
+    headers = {"Content-Type": "application/json"}
+    with urlopen(Request(f"{address}/v1/decisions", json.dumps(question).encode(), headers), timeout=30) as answer:
+        decided = json.load(answer)
+    gone = {"generation": 1, "workloads": {"remove": [decided["decisions"][0]["victims"][0]["workload"]]}}
+    with urlopen(Request(f"{address}/v1/snapshots/asked/deltas", json.dumps(gone).encode(), headers), timeout=30):
+        pass
+    code, out = explained("--decision", decided["id"], "--url", address)
+    assert (code, out) == explained(write(tmp_path, example))
+    assert (code, "  why: " in out) == (1, True)
+    assert explained("--decision", "01a20205-ffb2-7e49-82bc-494f4d885505", "--url", address)[0] == 3

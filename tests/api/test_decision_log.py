@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID, uuid4
 
 import pytest
@@ -296,3 +297,59 @@ def test_the_log_outlives_the_service(service: TestClient, settings: Settings) -
     with TestClient(create_app(settings)) as another:
         assert listed(another) == [made]
         assert replayed(another, made)["identical"] is True
+
+
+def test_filters_by_actor_and_queue(service: TestClient) -> None:
+    made = decide(service)["id"]
+    (item,) = service.get("/v1/decisions").json()["items"]
+    assert item["actor"] == "anonymous"
+    queue = decision()["asks"][0]["queue"]
+    assert queue in item["queues"]
+    assert listed(service, actor="anonymous", queue=queue) == [made]
+    assert listed(service, actor="token:ci") == []
+    assert listed(service, queue="elsewhere") == []
+
+
+def test_the_request_can_be_had_as_it_can_be_answered_anywhere(service: TestClient) -> None:
+    request = stored(service)
+    del request["now"]
+    made = decide(service, request)
+    path = f"/v1/decisions/{made['id']}/request"
+    whole = service.get(path, params={"resolved": "true"}).json()
+    assert whole["configuration"]["queues"] == service.get("/v1/configurations/main").json()["configuration"]["queues"]
+    assert whole["now"] == service.get(f"/v1/decisions/{made['id']}").json()["now"]
+    assert decide(service, whole)["decisions"] == made["decisions"]
+    assert service.get(path, params={"resolved": "perhaps"}).status_code == 422
+
+
+HOSTILE = ["w1", "team/w 1", "a/history", "ä?#%&+=\"'\\\\", "..", "x\ny", "w\u0000"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_who_has_stopped_my_job_and_how_often(service: TestClient, name: str) -> None:
+    request = json.loads(json.dumps(decision()).replace('"w1"', json.dumps(name)))
+    stops = [decide(service, request)["id"] for _ in range(3)]
+    asked = (
+        decide(service, waiting() | {"asks": [{**waiting()["asks"][0], "id": name}]})["id"] if name != "w1" else None
+    )
+    path = f"/v1/workloads/{quote(name, safe='')}/history".replace("/../", "/%2e%2e/")
+    answer = service.get(path, params={"limit": 2})
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert (found["workload"], found["stopped"], found["asked"]) == (name, 3, 0 if asked is None else 1)
+    rest = service.get(path, params={"limit": 2, "cursor": found["next_cursor"]}).json()
+    items = found["items"] + rest["items"]
+    assert [item["decision"] for item in items] == ([] if asked is None else [asked]) + stops[::-1]
+    assert "next_cursor" not in rest
+    last = items[-1]
+    assert (last["stopped"][0]["for_ask"], last["stopped"][0]["reason"], last["actor"]) == (
+        "x", "InClusterQueue", "anonymous",
+    )  # fmt: skip
+    assert asked is None or items[0]["asked"][0]["outcome"] == "wait"
+
+
+def test_the_history_of_nobody_is_empty(service: TestClient) -> None:
+    assert service.get("/v1/workloads/ghost/history").json() == {
+        "workload": "ghost", "stopped": 0, "asked": 0, "items": [],
+    }  # fmt: skip
+    assert service.get("/v1/workloads/ghost/history", params={"cursor": "x"}).status_code == 400

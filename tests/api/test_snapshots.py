@@ -198,15 +198,6 @@ def test_a_snapshot_follows_a_stored_configuration_and_refuses_another_engine(cl
     assert (refused.status_code, refused.json()["code"]) == (409, "snapshot_of_another_engine")
 
 
-def test_a_decision_on_a_snapshot_is_replayed_until_the_snapshot_moves_on(client: TestClient) -> None:
-    put(client)
-    decision = decide(client, {"snapshot": "s"})
-    replayed = client.post(f"/v1/decisions/{decision['id']}/replay")
-    assert replayed.json()["identical"] is True
-    client.post("/v1/snapshots/s/deltas", json={"generation": 1, "workloads": {"remove": ["w1"]}})
-    assert client.post(f"/v1/decisions/{decision['id']}/replay").status_code == 409
-
-
 @pytest.mark.parametrize(("value", "status"), [("10", 200), ("500ms", 200), ("soon", 400), ("-1", 400), ("0", 400)])
 def test_the_caller_may_say_how_long_to_wait(client: TestClient, value: str, status: int) -> None:
     body = {"configuration": CONFIGURATION, "state": STATE, "asks": [ASK]}
@@ -219,3 +210,56 @@ def test_solving_stops_when_the_caller_waits_no_longer(client: TestClient) -> No
     late = client.post("/v1/decisions", json=body, headers={"Request-Timeout": "10ms"})
     assert (late.status_code, late.json()["title"]) == (504, "Deadline passed")
     assert client.post("/v1/decisions", json={**body, "state": STATE}).status_code == 200
+
+
+def change(client: TestClient, generation: int, **workloads: Any) -> None:
+    answer = client.post("/v1/snapshots/s/deltas", json={"generation": generation, "workloads": workloads})
+    assert answer.status_code == 200, answer.text
+
+
+def job(name: str) -> dict[str, Any]:
+    return {"id": name, "queue": "q", "uid": name, "tasks": [{**TASK, "flavors": {"cpu": "default"}}]}
+
+
+def test_a_decision_on_a_snapshot_is_made_again_after_the_snapshot_has_moved_on_and_gone(client: TestClient) -> None:
+    put(client)
+    bodies: list[dict[str, Any]] = []
+    for generation in range(1, 6):
+        body = {"state": {"snapshot": "s"}, "asks": [ASK], "explain": "full"}
+        bodies.append(client.post("/v1/decisions", json=body).json())
+        change(client, generation, add=[job(f"n{generation}")], remove=[f"w{generation - 1}"] if generation < 3 else [])
+    client.delete("/v1/snapshots/s")
+    for decided in bodies:
+        again = client.post(f"/v1/decisions/{decided['id']}/replay")
+        assert (again.status_code, again.json()["identical"]) == (200, True), again.text
+    victims = [one["decisions"][0]["victims"][0]["workload"] for one in bodies]
+    assert len(set(victims)) > 1
+
+
+def test_the_request_of_a_decision_on_a_snapshot_can_be_had_whole(client: TestClient) -> None:
+    put(client)
+    body = {"state": {"snapshot": "s"}, "asks": [ASK]}
+    first = client.post("/v1/decisions", json=body).json()
+    change(client, 1, remove=["w0"])
+    second = client.post("/v1/decisions", json=body).json()
+    for decided, count in ((first, 2), (second, 1)):
+        path = f"/v1/decisions/{decided['id']}/request"
+        assert client.get(path).json() == body
+        whole = client.get(path, params={"resolved": "true"}).json()
+        assert whole["configuration"]["queues"][0]["name"] == "q"
+        assert (len(whole["state"]["workloads"]), whole["engine"], whole["mode"]) == (count, "kueue", "independent")
+        again = client.post("/v1/decisions", json=whole).json()
+        assert again["decisions"] == decided["decisions"]
+        assert again["state"]["digest"] == decided["state"]["digest"]
+
+
+def test_a_snapshot_can_be_read_back_and_put_again(client: TestClient) -> None:
+    put(client)
+    change(client, 1, add=[job("n")], remove=["w0"])
+    read = client.get("/v1/snapshots/s/state")
+    assert (read.status_code, read.headers["ETag"]) == (200, '"2"')
+    assert [workload["id"] for workload in read.json()["workloads"]] == ["w1", "n"]
+    before = client.get("/v1/snapshots/s").json()["digest"]
+    put(client, "t", state=read.json())
+    assert client.get("/v1/snapshots/t").json()["digest"] == before
+    assert client.get("/v1/snapshots/u/state").status_code == 404

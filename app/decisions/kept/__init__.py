@@ -1,0 +1,1 @@
+"""What decisions on snapshots need to be made again: states and configurations by digest, once each."""

@@ -1,0 +1,100 @@
+"""The request of a logged decision with what it only names written in: configuration, state and the time."""
+
+from typing import Any
+
+import msgspec
+from sqlalchemy import RowMapping
+
+from app.answering.operations import Used
+from app.answering.recording import put_together
+from app.answering.sources import Documents
+from app.db import Database
+from app.decisions.kept import repository
+from app.decisions.kept.content import unsqueezed
+from app.errors import Conflict, NotFound
+from app.solver.digest import StateDigest
+from app.solver.model.instant import at
+
+_Fields = dict[str, Any]
+
+
+class _State(msgspec.Struct, frozen=True):
+    snapshot: str | None = None
+
+
+class _Named(msgspec.Struct, frozen=True):
+    """What a request leaves to the service."""
+
+    state: _State = _State()
+    configuration: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Resolver:
+    """Reads from the log and from the stored configurations, ``documents``."""
+
+    def __init__(self, database: Database, documents: Documents | None) -> None:
+        self._database = database
+        self._documents = documents
+
+    def resolved(self, row: RowMapping) -> bytes:
+        """The request of ``row`` as it can be answered anywhere, and without a clock. Raises NotFound, Unavailable, and
+        Conflict with code ``state_not_kept`` where the log has no state for it."""
+        body, named = _read(row)
+        written: _Fields = {"engine": row["engine"], "now": at(row["now"])}
+        if bytes(named.configuration)[:1] in (b'"', b"n"):
+            written["configuration"] = msgspec.Raw(self._configuration(row))
+        if named.state.snapshot is not None:
+            written["state"] = msgspec.Raw(self._state(row))
+        written["mode"] = body.get("mode", "independent")
+        return msgspec.json.encode(body | written)
+
+    def as_then(self, row: RowMapping, used: Used) -> bytes:
+        """The request of ``row`` for deciding it again: as it was, but with the state in place of a snapshot that has
+        moved on. Where that is not kept, the snapshot may still be there. Raises Unavailable."""
+        body, named = _read(row)
+        if named.state.snapshot is None or row["kept_state"] is None:
+            return unsqueezed(row["request"])
+        body["state"] = msgspec.Raw(self._state(row))
+        if bytes(named.configuration) == b"null":
+            kept = used.configuration.name is None
+            body["configuration"] = (
+                msgspec.Raw(self._configuration(row))
+                if kept
+                else f"{used.configuration.name}@{used.configuration.revision}"
+            )
+        return msgspec.json.encode({"engine": row["engine"]} | body)
+
+    def _configuration(self, row: RowMapping) -> bytes:
+        """The document that was used. Raises NotFound, Conflict, Unavailable."""
+        name, revision = row["configuration_name"], row["configuration_revision"]
+        if name is not None:
+            if self._documents is None:
+                raise NotFound(f"nothing is stored here: no configuration {name!r}")
+            return self._documents.document(name, revision)
+        if row["kept_configuration"] is None:
+            raise _not_kept("configuration")
+        with self._database.session() as session:
+            return unsqueezed(repository.chain(session, row["kept_configuration"])[0])
+
+    def _state(self, row: RowMapping) -> bytes:
+        """The state that was decided on. Raises Conflict, Unavailable."""
+        if row["kept_state"] is None:
+            raise _not_kept("state")
+        with self._database.session() as session:
+            contents = repository.chain(session, row["kept_state"])
+        state = put_together([unsqueezed(content) for content in contents])
+        if StateDigest(state).hexdigest() != row["state_digest"]:
+            raise _not_kept("state")
+        return msgspec.json.encode(state)
+
+
+def _read(row: RowMapping) -> tuple[dict[str, Any], _Named]:
+    request = unsqueezed(row["request"])
+    return dict(msgspec.json.decode(request, type=dict[str, msgspec.Raw])), msgspec.json.decode(request, type=_Named)
+
+
+def _not_kept(what: str) -> Conflict:
+    return Conflict(
+        f"the log has not kept the {what} that this was decided on: it was behind, or the database lost it",
+        extra={"code": "state_not_kept"},
+    )
