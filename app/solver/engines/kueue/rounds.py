@@ -114,6 +114,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
             elif _inadmissible(decision) and not self._strict(ask.queue):
                 self._step_aside(ask)
                 turn.more = True
+        self._due = turn.more
         return turn
 
     def evicting(self, workload: Workload, task: str | None) -> Workload:
