@@ -13,7 +13,19 @@ from typing import NoReturn
 
 from cyclopts import App, CycloptsError
 
-from app.cli import configuration, database, manifests, offline, plan, revisions, serve, starvation, token, worker
+from app.cli import (
+    configuration,
+    database,
+    manifests,
+    offline,
+    plan,
+    revisions,
+    serve,
+    simulate,
+    starvation,
+    token,
+    worker,
+)
 from app.cli.output import BAD_INPUT, ReaderGone
 
 READER_GONE = 141
@@ -34,6 +46,7 @@ application.command(offline.explain)
 application.command(offline.compare)
 application.command(plan.plan)
 application.command(starvation.starvation)
+application.command(simulate.simulate)
 application.command(manifests.import_manifest, name="import")
 application.command(manifests.export)
 application.command(configuration.commands)

@@ -1,0 +1,199 @@
+"""``arbiter simulate``: a trace of jobs through the engines' own decisions, on this machine, without a server."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from time import monotonic
+from typing import Annotated, BinaryIO
+
+import msgspec
+from cyclopts import Parameter
+
+from app.answering.answers import encode
+from app.answering.sources import Compiled
+from app.cli.offline import Json
+from app.cli.output import BAD_INPUT, complain, problems, read, say, table
+from app.decoding import decode
+from app.errors import ArbiterError
+from app.simulations.core.run import simulate as run
+from app.simulations.core.scenario import setting_of, variants_of
+from app.simulations.core.sink import Silence
+from app.simulations.core.times import time_of
+from app.simulations.core.validation import check_jobs
+from app.simulations.schemas import Event, Job, JobLine, RoundLine, SimulationRequest, Summary, Totals
+from app.solver.model.problems import InvalidInput, Problem
+
+_EVERY = 1.0
+"""Seconds between two lines of progress."""
+
+Output = Annotated[
+    str | None,
+    Parameter(help="Write them to this file, a JSON document a line; with variants each line says whose it is."),
+]
+
+
+def simulate(
+    file: Annotated[
+        str,
+        Parameter(
+            allow_leading_hyphen=True,
+            help="The body of POST /v1/simulations with its configuration written out; '-' reads standard input. A "
+            "trace that is a string is a file of jobs, one JSON document a line, in order of submission.",
+        ),
+    ] = "-",
+    /,
+    *,
+    json: Json = False,
+    events: Output = None,
+    rounds: Output = None,
+    jobs: Output = None,
+) -> int:
+    """Let a trace of jobs run through an engine, round by round, on a virtual clock: waits, evictions, lost work.
+
+    Exit code 0: done, 3: bad input.
+    """
+    try:
+        request = decode(read(file), SimulationRequest)
+        with ExitStack() as files:
+            sinks = {
+                name: files.enter_context(Path(path).open("wb"))
+                for name, path in (("event", events), ("round", rounds), ("job", jobs))
+                if path is not None
+            }
+            found = dict(_runs(request, sinks))
+    except OSError as error:
+        complain(f"{error.filename or file}: {error.strerror or error}")
+    except InvalidInput as invalid:
+        problems(file, invalid.problems)
+    except ArbiterError as refused:
+        problems(file, refused.problems)
+    else:
+        _shown(found, json=json)
+        return 0
+    return BAD_INPUT
+
+
+def _runs(request: SimulationRequest, files: dict[str, BinaryIO]) -> Iterator[tuple[str, Summary]]:
+    configurations = Compiled(None)
+    path = request.trace if isinstance(request.trace, str) else None
+    for name, one in list(variants_of(request, configurations)):
+        total: int | None = None
+        if path is not None:
+            total = _checked(path, one, configurations)
+        sink = _Files(name, files)
+        listed = None if path is None else _jobs(path)
+        yield name, run(one, configurations, sink, _never, listed, total)
+        sink.close()
+
+
+def _checked(path: str, request: SimulationRequest, configurations: Compiled) -> int:
+    """How many jobs a file has. Raises InvalidInput with what is wrong with them, by line."""
+    count = 0
+
+    def located() -> Iterator[tuple[str, Job]]:
+        nonlocal count
+        for count, job in enumerate(_jobs(path), 1):
+            yield f"{path}:{count}", job
+
+    check_jobs(located(), setting_of(request, configurations))
+    return count
+
+
+def _jobs(path: str) -> Iterator[Job]:
+    """The jobs of a file. Raises OSError, InvalidInput that names the line."""
+    decoder = msgspec.json.Decoder(Job)
+    with Path(path).open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                yield decoder.decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as refusal:
+                raise InvalidInput([Problem(pointer=f"{path}:{number}", detail=str(refusal))]) from None
+
+
+def _never() -> bool:
+    return False
+
+
+class _Files(Silence):
+    """Writes what it is told to files, and progress to a terminal."""
+
+    def __init__(self, variant: str, files: dict[str, BinaryIO]) -> None:
+        self._variant = variant
+        self._files = files
+        self._shows = sys.stderr.isatty()
+        self._shown = monotonic()
+
+    def event(self, event: Event) -> None:
+        self._write("event", event)
+
+    def round(self, line: RoundLine) -> None:
+        self._write("round", line)
+
+    def job(self, line: JobLine) -> None:
+        self._write("job", line)
+
+    def progress(self, now: int, ended: int, total: int | None, rounds: int) -> None:
+        if self._shows and (at := monotonic()) - self._shown >= _EVERY:
+            self._shown = at
+            of = "" if total is None else f" of {total} ({100 * ended // max(1, total)} %)"
+            text = (
+                f"{self._variant or 'run'}: {time_of(now):%Y-%m-%d %H:%M:%S}, {ended} jobs ended{of}, {rounds} rounds"
+            )
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+
+    def close(self) -> None:
+        """Take the line of progress away."""
+        if self._shows:
+            sys.stderr.write("\r\x1b[K")
+
+    def _write(self, kind: str, line: msgspec.Struct) -> None:
+        file = self._files.get(kind)
+        if file is not None:
+            whose = {"variant": self._variant} if self._variant else {}
+            file.write(encode(whose | msgspec.to_builtins(line)) + b"\n")
+
+
+def _shown(found: dict[str, Summary], *, json: bool) -> None:
+    if json:
+        say(encode(found[""] if list(found) == [""] else {"variants": found}).decode())
+        return
+    for name, summary in found.items():
+        if name:
+            say(f"{name}:")
+        days = (summary.end - summary.start).total_seconds() / 86400
+        say(f"{summary.engine}: {days:.4g} days, {summary.rounds} rounds, loops: {summary.loops}")
+        table(_HEADER, _rows(summary))
+        for loop in summary.first_loops[:3]:
+            say(f"  loop at {loop.at:%Y-%m-%d %H:%M:%S}, rounds {loop.first} and {loop.second}: {', '.join(loop.jobs)}")
+
+
+_HEADER = (
+    "queue", "jobs", "finished", "wait mean", "p50", "p90", "p99", "max", "slowdown p90", "evictions", "most",
+    "lost", "utilisation",
+)  # fmt: skip
+
+
+def _rows(summary: Summary) -> Iterable[list[str]]:
+    yield ["(all)", *_row(summary.total)]
+    for name, totals in summary.queues.items():
+        yield [name, *_row(totals)]
+
+
+def _row(of: Totals) -> list[str]:
+    wait, slow = of.wait, of.slowdown
+    waits = ["-"] * 5 if wait is None else [_length(v) for v in (wait.mean, wait.p50, wait.p90, wait.p99, wait.max)]
+    share = ", ".join(f"{name} {100 * part:.1f} %" for name, part in of.utilisation.items())
+    lost = ", ".join(f"{name} {amount:.4g} s" for name, amount in of.work_lost.items())
+    return [
+        str(of.jobs), str(of.finished), *waits, "-" if slow is None else f"{slow.p90:.3g}", str(of.evictions),
+        str(of.most_evictions), lost, share,
+    ]  # fmt: skip
+
+
+def _length(value: float) -> str:
+    """Seconds as a person reads them."""
+    if value < 120:
+        return f"{value:.3g}s"
+    return f"{value / 60:.3g}m" if value < 7200 else f"{value / 3600:.4g}h"

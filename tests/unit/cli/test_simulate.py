@@ -1,0 +1,48 @@
+"""``arbiter simulate``: a table for people, documents for machines, and bad lines by number."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.cli import run
+from tests.unit.simulations.running import job
+from tests.unit.simulations.test_kueue_run import two_queues
+
+LOOPS = Path(__file__).parents[3] / "examples" / "loops"
+
+
+def test_a_run_is_shown_with_its_loops(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", str(LOOPS / "kueue-fair-sharing.json")]) == 0
+    told = capsys.readouterr().out
+    assert "kueue: 0.006944 days, 6 rounds, loops: 1" in told
+    assert "loop at 2000-01-01 00:00:02, rounds 3 and 5: red-cpu" in told
+
+
+def test_a_trace_may_be_a_file_and_lines_go_to_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace, body, events = (tmp_path / name for name in ("trace.ndjson", "body.json", "events.ndjson"))
+    jobs = [job("one", "a", 3, 0, 10), job("two", "a", 2, 4, 5)]
+    trace.write_text("".join(json.dumps(one) + "\n" for one in jobs))
+    variants = [{"name": "plain"}, {"name": "fair", "settings": {"kueue": {"fair_sharing": True}}}]
+    body.write_text(json.dumps({"configuration": two_queues(), "trace": str(trace), "variants": variants}))
+    assert run(["simulate", str(body), "--json", "--events", str(events)]) == 0
+    found = json.loads(capsys.readouterr().out)["variants"]
+    assert found["plain"] == found["fair"]
+    assert found["plain"]["total"]["wait"]["max"] == 6
+    lines = [json.loads(line) for line in events.read_text().splitlines()]
+    assert [line["kind"] for line in lines if line["variant"] == "fair"].count("finished") == 2
+
+
+def test_bad_lines_are_named_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace, body = tmp_path / "trace.ndjson", tmp_path / "body.json"
+    body.write_text(json.dumps({"configuration": two_queues(), "trace": str(trace)}))
+    bad = [job("one", "a", 3, 5, 0), job("one", "a", 3, 4, 1), job("big", "a", 5, 6, 1, after=["none"])]
+    trace.write_text("".join(json.dumps(one) + "\n" for one in bad))
+    assert run(["simulate", str(body)]) == 3
+    told = capsys.readouterr().err
+    for said in (":1/duration: must be above 0", ":2/ask/id: a second job 'one'", ":2/submitted_at: earlier",
+                 ":3/ask: can never run", ":3/after/0: no job 'none'"):  # fmt: skip
+        assert said in told
+    trace.write_text(json.dumps(bad[0]) + "\n{\n")
+    assert run(["simulate", str(body)]) == 3
+    assert "trace.ndjson:2: Input data was truncated" in capsys.readouterr().err
