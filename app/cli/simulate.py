@@ -3,9 +3,10 @@
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from io import BufferedWriter
 from pathlib import Path
 from time import monotonic
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
@@ -74,7 +75,7 @@ def simulate(
     return BAD_INPUT
 
 
-def _runs(request: SimulationRequest, files: dict[str, BinaryIO]) -> Iterator[tuple[str, Summary]]:
+def _runs(request: SimulationRequest, files: dict[str, BufferedWriter]) -> Iterator[tuple[str, Summary]]:
     configurations = Compiled(None)
     path = request.trace if isinstance(request.trace, str) else None
     for name, one in list(variants_of(request, configurations)):
@@ -118,7 +119,7 @@ def _never() -> bool:
 class _Files(Silence):
     """Writes what it is told to files, and progress to a terminal."""
 
-    def __init__(self, variant: str, files: dict[str, BinaryIO]) -> None:
+    def __init__(self, variant: str, files: dict[str, BufferedWriter]) -> None:
         self._variant = variant
         self._files = files
         self._shows = sys.stderr.isatty()

@@ -32,7 +32,7 @@ def digest(document: Any, *at: str) -> str:
 class StateDigest:
     """The digest of one version of a state; its parts are worked out when first asked for. Immutable, caches aside."""
 
-    __slots__ = ("_nodes", "_state", "_stretch", "_stretches", "_value")
+    __slots__ = ("_known", "_nodes", "_state", "_stretch", "_stretches", "_value")
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -40,6 +40,12 @@ class StateDigest:
         self._nodes: bytes | None = None
         self._stretches: list[bytes | None] = []
         self._value: str | None = None
+        self._known: dict[int, tuple[Workload, bytes]] | None = None
+
+    def remember(self) -> None:
+        """Keep what every workload is encoded as, for the versions that come after too: they cost more memory, and
+        less time where workloads go from the middle."""
+        self._known = {}
 
     def hexdigest(self) -> str:
         """Raises InvalidInput like ``digest``."""
@@ -53,6 +59,7 @@ class StateDigest:
     def after(self, state: State, changes: Changes) -> "StateDigest":
         """That of the next version, which ``changes`` led to."""
         new = StateDigest(state)
+        new._known = self._known
         if not changes.nodes:
             new._nodes = self._nodes
         if new._stretch != self._stretch:
@@ -66,6 +73,24 @@ class StateDigest:
                 new._stretches[at // self._stretch] = None
         return new
 
+    def _encode(self, workloads: list[Workload], buffer: bytearray) -> None:
+        """``buffer`` becomes what MessagePack makes of the list."""
+        known = self._known
+        if known is None:
+            _encoder.encode_into(workloads, buffer)
+            return
+        if len(known) > 2 * len(self._state.workloads) + _STRETCH:
+            alive = {id(workload) for workload in self._state.workloads}
+            for gone in known.keys() - alive:
+                del known[gone]
+        parts = [_head(len(workloads))]
+        for workload in workloads:
+            kept = known.get(id(workload))
+            if kept is None:
+                kept = known[id(workload)] = (workload, _encoder.encode(workload))
+            parts.append(kept[1])
+        buffer[:] = b"".join(parts)
+
     def _work_out(self) -> str:
         state, into, sha256 = self._state, _encoder.encode_into, hashlib.sha256
         buffer = bytearray(1 << 14)
@@ -77,11 +102,16 @@ class StateDigest:
         found = self._stretches + [None] * (count - len(self._stretches))
         for i, known in enumerate(found):
             if known is None:
-                into(workloads[i * size : (i + 1) * size], buffer)
+                self._encode(workloads[i * size : (i + 1) * size], buffer)
                 found[i] = sha256(buffer).digest()
         self._stretches = found
         rest = _encoder.encode([state.reservations, state.queues])
         return sha256(b"".join([self._nodes, sha256(rest).digest(), *cast(list[bytes], found)])).hexdigest()
+
+
+def _head(count: int) -> bytes:
+    """What MessagePack writes before an array of so many."""
+    return _encoder.encode([None] * count)[:-count] if count else _encoder.encode([])
 
 
 def _stretch(workloads: list[Workload]) -> int:

@@ -25,7 +25,7 @@ class Kept:
             nodes=sorted(state.nodes, key=_name),
             workloads=sorted(state.workloads, key=_id),
         )
-        self._loaded = solve.load(configured, sorted_state)
+        self._loaded = _load(configured, sorted_state)
         self._pending: dict[str, Workload | None] = {}
         self._nodes: dict[str, Node] = {}
         self._queues: dict[str, QueueState] = {}
@@ -72,13 +72,13 @@ class Kept:
         after = sorted([*kept, *nodes.add], key=_name)
         self._place = {node.name: i for i, node in enumerate(after)}
         held = [reservation for reservation in state.reservations if reservation.node not in gone]
-        self._loaded = solve.load(self.configured, replace(state, nodes=after, reservations=held))
+        self._loaded = _load(self.configured, replace(state, nodes=after, reservations=held))
 
     def configure(self, configured: Configured) -> None:
         """Another configuration is in force. Raises InvalidInput where what runs has no place in it."""
         state = self.loaded().state
         known = {name: queue for name, queue in state.queues.items() if name in configured.names}
-        self._loaded = solve.load(configured, replace(state, queues=known))
+        self._loaded = _load(configured, replace(state, queues=known))
 
     def note(self, turn: Turn) -> None:
         """What an engine carries over: of workloads, nodes, queues and reservations."""
@@ -112,6 +112,12 @@ class Kept:
         after, index, changes = apply_delta(state, index, delta)
         self._loaded = solve.update(self._loaded, after, index, changes, generation=None)
         self._pending, self._queues, self._nodes, self._reservations = {}, {}, {}, None
+
+
+def _load(configured: Configured, state: State) -> Loaded:
+    loaded = solve.load(configured, state)
+    loaded.digest.remember()
+    return loaded
 
 
 def _reservation_changes(before: list[Reservation], after: list[Reservation] | None) -> ReservationChanges:

@@ -9,7 +9,7 @@ import pytest
 from app.solver.delta import apply_delta
 from app.solver.digest import StateDigest, digest
 from app.solver.index import Index
-from app.solver.model.delta import Delta
+from app.solver.model.delta import Delta, WorkloadChanges
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import State
 
@@ -69,3 +69,15 @@ def test_integers_past_64_bits_are_refused_where_they_stand() -> None:
     with pytest.raises(InvalidInput) as refused:
         digest({"a": [1, 2**64]}, "configuration")
     assert [p.pointer for p in refused.value.problems] == ["/configuration/a/1"]
+
+
+def test_a_digest_that_remembers_is_the_same_digest() -> None:
+    now = state(*(work(f"w{i}") for i in range(300)))
+    found = StateDigest(now)
+    found.remember()
+    assert found.hexdigest() == StateDigest(now).hexdigest()
+    for gone in (299, 17, 0):
+        delta = Delta(generation=0, workloads=WorkloadChanges(remove=[now.workloads[gone].id]))
+        now, _, changes = apply_delta(now, Index(now), delta)
+        found = found.after(now, changes)
+        assert found.hexdigest() == StateDigest(now).hexdigest()

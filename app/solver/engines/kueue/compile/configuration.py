@@ -11,6 +11,7 @@ from app.solver.model.configuration import Configuration, Flavor, Queue, Quota
 from app.solver.model.quantity import UNLIMITED, parse, scale_of
 
 DEFAULT_FLAVOR = "default"
+_NO_PREEMPTION = model.Preemption()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class CompiledConfiguration:
 
     ``height``: the longest way down to a queue, 0 for a queue or a childless cohort. ``groups``: resource groups in
     order; ``covering``: for each covered resource its group's index. ``strategies``: fair sharing, in order.
+    ``penalises``, ``has_costs``: whether some queue sets a long runner penalty, or disruption costs (KEP-83).
     """
 
     source: Configuration
@@ -46,6 +48,8 @@ class CompiledConfiguration:
     fair_sharing: bool
     strategies: tuple[model.Strategy, ...]
     tree_queues: dict[int, list[int]]
+    penalises: bool
+    has_costs: bool
 
     def queues_of(self, node: int) -> list[int]:
         """The ClusterQueues of the tree that ``node`` is in."""
@@ -87,7 +91,13 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
         fair_sharing=settings.fair_sharing,
         strategies=tuple(settings.preemption_strategies or DEFAULT_STRATEGIES),
         tree_queues=tree_queues,
+        penalises=any(_preemption(queue).long_runner_penalty is not None for queue in queues),
+        has_costs=any(_preemption(queue).disruption_cost_milestones for queue in queues),
     )
+
+
+def _preemption(queue: Queue) -> model.Preemption:
+    return (queue.kueue.preemption if queue.kueue else None) or _NO_PREEMPTION
 
 
 def _is_cohort(queue: Queue, tree: Tree, node: int) -> bool:

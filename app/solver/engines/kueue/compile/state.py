@@ -127,6 +127,12 @@ class CompiledState:
         """This is the next version of ``before``, and as settled."""
         self._settled = before._settled
 
+    def costs_as(self, before: "CompiledState", fresh: Iterable[int]) -> None:
+        """This is the next version of ``before``; ``fresh``: indices of workloads that are others, or new. Where none
+        brought costs, only these can."""
+        if before._costs is False:
+            self._costs = any(self.workloads[i].disruption_cost_milestones for i in fresh)
+
     def usage(self) -> Usage:
         """Fresh usage tables for one decision."""
         return Usage(self.quotas, self.used.copy())

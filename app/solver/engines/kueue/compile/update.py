@@ -71,6 +71,7 @@ def update(
     if before.places is not None:
         out.places = before.places.moved(rows.leaving, workloads, out.priority, fresh)
     out.settled_as(before)
+    out.costs_as(before, fresh)
     return out
 
 

@@ -46,9 +46,9 @@ def knobs_set(state: CompiledState, asks: Sequence[Ask]) -> frozenset[Knob]:
             for name in ("trigger_after_workload_waiting_seconds", "workload_sorting", "waiting_boost")
             if getattr(block, name) is not None
         )
-    if any(policy.preemption.long_runner_penalty is not None for policy in configuration.policy):
+    if configuration.penalises:
         found.add("long_runner_penalty")
-    if any(p.preemption.disruption_cost_milestones for p in configuration.policy) or state.has_costs():
+    if configuration.has_costs or state.has_costs():
         found.add("disruption_cost_milestones")
     return frozenset(found)
 
