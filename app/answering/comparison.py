@@ -7,6 +7,8 @@ import msgspec
 from app.answering.answers import Stopwatch, configure, encode, stats_of
 from app.answering.comparison_bodies import Comparison, ComparisonRequest, Difference, VariantAnswer
 from app.answering.sources import Sources
+from app.answering.variants.overrides import with_fields
+from app.answering.variants.translation import told
 from app.decoding import decode
 from app.solver import solve
 from app.solver.engine import Question
@@ -14,8 +16,9 @@ from app.solver.model.base import Time
 from app.solver.model.configuration import Configuration, Settings
 from app.solver.model.decision import Answer, Decision, PlannedEviction, Victim, planned
 from app.solver.model.instant import micros
-from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.problems import Finding, InvalidInput, Problem, pointer
 from app.solver.model.request import Variant
+from app.solver.model.state import Ask
 from app.solver.solve import Configured, Loaded
 
 
@@ -25,16 +28,23 @@ def compare(body: bytes, now: Time, sources: Sources) -> bytes:
     with watch.stage("decode"):
         request = decode(body, ComparisonRequest)
         _refuse_duplicates(request.variants)
-    question = Question(micros(request.now or now), request.asks, request.mode, request.options, request.explain)
     answers: list[VariantAnswer] = []
+    problems: list[Problem] = []
     for i, variant in enumerate(request.variants):
         try:
             with watch.stage("compile"):
-                loaded = _loaded(request, variant, sources)
+                loaded, asks, findings = _loaded(request, variant, sources)
             with watch.stage("solve"):
-                answers.append(VariantAnswer(name=variant.name, answer=solve.decide(loaded, question)))
+                at = micros(request.now or now)
+                question = Question(at, asks, request.mode, request.options, request.explain)
+                made = VariantAnswer(name=variant.name, answer=solve.decide(loaded, question), findings=findings)
         except InvalidInput as invalid:
-            raise InvalidInput(_at_variant(problem, i, variant) for problem in invalid.problems) from None
+            found = [_at_variant(problem, i, variant) for problem in invalid.problems]
+            made = VariantAnswer(name=variant.name, problems=found)
+            problems += found
+        answers.append(made)
+    if all(one.answer is None for one in answers):
+        raise InvalidInput(problems)
     differences = list(_differences(answers))
     return encode(Comparison(variants=answers, differences=differences, stats=stats_of(watch.seconds)))
 
@@ -50,21 +60,42 @@ def _refuse_duplicates(variants: list[Variant]) -> None:
         raise InvalidInput(found)
 
 
-def _loaded(request: ComparisonRequest, variant: Variant, sources: Sources) -> Loaded:
+def _loaded(
+    request: ComparisonRequest, variant: Variant, sources: Sources
+) -> tuple[Loaded, list[Ask], list[Finding]]:  # fmt: skip
+    """The situation of a variant, its asks, and what was lost on the way to its engine."""
+    state, asks, findings = request.state, request.asks, list[Finding]()
     configured = _configured(request, variant, sources)
-    if request.state.snapshot is not None:
-        return sources.loaded(configured, request.state.snapshot)
-    return solve.load(configured, request.state)
+    origin = request.engine or configured.configuration.engine
+    if variant.engine is not None and origin is not None and variant.engine != origin and _native(variant):
+        found = told(configured.configuration, state, asks, origin, variant.engine)
+        state, asks, findings = found.state, found.asks, found.findings
+        configured = solve.configure(found.configuration, variant.engine)
+    elif variant.engine is not None and configured.engine.name != variant.engine:
+        configured = solve.configure(configured.configuration, variant.engine)
+    if state.snapshot is not None:
+        return sources.loaded(configured, state.snapshot), asks, findings
+    return solve.load(configured, state), asks, findings
+
+
+def _native(variant: Variant) -> bool:
+    """Whether the variant speaks of the request's own configuration: one of its own is in its engine's words
+    already."""
+    return variant.configuration is None
 
 
 def _configured(request: ComparisonRequest, variant: Variant, sources: Sources) -> Configured:
-    document = request.configuration if variant.configuration is None else variant.configuration
-    engine = variant.engine or request.engine
-    if variant.settings is None:
-        return configure(document, engine, sources, request.state)
-    if not isinstance(document, Configuration):
-        document = configure(document, engine, sources, request.state).configuration
-    return solve.configure(with_settings(document, variant.settings), engine)
+    """The configuration of the variant before it is told in other words."""
+    own = variant.configuration is not None
+    document = variant.configuration if own else request.configuration
+    engine = (variant.engine if own else None) or request.engine
+    configured = configure(document, engine or (variant.engine if own else None), sources, request.state)
+    if variant.settings is None and not variant.set:
+        return configured
+    changed = configured.configuration
+    if variant.settings is not None:
+        changed = with_settings(changed, variant.settings)
+    return solve.configure(with_fields(changed, variant.set), configured.engine.name)
 
 
 def with_settings(document: Configuration, settings: Settings) -> Configuration:
@@ -80,6 +111,7 @@ def _at_variant(problem: Problem, i: int, variant: Variant) -> Problem:
         (variant.settings is not None and where.startswith("/configuration/settings"))
         or (variant.configuration is not None and where.startswith("/configuration"))
         or (variant.engine is not None and where == "/engine")
+        or (bool(variant.set) and where.startswith("/set"))
     )
     if not ours:
         return Problem(pointer=where, detail=f"variant {variant.name!r}: {problem.detail}")
@@ -89,16 +121,19 @@ def _at_variant(problem: Problem, i: int, variant: Variant) -> Problem:
 
 
 def _differences(answers: list[VariantAnswer]) -> Iterator[Difference]:
-    for position, first in enumerate(answers[0].answer.decisions):
-        said = {one.name: one.answer.decisions[position] for one in answers}
-        if len({decision.outcome for decision in said.values()}) > 1:
-            yield _difference(first.ask, "outcome", {name: decision.outcome for name, decision in said.items()})
+    answered = {one.name: one.answer for one in answers if one.answer is not None}
+    refused = dict.fromkeys((one.name for one in answers if one.answer is None), "refused")
+    for position, first in enumerate(next(iter(answered.values())).decisions):
+        said = {name: answer.decisions[position] for name, answer in answered.items()}
+        outcomes = {name: decision.outcome for name, decision in said.items()} | refused
+        if len(set(outcomes.values())) > 1:
+            yield _difference(first.ask, "outcome", {one.name: outcomes[one.name] for one in answers})
         if len({decision.node for decision in said.values()}) > 1:
             yield _difference(first.ask, "node", {name: decision.node for name, decision in said.items()})
         if len({frozenset(_victims(decision)) for decision in said.values()}) > 1:
             yield _difference(first.ask, "victims", {name: _victims(decision) for name, decision in said.items()})
-    if len({frozenset(_evictions(one.answer)) for one in answers}) > 1:
-        yield _difference(None, "evictions", {one.name: _evictions(one.answer) for one in answers})
+    if len({frozenset(_evictions(one)) for one in answered.values()}) > 1:
+        yield _difference(None, "evictions", {name: _evictions(one) for name, one in answered.items()})
 
 
 def _difference(ask: str | None, field: str, values: dict[str, str | None] | dict[str, list[str]]) -> Difference:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import msgspec
 
 from app.solver.model.decision import Answer
+from app.solver.model.problems import Finding, Problem
 from app.solver.model.request import DecisionRequest, Variant
 
 
@@ -15,13 +16,17 @@ class ComparisonRequest(DecisionRequest, frozen=True, kw_only=True):
     """What each variant changes; names are unique."""
 
 
-class VariantAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class VariantAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a decision request would have got under this variant, without ``id`` and ``stats``."""
 
     name: str
     """The name of the variant."""
-    answer: Answer
-    """What the request would have got, without `id` and `stats`."""
+    answer: Answer | None = None
+    """What the request would have got, without `id` and `stats`. Absent: its engine refuses the variant."""
+    problems: list[Problem] = []
+    """Why the engine refuses the variant. A request that all variants refuse is refused as a whole."""
+    findings: list[Finding] = []
+    """What the words of another engine could not say; pointers lead into the request."""
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -34,7 +39,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ask: str | None = None
     """The id of the ask. Absent: it is about the plan."""
     field: str
-    """What differs: `outcome`, `node` or `victims` of an ask, or `evictions` of the plan."""
+    """What differs: `outcome`, `node` or `victims` of an ask, or `evictions` of the plan. A variant that is refused
+    has the outcome `refused`, and no say in the others."""
     values: dict[str, Any]
     """What each variant says, by its name."""
 

@@ -14,6 +14,7 @@ from typing import NoReturn
 from cyclopts import App, CycloptsError
 
 from app.cli import (
+    compare,
     configuration,
     database,
     manifests,
@@ -43,7 +44,7 @@ application.command(serve.serve)
 application.command(worker.worker)
 application.command(offline.decide)
 application.command(offline.explain)
-application.command(offline.compare)
+application.command(compare.compare)
 application.command(plan.plan)
 application.command(starvation.starvation)
 application.command(simulate.simulate)

@@ -25,10 +25,12 @@ File = Annotated[str, Parameter(allow_leading_hyphen=True, help="A file; '-' rea
 
 
 class _Probe(msgspec.Struct):
-    """Enough of a JSON document to tell a Kubernetes object from a request."""
+    """Enough of a JSON document to tell a Kubernetes object, or an answer of YuniKorn, from a request."""
 
     kind: str | None = None
-    state: msgspec.Raw | None = None
+    queuename: str | None = None
+    applications: msgspec.Raw = msgspec.Raw()
+    state: msgspec.Raw = msgspec.Raw()
 
 
 def import_manifest(
@@ -103,7 +105,7 @@ def as_request(body: bytes, configuration: str | None) -> bytes:
         return body
     found = import_configuration(body, "kubernetes")
     _report(found.findings)
-    chosen = found.configuration if configuration is None else _configuration(configuration)
+    chosen = found.configuration if configuration is None else read_configuration(configuration)
     if not chosen.queues:
         raise InvalidInput(
             [Problem(pointer="/queues", detail="no queues in the manifest: give them with --configuration")]
@@ -131,10 +133,11 @@ def _is_manifest(body: bytes) -> bool:
         probe = msgspec.json.decode(body, type=_Probe)
     except msgspec.MsgspecError:
         return False
-    return probe.kind is not None and probe.state is None
+    marked = probe.kind is not None or probe.queuename is not None or bool(bytes(probe.applications))
+    return marked and not bytes(probe.state)
 
 
-def _configuration(file: str) -> Configuration:
+def read_configuration(file: str) -> Configuration:
     """A configuration of Arbiter, or the one that a manifest makes."""
     body = Path(file).read_bytes()
     if not _is_manifest(body):

@@ -1,4 +1,4 @@
-"""``decide``, ``explain`` and ``compare``: no server, no database, the same answers."""
+"""``decide`` and ``explain``: no server, no database, the same answers."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -8,8 +8,6 @@ import msgspec
 from cyclopts import Parameter
 
 from app.answering.answers import answer
-from app.answering.comparison import compare as compare_variants
-from app.answering.comparison_bodies import Comparison
 from app.answering.sources import nothing_stored
 from app.cli import report
 from app.cli.configuration import Remote
@@ -62,7 +60,7 @@ def decide(
 
     Exit code 0: nothing to evict, 1: somebody would be, 2: an ask can't run, 3: bad input.
     """
-    return _on(file, lambda body: _decided(with_mode(as_request(body, configuration), mode), None, json=json))
+    return on_file(file, lambda body: _decided(with_mode(as_request(body, configuration), mode), None, json=json))
 
 
 def explain(
@@ -82,15 +80,7 @@ def explain(
     level: Explain = "full" if full else "summary"
     if decision is not None:
         return _logged(decision, Service(remote.url, remote.token), lambda body: _decided(body, level, json=json))
-    return _on(file, lambda body: _decided(with_mode(as_request(body, configuration), mode), level, json=json))
-
-
-def compare(file: File = "-", /, *, json: Json = False) -> int:
-    """Decide a request under each of its `variants`, and show where the answers differ.
-
-    Exit code 0: all variants agree, 1: they differ, 3: bad input.
-    """
-    return _on(file, lambda body: _compared(body, json=json))
+    return on_file(file, lambda body: _decided(with_mode(as_request(body, configuration), mode), level, json=json))
 
 
 def _logged(decision: str, service: Service, act: Callable[[bytes], int]) -> int:
@@ -103,7 +93,7 @@ def _logged(decision: str, service: Service, act: Callable[[bytes], int]) -> int
     return guarded(asked, decision)
 
 
-def _on(file: str, act: Callable[[bytes], int]) -> int:
+def on_file(file: str, act: Callable[[bytes], int]) -> int:
     """``act`` on the bytes of ``file``, with everything that can be wrong about them said on standard error."""
     try:
         return act(read(file))
@@ -126,13 +116,3 @@ def _decided(body: bytes, level: Explain | None, *, json: bool) -> int:
     if planned(result):
         return EVICTS
     return CANNOT if any(d.outcome in ("wait", "infeasible") for d in result.decisions) else NOTHING
-
-
-def _compared(body: bytes, *, json: bool) -> int:
-    encoded = compare_variants(with_mode(body, None), datetime.now(UTC), nothing_stored())
-    result = msgspec.json.decode(encoded, type=Comparison)
-    if json:
-        say(encoded.decode())
-    else:
-        report.comparison(result)
-    return EVICTS if result.differences else NOTHING

@@ -121,7 +121,7 @@ def _document(text: str) -> dict[str, Any] | None:
     if len(found) != 1 or not isinstance(found[0][1], dict):
         return None
     document = cast(dict[str, Any], found[0][1])
-    if "kind" in document or "partitions" in document:
+    if any(key in document for key in ("kind", "partitions", "applications", "queuename")):
         return None
     if "configuration" in document or "state" in document:
         return {key: document[key] for key in _OF_A_REQUEST if key in document}

@@ -73,4 +73,6 @@ def _rows(change: QueueChange) -> Iterator[tuple[str, ...]]:
 def _shown(value: Quantity | None) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else amount(round(value, 4))
+    if isinstance(value, str):
+        return value
+    return amount(int(value) if value == int(value) else round(value, 4))

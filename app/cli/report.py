@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
-from app.answering.comparison_bodies import Comparison
+from app.answering.comparison_bodies import Comparison, VariantAnswer
 from app.cli.output import say, table
 from app.solver.model.decision import Answer, Decision, Placement, Plan, PlannedEviction, planned
 from app.solver.model.trace import Explanation
@@ -135,18 +135,27 @@ def comparison(result: Comparison) -> None:
     """Each variant in a line, then where they differ."""
     table(
         ("VARIANT", "ENGINE", "OUTCOMES", "EVICTIONS"),
-        (
-            (v.name, v.answer.engine, _tally(d.outcome for d in v.answer.decisions), str(len(planned(v.answer))))
-            for v in result.variants
-        ),
+        (_variant(one) for one in result.variants),
         indent="",
     )
+    for one in result.variants:
+        for problem in one.problems[:_MOST_MESSAGES]:
+            say(f"  {one.name}: refused, {problem.pointer}: {problem.detail}")
+        for finding in one.findings:
+            say(f"  {one.name}: {finding.severity} {finding.pointer}: {finding.detail}")
     say()
     if not result.differences:
         say("no differences")
     for difference in result.differences[:_MOST_ROWS]:
         say(f"{difference.ask or 'beside the asks'}: {difference.field}")
         table(("VARIANT", "SAYS"), ((name, _value(value)) for name, value in difference.values.items()))
+
+
+def _variant(one: VariantAnswer) -> tuple[str, str, str, str]:
+    if one.answer is None:
+        return one.name, "", "refused", ""
+    tally = _tally(decision.outcome for decision in one.answer.decisions)
+    return one.name, one.answer.engine, tally, str(len(planned(one.answer)))
 
 
 def _tally(outcomes: Iterable[str]) -> str:

@@ -12,11 +12,14 @@ from app.formats.documents.exported import Exported
 from app.formats.documents.imported import Imported
 from app.formats.documents.reader import Findings
 from app.formats.documents.source import Path, Unreadable, read
+from app.formats.documents.yson import is_yson, read_yson
 from app.formats.kai import exporting as kai_export
 from app.formats.kueue import exporting as kueue_export
 from app.formats.names import EXPORTS, FORMATS, ExportFormat, Format
 from app.formats.ytsaurus import exporting as ytsaurus_export
 from app.formats.ytsaurus import importing as ytsaurus_import
+from app.formats.ytsaurus import orchid
+from app.formats.yunikorn import dump
 from app.formats.yunikorn import exporting as yunikorn_export
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.state import State
@@ -40,12 +43,16 @@ def import_configuration(text: bytes, format: str) -> Imported:  # noqa: A002
     if format not in FORMATS:
         raise Unreadable(f"no format {format!r}: there are {', '.join(FORMATS)}")
     findings = Findings()
-    documents = read(text)
+    documents = read_yson(text) if format == "ytsaurus" and is_yson(text) else read(text)
     if all(document == [] for _, document in documents):
         findings.add("empty", "warning", (), "there is no object in it")
     if format == "ytsaurus":
+        if len(documents) == 1 and orchid.is_orchid(documents[0][1]):
+            return orchid.read_orchid(*documents[0], findings)
         configuration = ytsaurus_import.read_configuration(_mappings(documents, findings), findings)
         return Imported(configuration, State(), [], findings.all())
+    if format in ("yunikorn", "kubernetes") and dump.is_dump(documents):
+        return dump.read_dump(documents, findings)
     return manifests.read_manifests(documents, _MANIFESTS[format], findings)
 
 

@@ -134,7 +134,8 @@ def _kai(found: _Sorted, pods: list[Pod], classes: Classes, findings: Findings) 
     configuration = kai_import.read_configuration(found.kai, findings)
     queues = {queue.name for queue in configuration.queues}
     own, strangers = _parted(pods, kai_pods.belongs)
-    workloads, asks = kai_pods.read_groups(found.groups, own, queues, classes, findings)
+    gpus = kai_pods.gpu_memory((made.name, made.labels) for made in found.nodes)
+    workloads, asks = kai_pods.read_groups(found.groups, own, queues, classes, gpus)
     return _imported(configuration, read_nodes(found.nodes, strangers, rename={}), workloads, asks, findings)
 
 

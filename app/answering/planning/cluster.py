@@ -13,7 +13,8 @@ from app.formats.documents.reader import Findings
 from app.formats.documents.source import read
 from app.formats.kubernetes.priority_classes import PriorityClass
 from app.formats.work.read import Beside, read_beside
-from app.solver.model.configuration import Configuration
+from app.solver import solve
+from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.request import StateOrReference
 from app.solver.model.state import Ask
@@ -23,7 +24,7 @@ _CLUSTER = "/cluster"
 _GROUPS = ("scheduling.k8s.io", "kueue.x-k8s.io")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Situation:
     """A cluster compiled. ``asks``: what waits there."""
 
@@ -66,6 +67,14 @@ def _of_manifests(request: PlanRequest, text: bytes, beside: Beside, sources: So
     loaded = load(configuration, engine, state, sources)
     findings = [msgspec.structs.replace(f, pointer=_CLUSTER + f.pointer) for f in imported.findings]
     return Situation(loaded, [*imported.asks, *request.asks], beside, findings)
+
+
+def with_queues(loaded: Loaded, queues: list[Queue]) -> Loaded:
+    """The same cluster with more queues. Raises InvalidInput."""
+    was = loaded.configured
+    document = msgspec.structs.replace(was.configuration, queues=[*was.configuration.queues, *queues])
+    made = solve.configure(document, was.engine.name, name=was.used.name, revision=was.used.revision)
+    return solve.load(made, loaded.state, snapshot=loaded.snapshot, generation=loaded.generation)
 
 
 def _fields(struct: msgspec.Struct) -> dict[str, Any]:

@@ -8,15 +8,15 @@ import msgspec
 from app.answering.answers import Stopwatch, encode, stats_of
 from app.answering.plan_bodies import PlanAnswer, PlannedWork, PlanRequest
 from app.answering.planning.changes import changes
-from app.answering.planning.cluster import Situation, situation
+from app.answering.planning.cluster import Situation, situation, with_queues
 from app.answering.planning.rounds import settle
 from app.answering.sources import Sources
 from app.decoding import decode
 from app.formats.documents.reader import Findings
 from app.formats.documents.source import Path, read
-from app.formats.kubernetes.amounts import plus, quantities, times
-from app.formats.work import kueue
-from app.formats.work.asking import Cluster, Planned
+from app.formats.kai.pods import gpu_memory
+from app.formats.work import SPECIAL, kai, kueue, ytsaurus, yunikorn
+from app.formats.work.asking import Cluster, Planned, resource_names
 from app.formats.work.pod_sets import Work
 from app.formats.work.read import read_work
 from app.solver.engine import Question
@@ -25,11 +25,16 @@ from app.solver.model.base import Time
 from app.solver.model.decision import Decision, Outcome
 from app.solver.model.instant import micros
 from app.solver.model.problems import Finding, InvalidInput, Problem
-from app.solver.model.state import Ask
+from app.solver.model.quantity import parse, scale_of, units
+from app.solver.solve import Loaded
 
 _MANIFEST = "/manifest"
 _WORST: tuple[Outcome, ...] = ("admit", "preempt", "wait", "infeasible")
-_READERS: dict[str, Callable[[list[Work], Cluster], list[Planned]]] = {"kueue": kueue.plan_work}
+_READERS: dict[str, Callable[[list[Work], Cluster], list[Planned]]] = {
+    "kueue": kueue.plan_work,
+    "yunikorn": yunikorn.plan_work,
+    "kai": kai.plan_work,
+}
 
 
 def plan(body: bytes, now: Time, sources: Sources) -> bytes:
@@ -71,16 +76,22 @@ def _waited(request: PlanRequest) -> timedelta:
 
 
 def _planned(request: PlanRequest, cluster: Situation, submitted: datetime, findings: Findings) -> list[Planned]:
-    """The objects of the manifest with their asks. Raises InvalidInput where nothing of it can be planned."""
-    engine = cluster.loaded.configured.engine.name
+    """The objects of the manifest with their asks; queues that they make are added to ``cluster``. Raises InvalidInput
+    where nothing of it can be planned."""
+    loaded = cluster.loaded
     around = Cluster(
-        configuration=cluster.loaded.configured.configuration, beside=cluster.beside, findings=findings,
-        created_at=submitted, queue=request.queue,
-        taken={*cluster.loaded.index.workloads, *(ask.id for ask in cluster.asks)},
+        configuration=loaded.configured.configuration, beside=cluster.beside, findings=findings, created_at=submitted,
+        queue=request.queue, taken={*loaded.index.workloads, *(ask.id for ask in cluster.asks)},
+        running=set(loaded.index.workloads), counted=_counted(loaded), gpus=gpu_memory((node.name, node.labels) for
+        node in loaded.state.nodes),
     )  # fmt: skip
     documents = _documents(request)
-    works = read_work(documents, cluster.beside, findings, namespace=request.namespace, special={})
-    found = [one for one in _READERS[engine](works, around) if one.asks]
+    if loaded.configured.engine.name == "ytsaurus":
+        found = ytsaurus.plan_operations(documents, around)
+    else:
+        works = read_work(documents, cluster.beside, findings, namespace=request.namespace, special=SPECIAL)
+        found = _READERS[loaded.configured.engine.name](works, around)
+    found = [one for one in found if one.asks]
     if not found:
         listed = _below(findings.all())
         errors = [f for f in listed if f.severity == "error"] or [f for f in listed if f.severity == "warning"]
@@ -88,7 +99,14 @@ def _planned(request: PlanRequest, cluster: Situation, submitted: datetime, find
             [Problem(pointer=f.pointer, detail=f.detail) for f in errors]
             or [Problem(pointer=_MANIFEST, detail="there is nothing in it that starts pods")]
         )
+    if around.dynamic:
+        cluster.loaded = with_queues(loaded, around.dynamic)
     return found
+
+
+def _counted(loaded: Loaded) -> set[str]:
+    """The resources that queues or nodes have."""
+    return resource_names(loaded.configured.configuration) | {r for node in loaded.state.nodes for r in node.capacity}
 
 
 def _documents(request: PlanRequest) -> list[tuple[Path, object]]:
@@ -108,22 +126,17 @@ def _below(findings: list[Finding]) -> list[Finding]:
 
 
 def _described(planned: Planned, by_ask: dict[str, Decision]) -> PlannedWork:
-    work, asks = planned.work, planned.asks
+    asks = planned.asks
+    tasks = [task for ask in asks for task in ask.tasks]
+    steps: dict[str, int] = {}
+    for task in tasks:
+        for name, value in task.requests.items():
+            steps[name] = steps.get(name, 0) + task.count * parse(value, scale_of(name))
     return PlannedWork(
-        object=work.title, queue=asks[0].queue, priority=asks[0].priority or 0, pods=work.pods,
-        requests=quantities(_requests(work)), outcome=_outcome(asks, by_ask), asks=[ask.id for ask in asks],
+        object=planned.title, queue=asks[0].queue, priority=asks[0].priority or 0,
+        pods=sum(task.count for task in tasks), requests={name: units(value, name) for name, value in steps.items()},
+        outcome=_worst(by_ask[ask.id].outcome for ask in asks), asks=[ask.id for ask in asks],
     )  # fmt: skip
-
-
-def _requests(work: Work) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for pod_set in work.pod_sets:
-        total = plus(total, times(pod_set.pod.requests, pod_set.count * work.replicas))
-    return total
-
-
-def _outcome(asks: list[Ask], by_ask: dict[str, Decision]) -> Outcome:
-    return _worst(by_ask[ask.id].outcome for ask in asks)
 
 
 def _worst(outcomes: Iterable[Outcome]) -> Outcome:

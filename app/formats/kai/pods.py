@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from app.formats.documents.reader import Findings, instant
+from app.formats.documents.reader import instant
+from app.formats.kai.grouping import groups_of
 from app.formats.kubernetes.amounts import Steps
 from app.formats.kubernetes.cluster import Pod, as_task
 from app.formats.kubernetes.objects import Object, named
@@ -14,16 +15,17 @@ from app.solver.model.state import Ask, Workload
 
 POD_GROUP = "pod-group-name"
 SCHEDULER = "kai-scheduler"
-_QUEUE_LABELS = ("kai.scheduler/queue", "runai/queue")
+QUEUE_LABELS = ("kai.scheduler/queue", "runai/queue")
 _STARTED = "kai.scheduler/last-start-timestamp"
 _FRACTION = "gpu-fraction"
 _GPU_MEMORY = "gpu-memory"
 _GPU = "nvidia.com/gpu"
+_MEMORY_LABEL = "nvidia.com/gpu.memory"
 
 # The classes that KAI installs, and what a workload gets that names none.
-_OWN_CLASSES = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
+OWN_CLASSES = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
 _DEFAULT_CLASS = 50
-_NON_PREEMPTIBLE_FROM = 100
+NON_PREEMPTIBLE_FROM = 100
 
 
 def belongs(pod: Pod) -> bool:
@@ -32,29 +34,41 @@ def belongs(pod: Pod) -> bool:
 
 
 def read_groups(
-    groups: Iterable[Object], pods: Iterable[Pod], queues: set[str], classes: Classes, findings: Findings
+    groups: Iterable[Object], pods: Iterable[Pod], queues: set[str], classes: Classes, gpus: Mapping[str, int]
 ) -> tuple[list[Workload], list[Ask]]:
     """Workloads with pods on nodes, and asks for pending pods: of the same id where they belong to one. ``queues``:
-    those of the source; where it has none, groups may name any."""
+    those of the source; where it has none, groups may name any. ``gpus``: see ``gpu_memory``."""
     members: dict[str, list[Pod]] = {}
+    without: list[Pod] = []
     for pod in pods:
         name = pod.made.annotations.get(POD_GROUP)
         if name is None:
-            at = (*pod.made.root.at, "metadata", "annotations")
-            findings.add("no-group", "warning", at, f"pod {pod.made.id!r} is in no pod group: left out")
+            without.append(pod)
         else:
             members.setdefault(f"{pod.made.namespace}/{name}" if pod.made.namespace else name, []).append(pod)
-    running: list[Workload] = []
-    asks: list[Ask] = []
+    reading = _Reading(queues, classes, gpus)
     for made in groups:
         if named(made):
-            _group(made, members.pop(made.id, []), queues, classes, running, asks)
+            reading.group(made, members.pop(made.id, []))
     for name, orphans in members.items():
-        at = orphans[0].made.root.at
-        findings.add(
-            "no-group", "warning", at, f"no PodGroup {name!r} in the source: its {len(orphans)} pods are left out"
-        )
-    return running, asks
+        detail = f"no PodGroup {name!r} in the source: its {len(orphans)} pods are left out"
+        orphans[0].made.root.findings.add("no-group", "warning", orphans[0].made.root.at, detail)
+    for made, of in groups_of(without, QUEUE_LABELS):
+        at = (*of[0].made.root.at, "metadata", "annotations")
+        detail = f"in no pod group: grouped by owner as {made.id!r}, as KAI's pod grouper would"
+        made.root.findings.add("grouped", "info", at, detail)
+        reading.group(made, of)
+    return reading.running, reading.asks
+
+
+def gpu_memory(labels: Iterable[tuple[str, Mapping[str, str]]]) -> dict[str, int]:
+    """MiB of each GPU, by node, of the nodes that say so. KAI counts whole hundreds of MiB."""
+    found = {name: of.get(_MEMORY_LABEL, "") for name, of in labels}
+    return {
+        name: int(value) - int(value) % 100 if int(value) > 100 else int(value)
+        for name, value in found.items()
+        if value.isascii() and value.isdigit() and 0 < int(value[:9]) == int(value)
+    }
 
 
 def _warn_of_left_out(pods: Iterable[Pod]) -> None:
@@ -65,55 +79,65 @@ def _warn_of_left_out(pods: Iterable[Pod]) -> None:
             pod.made.root.warn("spec", "KAI counts pods on nodes only: left out", rule="left-out")
 
 
-def _group(
-    made: Object, pods: list[Pod], queues: set[str], classes: Classes, running: list[Workload], asks: list[Ask]
-) -> None:
-    spec = made.spec
-    queue = spec.text("queue") or next((made.labels[key] for key in _QUEUE_LABELS if key in made.labels), None)
-    priority = _priority(made, spec.text("priorityClassName"), classes)
-    preemptibility = spec.text("preemptibility")
-    preemptible = priority < _NON_PREEMPTIBLE_FROM if not preemptibility else preemptibility != "non-preemptible"
-    min_available = spec.count("minMember")
-    spec.not_carried("subGroups", "only the gang as a whole has a minimum here")
-    spec.not_carried("minSubGroup", "only the gang as a whole has a minimum here")
-    spec.not_carried("topologyConstraint", "topology is not decided here")
-    spec.ignore("markUnschedulable", "schedulingBackoff", "backoffLimit", "parentUID", "parentName")
-    spec.close()
-    if queue is None or (queues and queue not in queues):
-        made.root.warn("spec", f"no queue {queue!r} for pod group {made.id!r}: left out", "error", "no-queue")
-        return
-    placed = [pod for pod in pods if pod.phase == "done" or (pod.node and pod.phase in ("running", "releasing"))]
-    pending = [pod for pod in pods if pod.phase == "pending"]
-    _warn_of_left_out(pods)
-    common: dict[str, Any] = {
-        "priority": priority,
-        "preemptible": preemptible,
-        "min_available": max(1, min_available or 1),
-    }
-    held = any(pod.phase != "done" for pod in placed)
-    if held:
-        running.append(
-            Workload(
-                id=made.id, queue=queue, uid=made.uid, created_at=made.created_at, started_at=_started(made),
-                tasks=[as_task(pod, pod.made.name, _requests(pod)) for pod in placed], **common,
-            )
-        )  # fmt: skip
-    if pending:
-        asks.append(
-            Ask(
-                id=made.id, queue=queue, workload=made.id if held else None, uid=made.uid, created_at=made.created_at,
-                tasks=[as_task(pod, pod.made.name, _requests(pod)) for pod in pending], **common,
-            )
-        )  # fmt: skip
+class _Reading:
+    """Groups so far."""
+
+    def __init__(self, queues: set[str], classes: Classes, gpus: Mapping[str, int]) -> None:
+        self.running: list[Workload] = []
+        self.asks: list[Ask] = []
+        self._queues = queues
+        self._classes = classes
+        self._gpus = gpus
+
+    def group(self, made: Object, pods: list[Pod]) -> None:
+        """Read one group and its pods."""
+        spec = made.spec
+        queue = spec.text("queue") or next((made.labels[key] for key in QUEUE_LABELS if key in made.labels), None)
+        priority = _priority(made, spec.text("priorityClassName"), self._classes)
+        preemptibility = spec.text("preemptibility")
+        preemptible = priority < NON_PREEMPTIBLE_FROM if not preemptibility else preemptibility != "non-preemptible"
+        min_available = spec.count("minMember")
+        spec.not_carried("subGroups", "only the gang as a whole has a minimum here")
+        spec.not_carried("minSubGroup", "only the gang as a whole has a minimum here")
+        spec.not_carried("topologyConstraint", "topology is not decided here")
+        spec.ignore("markUnschedulable", "schedulingBackoff", "backoffLimit", "parentUID", "parentName")
+        spec.close()
+        if queue is None or (self._queues and queue not in self._queues):
+            made.root.warn("spec", f"no queue {queue!r} for pod group {made.id!r}: left out", "error", "no-queue")
+            return
+        placed = [pod for pod in pods if pod.phase == "done" or (pod.node and pod.phase in ("running", "releasing"))]
+        pending = [pod for pod in pods if pod.phase == "pending"]
+        _warn_of_left_out(pods)
+        common: dict[str, Any] = {
+            "priority": priority,
+            "preemptible": preemptible,
+            "min_available": max(1, min_available or 1),
+        }
+        held = any(pod.phase != "done" for pod in placed)
+        if held:
+            self.running.append(
+                Workload(
+                    id=made.id, queue=queue, uid=made.uid, created_at=made.created_at, started_at=_started(made),
+                    tasks=[as_task(pod, pod.made.name, requests_of(pod, self._gpus)) for pod in placed], **common,
+                )
+            )  # fmt: skip
+        if pending:
+            self.asks.append(
+                Ask(
+                    id=made.id, queue=queue, workload=made.id if held else None, uid=made.uid,
+                    created_at=made.created_at, tasks=[as_task(pod, pod.made.name, requests_of(pod, self._gpus)) for
+                    pod in pending], **common,
+                )
+            )  # fmt: skip
 
 
 def _priority(made: Object, name: str | None, classes: Classes) -> int:
     found = classes.find(name) if name else None
     if found is not None:
         return found.value
-    if name and name not in _OWN_CLASSES:
+    if name and name not in OWN_CLASSES:
         made.root.warn("spec", f"no priority class {name!r} in the source: KAI's default, 50", rule="unknown-name")
-    return _OWN_CLASSES.get(name or "", _DEFAULT_CLASS)
+    return OWN_CLASSES.get(name or "", _DEFAULT_CLASS)
 
 
 def _started(made: Object) -> datetime | None:
@@ -122,13 +146,12 @@ def _started(made: Object) -> datetime | None:
     return None if text is None else instant(text, at, made.root.findings)
 
 
-def _requests(pod: Pod) -> Steps:
-    """Requests with a share of a GPU, which KAI takes from an annotation."""
+def requests_of(pod: Pod, gpus: Mapping[str, int]) -> Steps:
+    """Requests with a share of a GPU, which KAI takes from an annotation. ``gpus``: see ``gpu_memory``."""
     annotations: Mapping[str, str] = pod.made.annotations
     where = (*pod.made.root.at, "metadata", "annotations")
     if _GPU_MEMORY in annotations:
-        detail = "a slice of GPU memory can't be carried over: the pod counts as one that needs no GPU"
-        pod.made.root.findings.add("not-carried", "error", (*where, _GPU_MEMORY), detail)
+        return _with_memory(pod, annotations[_GPU_MEMORY], gpus)
     share = annotations.get(_FRACTION)
     if share is None:
         return pod.spec.requests
@@ -137,3 +160,24 @@ def _requests(pod: Pod) -> Steps:
         pod.made.root.findings.add("bad-value", "error", (*where, _FRACTION), detail)
         return pod.spec.requests
     return {**pod.spec.requests, _GPU: round(float(share) * 1000)}
+
+
+def _with_memory(pod: Pod, text: str, gpus: Mapping[str, int]) -> Steps:
+    """``gpu-memory`` in MiB as a share of a GPU: of its node's, else of the smallest that any node has."""
+    findings, at = pod.made.root.findings, (*pod.made.root.at, "metadata", "annotations", _GPU_MEMORY)
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", text):
+        findings.add("bad-value", "error", at, "a whole number of MiB is expected")
+        return pod.spec.requests
+    sizes = sorted(set(gpus.values()))
+    size = gpus.get(pod.node or "", sizes[0] if sizes else 0)
+    if not size:
+        detail = f"no node says how much memory its GPUs have ({_MEMORY_LABEL}): the pod counts as one without a GPU"
+        findings.add("not-carried", "error", at, detail)
+        return pod.spec.requests
+    if pod.node not in gpus and len(sizes) > 1:
+        detail = f"nodes have GPUs of {sizes[0]} to {sizes[-1]} MiB: counted as a share of the smallest"
+        findings.add("assumed-size", "warning", at, detail)
+    if int(text) > size:
+        findings.add("bad-value", "error", at, f"{text} MiB are more than a GPU of {size} MiB has")
+        return pod.spec.requests
+    return {**pod.spec.requests, _GPU: -(-int(text) * 1000 // size)}

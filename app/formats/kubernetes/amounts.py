@@ -50,11 +50,6 @@ def plus(one: Mapping[str, int], other: Mapping[str, int]) -> Steps:
     return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 
 
-def times(amounts: Mapping[str, int], count: int) -> Steps:
-    """``count`` times as much."""
-    return {name: value * count for name, value in amounts.items()}
-
-
 def largest(one: Mapping[str, int], other: Mapping[str, int]) -> Steps:
     """The larger of both, resource by resource."""
     return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}

@@ -3,3 +3,13 @@
 ``kinds`` says what is known, as data; ``read`` and ``pod_sets`` read objects by it; a module a system groups pods into
 asks.
 """
+
+from app.formats.work import nested, spark
+from app.formats.work.read import Special
+
+SPECIAL: dict[str, Special] = {
+    "sparkoperator.k8s.io/SparkApplication": spark.pod_sets,
+    "workload.codeflare.dev/AppWrapper": nested.app_wrapper,
+    "trainer.kubeflow.org/TrainJob": nested.train_job,
+}
+"""Kinds whose pods are no templates of the object itself, by full name."""

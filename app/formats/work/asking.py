@@ -14,16 +14,18 @@ from app.solver.model.state import Ask
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One object and the asks that it became."""
+    """One object, as messages name it, and the asks that it became."""
 
-    work: Work
+    title: str
     asks: list[Ask]
 
 
 @dataclass(slots=True)
 class Cluster:
     """What work is planned for. ``queue``: the one that all of it goes to, whatever the objects say; ``created_at``:
-    since when the asks wait; ``taken``: ids that running and waiting work has."""
+    since when the asks wait; ``taken``: ids that running and waiting work has, ``running``: those of what runs;
+    ``counted``: the resources that queues or nodes have; ``gpus``: MiB of a GPU, by node (KAI); ``dynamic``: queues
+    that the work itself makes (YuniKorn)."""
 
     configuration: Configuration
     beside: Beside
@@ -31,6 +33,10 @@ class Cluster:
     created_at: datetime
     queue: str | None = None
     taken: set[str] = field(default_factory=set[str])
+    running: set[str] = field(default_factory=set[str])
+    counted: set[str] = field(default_factory=set[str])
+    gpus: dict[str, int] = field(default_factory=dict[str, int])
+    dynamic: list[Queue] = field(default_factory=list[Queue])
 
     def free(self, wanted: str) -> str:
         """``wanted``, or the first like it that nobody has; taken from now on."""

@@ -99,6 +99,7 @@ def _ray(name: str, cluster: str, *more: PodSets) -> Kind:
     )  # fmt: skip
 
 
+# Kinds without pod sets of their own are read by functions: ``work.SPECIAL``.
 KINDS: tuple[Kind, ...] = (
     Kind("", "Pod", (PodSets("", template="", count=_ONCE),), kueue="pod", kai="pod"),
     Kind("batch", "Job", (PodSets("spec", count=(_PARALLELISM,)),), kai="pod"),
@@ -130,4 +131,7 @@ KINDS: tuple[Kind, ...] = (
         ),
         kueue="replica", kai="replica", minimum="all", replicas="spec.replicas",
     ),
+    Kind("sparkoperator.k8s.io", "SparkApplication", ()),
+    Kind("workload.codeflare.dev", "AppWrapper", ()),
+    Kind("trainer.kubeflow.org", "TrainJob", ()),
 )  # fmt: skip

@@ -31,7 +31,7 @@ def plan_work(works: list[Work], cluster: Cluster) -> list[Planned]:
     for work in works:
         queue = _queue(work, cluster)
         if queue is not None:
-            planned.append(Planned(work, list(_asks(work, queue, cluster, names))))
+            planned.append(Planned(work.title, list(_asks(work, queue, cluster, names))))
     return planned
 
 

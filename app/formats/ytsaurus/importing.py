@@ -63,7 +63,8 @@ def read_configuration(documents: list[tuple[Path, Any]], findings: Findings) ->
         findings.add("not-carried", "warning", at, "a second pool tree is a cluster of its own: import it by itself")
     at, document = documents[0]
     top = Reader(document, at, findings)
-    attributes, children = _split(top)
+    cypress = "$attributes" in top or "$value" in top
+    attributes, children = _split(top, cypress=cypress)
     config = attributes.child("config") if "config" in attributes else attributes
     settings = _tree(config)
     if config is not attributes:
@@ -71,16 +72,20 @@ def read_configuration(documents: list[tuple[Path, Any]], findings: Findings) ->
         attributes.not_carried("nodes_filter", "which nodes belong to the tree is for the state to say", "info")
         attributes.close("info")
     return Configuration(
-        engine="ytsaurus", settings=Settings(ytsaurus=settings), queues=list(_pools(children, findings))
+        engine="ytsaurus",
+        settings=Settings(ytsaurus=settings),
+        queues=list(_pools(children, findings, cypress=cypress)),
     )
 
 
-def _split(reader: Reader) -> tuple[Reader, Reader]:
-    """Attributes and children of a node, in either shape."""
+def _split(reader: Reader, *, cypress: bool) -> tuple[Reader, Reader]:
+    """Attributes and children of a node, in either shape; a node of Cypress without attributes is its children."""
     if "$attributes" in reader or "$value" in reader:
         attributes, children = reader.child("$attributes"), reader.child("$value")
         reader.close()
         return attributes, children
+    if cypress:
+        return Reader(None, reader.at, reader.findings), reader
     return reader, reader.child("pools")
 
 
@@ -91,7 +96,7 @@ def _tree(config: Reader) -> ytsaurus.Settings | None:
     return _made(config, ytsaurus.Settings, values) if values else None
 
 
-def _pools(children: Reader, findings: Findings) -> Iterator[Queue]:
+def _pools(children: Reader, findings: Findings, *, cypress: bool) -> Iterator[Queue]:
     """Pools in the order of the document, parents first; without recursion."""
     seen: dict[str, Path] = {}
     pending: list[tuple[Reader, str, str | None, int]] = [
@@ -106,7 +111,7 @@ def _pools(children: Reader, findings: Findings) -> Iterator[Queue]:
             findings.add("duplicate", "error", reader.at, f"a second pool {name!r} in one tree: left out")
             continue
         seen[name] = reader.at
-        attributes, below = _split(reader)
+        attributes, below = _split(reader, cypress=cypress)
         yield _pool(attributes, name, above)
         pending += [(below.child(child), child, name, depth + 1) for child in reversed(list(below.value))]
 

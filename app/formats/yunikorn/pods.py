@@ -16,7 +16,8 @@ RENAME = {"cpu": "vcore"}
 """YuniKorn calls Kubernetes' cpu vcore."""
 
 _APPLICATION = ("yunikorn.apache.org/app-id", "applicationId", "spark-app-selector")
-_QUEUE = ("yunikorn.apache.org/queue", "queue")
+QUEUE = "yunikorn.apache.org/queue"
+_QUEUE = (QUEUE, "queue")
 _ALLOW_PREEMPTION = "yunikorn.apache.org/allow-preemption"
 _PLACEHOLDER = "yunikorn.apache.org/placeholder"
 _DEFAULT_QUEUE = "root.default"
@@ -33,7 +34,7 @@ def read_applications(
     """Applications with pods on nodes, asks for pending pods, and the queues that placement rules must have made."""
     applications: dict[str, list[Pod]] = {}
     for pod in pods:
-        applications.setdefault(_application(pod), []).append(pod)
+        applications.setdefault(application(pod), []).append(pod)
     known = {queue.name: queue for queue in queues}
     dynamic: dict[str, Queue] = {}
     running: list[Workload] = []
@@ -73,7 +74,7 @@ def _first(pod: Pod, keys: Iterable[str]) -> str | None:
     return next((value for value in found if value), None)
 
 
-def _application(pod: Pod) -> str:
+def application(pod: Pod) -> str:
     """Pods that name no application share one of their namespace, as the shim makes it."""
     return _first(pod, _APPLICATION) or f"yunikorn-{pod.made.namespace or 'default'}-autogen"
 

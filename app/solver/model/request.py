@@ -1,6 +1,6 @@
 """The bodies of the four questions."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from app.solver.model import kai as kai_model
 from app.solver.model import kueue as kueue_model
@@ -120,8 +120,11 @@ class Variant(Wire, frozen=True, kw_only=True):
     name: str
     """What the answer calls it; unique among the variants."""
     engine: EngineName | None = None
-    """Another engine. Absent: as in the request."""
+    """Another engine: queues, state and asks are told in its words. Absent: as in the request."""
     settings: Settings | None = None
     """Settings of engines that take the place of the configuration's own, block by block. Absent: as in the request."""
     configuration: str | Configuration | None = None
     """Another configuration. Absent: as in the request."""
+    set: dict[str, Any] = {}
+    """Fields of the configuration to set, by path: names of fields and of queues with dots between them, as
+    `queues.research.quota.gpu.guaranteed`. What leads to a field must be there."""

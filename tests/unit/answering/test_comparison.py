@@ -58,14 +58,14 @@ def test_differences_say_where_and_what() -> None:
 
 def test_problems_point_into_the_variant_that_brings_them() -> None:
     cyclic = {"queues": [{"name": "serving", "parent": "serving"}, {"name": "research"}]}
-    assert list(refused({"name": "a"}, {"name": "b", "configuration": cyclic})) == [
-        "/variants/1/configuration/queues/0/parent"
-    ]
+    _, broken = compared({"name": "a"}, {"name": "b", "configuration": cyclic})["variants"]
+    assert [problem["pointer"] for problem in broken["problems"]] == ["/variants/1/configuration/queues/0/parent"]
 
 
 def test_problems_of_the_shared_part_name_the_variant() -> None:
-    (detail,) = refused({"name": "a"}, {"name": "b", "configuration": {"queues": [{"name": "research"}]}}).values()
-    assert "variant 'b'" in detail
+    _, broken = compared({"name": "a"}, {"name": "b", "configuration": {"queues": [{"name": "research"}]}})["variants"]
+    (problem,) = broken["problems"]
+    assert "variant 'b'" in problem["detail"]
 
 
 def test_variants_need_names_of_their_own() -> None:

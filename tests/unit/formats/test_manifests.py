@@ -19,6 +19,7 @@ FORMATS = {
     "kueue-workloads.json": "kubernetes",
     "yunikorn-queues.yaml": "yunikorn",
     "yunikorn-cluster.yaml": "kubernetes",
+    "yunikorn-dump.json": "kubernetes",
     "kai-queues.yaml": "kai",
     "kai-scheduler-config.yaml": "kai",
     "kai-cluster.yaml": "kubernetes",

@@ -25,6 +25,7 @@ UNREAD = {
 NAMES = ("pools", "$value")
 """Mappings whose keys are names."""
 UNREAD_OF = {"AdmissionCheck": "no part of a quota", "Node": "but for taints", "Workload-done": "it has finished"}
+STATISTICS = {"yunikorn-dump.json": "a state dump is full of statistics, and versions differ in them"}
 Path = tuple[str | int, ...]
 
 
@@ -41,7 +42,7 @@ def findings(documents: list[Any], system: str) -> list[Finding]:
     return import_configuration(text.encode(), system).findings
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", [name for name in FORMATS if name not in STATISTICS])
 def test_a_key_that_nobody_reads_is_reported(name: str) -> None:
     documents = [document for _, document in read((MANIFESTS / name).read_bytes())]
     known = {finding.pointer for finding in findings(documents, FORMATS[name])}

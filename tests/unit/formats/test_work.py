@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from app.formats.documents.reader import Findings
+from app.formats.work import SPECIAL
 from app.formats.work.read import Beside, kinds, read_work
 from app.solver.model.problems import Finding
 
@@ -20,7 +21,7 @@ def of(version: str, kind: str, spec: dict[str, Any], **metadata: Any) -> dict[s
 def read(*manifests: dict[str, Any]) -> tuple[list[Any], list[Finding]]:
     findings = Findings()
     documents = [((i,), manifest) for i, manifest in enumerate(manifests)]
-    return read_work(documents, Beside(), findings, namespace="default", special={}), findings.all()
+    return read_work(documents, Beside(), findings, namespace="default", special=SPECIAL), findings.all()
 
 
 def sets(manifest: dict[str, Any]) -> list[tuple[str, int, int]]:
@@ -146,3 +147,74 @@ def test_what_stands_beside_a_job_starts_no_pods() -> None:
 
 def test_every_kind_is_listed_once() -> None:
     assert len(set(kinds())) == len(kinds())
+
+
+def test_spark_makes_up_memory_and_overhead() -> None:
+    """Spark 3.5: 1g by default, overhead a tenth (four tenths for Python), at least 384 MiB."""
+    spec: dict[str, Any] = {
+        "type": "Python",
+        "driver": {"cores": 2, "memory": "4g"},
+        "executor": {
+            "instances": 5,
+            "coreRequest": "500m",
+            "memory": "512m",
+            "gpu": {"name": "nvidia.com/gpu", "quantity": 1},
+        },
+    }
+    manifest = of("sparkoperator.k8s.io/v1beta2", "SparkApplication", spec)
+    (work,), findings = read(manifest)
+    assert findings == []
+    driver, executor = work.pod_sets
+    assert (driver.count, driver.pod.requests) == (1, {"cpu": 2000, "memory": (4096 + 1638) * 2**20})
+    assert executor.count == 5
+    assert executor.pod.requests == {"cpu": 500, "memory": (512 + 384) * 2**20, "nvidia.com/gpu": 1000}
+    spec |= {"type": "Scala", "sparkConf": {"spark.driver.memoryOverhead": "1g"}, "executor": {}}
+    (work,), findings = read(manifest)
+    driver, executor = work.pod_sets
+    assert driver.pod.requests["memory"] == 5 * 2**30
+    assert (executor.count, executor.pod.requests) == (2, {"cpu": 1000, "memory": (1024 + 384) * 2**20})
+    assert [f.detail for f in findings] == ["no number of executors: Spark starts 2"]
+    spec["driver"]["memory"] = "4 gigs"
+    assert [(f.pointer, f.severity) for f in read(manifest)[1]][-1] == ("/0/spec/driver/memory", "error")
+
+
+def test_an_app_wrapper_is_what_it_wraps() -> None:
+    job = of("batch/v1", "Job", {"parallelism": 3, "template": pod(2)})
+    other = of("example.com/v1", "Other", {"workers": pod(4)})
+    service = of("v1", "Service", {})
+    spec = {
+        "components": [
+            {"template": service},
+            {"template": job},
+            {"template": other, "podSets": [{"replicas": 2, "path": "template.spec.workers"}]},
+        ]
+    }
+    manifest = of("workload.codeflare.dev/v1beta2", "AppWrapper", spec)
+    assert sets(manifest) == [("x-0", 3, 2000), ("x-1", 2, 4000)]
+
+
+def test_a_train_job_fills_in_its_runtime() -> None:
+    step = "trainer.kubeflow.org/trainjob-ancestor-step"
+    node = {"name": "node", "resources": {"requests": {"cpu": 1}}}
+    trainer = {
+        "metadata": {"labels": {step: "trainer"}},
+        "spec": {"template": {"spec": {"containers": [node]}}},
+    }
+    data = {"metadata": {"labels": {step: "dataset-initializer"}}, "spec": {"template": pod(3)}}
+    jobs = [{"name": "data", "template": data}, {"name": "node", "template": trainer}]
+    template = {"spec": {"replicatedJobs": jobs}}
+    runtime = of(
+        "trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", {"mlPolicy": {"numNodes": 2}, "template": template},
+        name="torch",
+    )  # fmt: skip
+    spec: dict[str, Any] = {"runtimeRef": {"name": "torch"}}
+    manifest = of("trainer.kubeflow.org/v1alpha1", "TrainJob", spec)
+    (work,), findings = read(manifest, runtime)
+    assert [(s.name, s.count, s.pod.requests["cpu"]) for s in work.pod_sets] == [("data", 1, 3000), ("node", 2, 1000)]
+    assert findings == []
+    spec["trainer"] = {"numNodes": 4, "resourcesPerNode": {"requests": {"cpu": 8}}}
+    (work,), _ = read(manifest, runtime)
+    assert [(s.name, s.count, s.pod.requests["cpu"]) for s in work.pod_sets] == [("data", 1, 3000), ("node", 4, 8000)]
+    (work,), findings = read(manifest)
+    assert [(s.name, s.count, s.pod.requests["cpu"]) for s in work.pod_sets] == [("node", 4, 8000)]
+    assert "ClusterTrainingRuntime 'torch' is not known here" in findings[0].detail

@@ -1,0 +1,116 @@
+"""Fields of a configuration set by path: ``queues.research.quota.gpu.guaranteed=12``.
+
+Names lead through mappings, and through lists to the element of that ``name``; the rest of a path may be quoted where
+a name has dots (``queues."root.a".weight``). A field may be new, where a document may have it; what leads to it must
+be there.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from app.decoding import convert
+from app.solver.model.configuration import Configuration
+from app.solver.model.problems import InvalidInput, Problem, pointer
+
+_STEP = re.compile(r'"((?:[^"\\]|\\.)*)"|([^."]+)')
+_MAPPINGS = ("quota", "settings", "properties", "node_labels", "kueue", "yunikorn", "kai", "ytsaurus", "preemption")
+_MOST_STEPS = 32
+
+
+def with_fields(document: Configuration, fields: Mapping[str, Any]) -> Configuration:
+    """``document`` with ``fields`` by path. Raises InvalidInput, with pointers ``/set/<path>``."""
+    plain: dict[str, Any] = msgspec.to_builtins(document)
+    problems: list[Problem] = []
+    for path, value in fields.items():
+        try:
+            _put(plain, _steps(path), value)
+        except LookupError as wrong:
+            problems.append(Problem(pointer=pointer("set", path), detail=str(wrong.args[0])))
+    if problems:
+        raise InvalidInput(problems)
+    return convert(plain, Configuration)
+
+
+def _steps(path: str) -> list[str]:
+    steps: list[str] = []
+    position = 0
+    while position < len(path) and len(steps) <= _MOST_STEPS:
+        match = _STEP.match(path, position)
+        if match is None or (match.end() < len(path) and path[match.end()] != "."):
+            break
+        steps.append(match[1].replace('\\"', '"') if match[1] is not None else match[2])
+        position = match.end() + 1
+        if match.end() == len(path):
+            return steps
+    raise LookupError(f"{path[:100]!r} is no path: names with dots between them are expected")
+
+
+def _put(document: dict[str, Any], steps: list[str], value: Any) -> None:
+    """Set the value that ``steps`` lead to. Raises LookupError with what exists where they go wrong."""
+    here: Any = document
+    told: list[str] = []
+    while len(steps) > 1 and told[-1:] != ["properties"]:
+        name, length, here = _follow(here, steps, told)
+        told.append(name)
+        steps = steps[length:]
+    if not isinstance(here, dict):
+        raise LookupError(f"{'.'.join(told)} has no field {steps[0]!r}: name one of {_known(here)} and its field")
+    cast(dict[str, Any], here)[".".join(steps)] = value  # properties have dots in their names
+
+
+def _follow(here: Any, steps: list[str], told: list[str]) -> tuple[str, int, Any]:
+    """The name that was followed, how many steps it took (names may have dots), and what it leads to."""
+    if isinstance(here, list):
+        named = {_name(one): one for one in cast(list[Any], here)}
+    elif isinstance(here, dict):
+        named = cast(dict[str, Any], here)
+    else:
+        raise LookupError(f"{'.'.join(told)} is a value: there is nothing below it")
+    if steps[0] == "quota" and "resource_groups" in named and len(steps) > 2:
+        return "quota", 1, _quota_of_flavors(named["resource_groups"], ".".join(steps[1:-1]), told)
+    for length in range(len(steps) - 1, 0, -1):
+        if (name := ".".join(steps[:length])) in named:
+            return name, length, named[name]
+    if told and told[-1] == "quota":
+        gpus = [name for name in named if name.endswith("/gpu")]
+        if steps[0] == "gpu" and len(gpus) == 1:
+            return gpus[0], 1, named[gpus[0]]
+        name = ".".join(steps[:-1])
+        return name, len(steps) - 1, named.setdefault(name, {})
+    if isinstance(here, dict) and (steps[0] in _MAPPINGS or told == ["settings"]):
+        return steps[0], 1, named.setdefault(steps[0], {})
+    raise LookupError(_nothing(told, steps[0], list(named)))
+
+
+def _quota_of_flavors(groups: Any, resource: str, told: list[str]) -> dict[str, Any]:
+    """The quotas of the only flavor that has ``resource``. Raises LookupError where there are several, or none."""
+    flavors = [flavor for group in groups for flavor in group["flavors"]]
+    found = [flavor for flavor in flavors if any(_same(name, resource) for name in flavor.get("quota", ()))]
+    if len(found) == 1:
+        return found[0]["quota"]
+    names = ", ".join(repr(flavor["name"]) for flavor in found or flavors)
+    which = f"{len(found)} flavors have {resource!r}" if found else f"no flavor has {resource!r}"
+    raise LookupError(f"{'.'.join(told)} has quotas by flavor, and {which}: {names}")
+
+
+def _same(name: str, resource: str) -> bool:
+    return name == resource or (resource == "gpu" and name.endswith("/gpu"))
+
+
+def _name(one: Any) -> str:
+    return str(cast(dict[str, Any], one).get("name")) if isinstance(one, dict) else ""
+
+
+def _known(listed: list[Any]) -> str:
+    return ", ".join(repr(_name(one)) for one in listed[:10]) or "none"
+
+
+def _nothing(told: list[str], name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, 1)
+    meant = f"; is {near[0]!r} meant?" if near else ""
+    listed = ", ".join(repr(one) for one in known[:10]) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
+    return f"{'.'.join(told) or 'the configuration'} has no {name!r}: there are {listed or 'none'}{meant}"

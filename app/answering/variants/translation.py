@@ -1,0 +1,279 @@
+"""A situation of one engine in the words of another: quotas, weights and priorities as far as both have them.
+
+Everything that the other engine has no word for, or takes otherwise, is a finding; pointers lead into the request.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from app.answering.variants.placing import Room, one_node
+from app.solver.model.base import Quantity
+from app.solver.model.configuration import UNWEIGHTED, Configuration, Queue, Quota
+from app.solver.model.problems import Finding, pointer
+from app.solver.model.quantity import UNLIMITED, QuantityError, parse, scale_of, units
+from app.solver.model.request import StateOrReference
+from app.solver.model.state import Ask, Node, Task, Workload
+from app.solver.model.yunikorn import Queue as YuniKornQueue
+
+R = TypeVar("R", Workload, Ask)
+_ROOT = "root"
+_MOST_PODS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The situation in other words, and what was lost."""
+
+    configuration: Configuration
+    state: StateOrReference
+    asks: list[Ask]
+    findings: list[Finding]
+
+
+def told(configuration: Configuration, state: StateOrReference, asks: list[Ask], old: str, new: str) -> Told:
+    """The situation of engine ``old`` for engine ``new``. A state that is only named stays as it is."""
+    return _Telling(configuration, old, new).all(state, asks)
+
+
+class _Telling:
+    """One translation under way."""
+
+    def __init__(self, configuration: Configuration, old: str, new: str) -> None:
+        self._configuration = configuration
+        self._old = old
+        self._new = new
+        self._findings: dict[tuple[str, str], Finding] = {}
+        self._parents = {queue.parent for queue in configuration.queues if queue.parent is not None}
+        self._names = self._new_names()
+        self._first: dict[str, dict[str, str]] = {}
+
+    def all(self, state: StateOrReference, asks: list[Ask]) -> Told:
+        """Queues first: they say what everybody else is called."""
+        queues = [self._queue(i, queue) for i, queue in enumerate(self._configuration.queues)]
+        if self._new == "yunikorn" and _ROOT not in {queue.name for queue in queues}:
+            queues.insert(0, Queue(name=_ROOT, yunikorn=YuniKornQueue(parent=True)))
+        engine: Any = self._new
+        configuration = msgspec.structs.replace(self._configuration, engine=engine, queues=queues)
+        if state.snapshot is not None:
+            self._lose(
+                "/state/snapshot", "kept-as-is", "a snapshot is decided on as it is: its names are not translated"
+            )
+            return Told(configuration, state, self._each(asks, "asks"), list(self._findings.values()))
+        nodes, workloads = state.nodes, state.workloads
+        if self._new != "kueue":
+            nodes, workloads = self._on_nodes(nodes, workloads)
+        made = msgspec.structs.replace(
+            state,
+            nodes=[self._node(node) for node in nodes],
+            workloads=self._each(workloads, "state", "workloads"),
+        )
+        return Told(configuration, made, self._each(asks, "asks"), list(self._findings.values()))
+
+    def _lose(self, where: str, rule: str, detail: str, severity: Any = "warning") -> None:
+        """Of one kind only the first is listed."""
+        self._findings.setdefault((rule, detail), Finding(rule=rule, severity=severity, pointer=where, detail=detail))
+
+    def _new_names(self) -> dict[str, str]:
+        """YuniKorn's queues are paths under one root."""
+        if self._new != "yunikorn" or any(queue.name == _ROOT for queue in self._configuration.queues):
+            return {}
+        above = {queue.name: queue.parent for queue in self._configuration.queues}
+        names: dict[str, str] = {}
+        for name in above:
+            path: list[str] = []
+            at: str | None = name
+            while at is not None and len(path) <= len(above):
+                path.append(at.lower().replace(".", "-"))
+                at = above.get(at)
+            names[name] = ".".join([_ROOT, *reversed(path)])
+        return names
+
+    def _name(self, name: str) -> str:
+        return self._names.get(name, name)
+
+    def _resource(self, name: str) -> str:
+        """cpu is vcore to YuniKorn."""
+        if self._new == "yunikorn" and name == "cpu":
+            return "vcore"
+        return "cpu" if self._old == "yunikorn" and name == "vcore" else name
+
+    def _amounts(self, amounts: dict[str, Quantity]) -> dict[str, Quantity]:
+        return {self._resource(name): value for name, value in amounts.items()}
+
+    def _queue(self, i: int, queue: Queue) -> Queue:
+        at = pointer("configuration", "queues", i)
+        own = getattr(queue, self._old)
+        if own is not None:
+            self._lose(f"{at}/{self._old}", "no-word", f"what only {self._old} reads of a queue does not count")
+        changes: dict[str, Any] = {"name": self._name(queue.name), "quota": None, "resource_groups": None}
+        parent = self._name(queue.parent) if queue.parent is not None else None
+        changes["parent"] = _ROOT if parent is None and self._names else parent
+        flavored = queue.resource_groups is not None and self._new != "kueue"
+        if flavored:
+            self._lose(
+                f"{at}/resource_groups", "flavors", f"{self._new} knows no flavors: their quotas are added up", "info"
+            )
+        if queue.resource_groups is not None and not flavored:
+            changes["resource_groups"] = queue.resource_groups
+        elif quota := self._quota(at, queue):
+            changes["quota"] = quota
+        if queue.has_weight and queue.weight != 1 and self._new == "yunikorn":
+            self._lose(f"{at}/weight", "no-word", "yunikorn has no weights of queues")
+            changes["weight"] = UNWEIGHTED
+        if queue.priority:
+            changes |= self._priority(at, queue)
+        return msgspec.structs.replace(queue, **changes)
+
+    def _priority(self, at: str, queue: Queue) -> dict[str, Any]:
+        """KAI's priority of a queue is an offset of its asks' priorities in YuniKorn, and nothing elsewhere."""
+        if self._new == "yunikorn":
+            offset = {"priority.offset": str(queue.priority)}
+            return {"yunikorn": YuniKornQueue(properties=offset)} if queue.yunikorn is None else {}
+        if self._new != "kai":
+            self._lose(f"{at}/priority", "no-word", f"{self._new} has no priorities of queues")
+        return {}
+
+    def _quota(self, at: str, queue: Queue) -> dict[str, Quota]:
+        """One quota a resource. Kueue's borrowing limit is a limit above the guarantee, and the other way round."""
+        found: dict[str, list[Quota]] = {}
+        for name, quota in (queue.quota or {}).items():
+            found.setdefault(self._resource(name), []).append(quota)
+        for group in queue.resource_groups or ():
+            for flavor in group.flavors:
+                for name, quota in flavor.quota.items():
+                    found.setdefault(self._resource(name), []).append(quota)
+        return {name: self._one(at, name, queue, listed) for name, listed in found.items()}
+
+    def _one(self, at: str, name: str, queue: Queue, listed: list[Quota]) -> Quota:
+        where = f"{at}{pointer('quota', name)}"
+        guaranteed = _sum(name, (quota.guaranteed for quota in listed))
+        limit = _sum(name, (quota.limit for quota in listed)) if all(q.limit is not None for q in listed) else None
+        weight = next((quota.weight for quota in listed if quota.weight is not None), None)
+        if weight is not None and self._new != "kai":
+            self._lose(where, "no-word", f"{self._new} has no weight of one resource")
+            weight = None
+        if any(quota.lending_limit is not None for quota in listed) and self._new != "kueue":
+            self._lose(where, "no-word", f"{self._new} lends everything: a lending limit does not count")
+        if self._old == "kueue" and self._new != "kueue":
+            limit = self._kueue_limit(name, queue, listed, guaranteed, limit)
+        if self._new == "kueue":
+            return self._nominal(where, name, guaranteed, limit)
+        if guaranteed == UNLIMITED and self._new != "kai":
+            self._lose(where, "no-word", f"{self._new} has no guarantee without bound: none is given")
+            guaranteed = None
+        if queue.name == _ROOT and self._new == "yunikorn":
+            return Quota()
+        return Quota(guaranteed=guaranteed, limit=limit, weight=weight)
+
+    def _kueue_limit(
+        self, name: str, queue: Queue, listed: list[Quota], guaranteed: Quantity | None, limit: Quantity | None
+    ) -> Quantity | None:
+        """A ClusterQueue without a cohort can't borrow; in one it may borrow so much, or everything."""
+        if queue.parent is None and queue.name not in self._parents:
+            return guaranteed if guaranteed is not None else 0
+        borrowed = [quota.borrowing_limit for quota in listed]
+        if queue.parent is None or any(value is None for value in borrowed):
+            return limit
+        return _sum(name, [guaranteed, *borrowed])
+
+    def _nominal(self, where: str, name: str, guaranteed: Quantity | None, limit: Quantity | None) -> Quota:
+        if guaranteed == UNLIMITED:
+            self._lose(where, "no-word", "kueue has no nominal quota without bound: 2^53 units are given")
+            guaranteed = 2**53 // scale_of(name)
+        if limit is None or limit == UNLIMITED:
+            return Quota(guaranteed=guaranteed)
+        try:
+            more = parse(limit, scale_of(name)) - parse(guaranteed or 0, scale_of(name))
+        except QuantityError:
+            return Quota(guaranteed=guaranteed, limit=limit)
+        return Quota(guaranteed=guaranteed, borrowing_limit=units(max(0, more), name))
+
+    def _node(self, node: Node) -> Node:
+        capacity, occupied = self._amounts(node.capacity), self._amounts(node.occupied)
+        return msgspec.structs.replace(node, capacity=capacity, occupied=occupied)
+
+    def _each(self, listed: list[R], *at: str) -> list[R]:
+        return [self._work(one, pointer(*at, i)) for i, one in enumerate(listed)]
+
+    def _work(self, one: R, at: str) -> R:
+        tasks = [task for old in one.tasks for task in self._tasks(old, at)]
+        flavors = self._flavors(one) if self._new == "kueue" and isinstance(one, Workload) else None
+        if flavors:
+            tasks = [
+                task
+                if task.flavors is not None
+                else msgspec.structs.replace(task, flavors={r: flavors[r] for r in task.requests if r in flavors})
+                for task in tasks
+            ]
+        return msgspec.structs.replace(one, queue=self._name(one.queue), tasks=tasks)
+
+    def _tasks(self, task: Task, at: str) -> list[Task]:
+        """Under KAI a task is one pod."""
+        usage = None if task.usage is None else self._amounts(task.usage)
+        made = msgspec.structs.replace(task, requests=self._amounts(task.requests), usage=usage)
+        if self._new != "kai" or task.count == 1 or task.count > _MOST_PODS:
+            return [made]
+        self._lose(at, "pods", "a task of several pods is that many tasks to kai", "info")
+        return _pods(made)
+
+    def _flavors(self, one: Workload) -> dict[str, str]:
+        """Where running work has no flavors: the first that its queue has of each resource."""
+        if one.queue not in self._first:
+            queue = next((q for q in self._configuration.queues if q.name == one.queue), None)
+            found = {} if queue is None else dict.fromkeys(map(self._resource, queue.quota or ()), "default")
+            for group in (queue.resource_groups or ()) if queue is not None else ():
+                for flavor in reversed(group.flavors):
+                    found |= {self._resource(name): flavor.name for name in flavor.quota}
+            self._first[one.queue] = found
+        if self._first[one.queue] and any(task.flavors is None for task in one.tasks):
+            self._lose(
+                "/state/workloads", "flavors", "running work is taken to have the first flavor of its queue", "info"
+            )
+        return self._first[one.queue]
+
+    def _on_nodes(self, nodes: list[Node], workloads: list[Workload]) -> tuple[list[Node], list[Workload]]:
+        """Every pod on a node, as engines that place want it."""
+        if not nodes:
+            detail = "there are no nodes: one with as much as all quotas together is taken"
+            self._lose("/state/nodes", "no-nodes", detail)
+            nodes = [one_node(self._configuration)]
+        if all(task.node is not None for workload in workloads for task in workload.tasks):
+            return nodes, workloads
+        self._lose("/state/workloads", "no-nodes", "running work that stands on no node is put on the first with room")
+        room = Room(nodes, workloads)
+        return nodes, [self._put(workload, room, i) for i, workload in enumerate(workloads)]
+
+    def _put(self, workload: Workload, room: Room, i: int) -> Workload:
+        tasks: list[Task] = []
+        for task in workload.tasks:
+            if task.node is not None or task.count > _MOST_PODS:
+                tasks.append(task)
+                continue
+            placed = [one for pod in _pods(task) if (one := room.placed(pod)) is not None]
+            if len(placed) < task.count:
+                detail = f"{workload.id!r}: {task.count - len(placed)} of {task.name!r} fit on no node: left out"
+                self._lose(pointer("state", "workloads", i), "left-out", detail)
+            tasks += placed
+        return msgspec.structs.replace(workload, tasks=tasks)
+
+
+def _pods(task: Task) -> list[Task]:
+    if task.count == 1:
+        return [task]
+    return [msgspec.structs.replace(task, name=f"{task.name}-{i}", count=1, min_count=None) for i in range(task.count)]
+
+
+def _sum(name: str, given: Iterable[Quantity | None]) -> Quantity | None:
+    """In whole units; None where nothing is given. What is no quantity is left for the engine to refuse."""
+    listed = [value for value in given if value is not None]
+    if not listed or len(listed) == 1:
+        return listed[0] if listed else None
+    if UNLIMITED in listed:
+        return UNLIMITED
+    try:
+        return units(sum(parse(value, scale_of(name)) for value in listed), name)
+    except QuantityError:
+        return listed[0]

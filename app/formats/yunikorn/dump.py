@@ -1,0 +1,210 @@
+"""What YuniKorn's REST interface tells: the full state dump, and its answers about queues, applications and nodes.
+
+``/debug/fullstatedump`` (before 1.7 ``/ws/v1/fullstatedump``), ``/ws/v1/partition/<name>/queues``, ``…/applications``
+and ``…/nodes``. Amounts of vcore are thousandths, times are nanoseconds since 1970.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, cast
+
+from app.formats.documents.imported import Imported
+from app.formats.documents.reader import Findings, Reader
+from app.formats.documents.source import Path
+from app.solver.model.base import Quantity
+from app.solver.model.configuration import Configuration, Queue, Quota
+from app.solver.model.instant import at as instant
+from app.solver.model.state import Ask, Node, State, Task, Workload
+from app.solver.model.yunikorn import Queue as YuniKornQueue
+
+_PARTITION = "default"
+_DONE = ("Completed", "Failed", "Rejected", "Expired", "Failing")
+_POD_NAME, _NAMESPACE = "kubernetes.io/meta/podName", "kubernetes.io/meta/namespace"
+_THOUSANDTHS = ("vcore",)
+
+
+def is_dump(documents: list[tuple[Path, Any]]) -> bool:
+    """Whether these are answers of YuniKorn's REST interface, not manifests."""
+    return bool(documents) and all(_kind(document) is not None for _, document in documents)
+
+
+def _kind(document: Any) -> str | None:
+    if isinstance(document, list):
+        listed = cast(list[Any], document)
+        first = cast(dict[str, Any], listed[0]) if listed and isinstance(listed[0], dict) else {}
+        return next((kind for key, kind in _MARKS.items() if key in first), None)
+    if not isinstance(document, dict) or "kind" in document:
+        return None
+    of = cast(dict[str, Any], document)
+    if "queuename" in of:
+        return "queues"
+    return "dump" if "queues" in of and ("applications" in of or "nodes" in of or "clusterInfo" in of) else None
+
+
+_MARKS = {"applicationID": "applications", "nodeID": "nodes", "queuename": "queues"}
+
+
+def read_dump(documents: list[tuple[Path, Any]], findings: Findings) -> Imported:
+    """Queues, nodes, running applications and what they still ask for, of the partition ``default``."""
+    found: dict[str, list[Reader]] = {"queues": [], "applications": [], "nodes": []}
+    for at, document in documents:
+        kind = _kind(document)
+        if kind == "dump":
+            _of_dump(Reader(document, at, findings), found)
+        elif kind is not None:
+            found[kind] += _listed(document, at, findings)
+    queues = [queue for tree in found["queues"] for queue in _queues(tree)]
+    running: list[Workload] = []
+    asks: list[Ask] = []
+    nodes = {reader.text("nodeID") or "": reader for reader in found["nodes"]}
+    for reader in found["applications"]:
+        _application(reader, set(nodes), running, asks)
+    state = State(nodes=[_node(name, reader) for name, reader in nodes.items()], workloads=running)
+    return Imported(Configuration(engine="yunikorn", queues=queues), state, asks, findings.all())
+
+
+def _listed(document: Any, at: Path, findings: Findings) -> list[Reader]:
+    if isinstance(document, list):
+        return [Reader(one, (*at, i), findings) for i, one in enumerate(cast(list[Any], document))]
+    return [Reader(document, at, findings)]
+
+
+def _of_dump(dump: Reader, found: dict[str, list[Reader]]) -> None:
+    """The parts of a dump; versions differ in whether they list partitions."""
+    trees = dump.children("queues") if isinstance(dump.value.get("queues"), list) else [dump.child("queues")]
+    found["queues"] += [tree for tree in trees if _ours(tree)]
+    found["applications"] += [app for app in dump.children("applications") if _ours(app)]
+    for one in dump.children("nodes"):
+        if "nodesInfo" in one:
+            found["nodes"] += one.children("nodesInfo") if _ours(one, "partitionName") else []
+        else:
+            found["nodes"].append(one)
+
+
+def _ours(reader: Reader, key: str = "partition") -> bool:
+    """Names of partitions may have the cluster's before them: ``[cluster]default``."""
+    name = (reader.text(key) or _PARTITION).rpartition("]")[2]
+    if name != _PARTITION:
+        reader.warn(key, f"partition {name!r} is a cluster of its own: left out")
+    return name == _PARTITION
+
+
+def _queues(tree: Reader) -> Iterator[Queue]:
+    """Parents before children, without recursion."""
+    pending: list[tuple[Reader, str | None]] = [(tree, None)]
+    while pending:
+        reader, parent = pending.pop()
+        name = (reader.text("queuename") or "").lower()
+        if not name:
+            continue
+        if parent is not None and not name.startswith(f"{parent}."):
+            name = f"{parent}.{name}"
+        children = reader.children("children")
+        block = YuniKornQueue(
+            properties=_properties(reader.child("properties")),
+            parent=reader.boolean("isLeaf") is False and not children,
+            dynamic=reader.boolean("isManaged") is False,
+        )
+        yield Queue(
+            name=name, parent=parent, quota=_quota(reader, root=parent is None) or None,
+            yunikorn=None if block == YuniKornQueue() else block,
+        )  # fmt: skip
+        pending += [(child, name) for child in reversed(children)]
+
+
+def _properties(reader: Reader) -> dict[str, str]:
+    return {key: str(value) for key in reader.value if (value := reader.take(key)) is not None}
+
+
+def _quota(reader: Reader, *, root: bool) -> dict[str, Quota]:
+    """The root's limit is the sum of the nodes, which the engine makes itself."""
+    guaranteed = _amounts(reader, "guaranteedResource")
+    limit = {} if root else _amounts(reader, "maxResource")
+    if root:
+        guaranteed = {}
+    return {name: Quota(guaranteed=guaranteed.get(name), limit=limit.get(name)) for name in {**guaranteed, **limit}}
+
+
+def _amounts(reader: Reader, key: str) -> dict[str, Quantity]:
+    inner = reader.child(key)
+    found: dict[str, Quantity] = {}
+    for name in inner.value:
+        value = inner.number(name)
+        if value is None:
+            continue
+        if value < 0 or value != int(value):
+            inner.warn(name, "a whole number from 0 is expected", "error", "bad-value")
+        else:
+            found[name] = f"{int(value)}m" if name in _THOUSANDTHS else int(value)
+    return found
+
+
+def _node(name: str, reader: Reader) -> Node:
+    return Node(
+        name=name or "unnamed", capacity=_amounts(reader, "capacity"), occupied=_amounts(reader, "occupied"),
+        labels={k: str(v) for k, v in reader.child("attributes").value.items()},
+        schedulable=reader.boolean("schedulable") is not False,
+    )  # fmt: skip
+
+
+def _application(reader: Reader, nodes: set[str], running: list[Workload], asks: list[Ask]) -> None:
+    name, queue = reader.text("applicationID"), (reader.text("queueName") or "").lower()
+    if reader.text("applicationState") in _DONE:
+        return
+    if not name or not queue:
+        reader.findings.add("bad-value", "error", reader.at, "an application has an applicationID and a queueName")
+        return
+    tasks = [_task(one, nodes) for one in reader.children("allocations")]
+    requests = reader.children("requests")
+    created = _time(reader, "submissionTime")
+    if tasks:
+        running.append(Workload(id=name, queue=queue, created_at=created, tasks=tasks))
+    for one in requests:
+        task = _task(one, nodes)
+        count = one.count("pendingCount")
+        if count == 0:
+            continue
+        required = one.text("requiredNodeId") or None
+        asks.append(
+            Ask(
+                id=task.name, queue=queue, workload=name if tasks else None, priority=task.priority or 0,
+                created_at=task.created_at, originator=task.originator, required_node=required,
+                preemptible=task.preemptible, tasks=[task],
+            )
+        )  # fmt: skip
+
+
+def _task(reader: Reader, nodes: set[str]) -> Task:
+    key = reader.text("allocationKey") or "unnamed"
+    tags = reader.child("allocationTags")
+    pod, namespace = tags.value.get(_POD_NAME), tags.value.get(_NAMESPACE)
+    node = reader.text("nodeId") or reader.text("nodeID")
+    if node and node not in nodes:
+        reader.warn("nodeId", f"node {node!r} is not in the source: the allocation is on no node", rule="no-node")
+        node = None
+    amounts = _amounts(reader, "resource") or _amounts(reader, "resourcePerAlloc")
+    return Task(
+        name=f"{namespace}/{pod}" if pod and namespace else key, requests=amounts, node=node or None,
+        priority=_priority(reader), created_at=_time(reader, "requestTime"),
+        originator=reader.boolean("originator") is True, placeholder=reader.boolean("placeholder") is True,
+        state="preempted" if reader.boolean("preempted") else "running",
+    )  # fmt: skip
+
+
+def _priority(reader: Reader) -> int | None:
+    """A number in text."""
+    value = reader.take("priority")
+    text = str(value) if value is not None else ""
+    if not text:
+        return None
+    if not text.lstrip("-").isdigit() or len(text) > 11 or abs(int(text)) > 2**31:
+        reader.warn("priority", "a whole number of 32 bits is expected", "error", "bad-value")
+        return None
+    return int(text)
+
+
+def _time(reader: Reader, key: str) -> datetime | None:
+    nanos = reader.number(key)
+    if not nanos or not 0 < nanos < 2**63:
+        return None
+    return instant(int(nanos) // 1000)

@@ -1,0 +1,179 @@
+"""Plans under YuniKorn, KAI Scheduler and YTsaurus: what a manifest becomes there, and what becomes of it."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from app.answering.planning.plan import plan
+from app.answering.sources import nothing_stored
+from app.solver.model.problems import InvalidInput
+
+NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
+CLUSTERS: dict[str, dict[str, Any]] = {
+    "yunikorn": {
+        "configuration": {
+            "engine": "yunikorn",
+            "queues": [
+                {"name": "root", "yunikorn": {"parent": True}},
+                {"name": "root.etl", "parent": "root", "quota": {"vcore": {"guaranteed": 4}}},
+            ],
+        },
+        "state": {"nodes": [{"name": "n1", "capacity": {"vcore": 8, "memory": "32Gi", "pods": 110}}]},
+    },
+    "kai": {
+        "configuration": {
+            "engine": "kai",
+            "queues": [
+                {"name": "org", "quota": {"gpu": {"guaranteed": 8}}},
+                {"name": "lab", "parent": "org", "quota": {"gpu": {"guaranteed": 8}}},
+            ],
+        },
+        "state": {"nodes": [{"name": "n1", "capacity": {"gpu": 8, "cpu": 64, "memory": "512Gi"}}]},
+    },
+    "ytsaurus": {
+        "configuration": {"engine": "ytsaurus", "queues": [{"name": "research"}, {"name": "prod"}]},
+        "state": {"nodes": [{"name": "e1", "capacity": {"user_slots": 8, "cpu": 8, "memory": "32Gi"}}]},
+    },
+}
+
+
+def planned(system: str, manifest: Any, **more: Any) -> dict[str, Any]:
+    document = {**CLUSTERS[system], "manifest": manifest, **more}
+    return json.loads(plan(json.dumps(document).encode(), NOW, nothing_stored()))
+
+
+def pod(labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None, **requests: Any) -> Any:
+    metadata = {"labels": labels or {}, "annotations": annotations or {}}
+    return {"metadata": metadata, "spec": {"containers": [{"name": "m", "resources": {"requests": requests}}]}}
+
+
+def of(version: str, kind: str, spec: dict[str, Any], **labels: str) -> dict[str, Any]:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "x", "labels": labels}, "spec": spec}
+
+
+ETL = {"applicationId": "etl-1", "queue": "root.etl"}
+
+
+def test_under_yunikorn_each_pod_asks() -> None:
+    answer = planned("yunikorn", of("batch/v1", "Job", {"parallelism": 3, "template": pod(ETL, cpu=3)}))
+    assert [(d["ask"], d["outcome"]) for d in answer["decisions"]] == [
+        ("default/x-0", "admit"), ("default/x-1", "admit"), ("default/x-2", "wait"),
+    ]  # fmt: skip
+    assert answer["asks"][0]["tasks"][0]["requests"] == {"vcore": 3, "pods": 1}
+    assert [ask.get("originator", False) for ask in answer["asks"]] == [True, False, False]
+    (queue,) = (q for q in answer["queues"] if q["queue"] == "root.etl")
+    vcore = queue["resources"]["vcore"]
+    assert (vcore["guaranteed"], vcore["used_before"], vcore["used_after"]) == (4, 0, 6)
+
+
+def test_pods_of_an_application_that_runs_already_join_it() -> None:
+    state = {**CLUSTERS["yunikorn"]["state"], "workloads": [{"id": "etl-1", "queue": "root.etl", "tasks": []}]}
+    answer = planned("yunikorn", of("v1", "Pod", pod(cpu=1)["spec"], **ETL), state=state)
+    assert answer["asks"][0]["workload"] == "etl-1"
+
+
+def test_task_groups_ask_for_placeholders_first() -> None:
+    groups = [
+        {"name": "driver", "minMember": 1, "minResource": {"cpu": 1}},
+        {"name": "executor", "minMember": 2, "minResource": {"cpu": 2, "memory": "1Gi"}},
+    ]
+    annotations = {
+        "yunikorn.apache.org/task-groups": json.dumps(groups), "yunikorn.apache.org/task-group-name": "driver",
+    }  # fmt: skip
+    answer = planned("yunikorn", of("batch/v1", "Job", {"parallelism": 2, "template": pod(ETL, annotations, cpu=1)}))
+    assert [(ask["id"], ask["tasks"][0].get("placeholder", False)) for ask in answer["asks"]] == [
+        ("default/tg-x-driver-0", True), ("default/tg-x-executor-0", True), ("default/tg-x-executor-1", True),
+        ("default/x-1", False),
+    ]  # fmt: skip
+    assert answer["asks"][1]["tasks"][0]["requests"] == {"vcore": 2, "memory": 2**30, "pods": 1}
+
+
+def test_a_queue_that_placement_would_make_is_made() -> None:
+    labels = {**ETL, "queue": "root.users.ann"}
+    answer = planned("yunikorn", of("batch/v1", "Job", {"template": pod(labels, cpu=3)}))
+    assert (answer["outcome"], answer["work"][0]["queue"]) == ("admit", "root.users.ann")
+    assert {q["queue"] for q in answer["queues"]} == {"root", "root.users", "root.users.ann"}
+
+
+def test_labels_that_do_not_reach_the_pods_are_a_finding() -> None:
+    answer = planned("yunikorn", of("batch/v1", "Job", {"template": pod(cpu=1)}, queue="root.etl"))
+    assert "put YuniKorn's labels into the pod template" in answer["findings"][0]["detail"]
+    ray = {"headGroupSpec": {"template": pod(cpu=1)}}
+    assert planned("yunikorn", of("ray.io/v1", "RayCluster", ray, queue="root.etl"))["work"][0]["queue"] == "root.etl"
+
+
+KAI = {"kai.scheduler/queue": "lab"}
+GPU = {"nvidia.com/gpu": 1}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "groups"),
+    [
+        (of("batch/v1", "Job", {"parallelism": 2, "template": pod(**GPU)}, **KAI), [(1, 1, 50), (1, 1, 50)]),
+        (of("apps/v1", "Deployment", {"replicas": 2, "template": pod(**GPU)}, **KAI), [(1, 1, 125), (1, 1, 125)]),
+        (of("apps/v1", "StatefulSet", {"replicas": 2, "template": pod(KAI, **GPU)}), [(2, 1, 50)]),
+        (of("v1", "Pod", pod(**GPU)["spec"], **KAI, priorityClassName="build"), [(1, 1, 100)]),
+        (
+            of("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": {
+                "Master": {"template": pod(**GPU)}, "Worker": {"replicas": 3, "template": pod(**GPU)}}}, **KAI),
+            [(4, 4, 50)],
+        ),
+        (
+            of("kubeflow.org/v1", "PyTorchJob", {"elasticPolicy": {"minReplicas": 2}, "pytorchReplicaSpecs": {
+                "Worker": {"replicas": 3, "template": pod(**GPU)}}}, **KAI),
+            [(3, 2, 50)],
+        ),
+        (
+            of("ray.io/v1", "RayCluster", {
+                "headGroupSpec": {"template": pod(cpu=1)},
+                "workerGroupSpecs": [{"groupName": "w", "replicas": 4, "minReplicas": 2, "template": pod(**GPU)}],
+            }, **KAI),
+            [(5, 3, 50)],
+        ),
+        (
+            of("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", {
+                "replicas": 2, "leaderWorkerTemplate": {"size": 3, "workerTemplate": pod(**GPU)}}, **KAI),
+            [(3, 3, 50), (3, 3, 50)],
+        ),
+    ],
+)  # fmt: skip
+def test_kai_groups_pods_as_its_pod_grouper_does(manifest: Any, groups: list[tuple[int, int, int]]) -> None:
+    """Pods, how many of them must start together, and the priority, of each pod group."""
+    answer = planned("kai", manifest)
+    assert [(len(a["tasks"]), a["min_available"], a["priority"]) for a in answer["asks"]] == groups
+    assert answer["outcome"] == "admit"
+    assert [ask.get("preemptible") for ask in answer["asks"]] == [p < 100 for _, _, p in groups]
+
+
+def test_a_share_of_a_gpu_counts_under_kai() -> None:
+    manifest = of("v1", "Pod", pod(cpu=1)["spec"], **KAI)
+    manifest["metadata"]["annotations"] = {"gpu-fraction": "0.5"}
+    answer = planned("kai", manifest)
+    assert answer["work"][0]["requests"] == {"cpu": 1, "nvidia.com/gpu": 0.5}
+    (queue,) = (q for q in answer["queues"] if q["queue"] == "lab")
+    assert queue["resources"]["gpu"]["used_after"] == 0.5
+
+
+def test_kai_names_the_queues_that_there_are() -> None:
+    with pytest.raises(InvalidInput, match="there is no queue 'default-queue'; there are 'lab'"):
+        planned("kai", of("batch/v1", "Job", {"template": pod(**GPU)}))
+
+
+def test_an_operation_of_ytsaurus_is_one_ask() -> None:
+    spec = {"pool": "prod", "title": "train", "weight": 2, "tasks": {"a": {"job_count": 3, "cpu_limit": 2}}}
+    answer = planned("ytsaurus", {"operation_type": "vanilla", "spec": spec})
+    assert answer["asks"] == [
+        {
+            "id": "train", "queue": "prod", "created_at": "2026-03-02T09:30:00Z", "weight": 2.0,
+            "tasks": [{"name": "a", "count": 3, "requests": {"user_slots": 1, "cpu": 2, "memory": 512 << 20}}],
+        }
+    ]  # fmt: skip
+    assert answer["outcome"] == "admit"
+    (pool,) = (q for q in answer["queues"] if q["queue"] == "prod")
+    assert (pool["resources"]["cpu"]["used_before"], pool["resources"]["cpu"]["used_after"]) == (0, 6)
+    with pytest.raises(InvalidInput, match="there is no pool 'sales'; there are 'research', 'prod'"):
+        planned("ytsaurus", {**spec, "pool": "sales"})
+    counted = planned("ytsaurus", {"pool": "prod", "mapper": {"memory_limit": 2**30}})
+    assert "say job_count" in counted["findings"][0]["detail"]

@@ -1,0 +1,247 @@
+"""What the systems print about themselves: YuniKorn's state dump, YSON, KAI's pods before they are grouped."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli import run
+from app.formats import import_configuration
+from app.formats.documents.source import Unreadable
+
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+DUMP = MANIFESTS / "yunikorn-dump.json"
+MEMORY = 8 << 30
+
+
+def imported(document: Any, format: str) -> Any:  # noqa: A002
+    body = document if isinstance(document, bytes) else json.dumps(document).encode()
+    return import_configuration(body, format)
+
+
+def test_a_state_dump_from_a_bug_report_is_decided_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["decide", str(DUMP)]) == 1
+    assert capsys.readouterr().out.startswith("c-2: preempt on node-1, evicts 1\n")
+
+
+def test_a_state_dump_is_configuration_and_state() -> None:
+    found = imported(DUMP.read_bytes(), "yunikorn")
+    assert found.findings == []
+    queues = {queue.name: queue for queue in found.configuration.queues}
+    assert list(queues) == ["root", "root.batch", "root.online"]
+    assert queues["root"].quota is None
+    quota = queues["root.batch"].quota["vcore"]
+    assert (quota.guaranteed, quota.limit) == ("4000m", "12000m")
+    assert queues["root.online"].yunikorn.properties == {"preemption.delay": "30s"}
+    nightly, _ = found.state.workloads
+    assert [task.name for task in nightly.tasks] == ["etl/exec-1", "etl/exec-2", "a-3"]
+    assert nightly.tasks[0].requests == {"vcore": "4000m", "memory": MEMORY, "pods": 1}
+    assert nightly.tasks[0].created_at.isoformat() == "2026-03-02T08:00:10+00:00"
+    assert [ask.workload for ask in found.asks] == ["checkout"]
+    assert {node.name: node.capacity["vcore"] for node in found.state.nodes} == {"node-1": "8000m", "node-2": "8000m"}
+
+
+def test_the_single_answers_of_the_rest_interface_are_read_too() -> None:
+    dump = json.loads(DUMP.read_bytes())
+    tree = imported(dump["queues"][0], "yunikorn")
+    whole = imported(DUMP.read_bytes(), "yunikorn")
+    assert tree.configuration == whole.configuration
+    nodes = imported(dump["nodes"][0]["nodesInfo"], "yunikorn")
+    assert nodes.state.nodes == whole.state.nodes
+    applications = imported(dump["applications"], "yunikorn")
+    assert [workload.id for workload in applications.state.workloads] == ["nightly", "checkout"]
+    assert "node 'node-1' is not in the source" in applications.findings[0].detail
+
+
+def test_what_is_wrong_in_a_dump_is_said() -> None:
+    dump = json.loads(DUMP.read_bytes())
+    dump["applications"][0]["allocations"][0]["resource"]["vcore"] = -1
+    dump["applications"][0]["allocations"][0]["priority"] = "high"
+    dump["nodes"][0]["partitionName"] = "[main]gpu"
+    found = {(f.pointer, f.severity) for f in imported(dump, "yunikorn").findings}
+    assert ("/applications/0/allocations/0/resource/vcore", "error") in found
+    assert ("/applications/0/allocations/0/priority", "error") in found
+    assert ("/nodes/0/partitionName", "warning") in found
+
+
+YSON = b"""
+<
+    "config" = {"fair_share_starvation_timeout" = 30000; "fair_share_starvation_tolerance" = 0.8};
+    "id" = "1-2-3-4";
+> {
+    "production" = <
+        "strong_guarantee_resources" = {"cpu" = 12; "memory" = 68719476736};
+        "weight" = 2.;
+        "enable_aggressive_starvation" = %true;
+    > {};
+    "research" = {"nlp" = <"resource_limits" = {"cpu" = 8u}> {}};
+}
+"""
+
+
+def test_yson_is_read_as_yt_get_prints_it() -> None:
+    yson = pytest.importorskip("yt.yson", reason="the extra arbiter[yson] is not installed")
+    found = imported(YSON, "ytsaurus")
+    assert found.findings == []
+    names = [(queue.name, queue.parent) for queue in found.configuration.queues]
+    assert names == [("production", None), ("research", None), ("nlp", "research")]
+    production, _, nlp = found.configuration.queues
+    assert production.quota["cpu"].guaranteed == 12
+    assert (production.weight, production.ytsaurus.enable_aggressive_starvation) == (2.0, True)
+    assert nlp.quota["cpu"].limit == 8
+    assert found.configuration.settings.ytsaurus.fair_share_starvation_timeout == 30
+    binary = yson.dumps(yson.loads(YSON), yson_format="binary")
+    assert imported(binary, "ytsaurus").configuration == found.configuration
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (b"{a=", "no YSON"),
+        (b"<", "no YSON"),
+        (b"{a=" * 100_000, "nested deeper than 200 levels"),
+        (b"{a=[" + b"[" * 500, "nested deeper than 200 levels"),
+        (b'{a="\xff"}', "a string is not UTF-8 at its byte 0"),
+        (b"{\x01\x02a=" * 5000, "no YSON"),
+    ],
+)
+def test_hostile_yson_is_refused(body: bytes, detail: str) -> None:
+    pytest.importorskip("yt.yson", reason="the extra arbiter[yson] is not installed")
+    with pytest.raises(Unreadable, match=detail):
+        imported(body, "ytsaurus")
+
+
+def kai(*pods: dict[str, Any], gpu_memory: str = "40960") -> Any:
+    queue = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "lab"}, "spec": {}}
+    node = {
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"nvidia.com/gpu.memory": gpu_memory}},
+        "status": {"allocatable": {"nvidia.com/gpu": 4}},
+    }  # fmt: skip
+    return imported({"apiVersion": "v1", "kind": "List", "items": [queue, node, *pods]}, "kai")
+
+
+def pod(name: str, owner: tuple[str, str] | None = None, node: str | None = "n1", **more: Any) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "labels": {"kai.scheduler/queue": "lab", **more.get("labels", {})}}
+    metadata["annotations"] = more.get("annotations", {})
+    if owner is not None:
+        metadata["ownerReferences"] = [{"kind": owner[0], "name": owner[1]}]
+    spec = {"schedulerName": "kai-scheduler", "containers": [{"name": "c"}], **({"nodeName": node} if node else {})}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def test_pods_without_a_group_are_grouped_by_owner_as_kai_would() -> None:
+    template = {"pod-template-hash": "abc"}
+    found = kai(
+        pod("bare"),
+        pod("job-1", ("Job", "job")), pod("job-2", ("Job", "job")),
+        pod("web-1", ("ReplicaSet", "web-abc"), labels=template),
+        pod("db-0", ("StatefulSet", "db")), pod("db-1", ("StatefulSet", "db")),
+        pod("ddp-0", ("PyTorchJob", "ddp"), node=None), pod("ddp-1", ("PyTorchJob", "ddp"), node=None),
+    )  # fmt: skip
+    groups = {w.id: (len(w.tasks), w.min_available, w.priority) for w in found.state.workloads}
+    assert groups == {
+        "pg-bare": (1, 1, 50), "pg-job-1": (1, 1, 50), "pg-job-2": (1, 1, 50), "pg-web-1": (1, 1, 125),
+        "pg-db": (2, 1, 50),
+    }  # fmt: skip
+    assert [(a.id, len(a.tasks), a.min_available) for a in found.asks] == [("pg-ddp", 2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("memory", "share"),
+    [("20480", "501m"), ("4090", "100m"), ("40900", 1), ("1", "1m")],
+)
+def test_a_slice_of_gpu_memory_is_a_share_of_the_nodes_gpu(memory: str, share: Any) -> None:
+    """Of 40960 MiB KAI counts whole hundreds."""
+    found = kai(pod("p", annotations={"gpu-memory": memory}))
+    assert found.state.workloads[0].tasks[0].requests == {"nvidia.com/gpu": share}
+
+
+@pytest.mark.parametrize(
+    ("memory", "of_node", "detail"),
+    [
+        ("50000", "40960", "50000 MiB are more than a GPU of 40900 MiB has"),
+        ("4Gi", "40960", "a whole number of MiB is expected"),
+        ("100", "", "no node says how much memory its GPUs have"),
+    ],
+)
+def test_a_slice_that_no_gpu_has_is_an_error(memory: str, of_node: str, detail: str) -> None:
+    found = kai(pod("p", annotations={"gpu-memory": memory}), gpu_memory=of_node)
+    assert any(f.severity == "error" and detail in f.detail for f in found.findings)
+
+
+EXEC = {"user_slots": 8, "cpu": 8.0, "user_memory": 32 << 30, "network": 100}
+ORCHID: dict[str, Any] = {
+    "nodes": {
+        "exec-1:9012": {"resource_limits": EXEC, "tags": ["default"], "state": "online"},
+        "exec-2:9012": {"resource_limits": EXEC, "state": "online"},
+        "exec-3:9012": {"state": "offline"},
+    },
+    "operations": {
+        "aa-1": {
+            "start_time": "2026-03-02T08:00:00.000000Z",
+            "running_jobs": {
+                "j-1": {"address": "exec-1:9012", "start_time": "2026-03-02T08:00:05.000000Z", "state": "running"},
+                "j-2": {"address": "exec-2:9012", "start_time": "2026-03-02T08:10:05.000000Z", "state": "running"},
+            },
+        },
+        "bb-2": {"start_time": "2026-03-02T08:59:00.000000Z", "running_jobs": {}},
+        "cc-3": {"start_time": "2026-03-02T08:59:30.000000Z"},
+    },
+    "pool_trees": {
+        "physical": {
+            "pools": {
+                "<Root>": {},
+                "prod": {"parent": "<Root>", "weight": 2.0, "strong_guarantee_resources": {"cpu": 12.0, "gpu": 0}},
+                "lab": {"parent": "<Root>", "mode": "fifo"},
+                "nlp": {"parent": "lab", "weight": 1.0, "mode": "fair_share"},
+            },
+            "operations": {
+                "aa-1": {
+                    "pool": "nlp",
+                    "resource_usage": {"user_slots": 2, "cpu": 12.0, "user_memory": 20 << 30},
+                    "resource_demand": {"user_slots": 3, "cpu": 18.0, "user_memory": 30 << 30},
+                    "starvation_status": "non_starving",
+                },
+                "bb-2": {
+                    "pool": "prod",
+                    "resource_demand": {"user_slots": 3, "cpu": 12.0, "user_memory": 12 << 30},
+                    "starvation_status": "starving",
+                },
+            },
+        },
+        "cloud": {},
+    },
+}  # fmt: skip
+
+
+def test_the_schedulers_orchid_needs_no_state_written_by_hand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = imported(ORCHID, "ytsaurus")
+    assert [(queue.name, queue.parent, queue.weight) for queue in found.configuration.queues] == [
+        ("prod", None, 2.0), ("lab", None, 1.0), ("nlp", "lab", 1.0),
+    ]  # fmt: skip
+    assert list(found.configuration.queues[0].quota) == ["cpu"]
+    assert [(node.name, node.schedulable) for node in found.state.nodes] == [
+        ("exec-1:9012", True), ("exec-2:9012", True), ("exec-3:9012", False),
+    ]  # fmt: skip
+    (running,) = found.state.workloads
+    assert [(task.name, task.node, task.requests) for task in running.tasks] == [
+        ("j-1", "exec-1:9012", {"user_slots": 1, "cpu": 6, "memory": 10 << 30}),
+        ("j-2", "exec-2:9012", {"user_slots": 1, "cpu": 6, "memory": 10 << 30}),
+    ]
+    assert [(ask.id, ask.workload, ask.tasks[0].count, ask.tasks[0].requests["cpu"]) for ask in found.asks] == [
+        ("aa-1", "aa-1", 1, 6), ("bb-2", None, 3, 4),
+    ]  # fmt: skip
+    assert {f.detail for f in found.findings} == {
+        "pool tree 'cloud' is a cluster of its own: left out",
+        "operation 'cc-3' is in no pool of the tree: left out",
+    }
+    file = tmp_path / "orchid.json"
+    file.write_text(json.dumps(ORCHID))
+    assert run(["import", str(file), "--format", "ytsaurus", "--request"]) == 0
+    request = tmp_path / "request.json"
+    request.write_text(capsys.readouterr().out)
+    assert run(["decide", str(request)]) == 1
+    assert "bb-2: preempt on exec-2:9012" in capsys.readouterr().out
