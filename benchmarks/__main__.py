@@ -5,7 +5,7 @@ import datetime
 import os
 from pathlib import Path
 
-from benchmarks import chart, inputs, measure, ytsaurus_tree
+from benchmarks import chart, inputs, measure, simulations, ytsaurus_tree
 from benchmarks.budgets import BUDGETS, MEMORY_MB, SMALL_MEDIAN, SMALL_TAIL, Budget
 from benchmarks.inputs import Input
 from benchmarks.measure import Figure
@@ -17,13 +17,18 @@ SMALL = Path(__file__).parents[1] / "examples" / "kueue-classic.json"
 def main() -> None:
     """Run what was asked for and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", default=[], help="inputs whose name contains one of these")
+    parser.add_argument(
+        "--only", nargs="*", default=[], help="inputs whose name contains one of these, or `simulations`"
+    )
     parser.add_argument("--quick", action="store_true", help="cold figures only")
     parser.add_argument("--chart", type=Path, help="write the chart here")
     options = parser.parse_args()
     names = [n for n in BUDGETS if not options.only or any(part in n for part in options.only)]
     rows = [row for name in names if (row := _one(name, quick=options.quick)) is not None]
+    if "simulations" in options.only:
+        simulations.print_all()
     if not options.quick and not options.only:
+        simulations.print_all()
         _small()
         _growth()
         _throughput()
