@@ -15,7 +15,7 @@ from app.answering.sources import Compiled
 from app.decoding import convert
 from app.simulations.core.run import simulate
 from app.simulations.core.sink import Silence
-from app.simulations.schemas import Job, SimulationRequest
+from app.simulations.schemas import Job, SimulationRequest, Trace
 
 TRACES = Path(__file__).parents[2] / "shared" / "traces"
 JOBS = 20_000
@@ -50,9 +50,8 @@ def print_all() -> None:
         loads = perf_counter() - begun
         decoder = msgspec.json.Decoder(Job)
         request = convert({**body, "trace": {}}, SimulationRequest)
-        request = msgspec.structs.replace(
-            request, trace=msgspec.structs.replace(request.trace, jobs=[*map(decoder.decode, lines)])
-        )
+        trace = Trace(jobs=[decoder.decode(line) for line in lines])
+        request = msgspec.structs.replace(request, trace=trace)
         begun = perf_counter()
         summary = simulate(request, Compiled(None), Silence(), lambda: False)
         spent = perf_counter() - begun

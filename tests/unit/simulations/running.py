@@ -51,7 +51,7 @@ class Told:
         return msgspec.json.encode([self.events, self.rounds, self.jobs, self.summary])
 
 
-def job(name: str, queue: str, cpu: int, at: float, lasts: float, **more: Any) -> dict[str, Any]:
+def job(name: str, queue: str, cpu: int, at: float | str, lasts: float, **more: Any) -> dict[str, Any]:
     """A job of one task. ``priority`` goes into its ask, all else into the job."""
     ask = {"id": name, "queue": queue, "tasks": [{"name": "main", "requests": {"cpu": cpu}}]}
     ask |= {key: more.pop(key) for key in ("priority", "created_at", "workload", "min_available") if key in more}
