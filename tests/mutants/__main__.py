@@ -24,7 +24,7 @@ from tests.mutants.workshop import Workshop, may_notice, workshop
 ROOT = Path(__file__).resolve().parents[2]
 _RECORDING = 3600.0
 """Seconds for a batch of files of tests, while they are watched."""
-_BATCH = 12
+_BATCH = 4
 
 
 class Options(NamedTuple):

@@ -73,3 +73,11 @@ def test_what_a_priority_class_reference_has_more_is_reported() -> None:
     work = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": {"name": "w"}, "spec": spec}
     pointers = [f.pointer for f in read(work).findings]
     assert [p for p in pointers if "priorityClassRef/" in p] == ["/items/0/spec/priorityClassRef/huh"]
+
+
+def test_the_head_of_a_scheduler_file_says_nothing_that_is_lost() -> None:
+    head = {"apiVersion": "v1", "metadata": {"name": "config"}, "actions": "allocate, preempt"}
+    found = import_configuration(json.dumps(head).encode(), "kai")
+    assert [f.pointer for f in found.findings if f.pointer in ("/apiVersion", "/metadata")] == []
+    more = import_configuration(json.dumps(head | {"huh": 1}).encode(), "kai")
+    assert "/huh" in [f.pointer for f in more.findings]
