@@ -46,7 +46,8 @@ def files(root: Path, package: str) -> list[str]:
         return [*units, *laws, "tests/vectors/test_parity.py"]
     if package == "formats":
         ours = named("properties/test_formats*.py", "api/test_formats*.py")
-        return [*named("unit/formats/test_*.py"), "tests/unit/cli/test_manifests.py", *ours]
+        work = named("unit/answering/test_plan*.py", "unit/cli/test_plan*.py")
+        return [*named("unit/formats/test_*.py"), "tests/unit/cli/test_manifests.py", *work, *ours]
     everywhere = named("unit/**/test_*.py", "properties/test_requests.py", "vectors/test_*.py")
     if package == "solver":
         return everywhere
