@@ -16,6 +16,8 @@ from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor
 from app.solver.model.instant import micros
 
 Indices = NDArray[np.int64]
+_FEW = 64
+"""So many are faster in plain Python than in NumPy, which takes microseconds a call whatever the size."""
 _FEW_QUEUES = 48
 _FEW_OF = 32
 _BLOCK = 128
@@ -26,6 +28,9 @@ def ascending(overlay: Overlay, candidates: Indices, level: Mapping[int, int]) -
 
     A decision usually stops after a few victims, while ties of priority run into the thousands. Equal UIDs: the
     ``level`` of the queue, which is the order in which Kueue collects them, then the id."""
+    if len(candidates) <= _FEW:
+        yield from _few_ascending(overlay, candidates, level)
+        return
     state, places = overlay.state, overlay.state.places
     if places is not None and overlay.rank is places.rank:
         ordered = _by_place(places, candidates)
@@ -42,6 +47,17 @@ def ascending(overlay: Overlay, candidates: Indices, level: Mapping[int, int]) -
     for end in [*(np.flatnonzero(np.diff(place)) + 1).tolist(), len(ordered)]:
         yield from _sorted_alike(overlay, ordered[begin:end].tolist(), level)
         begin = end
+
+
+def _few_ascending(overlay: Overlay, candidates: Indices, level: Mapping[int, int]) -> Iterator[int]:
+    if not len(candidates):
+        return
+    place = overlay.state.priority if overlay.rank is None else overlay.rank
+    alike: dict[int, list[int]] = {}
+    for workload, at in zip(candidates.tolist(), place[candidates].tolist(), strict=True):
+        alike.setdefault(at, []).append(workload)
+    for at in sorted(alike):
+        yield from _sorted_alike(overlay, alike[at], level)
 
 
 def _by_place(places: Places, candidates: Indices) -> Indices:
@@ -117,9 +133,12 @@ def sort_queue(overlay: Overlay, workloads: list[int]) -> None:
 def using(overlay: Overlay, queues: Sequence[int], contested: frozenset[int]) -> Indices:
     """Workloads of ``queues`` that have a flavor assigned which is contested, whatever the amount."""
     state = overlay.state
-    if len(queues) <= _FEW_QUEUES:
-        parts = [state.by_queue(q) for q in queues]
-        found = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    if not queues:
+        return np.zeros(0, dtype=np.int64)
+    if len(queues) == 1:
+        found = state.by_queue(queues[0])
+    elif len(queues) <= _FEW_QUEUES:
+        found = np.concatenate([state.by_queue(q) for q in queues])
     else:
         chosen = np.zeros(len(state.configuration.tree), dtype=bool)
         chosen[list(queues)] = True
