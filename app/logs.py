@@ -8,6 +8,7 @@ import json
 import logging
 import sys
 from collections.abc import MutableMapping
+from contextlib import suppress
 from threading import Lock
 from typing import Any, TextIO
 
@@ -33,9 +34,9 @@ class _Stream:
         self._to, self.level = to, level
 
     def line(self, text: str) -> None:
-        """Write ``text`` and a line break."""
+        """Write ``text`` and a line break. Nobody's work ends because a line can't be written."""
         to = self._to or sys.stderr
-        with self._lock:
+        with self._lock, suppress(OSError, ValueError):
             to.write(text + "\n")
             to.flush()
 
