@@ -69,10 +69,12 @@ def _ping(connection: PatientConnection, record: ConnectionPoolEntry, _: object)
 
 
 def _bound(connection: Connection) -> None:
-    """The server gives up before we do, so that a slow statement is told from a server that is silent."""
+    """The server gives up before we do, so that a slow statement is told from a server that is silent. Instants come in
+    UTC, whatever the server's zone: in others the last day of the calendar ends in the year 10000."""
     milliseconds = max(100, int(1000 * (left() - _EARLIER_SECONDS)))
     connection.exec_driver_sql(
-        "select set_config('statement_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true)",
+        "select set_config('statement_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true),"
+        " set_config('TimeZone', 'UTC', true)",
         (str(milliseconds), str(_IDLE_MILLISECONDS)),
     )
 

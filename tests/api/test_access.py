@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
 from app.auth.service import Tokens
@@ -185,3 +186,13 @@ def test_a_provider_needs_an_audience_and_authentication() -> None:
         Settings(oidc_issuer="https://login.example", authentication="required")
     with pytest.raises(ValueError, match="open service"):
         Settings(oidc_issuer="https://login.example", oidc_audience="arbiter")
+
+
+def test_the_last_instant_reads_back_whatever_zone_the_database_has(settings: Settings) -> None:
+    url = make_url(settings.database_url or "").update_query_dict({"options": "-c timezone=Pacific/Auckland"})
+    elsewhere = settings.model_copy(update={"database_url": url.render_as_string(hide_password=False)})
+    with TestClient(create_app(elsewhere)) as client:
+        last = {"name": "for-good", "scopes": ["read"], "expires_at": "9999-12-31T23:59:59.999999Z"}
+        assert client.post("/v1/tokens", json=last).status_code == 201
+        (listed,) = client.get("/v1/tokens").json()["items"]
+    assert listed["expires_at"] == last["expires_at"]
