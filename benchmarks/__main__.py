@@ -5,8 +5,8 @@ import datetime
 import os
 from pathlib import Path
 
-from benchmarks import chart, inputs, measure, simulations, ytsaurus_tree
-from benchmarks.budgets import BUDGETS, MEMORY_MB, SMALL_MEDIAN, SMALL_TAIL, Budget
+from benchmarks import chart, crowd, inputs, measure, simulations, ytsaurus_tree
+from benchmarks.budgets import BUDGETS, CROWD_SECONDS, MEMORY_MB, SMALL_MEDIAN, SMALL_TAIL, Budget
 from benchmarks.inputs import Input
 from benchmarks.measure import Figure
 from benchmarks.service import Client, peak_memory_mb, service
@@ -30,6 +30,7 @@ def main() -> None:
     if not options.quick and not options.only:
         simulations.print_all()
         _small()
+        _crowd()
         _growth()
         _throughput()
     if options.chart is not None:
@@ -88,6 +89,17 @@ def _small() -> None:
         verdict = "ok  " if ratio <= bound else "OVER"
         print(f"{verdict} small decision, {what}: {ratio:.2f} of {bound:g}")
     print(f"    /healthz {found.health * 1e3:.2f} ms, decision {found.median * 1e3:.2f} ms, {found.tail * 1e3:.2f} ms")
+
+
+def _crowd() -> None:
+    with service() as (port, _):
+        taken = crowd.crowded(port, SMALL.read_bytes())
+    tail = taken[len(taken) * 99 // 100]
+    verdict = "ok  " if tail <= CROWD_SECONDS else "OVER"
+    print(
+        f"{verdict} small decision beside {crowd.CLIENTS} slow ones, 99th percentile: {tail * 1e3:.0f} ms "
+        f"of {CROWD_SECONDS * 1e3:.0f} (median {taken[len(taken) // 2] * 1e3:.1f} ms, longest {taken[-1] * 1e3:.0f} ms)"
+    )
 
 
 def _growth() -> None:

@@ -43,3 +43,5 @@ SMALL_MEDIAN = 3.0
 """A small decision against ``/healthz`` in the same run, medians over loopback."""
 SMALL_TAIL = 3.0
 """Its 99th percentile against its median, with the decision log on."""
+CROWD_SECONDS = 0.25
+"""The 99th percentile of a small decision while eighty small requests that take seconds arrive at once."""

@@ -1,5 +1,6 @@
 """``POST /v1/configurations:import`` and ``GET /v1/configurations/{name}:export``: manifests of the real systems."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -48,7 +49,7 @@ router = APIRouter(prefix="/v1/configurations", tags=["configurations"])
 
 def _export_operation() -> dict[str, Any]:
     arguments = operation(
-        needs="read", responses={200: ExportedManifest, 304: None}, errors=(400, 404, 422, 503), etag=True
+        needs="read", responses={200: ExportedManifest, 304: None}, errors=(400, 404, 422, 429, 503, 504), etag=True
     )
     arguments["responses"][200]["content"][_YAML] = {"schema": {"type": "string"}}
     return arguments
@@ -96,11 +97,11 @@ async def import_manifest(
     summary="A configuration in one system's words",
     **_export_operation(),
 )
-def export_current(
-    request: Request, name: Name, service: Service, conditions: Conditions, format: As = None  # noqa: A002
+async def export_current(
+    request: Request, name: Name, stored: Service, conditions: Conditions, format: As = None  # noqa: A002
 ) -> Response:  # fmt: skip
     """The current revision as YAML; with `Accept: application/json` also what the system has no words for."""
-    return _exported(request, service.get(name), format, conditions)
+    return await _in_time(request, lambda: _exported(request, stored.get(name), format, conditions))
 
 
 @router.get(
@@ -109,16 +110,21 @@ def export_current(
     summary="A revision in one system's words",
     **_export_operation(),
 )
-def export_revision(
+async def export_revision(
     request: Request,
     name: Name,
     number: Number,
-    service: Service,
+    stored: Service,
     conditions: Conditions,
     format: As = None,  # noqa: A002
 ) -> Response:
     """One revision as YAML; with `Accept: application/json` also what the system has no words for."""
-    return _exported(request, service.get(name, number), format, conditions)
+    return await _in_time(request, lambda: _exported(request, stored.get(name, number), format, conditions))
+
+
+async def _in_time(request: Request, work: Callable[[], Response]) -> Response:
+    dispatcher = service(request, Dispatcher)
+    return await service(request, Offload).run("slow", lambda: dispatcher.here(work))
 
 
 def _exported(request: Request, found: Revision, wanted: ExportFormat | None, conditions: Preconditions) -> Response:

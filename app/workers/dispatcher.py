@@ -4,6 +4,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -11,11 +12,14 @@ from msgspec.structs import replace
 from app.answering.answerer import Answerer, Reply
 from app.answering.operations import Asked, Operation
 from app.errors import Unavailable
+from app.solver.registry import ENGINES, engine_of
 from app.solver.stopping import stoppable
 from app.waiting import TooSlow
 from app.workers.pool import Pool
 from app.workers.ticket import Class, Ticket, held
 from app.workers.turns import CLOSING
+
+T = TypeVar("T")
 
 _NAMED = b'"snapshot"'
 _AT_ONCE = 0.001
@@ -75,15 +79,20 @@ class Dispatcher:
         """Raises what it does, and DeadlinePassed, TooSlow, Unavailable; then nothing has changed."""
         ticket = held() or Ticket.now(self.class_of(body, asked.snapshot), self._seconds)
         if self._pool is None or ticket.of == "small":
-            check = self._here(ticket)
-            with stoppable(check):
-                check()
-                return self._answerer.run(asked, body)
+            return self.here(lambda: self._answerer.run(asked, body))
         reference = None
         if not asked.snapshot and asked.operation is not Operation.IMPORT:
             snapshot, reference = named_in(body)
             asked = replace(asked, snapshot=snapshot or "")
         return self._pool.call(asked, body, ticket, reference=reference)
+
+    def here(self, work: Callable[[], T]) -> T:
+        """Do ``work`` in this process, as long as the request may take. Raises what it does, DeadlinePassed,
+        Unavailable."""
+        check = self._here(held() or Ticket.now("slow", self._seconds))
+        with stoppable(check):
+            check()
+            return work()
 
     def everywhere(self, asked: Asked) -> list[Reply]:
         """Run an operation in every process that keeps snapshots. Raises DeadlinePassed, Unavailable."""
@@ -105,9 +114,12 @@ class Dispatcher:
         return self._answerer.store.kept if self._pool is None else self._pool.kept()
 
     def start(self) -> None:
-        """Start the workers."""
+        """Start the workers, and import every engine: within a request that takes as long as a hundred decisions, and
+        everybody waits for it."""
         if self._pool is not None:
             self._pool.start()
+        for name in ENGINES:
+            engine_of(name)
 
     def close(self) -> None:
         """Stop the workers, and at its next safe point whatever runs here: who waits for it gets Unavailable."""

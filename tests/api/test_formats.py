@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +145,15 @@ def test_a_configuration_without_an_engine_needs_a_format(service: TestClient) -
 def test_no_manifest_is_not_an_empty_one(homeless: TestClient, nothing: bytes) -> None:
     answer = homeless.post(f"{IMPORT}?format=kueue", content=nothing, headers=YAML)
     assert (answer.status_code, answer.json()["detail"]) == (400, "there is no manifest")
+
+
+def test_export_ends_at_the_deadline(service: TestClient) -> None:
+    queues = [{"name": f"q{i}"} for i in range(2000)]
+    document = {"engine": "kueue", "queues": queues}
+    service.put("/v1/configurations/wide", json=document, headers={"If-None-Match": "*"}).raise_for_status()
+    for path in ("/v1/configurations/wide:export", "/v1/configurations/wide/revisions/1:export"):
+        began = time.monotonic()
+        late = service.get(path, headers={"Request-Timeout": "20ms"})
+        assert (late.status_code, late.json()["title"]) == (504, "Deadline passed")
+        assert time.monotonic() - began < 1
+        assert service.get(path).status_code == 200

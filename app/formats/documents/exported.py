@@ -12,6 +12,7 @@ from app.solver.model import duration
 from app.solver.model.base import Duration
 from app.solver.model.configuration import Configuration, Queue, Quota
 from app.solver.model.problems import Finding, pointer
+from app.solver.stopping import safe_point
 
 _BLOCKS = ("kueue", "yunikorn", "kai", "ytsaurus")
 
@@ -128,6 +129,12 @@ class _Dumper(_Plain):
     def ignore_aliases(self, data: Any) -> bool:
         """Repeat values instead of pointing at them: manifests are read by people."""
         return True
+
+    def represent_data(self, data: Any) -> Any:
+        """A value as a node. Writing takes longer than all else: it can be stopped at each."""
+        safe_point()
+        represented: Any = super().represent_data(data)  # pyright: ignore[reportUnknownMemberType]
+        return represented
 
 
 def _represent(dumper: Any, text: str) -> yaml.ScalarNode:

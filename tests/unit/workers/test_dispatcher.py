@@ -1,0 +1,40 @@
+import time
+
+import pytest
+
+from app.answering.answerer import Answerer
+from app.answering.snapshot_store import SnapshotStore
+from app.answering.sources import Compiled
+from app.errors import DeadlinePassed, Unavailable
+from app.solver.registry import ENGINES
+from app.solver.stopping import safe_point
+from app.workers.dispatcher import Dispatcher
+from app.workers.ticket import Ticket, holding
+
+
+@pytest.fixture
+def dispatcher() -> Dispatcher:
+    answerer = Answerer(Compiled(None), SnapshotStore(budget=1, idle=1, clock=time.monotonic))
+    return Dispatcher(answerer, None, small=1, seconds=1)
+
+
+def test_every_engine_is_imported_before_the_first_request(
+    dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported: list[str] = []
+    monkeypatch.setattr("app.workers.dispatcher.engine_of", imported.append)
+    dispatcher.start()
+    assert imported == list(ENGINES)
+
+
+def test_work_here_ends_at_the_deadline_and_when_the_service_ends(dispatcher: Dispatcher) -> None:
+    assert dispatcher.here(lambda: 7) == 7
+    with holding(Ticket.now("slow", 0)), pytest.raises(DeadlinePassed):
+        dispatcher.here(lambda: 7)
+
+    def closing() -> None:
+        dispatcher.close()
+        safe_point()
+
+    with pytest.raises(Unavailable):
+        dispatcher.here(closing)
