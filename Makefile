@@ -25,7 +25,7 @@ serve: $(READY) ## Start the service (HOST, PORT, DATA_DIR, DATABASE_URL)
 	@$(BIN)/arbiter serve
 
 test: $(READY) ## Run the tests (TESTS=path, WORKERS=n)
-	@$(BIN)/pytest $(TESTS) -n $(WORKERS)
+	@$(BIN)/pytest $(TESTS) -n $(WORKERS) --dist worksteal
 
 mutants: $(READY) ## How many small changes of the code the tests notice (PACKAGE=formats, SEED=n, SAMPLE=n)
 	@$(BIN)/python -m tests.mutants --package "$(PACKAGE)" --seed $(SEED) --sample $(SAMPLE)

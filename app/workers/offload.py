@@ -25,6 +25,8 @@ from app.workers.ticket import Class, Ticket, holding
 T = TypeVar("T")
 
 _LONGEST_PAUSE = 5.0
+_BRIEF_THREADS = 4
+"""For brief requests that could not be answered at once: most of them wait for the database."""
 
 
 class _Pause:
@@ -106,36 +108,43 @@ class Offload:
 
     def __init__(self, rooms: Mapping[Class, Room], seconds: float) -> None:
         self._places = {of: _Places(of, room) for of, room in rooms.items()}
+        small = rooms["small"]
+        self._brief = _Places("small", Room(min(_BRIEF_THREADS, small.threads), small.waiting))
         self._seconds = seconds
 
     async def run(self, of: Class, function: Callable[..., T], *args: Any, brief: bool = False) -> T:
         """``function(*args)`` in a thread of that class, within ``Request-Timeout``. A small one that turns out to take
         long begins again among the slow ones. Raises what it raises, TooManyRequests and DeadlinePassed.
 
-        ``brief``: a small one that most likely takes less than handing it to a thread does is tried here first."""
+        ``brief``: a small one that most likely takes less than handing it to a thread does is tried here first, and
+        then in threads that only such ones have: it does not stand behind small ones that turn out to be slow."""
         asked = timeout.seconds()
         ticket = Ticket.now(of, self._seconds if asked is None else min(asked, self._seconds))
+        places = self._places[of]
         if brief and of == "small":
             with suppress(TooSlow), at_once():
                 return _paused(replace(ticket, at_once=True), function, *args)
+            places = self._brief
         try:
-            return await self._places[of].run(ticket, function, *args)
+            return await places.run(ticket, function, *args)
         except TooSlow:
             return await self._places["slow"].run(replace(ticket, of="slow"), function, *args)
 
     def inside(self, of: Class) -> int:
         """Requests of the class that are being answered or wait."""
-        return self._places[of].inside
+        return sum(places.inside for places in self._of(of))
 
     def waiting(self, of: Class) -> int:
         """Those that wait for a thread."""
-        places = self._places[of]
-        return max(0, places.inside - places.room.threads)
+        return sum(max(0, places.inside - places.room.threads) for places in self._of(of))
 
     def close(self) -> None:
         """Drop what waits. What runs ends at its next safe point; nobody waits for it here."""
-        for places in self._places.values():
+        for places in (*self._places.values(), self._brief):
             places.threads.shutdown(wait=False, cancel_futures=True)
+
+    def _of(self, of: Class) -> tuple[_Places, ...]:
+        return (self._places[of], self._brief) if of == "small" else (self._places[of],)
 
 
 def _paused(ticket: Ticket, function: Callable[..., T], *args: Any) -> T:

@@ -147,3 +147,24 @@ def test_a_brief_one_is_answered_on_the_event_loop_unless_it_takes_long_or_must_
     assert asyncio.run(run(waits=True)).startswith("solve-small")
     assert asked == [True, True, False]
     places.close()
+
+
+def test_a_brief_one_does_not_stand_behind_small_ones_that_are_slow() -> None:
+    places, leave = offload(), threading.Event()
+
+    def work() -> str:
+        may_wait()
+        return threading.current_thread().name
+
+    async def run() -> None:
+        full = [asyncio.ensure_future(places.run("small", leave.wait, 10)) for _ in range(2)]
+        await asyncio.sleep(0)
+        assert (await places.run("small", work, brief=True)).startswith("solve-small")
+        assert (places.inside("small"), places.waiting("small")) == (2, 1)
+        with pytest.raises(TooManyRequests):
+            await places.run("small", work)
+        leave.set()
+        assert await asyncio.gather(*full) == [True, True]
+
+    asyncio.run(run())
+    places.close()
