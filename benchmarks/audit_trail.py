@@ -20,7 +20,7 @@ from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
 from app.decisions.kept.content import squeezed
 from app.decisions.kept.ledger import LONGEST, Ledger
-from app.decisions.log import Entry, row_of
+from app.decisions.log import Entry
 
 _RUNNING, _TEAMS, _CHANGES = 2000, 20, 100
 _BEGIN = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -127,7 +127,7 @@ def measured(decisions: int, waiting_jobs: int) -> Sizes:
     """The bytes of a stream of so many decisions, each on so many asks."""
     logged = whole = changes = 0
     for entry in entries(decisions, waiting_jobs):
-        row = row_of(entry)
+        row = entry.row()
         facts = {key: value for key, value in row.items() if key not in ("request", "answer", "documents")}
         facts["seconds"] = {"decode": 0.001, "compile": 0.001, "solve": 0.001, "encode": 0.001}
         logged += len(row["request"]) + len(row["answer"]) + len(json.dumps(facts, default=str))
