@@ -22,7 +22,7 @@ PROBLEMS: dict[int, tuple[str, str]] = {
     401: ("Unauthorized", "No token, or one that is unknown, expired, revoked or forged"),
     403: ("Forbidden", "The token lacks the scope that this needs"),
     404: ("NotFound", "There is nothing of that name"),
-    408: ("RequestTimeout", "The body did not arrive in time"),
+    408: ("BodyTooLate", "The body did not arrive in time"),
     409: ("Conflict", "The request contradicts what is kept"),
     412: ("PreconditionFailed", "If-Match or If-None-Match no longer holds: somebody else was faster"),
     413: ("ContentTooLarge", "The body is past the limit, as sent or decompressed"),
