@@ -2,6 +2,7 @@
 
 import os
 import sys
+from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -25,6 +26,27 @@ def _default_data_dir() -> Path:
         return Path.home() / "Library" / "Application Support" / "arbiter"
     base = os.environ.get("XDG_DATA_HOME")
     return (Path(base) if base else Path.home() / ".local" / "share") / "arbiter"
+
+
+def own_address() -> str:
+    """Where commands find the service unless told: here, at the port of ``ARBITER_PORT`` or ``PORT``."""
+    port = os.environ.get("ARBITER_PORT") or os.environ.get("PORT") or ""
+    return f"http://127.0.0.1:{port if port.isdecimal() and port != '0' else 8080}"
+
+
+_OF_COMMANDS = ("ARBITER_URL", "ARBITER_TOKEN")
+
+
+def misspelt() -> list[str]:
+    """What is wrong with variables that begin as this program's do and are none of them: a sentence each."""
+    fields = {f"ARBITER_{name}".upper() for name in Settings.model_fields}
+    known = sorted({*fields, *_OF_COMMANDS})
+    found: list[str] = []
+    for name in sorted(os.environ):
+        if name.upper().startswith("ARBITER_") and name.upper() not in known:
+            near = get_close_matches(name.upper(), known, 1, 0.0)
+            found.append(f"{name}: there is no such setting; the nearest is {near[0]}")
+    return found
 
 
 class Settings(BaseSettings):

@@ -32,8 +32,14 @@ from app.cli.output import BAD_INPUT, ReaderGone
 READER_GONE = 141
 """As shells say it of programs that end so: 128 and the number of SIGPIPE."""
 
+_CODES = (
+    "Exit codes: 0 done, or nothing to evict; 1 somebody would be evicted, or documents differ; 2 an ask can't run; "
+    "3 bad input or usage, also where a manifest has an error; 4 the service or the database can't be reached."
+)
+
 application = App(
     name="arbiter",
+    help_epilogue=_CODES,
     help="To run this, what must stop, and why? Answers as Kueue, YuniKorn, KAI and YTsaurus would.",
     version=lambda: f"arbiter {version('arbiter')}",
     version_flags=["--version"],

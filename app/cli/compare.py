@@ -11,9 +11,10 @@ from app.answering.comparison import compare as compare_variants
 from app.answering.comparison_bodies import Comparison
 from app.answering.sources import nothing_stored
 from app.cli import report
-from app.cli.manifests import as_request, read_configuration, with_mode
+from app.cli.manifests import as_request, failed, read_configuration, with_mode
 from app.cli.offline import Json, Situation, on_file
 from app.cli.output import BAD_INPUT, EVICTS, NOTHING, say
+from app.cli.sources import Source
 from app.solver.model.configuration import EngineName
 from app.solver.model.problems import InvalidInput, Problem
 
@@ -48,7 +49,9 @@ def compare(
 
     def act(body: bytes) -> int:
         added = _variants(configuration or [], engine or [], set or [])
-        return _compared(_with_variants(with_mode(as_request(body, None), None), added), json=json)
+        found = as_request([Source(file, body)], None)
+        code = _compared(_with_variants(with_mode(found.body, None), added), json=json)
+        return BAD_INPUT if failed(found.findings) else code
 
     return on_file(file, act)
 

@@ -23,7 +23,8 @@ Name = Annotated[
     str, Parameter(help="Name of the configuration; 'name@revision' or 'name@label' reads another revision.")
 ]
 Comment = Annotated[str | None, Parameter(help="Why, for the history.")]
-DEFAULT_URL = "http://127.0.0.1:8080"
+DEFAULT_URL = ""
+"""The service of this machine, at the port of the environment."""
 
 
 @Parameter(name="*")

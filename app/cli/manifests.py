@@ -2,15 +2,15 @@
 
 import json as jsonlib
 import re
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from cyclopts import Parameter
 
-from app.cli.configuration import DEFAULT_URL, Token, Url
+from app.cli.configuration import Remote
 from app.cli.output import BAD_INPUT, UNREACHABLE, complain, problems, read, say
 from app.cli.remote import Service, Unreachable, segment
+from app.cli.sources import Files, Source, as_json, gathered, joined
 from app.decoding import decode
 from app.formats import Imported, import_configuration
 from app.formats import export as written
@@ -19,6 +19,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.request import Mode
 
+_OURS = Remote()
 _YAML_OBJECT = re.compile(rb"\s*(?:(?:#[^\n]*|---[^\n]*)\n\s*)*(?:apiVersion|kind|partitions)\s*:")
 
 File = Annotated[str, Parameter(allow_leading_hyphen=True, help="A file; '-' reads standard input.")]
@@ -37,31 +38,33 @@ def import_manifest(
     file: File = "-",
     /,
     *,
+    files: Files = None,
     format: Annotated[Format, Parameter(help="Whose manifest it is; kubernetes finds out by itself.")] = "kubernetes",  # noqa: A002
     request: Annotated[bool, Parameter(negative=(), help="Print a request: state and asks too.")] = False,
+    json: Annotated[bool, Parameter(negative=(), help="Print all that was read, and the findings.")] = False,
     store: Annotated[str | None, Parameter(help="Store the configuration in the service under this name.")] = None,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
+    remote: Remote = _OURS,
 ) -> int:
     """Read a manifest of Kueue, YuniKorn, KAI Scheduler or YTsaurus, and print the configuration that it makes.
 
     What can't be carried over is said on standard error. Exit code 3 when some of that is an error.
     """
     try:
-        found = import_configuration(read(file), format)
+        found = imported(gathered(file, files), format)
     except OSError as error:
-        complain(f"{file}: {error.strerror or error}")
+        complain(f"{error.filename or file}: {error.strerror or error}")
         return BAD_INPUT
     except InvalidInput as invalid:
         problems(file, invalid.problems)
         return BAD_INPUT
-    _report(found.findings)
+    code = 0
     if store is not None:
-        code = _stored(found.configuration, store, Service(url, token))
+        code = _stored(found.configuration, store, Service(remote.url, remote.token))
+    elif json:
+        say(_pretty(found))
     else:
         say(_pretty(_request(found, found.configuration) if request else found.configuration))
-        code = 0
-    return code or (BAD_INPUT if any(finding.severity == "error" for finding in found.findings) else 0)
+    return code or (BAD_INPUT if failed(found.findings) else 0)
 
 
 def export(
@@ -72,12 +75,14 @@ def export(
     stored: Annotated[
         bool, Parameter(negative=(), help="A configuration of the service: name, or name@revision.")
     ] = False,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
+    strict: Annotated[bool, Parameter(negative=(), help="Print nothing where something would be lost.")] = False,
+    remote: Remote = _OURS,
 ) -> int:
-    """Print a configuration as the YAML of a system; what that has no words for is said on standard error."""
+    """Print a configuration as the YAML of a system; what that has no words for is said on standard error, and in
+    comments at its top. Exit code 3 with --strict when something would be lost."""
+    service = Service(remote.url, remote.token)
     try:
-        configuration = _fetched(source, Service(url, token)) if stored else decode(read(source), Configuration)
+        configuration = _fetched(source, service) if stored else decode(as_json(read(source)), Configuration)
         chosen = format or configuration.engine
         if chosen is None:
             raise InvalidInput([Problem(pointer="/engine", detail="no engine is named: say --format")])
@@ -92,25 +97,61 @@ def export(
         problems(source, invalid.problems)
         return BAD_INPUT
     _report(made.findings)
+    if strict and made.findings:
+        return BAD_INPUT
     say(made.text.rstrip("\n"))
-    return 0
+    return BAD_INPUT if failed(made.findings) else 0
 
 
-def as_request(body: bytes, configuration: str | None) -> bytes:
-    """``body`` where it is a request; the request that it makes where it is a manifest, with the configuration of the
-    file ``configuration`` in place of its own. Raises InvalidInput, OSError."""
-    if not _is_manifest(body):
-        if configuration is not None:
+class Situation(NamedTuple):
+    """A request, and what an import had to say about the manifests that made it."""
+
+    body: bytes
+    findings: list[Finding]
+
+
+def as_request(sources: list[Source], configuration: str | None) -> Situation:
+    """The one source that is a request, YAML or JSON; or the request that manifests make, with the configuration of
+    the file ``configuration`` in place of theirs. Where that is a manifest too, it is read together with them, so that
+    what it says of queues counts for the work. Raises InvalidInput, OSError."""
+    given = None if configuration is None else Source(configuration, read(configuration))
+    if len(sources) == 1 and not _is_manifest(sources[0].body):
+        if given is not None:
             raise InvalidInput([Problem(pointer="", detail="--configuration goes with a manifest, not with a request")])
-        return body
-    found = import_configuration(body, "kubernetes")
-    _report(found.findings)
-    chosen = found.configuration if configuration is None else read_configuration(configuration)
+        return Situation(as_json(sources[0].body), [])
+    for source in sources:
+        if not _is_manifest(source.body):
+            raise InvalidInput([Problem(pointer="", detail=f"{source.name}: several files must all be manifests")])
+    together = given is not None and _is_manifest(given.body)
+    found = imported([*sources, *([given] if given is not None and together else [])], "kubernetes")
+    chosen = found.configuration if given is None or together else decode(as_json(given.body), Configuration)
     if not chosen.queues:
         raise InvalidInput(
             [Problem(pointer="/queues", detail="no queues in the manifest: give them with --configuration")]
         )
-    return msgspec.json.encode(_request(found, chosen))
+    return Situation(msgspec.json.encode(_request(found, chosen)), found.findings)
+
+
+def imported(sources: list[Source], format: Format) -> Imported:  # noqa: A002
+    """What the sources make together; findings are said on standard error, and of several name theirs. Raises
+    InvalidInput."""
+    if len(sources) == 1:
+        found = import_configuration(sources[0].body, format)
+        _report(found.findings)
+        return found
+    body, names = joined(sources)
+    found = import_configuration(body, format)
+    for finding in found.findings:
+        number = finding.pointer[1:].partition("/")[0]
+        where = f"{names[int(number)]}: " if number.isdigit() and int(number) < len(names) else ""
+        pointer = finding.pointer or "(document)"
+        complain(f"  {where}{finding.severity} {pointer}: {finding.detail} [{finding.rule}]")
+    return found
+
+
+def failed(findings: list[Finding]) -> bool:
+    """Whether something is so wrong that the exit code says it."""
+    return any(finding.severity == "error" for finding in findings)
 
 
 def with_mode(body: bytes, mode: Mode | None) -> bytes:
@@ -139,9 +180,9 @@ def _is_manifest(body: bytes) -> bool:
 
 def read_configuration(file: str) -> Configuration:
     """A configuration of Arbiter, or the one that a manifest makes."""
-    body = Path(file).read_bytes()
+    body = read(file)
     if not _is_manifest(body):
-        return decode(body, Configuration)
+        return decode(as_json(body), Configuration)
     found = import_configuration(body, "kubernetes")
     _report(found.findings)
     return found.configuration

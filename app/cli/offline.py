@@ -1,6 +1,7 @@
 """``decide`` and ``explain``: no server, no database, the same answers."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, TypeVar
 
@@ -10,10 +11,12 @@ from cyclopts import Parameter
 from app.answering.answers import answer
 from app.answering.sources import nothing_stored
 from app.cli import report
-from app.cli.configuration import Remote
-from app.cli.manifests import as_request, with_mode
+from app.cli.configuration import DEFAULT_URL, Token, Url
+from app.cli.manifests import Situation as Asking
+from app.cli.manifests import as_request, failed, with_mode
 from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, complain, problems, read, say
 from app.cli.remote import Service, guarded, refused, segment
+from app.cli.sources import Files, gathered
 from app.errors import ArbiterError
 from app.solver.model.decision import Answer, planned
 from app.solver.model.problems import InvalidInput
@@ -53,14 +56,36 @@ AskedMode = Annotated[
 ]
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A decision of a service, in place of files."""
+
+    decision: Annotated[
+        str | None, Parameter(help="The id of a logged decision of the service, in place of a file: why it was so.")
+    ] = None
+    url: Url = DEFAULT_URL
+    token: Token = None
+
+
+_FROM_FILES = Logged()
+
+
 def decide(
-    file: Situation = "-", /, *, json: Json = False, configuration: Queues = None, mode: AskedMode = None
+    file: Situation = "-",
+    /,
+    *,
+    files: Files = None,
+    json: Json = False,
+    configuration: Queues = None,
+    mode: AskedMode = None,
 ) -> int:
     """Decide a request from a file: who would be evicted, and why.
 
-    Exit code 0: nothing to evict, 1: somebody would be, 2: an ask can't run, 3: bad input.
+    Exit code 0: nothing to evict, 1: somebody would be, 2: an ask can't run, 3: bad input, also where a manifest has an
+    error and is answered without what is wrong.
     """
-    return on_file(file, lambda body: _decided(with_mode(as_request(body, configuration), mode), None, json=json))
+    return _situation(file, files, configuration, lambda found: _decided(found, mode, None, json=json))
 
 
 def explain(
@@ -68,19 +93,18 @@ def explain(
     /,
     *,
     json: Json = False,
+    files: Files = None,
     full: Annotated[bool, Parameter(negative=(), help="Every candidate and step, not only groups of them.")] = False,
     configuration: Queues = None,
     mode: AskedMode = None,
-    decision: Annotated[
-        str | None, Parameter(help="The id of a logged decision of the service, in place of a file: why it was so.")
-    ] = None,
-    remote: Remote = Remote(),  # noqa: B008
+    logged: Logged = _FROM_FILES,
 ) -> int:
     """Decide a request from a file and say how: each step, what became of each candidate, by which rule."""
     level: Explain = "full" if full else "summary"
-    if decision is not None:
-        return _logged(decision, Service(remote.url, remote.token), lambda body: _decided(body, level, json=json))
-    return on_file(file, lambda body: _decided(with_mode(as_request(body, configuration), mode), level, json=json))
+    if logged.decision is not None:
+        service = Service(logged.url, logged.token)
+        return _logged(logged.decision, service, lambda body: _decided(Asking(body, []), mode, level, json=json))
+    return _situation(file, files, configuration, lambda found: _decided(found, mode, level, json=json))
 
 
 def _logged(decision: str, service: Service, act: Callable[[bytes], int]) -> int:
@@ -93,12 +117,21 @@ def _logged(decision: str, service: Service, act: Callable[[bytes], int]) -> int
     return guarded(asked, decision)
 
 
+def _situation(file: str, files: list[str] | None, configuration: str | None, act: Callable[[Asking], int]) -> int:
+    """``act`` on what the files say together."""
+    return _tried(file, lambda: act(as_request(gathered(file, files), configuration)))
+
+
 def on_file(file: str, act: Callable[[bytes], int]) -> int:
     """``act`` on the bytes of ``file``, with everything that can be wrong about them said on standard error."""
+    return _tried(file, lambda: act(read(file)))
+
+
+def _tried(file: str, act: Callable[[], int]) -> int:
     try:
-        return act(read(file))
+        return act()
     except OSError as error:
-        complain(f"{file}: {error.strerror or error}")
+        complain(f"{error.filename or file}: {error.strerror or error}")
     except InvalidInput as invalid:
         problems(file, invalid.problems)
     except ArbiterError as refused:
@@ -106,13 +139,16 @@ def on_file(file: str, act: Callable[[bytes], int]) -> int:
     return BAD_INPUT
 
 
-def _decided(body: bytes, level: Explain | None, *, json: bool) -> int:
-    answered = answer(body, datetime.now(UTC), nothing_stored(), level)
+def _decided(found: Asking, mode: Mode | None, level: Explain | None, *, json: bool) -> int:
+    answered = answer(with_mode(found.body, mode), datetime.now(UTC), nothing_stored(), level)
     result = msgspec.json.decode(answered.body, type=Answer)
     if json:
-        say(answered.body.decode())
+        said = msgspec.json.encode({"findings": found.findings})[1:-1] + b"," if found.findings else b""
+        say((b"{" + said + answered.body[1:]).decode())
     else:
         report.answer(result, why=level is not None)
+    if failed(found.findings):
+        return BAD_INPUT
     if planned(result):
         return EVICTS
     return CANNOT if any(d.outcome in ("wait", "infeasible") for d in result.decisions) else NOTHING

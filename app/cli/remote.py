@@ -63,12 +63,13 @@ class Service:
         return self._send("DELETE", path, None, headers)
 
     def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
-        if not self.url.startswith(("http://", "https://")):
-            raise Unreachable(f"{self.url}: not an http address")
+        address = self.url or _own_address()
+        if not address.startswith(("http://", "https://")):
+            raise Unreachable(f"{address}: not an http address")
         sent = {"Accept": "application/json", **headers}
         if self.token:
             sent["Authorization"] = f"Bearer {self.token}"
-        request = urllib.request.Request(self.url.rstrip("/") + path, body, sent, method=method)
+        request = urllib.request.Request(address.rstrip("/") + path, body, sent, method=method)
         try:
             with urllib.request.urlopen(request, timeout=_SECONDS) as response:
                 return Reply(response.status, response.read(), response.headers.get("ETag"))
@@ -77,7 +78,13 @@ class Service:
                 return Reply(error.code, error.read(), error.headers.get("ETag"))
         except OSError as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
-            raise Unreachable(f"{self.url}: {reason}") from None
+            raise Unreachable(f"{address}: {reason}") from None
+
+
+def _own_address() -> str:
+    from app.settings import own_address  # with pydantic, which `decide` can do without
+
+    return own_address()
 
 
 def segment(name: str) -> str:

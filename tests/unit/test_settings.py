@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from app.settings import Settings
+from app.cli import run
+from app.settings import Settings, misspelt, own_address
 
 SHORT = ("HOST", "PORT", "DATA_DIR", "DATABASE_URL")
 
@@ -79,3 +80,25 @@ def test_what_makes_no_sense_is_refused(monkeypatch: pytest.MonkeyPatch, name: s
     monkeypatch.setenv(name, value)
     with pytest.raises(ValidationError):
         Settings()
+
+
+def test_a_misspelt_variable_is_refused_with_the_nearest_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ARBITER_DECISION_LOGS", "sync")
+    assert run(["serve"]) == 3
+    assert (
+        "ARBITER_DECISION_LOGS: there is no such setting; the nearest is ARBITER_DECISION_LOG"
+        in capsys.readouterr().err
+    )
+    monkeypatch.delenv("ARBITER_DECISION_LOGS")
+    monkeypatch.setenv("ARBITER_TOKEN", "t")
+    assert misspelt() == []
+
+
+def test_commands_look_for_the_service_at_its_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert own_address() == "http://127.0.0.1:8080"
+    monkeypatch.setenv("PORT", "9099")
+    assert own_address() == "http://127.0.0.1:9099"
+    monkeypatch.setenv("ARBITER_PORT", "9100")
+    assert own_address() == "http://127.0.0.1:9100"

@@ -90,7 +90,10 @@ def _opened(config_map: Object) -> Iterator[tuple[Path, Any, str, str]]:
 def _flattened(at: Path, document: Any, findings: Findings) -> Iterator[tuple[Path, Any, str, str]]:
     if isinstance(document, list):
         for i, item in enumerate(cast(list[Any], document)):
-            yield (*at, i), item, "", ""
+            if isinstance(item, dict):
+                yield from _flattened((*at, i), item, findings)
+            else:
+                yield (*at, i), item, "", ""
         return
     top = Reader(document, at, findings)
     kind = top.value.get("kind")

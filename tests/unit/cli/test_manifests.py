@@ -62,11 +62,11 @@ def test_what_is_no_manifest(tmp_path: Path, capsys: pytest.CaptureFixture[str],
 
 def test_kubectl_pipes_into_decide(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "stdin", Fed(Path(WORKLOADS).read_bytes()))
-    assert run(["decide", "-"]) == 2
+    assert run(["decide", "-"]) == 3
     said = capsys.readouterr()
     assert "ns/waiting: wait" in said.out
     assert "podAntiAffinity" in said.err
-    assert run(["explain", WORKLOADS]) == 2
+    assert run(["explain", WORKLOADS]) == 3
     assert "why" in capsys.readouterr().out
 
 
@@ -114,3 +114,61 @@ def test_export_speaks_the_words_of_a_system(tmp_path: Path, capsys: pytest.Capt
     assert run(["export", str(tmp_path / "ghost")]) == 3
     assert run(["export", "prod", "--stored", "--url", "http://127.0.0.1:1"]) == 4
     assert run(["import", QUEUES, "--store", "prod", "--url", "http://127.0.0.1:1"]) == 4
+
+
+def test_an_error_in_a_manifest_is_the_exit_code_and_in_the_json(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("decide", "explain"):
+        assert run([command, WORKLOADS, "--json"]) == 3
+        found = json.loads(capsys.readouterr().out)
+        assert [one["rule"] for one in found["findings"] if one["severity"] == "error"] == ["no-queue"]
+        assert [one["ask"] for one in found["decisions"]] == ["ns/waiting"]
+    assert run(["import", WORKLOADS, "--json"]) == 3
+    assert {"configuration", "state", "asks", "findings"} <= set(json.loads(capsys.readouterr().out))
+
+
+def test_queues_and_work_come_from_several_files_and_folders(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    items = json.loads(Path(WORKLOADS).read_bytes())["items"]
+    for number, item in enumerate(items):
+        (tmp_path / f"{number:02}.json").write_text(json.dumps(item, indent="\t"))
+    assert run(["decide", WORKLOADS]) == 3
+    whole = capsys.readouterr().out
+    assert run(["decide", "-f", str(tmp_path)]) == 3
+    said = capsys.readouterr()
+    assert said.out == whole
+    assert f"{tmp_path / '09.json'}: error /9/spec: no LocalQueue" in said.err
+    local = [item for item in items if item["kind"] == "LocalQueue"]
+    rest = [item for item in items if item["kind"] != "LocalQueue"]
+    (tmp_path / "queues.yaml").write_text(yaml.safe_dump_all(local))
+    (tmp_path / "work.yaml").write_text(yaml.safe_dump_all(rest))
+    assert run(["decide", str(tmp_path / "work.yaml"), "--configuration", str(tmp_path / "queues.yaml")]) == 3
+    assert capsys.readouterr().out == whole
+
+
+def test_a_missing_configuration_is_named_and_not_the_input(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["decide", WORKLOADS, "--configuration", "/nowhere.yaml"]) == 3
+    said = capsys.readouterr().err
+    assert "/nowhere.yaml: No such file" in said
+    assert WORKLOADS not in said
+
+
+def test_a_request_may_be_yaml(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example = MANIFESTS.parents[1] / "examples" / "kueue-classic.json"
+    request = tmp_path / "request.yaml"
+    request.write_text(yaml.safe_dump(json.loads(example.read_bytes())))
+    assert run(["decide", str(example)]) == 1
+    expected = capsys.readouterr().out
+    assert run(["decide", str(request)]) == 1
+    assert capsys.readouterr().out == expected
+
+
+def test_a_strict_export_prints_nothing_where_something_would_be_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "configuration.json"
+    file.write_text(json.dumps({"engine": "kueue", "queues": [{"name": "a", "priority": 7}]}))
+    assert run(["export", str(file)]) == 0
+    assert "# not carried over: /queues/0/priority" in capsys.readouterr().out
+    assert run(["export", str(file), "--strict"]) == 3
+    assert capsys.readouterr().out == ""

@@ -57,7 +57,7 @@ def test_without_a_file_standard_input_is_read(
 def test_kubectl_pipes_into_decide(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = EXAMPLE.parents[1] / "tests" / "manifests" / "kueue-workloads.json"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(manifest.read_bytes())))
-    assert run(["decide"]) == 2
+    assert run(["decide"]) == 3
     assert capsys.readouterr().out.startswith("ns/waiting: wait")
 
 
