@@ -28,7 +28,6 @@ from app.simulations import running
 from app.simulations.service import KIND
 from app.traces import repository as traces_repository
 from app.traces.ingest import Limits as TraceLimits
-from app.traces.reading import StoredTrace
 from app.traces.service import Traces
 
 _NICE = 10
@@ -64,7 +63,7 @@ def worker_of(database: Database, settings: Settings) -> Worker:
     traces = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes))
     simulating = running.Simulating(
         Compiled(Configurations(database, settings.configuration_cache_bytes)),
-        lambda trace: StoredTrace(traces, trace),
+        traces.opened,
         running.Limits(settings.simulation_days),
     )
     return Worker(database, {KIND: simulating}, Limits(settings.simulation_seconds, settings.simulation_bytes))

@@ -24,7 +24,9 @@ from app.cli import (
     serve,
     simulate,
     starvation,
+    sweep,
     token,
+    trace,
     worker,
 )
 from app.cli.output import BAD_INPUT, ReaderGone
@@ -51,6 +53,8 @@ application.command(worker.worker)
 application.command(offline.decide)
 application.command(offline.explain)
 application.command(compare.compare)
+application.command(trace.trace)
+application.command(sweep.sweep)
 application.command(plan.plan)
 application.command(starvation.starvation)
 application.command(simulate.simulate)

@@ -19,6 +19,7 @@ from app.simulations.examples import SIMULATION
 from app.simulations.results import Simulation, SimulationPage
 from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest
 from app.simulations.service import ENDED, Simulations
+from app.solver.model.request import DecisionRequest
 from app.workers.offload import Offload
 
 DOCUMENTED = (SimulationRequest, Simulation, SimulationPage, Event, RoundLine, JobLine)
@@ -171,6 +172,25 @@ def get_round(
 ) -> Response:
     """What was asked, and what came of it."""
     return json_response(simulations.line(id, variant, "rounds", n - 1))
+
+
+@router.get(
+    "/{id}/rounds/{n}/request",
+    operation_id="get_simulation_round_request",
+    summary="The decision request of a round",
+    **operation(needs="read", responses={200: DecisionRequest}, errors=(*_READ, 429, 504)),
+)
+async def get_round_request(
+    id: Id,  # noqa: A002
+    n: Annotated[int, Path(ge=1, le=2**31, description="Its number, from 1", examples=[1])],
+    request: Request,
+    simulations: Service,
+    variant: Which = None,
+) -> Response:
+    """Post it to `/v1/decisions`, and the answer is the round's. The run is played again up to there: later rounds take
+    longer."""
+    found = await service(request, Offload).run("large", simulations.request_of, id, variant, n)
+    return json_response(found)
 
 
 def _lines(

@@ -12,7 +12,8 @@ from app.decoding import decode
 from app.jobs.repository import Claimed
 from app.jobs.worker import LimitPassed, Work
 from app.simulations.core.run import simulate
-from app.simulations.core.scenario import variants_of
+from app.simulations.core.scenario import setting_of, variants_of
+from app.simulations.core.validation import check_jobs
 from app.simulations.differing import Differing
 from app.simulations.results import Outcome, VariantSummary
 from app.simulations.schemas import Change, Event, Job, JobLine, RoundLine, SimulationRequest, Trace
@@ -20,6 +21,7 @@ from app.simulations.schemas import Change, Event, Job, JobLine, RoundLine, Simu
 STREAMS = ("events", "rounds", "jobs")
 _SHARED = 50_000
 """Jobs of a trace that are kept decoded where several variants run over them."""
+_LOOK_EVERY = 1000
 _MICROS_A_DAY = 86_400_000_000
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -36,6 +38,8 @@ class OpenTrace(Protocol):
     def changes(self) -> list[Change]: ...
 
     def jobs(self) -> Iterator[Job]: ...
+
+    def numbered(self) -> Iterator[tuple[int, Job]]: ...
 
 
 class Limits(NamedTuple):
@@ -64,6 +68,9 @@ class Simulating:
         asked, jobs = with_trace(asked, trace)
         total = None if trace is None else trace.total
         variants = list(variants_of(asked, self._configurations))
+        if trace is not None:
+            for _, one in variants:
+                check_stored(one, trace, self._configurations, work.check)
         if trace is not None and len(variants) > 1 and trace.total <= _SHARED:
             kept = list(trace.jobs())
             jobs = lambda: iter(kept)  # noqa: E731
@@ -85,6 +92,22 @@ def with_trace(
         return request, None
     changes = Trace(changes=trace.changes(), start=trace.start)
     return msgspec.structs.replace(request, trace=changes), trace.jobs
+
+
+def check_stored(
+    request: SimulationRequest, trace: OpenTrace, configurations: Configurations, heed: Callable[[], None]
+) -> None:
+    """Whether every job of a stored trace can be run. ``heed`` is called now and then, and may raise.
+
+    Raises InvalidInput; pointers name the line of the trace."""
+
+    def located() -> Iterator[tuple[str, Job]]:
+        for number, job in trace.numbered():
+            if number % _LOOK_EVERY == 0:
+                heed()
+            yield f"/trace/lines/{number}", job
+
+    check_jobs(located(), setting_of(request, configurations))
 
 
 class _Storing:

@@ -1,6 +1,7 @@
 """Simulations as those see them who ask for them."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Protocol, TypeVar
 from uuid import UUID
 
@@ -8,18 +9,21 @@ import msgspec
 from sqlalchemy import RowMapping
 from sqlalchemy.orm import Session
 
-from app.answering.sources import Documents
+from app.answering.sources import Compiled, Documents
 from app.decoding import decode
 from app.errors import BadInput, BadRequest, NotFound
 from app.http.pages import decode_cursor, encode_cursor
 from app.jobs.service import Jobs, New, outcome_of
+from app.simulations.core.replay import request_of
+from app.simulations.core.scenario import scenario_of, variants_of
 from app.simulations.results import About, Outcome, Progress, Simulation, SimulationPage, TraceUsed
-from app.simulations.running import stream_of
+from app.simulations.running import OpenTrace, stream_of, with_trace
 from app.simulations.schemas import Change, SimulationRequest, Trace
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import at
 from app.solver.model.problems import Problem, pointer
 from app.solver.model.request import Variant
+from app.workers.ticket import held
 
 Part = TypeVar("Part", Change, Variant)
 
@@ -38,12 +42,17 @@ class StoredTraces(Protocol):
         """SHA-256 of its lines."""
         ...
 
+    def opened(self, trace: UUID) -> OpenTrace:
+        """The trace of that id. Raises NotFound."""
+        ...
+
 
 class Simulations:
     """Accepted, shown, read from, stopped. ``variants``: the most that one may have."""
 
     def __init__(self, jobs: Jobs, traces: StoredTraces, documents: Documents, variants: int) -> None:
         self._jobs = jobs
+        self._configurations = Compiled(documents)
         self._traces = traces
         self._documents = documents
         self._variants = variants
@@ -53,6 +62,8 @@ class Simulations:
         request = decode(body, SimulationRequest)
         names = variant_names(request, self._variants)
         pinned = _Pinning(self._documents).request(request)
+        for _, one in variants_of(pinned, self._configurations):  # what is wrong is told now
+            scenario_of(one, self._configurations, None if isinstance(request.trace, Trace) else ())
 
         def made(session: Session) -> New:
             trace, used = None, None
@@ -93,6 +104,19 @@ class Simulations:
             raise NotFound(f"simulation {identity} has no such line yet, or never")
         return found.rstrip(b"\n")
 
+    def request_of(self, identity: UUID, variant: str | None, n: int) -> bytes:
+        """The decision request of a round, from 1: the run is played again up to it.
+
+        Raises NotFound, DeadlinePassed."""
+        at = self.index(identity, variant)
+        body, trace = self._jobs.request(identity, KIND)
+        asked, jobs = with_trace(decode(body, SimulationRequest), None if trace is None else self._traces.opened(trace))
+        one = next(islice((one for _, one in variants_of(asked, self._configurations)), at, None))
+        found = request_of(one, self._configurations, n, _in_time, None if jobs is None else jobs())
+        if found is None:
+            raise NotFound(f"simulation {identity} has no round {n}")
+        return found
+
     def index(self, identity: UUID, variant: str | None) -> int:
         """Which of its variants that is. Raises NotFound."""
         about = _about(self._jobs.row(identity, KIND))
@@ -101,6 +125,14 @@ class Simulations:
         if variant not in about.variants:
             raise NotFound(f"simulation {identity} has no variant {variant!r}")
         return about.variants.index(variant)
+
+
+def _in_time() -> bool:
+    """Raises DeadlinePassed where the request that asks has one."""
+    ticket = held()
+    if ticket is not None:
+        ticket.check()
+    return False
 
 
 def variant_names(request: SimulationRequest, most: int) -> list[str]:

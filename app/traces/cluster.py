@@ -25,7 +25,8 @@ def configuration(trace: Ingested) -> Configuration | None:
         return None
     shares = _shares(trace.queues, cluster.each)
     parts = _parts(cluster, trace.nodes)
-    queues = [_queue(name, work, shares[name], parts, cluster.each) for name, work in sorted(trace.queues.items())]
+    split = _Split(parts)
+    queues = [_queue(name, work, split.next(shares[name]), cluster.each) for name, work in sorted(trace.queues.items())]
     groups = sorted({work.group for work in trace.queues.values() if work.group is not None})
     cohorts = [Queue(name=name, parent=cluster.each.queue.parent, kueue=None) for name in groups]
     return Configuration(
@@ -62,19 +63,41 @@ def _parts(cluster: Cluster, nodes: Iterable[Node]) -> list[tuple[str, Steps]]:
     return found
 
 
-def _queue(
-    name: str, work: Work, share: Mapping[str, Fraction], parts: Iterable[tuple[str, Steps]], each: Each
-) -> Queue:
+class _Split:
+    """What each flavor has, handed out queue by queue in whole steps: rounded so that nothing is left over, for a job
+    as large as the cluster must find all of it in the guarantees."""
+
+    def __init__(self, parts: Iterable[tuple[str, Steps]]) -> None:
+        self._parts = list(parts)
+        self._shared: dict[str, Fraction] = {}
+        self._given: dict[tuple[str, str], int] = {}
+
+    def next(self, share: Mapping[str, Fraction]) -> list[tuple[str, Steps]]:
+        """The next queue's part of each flavor."""
+        for resource, part in share.items():
+            self._shared[resource] = self._shared.get(resource, Fraction(0)) + part
+        return [(flavor, {r: self._part(flavor, r, steps.get(r, 0)) for r in share}) for flavor, steps in self._parts]
+
+    def _part(self, flavor: str, resource: str, steps: int) -> int:
+        until = int(steps * self._shared[resource])
+        before = self._given.get((flavor, resource), 0)
+        self._given[flavor, resource] = until
+        return until - before
+
+
+def _queue(name: str, work: Work, given: Iterable[tuple[str, Steps]], each: Each) -> Queue:
     flavors = [
-        FlavorQuotas(name=flavor, quota={r: _quota(r, int(steps.get(r, 0) * part), each) for r, part in share.items()})
-        for flavor, steps in parts
+        FlavorQuotas(name=flavor, quota={r: _quota(r, amount, each) for r, amount in steps.items()})
+        for flavor, steps in given
     ]
     made = msgspec.structs.replace(
         each.queue, name=name, parent=work.group if work.group is not None else each.queue.parent, quota=None
     )
     if len(flavors) == 1 and flavors[0].name == "default":
         return msgspec.structs.replace(made, quota=flavors[0].quota)
-    return msgspec.structs.replace(made, resource_groups=[ResourceGroup(resources=list(share), flavors=flavors)])
+    return msgspec.structs.replace(
+        made, resource_groups=[ResourceGroup(resources=list(flavors[0].quota), flavors=flavors)]
+    )
 
 
 def _quota(resource: str, steps: int, each: Each) -> Quota:

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from uuid import UUID
 
 import msgspec
 
 from app.simulations.schemas import Change, Job
 from app.traces.schemas import TraceSummary
-from app.traces.service import Traces
 
 _job = msgspec.json.Decoder(Job).decode
 _change = msgspec.json.Decoder(Change).decode
@@ -17,11 +15,11 @@ _CHANGE = b'{"at"'
 
 
 class StoredTrace:
-    """One trace, by its id: it stays the same whatever becomes of its name. Raises Unavailable, NotFound."""
+    """One trace. ``lines`` reads its lines from the first, some at a time, and raises Unavailable."""
 
-    def __init__(self, traces: Traces, trace: UUID) -> None:
-        self._lines: Callable[[], Iterator[bytes]] = lambda: traces.lines(trace)
-        self._summary: TraceSummary = traces.by_id(trace)
+    def __init__(self, summary: TraceSummary, lines: Callable[[], Iterator[bytes]]) -> None:
+        self._lines = lines
+        self._summary = summary
 
     @property
     def start(self) -> datetime | None:
@@ -41,7 +39,14 @@ class StoredTrace:
 
     def jobs(self) -> Iterator[Job]:
         """In order of submission."""
+        for _, job in self.numbered():
+            yield job
+
+    def numbered(self) -> Iterator[tuple[int, Job]]:
+        """The same with the number of each line, from 1."""
+        number = 0
         for text in self._lines():
             for line in text.splitlines():
+                number += 1
                 if not line.startswith(_CHANGE):
-                    yield _job(line)
+                    yield number, _job(line)

@@ -22,6 +22,7 @@ from app.traces import repository
 from app.traces.cluster import configuration
 from app.traces.ingest import Ingested, Limits, Source, Work, ingest, unpacked
 from app.traces.mapping import Format, Mapping
+from app.traces.reading import StoredTrace
 from app.traces.schemas import LineNote, TraceQueue, TraceSummary
 
 _SECONDS = 30.0
@@ -82,6 +83,10 @@ class Traces:
         packed = row["configuration"]
         made = None if packed is None else msgspec.json.decode(unpacked(packed), type=Configuration)
         return msgspec.structs.replace(_unpacked(row["summary"]), configuration=made)
+
+    def opened(self, trace: UUID) -> StoredTrace:
+        """The trace of that id, to be read. Raises NotFound, Unavailable."""
+        return StoredTrace(self.by_id(trace), lambda: self.lines(trace))
 
     def by_id(self, trace: UUID) -> TraceSummary:
         """What the trace of that id is, whatever its name is by now. Raises NotFound, Unavailable."""

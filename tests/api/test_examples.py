@@ -33,7 +33,8 @@ STORY = [
     "apply_decision", "delete_snapshot",
     "list_trace_formats", "put_trace", "list_traces", "get_trace", "get_trace_summary",
     "simulate", "list_simulations", "get_simulation", "list_simulation_events", "list_simulation_rounds",
-    "list_simulation_jobs", "get_simulation_round", "follow_simulation", "delete_simulation", "delete_trace",
+    "list_simulation_jobs", "get_simulation_round",
+    "get_simulation_round_request", "follow_simulation", "delete_simulation", "delete_trace",
     "create_token", "list_tokens", "revoke_token", "list_audit", "get_metrics",
     "delete_queue", "restore_configuration_revision", "delete_label", "delete_configuration",
 ]  # fmt: skip

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from app.db import Database
+from app.jobs import repository
 from app.jobs.worker import Worker
+from app.main import create_app
 from app.settings import Settings
 from app.simulations.examples import SIMULATION
 from tests.working import working
@@ -67,3 +70,84 @@ def test_a_stored_trace_gives_what_it_gives_inline(service: TestClient, done: An
     assert inline[1]["variants"] == by_name[1]["variants"]
     for kind in ("events", "rounds", "jobs"):
         assert lines(service, f"{inline[0]}/{kind}") == lines(service, f"{by_name[0]}/{kind}")
+
+
+def test_a_rounds_request_answered_is_the_round(service: TestClient, done: Any) -> None:
+    where, told = done(SIMULATION)
+    for number in range(1, told["variants"][1]["summary"]["rounds"] + 1):
+        line = service.get(f"{where}/rounds/{number}?variant=fair").json()
+        request = service.get(f"{where}/rounds/{number}/request?variant=fair")
+        answer = service.post("/v1/decisions", content=request.content).json()
+        assert answer["order"] == line["order"]
+        assert [ask["id"] for ask in request.json()["asks"]] == line["asks"]
+        going = {one["id"] for one in request.json()["state"].get("workloads", []) if one.get("evicted")}
+        planned = [one["workload"] for one in answer["plan"]["evictions"] if one["workload"] not in going]
+        assert planned == [one["job"] for one in line.get("evicted", [])]
+    assert service.get(f"{where}/rounds/9999/request?variant=fair").status_code == 404
+
+
+def test_a_job_that_can_never_run_is_named_before_the_run(service: TestClient, worker: Worker) -> None:
+    jobs = [job | {"ask": job["ask"] | {"queue": "nobody"}} for job in SIMULATION["trace"]["jobs"]]
+    refused = service.post("/v1/simulations", json={**SIMULATION, "trace": {"jobs": jobs}})
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["pointer"].startswith("/trace/jobs/0/ask/queue")
+    body = "".join(json.dumps(job) + "\n" for job in jobs)
+    assert service.put("/v1/traces/t", content=body, headers={"Content-Type": "application/x-ndjson"}).is_success
+    where = service.post("/v1/simulations", json={**SIMULATION, "trace": "t"}).headers["location"]
+    assert worker.once()
+    told = service.get(where).json()
+    assert told["status"] == "failed"
+    assert "/trace/lines/1/ask/queue" in told["error"]
+
+
+def test_one_that_waits_can_be_stopped_and_then_forgotten(service: TestClient, worker: Worker) -> None:
+    where = service.post("/v1/simulations", json=SIMULATION).headers["location"]
+    assert service.delete(where).status_code == 204
+    assert service.get(where).json()["status"] == "cancelled"
+    assert not worker.once()
+    assert service.delete(where).status_code == 204
+    assert service.get(where).status_code == 404
+
+
+def test_past_a_limit_it_fails_and_says_which(settings: Settings, service: TestClient) -> None:
+    where = service.post("/v1/simulations", json=SIMULATION).headers["location"]
+    with working(settings.model_copy(update={"simulation_days": 1e-3})) as worker:
+        assert worker.once()
+    told = service.get(where).json()
+    assert (told["status"], "ARBITER_SIMULATION_DAYS" in told["error"]) == ("failed", True)
+
+
+def test_too_many_at_once_are_refused(settings: Settings) -> None:
+    with TestClient(create_app(settings.model_copy(update={"simulations_alive": 1}))) as service:
+        assert service.post("/v1/simulations", json=SIMULATION).status_code == 202
+        assert service.post("/v1/simulations", json=SIMULATION).status_code == 429
+
+
+def test_progress_ends_with_the_answer(service: TestClient, done: Any) -> None:
+    where, told = done(SIMULATION)
+    answer = service.get(f"{where}/progress")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    event, data = answer.text.strip().splitlines()
+    assert event == "event: end"
+    assert json.loads(data.removeprefix("data: ")) == told
+
+
+def test_a_lost_attempt_leaves_nothing_behind(settings: Settings, service: TestClient, worker: Worker) -> None:
+    """A worker that vanished is replaced after a while, and what it had stored is not seen with the rest."""
+    where = service.post("/v1/simulations", json=SIMULATION).headers["location"]
+    database = Database(settings.database_url, settings)
+    with database.session() as session:
+        lost = repository.claim(session, ["simulation"], 15)
+        assert lost is not None
+        repository.put(session, lost.id, lost.attempt, [repository.Chunk("0/events", 0, 0, 1, b"nothing")])
+    assert not worker.once(), "its heart may still beat"
+    with database.session() as session:
+        taken = repository.claim(session, ["simulation"], 0)
+        assert taken is not None
+        assert not repository.beat(session, lost.id, lost.attempt, None)
+        repository.release(session, taken.id, taken.attempt)
+    assert worker.once()
+    told = service.get(where).json()
+    assert (told["status"], told["attempt"]) == ("done", 3)
+    assert len(lines(service, f"{where}/events")) > 3
+    database.close()

@@ -1,0 +1,83 @@
+"""``arbiter sweep``."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from app.cli.output import BAD_INPUT, complain, problems, read, say, table
+from app.errors import ArbiterError
+from app.solver.model.problems import InvalidInput
+
+if TYPE_CHECKING:
+    from app.simulations.schemas import Summary
+    from app.sweeps.executors import Ran
+    from app.sweeps.grid import Point
+
+_FAILED = 1
+
+
+def sweep(
+    file: Annotated[str, Parameter(help="The grid: YAML or JSON.")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="Where results go; what is done there already is not done again.")],
+    workers: Annotated[int | None, Parameter(help="Processes on this machine [its cores].")] = None,
+    ray: Annotated[
+        str | None, Parameter(help="The Ray cluster to run on, such as `auto` (extra `arbiter[ray]`).")
+    ] = None,
+) -> int:
+    """Run a grid of configurations, traces, seeds and settings; results as Parquet, and a table.
+
+    Exit code 0: every run is done, 1: some failed, and are tried again next time, 3: bad input.
+    """
+    try:
+        from app.sweeps.executors import locally, on_ray
+        from app.sweeps.sweep import read as grid_of
+        from app.sweeps.sweep import sweep as run
+        from app.sweeps.tables import parquet
+
+        runner = locally(workers or os.cpu_count() or 1) if ray is None else on_ray(ray)
+        parquet([])
+    except ImportError as error:
+        complain(f"{error.name} is not installed: pip install 'arbiter[{'sweep' if ray is None else 'ray'}]'")
+        return BAD_INPUT
+    try:
+        done, failed = run(grid_of(read(file)), Path(file).parent, out, runner, _tell)
+    except OSError as error:
+        complain(f"{error.filename or file}: {error.strerror or error}")
+    except InvalidInput as invalid:
+        problems(file, invalid.problems)
+    except ArbiterError as refused:
+        problems(file, refused.problems) if refused.problems else complain(f"{file}: {refused.detail}")
+    else:
+        _shown(done)
+        say(f"{len(done)} runs in {out / 'results.parquet'}")
+        return _FAILED if failed else 0
+    return BAD_INPUT
+
+
+def _shown(done: "list[tuple[Point, Summary]]") -> None:
+    rows = [
+        (
+            point.key, point.configuration, point.trace, str(point.seed),
+            " ".join(f"{path}={value}" for path, value in point.values.items()),
+            str(summary.total.finished), _seconds(summary.total.wait and summary.total.wait.mean),
+            _seconds(summary.total.wait and summary.total.wait.p99), str(summary.total.evictions),
+        )
+        for point, summary in done
+    ]  # fmt: skip
+    table(("run", "configuration", "trace", "seed", "settings", "finished", "mean wait", "p99", "evictions"), rows)
+    say()
+
+
+def _tell(ran: "Ran", left: int) -> None:
+    point = ran.point
+    said = "done" if ran.summary is not None else f"failed: {ran.error}"
+    print(f"{point.key} {point.configuration} {point.trace} {said} ({left} left)", file=sys.stderr, flush=True)
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f} s"

@@ -1,0 +1,77 @@
+"""A sweep from its document to its folder."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from app.decoding import convert, decode
+from app.errors import BadInput, BadRequest
+from app.simulations.schemas import Summary, Trace
+from app.solver.model.configuration import Configuration
+from app.solver.model.problems import Problem, pointer
+from app.sweeps.executors import Ran, Runner
+from app.sweeps.folder import Folder
+from app.sweeps.grid import Grid, Point, TraceFile, points
+from app.sweeps.playing import Played
+from app.traces.cluster import configuration
+from app.traces.files import load
+from app.traces.ingest import Ingested
+
+_OF_TRACE = "trace"
+
+
+def read(text: bytes) -> Grid:
+    """A grid from YAML or JSON. Raises BadRequest, InvalidInput."""
+    try:
+        document = yaml.load(text, Loader=yaml.CSafeLoader)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise BadRequest(f"neither YAML nor JSON: {str(error)[:200]}") from None
+    return convert(document, Grid)
+
+
+def sweep(
+    grid: Grid, base: Path, out: Path, run: Runner, tell: Callable[[Ran, int], None]
+) -> tuple[list[tuple[Point, Summary]], dict[str, str]]:
+    """Run what is left of a grid. ``base``: where its files are; ``tell`` hears of each run, and how many are left.
+
+    What each point came to, and why those that failed did, by key. Raises OSError, InvalidInput, ArbiterError."""
+    traces = {name: _loaded(base, given) for name, given in grid.traces.items()}
+    made = {
+        (name, trace): _configuration(grid, base, name, found)
+        for name in grid.configurations
+        for trace, found in traces.items()
+    }
+    wanted = points(grid, made, {name: found.digest for name, found in traces.items()})
+    folder = Folder(out, wanted)
+    left = folder.left()
+    played = {name: _played(found, grid.traces[name]) for name, found in traces.items()}
+    for number, ran in enumerate(run(left, played) if left else (), 1):
+        folder.keep(ran)
+        tell(ran, len(left) - number)
+    return folder.finish(), dict(folder.errors)
+
+
+def _loaded(base: Path, given: str | TraceFile) -> Ingested:
+    part = TraceFile(file=given) if isinstance(given, str) else given
+    mapping, nodes = (None if name is None else str(base / name) for name in (part.mapping, part.nodes))
+    return load(str(base / part.file), part.format, mapping, nodes)
+
+
+def _configuration(grid: Grid, base: Path, name: str, trace: Ingested) -> Configuration:
+    given = grid.configurations[name]
+    if isinstance(given, Configuration):
+        return given
+    if given != _OF_TRACE:
+        return decode((base / given).read_bytes(), Configuration)
+    found = configuration(trace)
+    if found is None:
+        detail = "the mapping of a trace has no cluster"
+        raise BadInput([Problem(pointer=pointer("configurations", name), detail=detail)])
+    return found
+
+
+def _played(trace: Ingested, given: str | TraceFile) -> Played:
+    sample = given.sample if isinstance(given, TraceFile) else None
+    return Played([chunk.data for chunk in trace.chunks], msgspec.json.encode(Trace(start=trace.start)), sample)
