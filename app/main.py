@@ -14,6 +14,7 @@ from app.answering.answerer import Answerer
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
 from app.auth import router as access
+from app.auth.code_flow import Client, CodeFlow
 from app.auth.middleware import AuthenticationMiddleware
 from app.auth.oidc import OpenId, Provider
 from app.auth.refusals import Refusals
@@ -25,6 +26,8 @@ from app.configurations.administration import Administration
 from app.configurations.heads.follower import Follower
 from app.configurations.service import Configurations
 from app.console import router as console
+from app.console.listeners import Listeners
+from app.console.provider import ProviderSignIn
 from app.console.sign_in import PageVisitors
 from app.db import Database
 from app.decisions import batch
@@ -33,7 +36,7 @@ from app.decisions.kept.ledger import Ledger
 from app.decisions.log import DatabaseStore, DecisionLog
 from app.decisions.service import Decider
 from app.health import router as health
-from app.http import docs, problems, routing
+from app.http import assets, docs, problems, routing
 from app.http.budget import Budget
 from app.http.compression import CompressionMiddleware
 from app.http.description import describe
@@ -127,6 +130,7 @@ def create_app(settings: Settings) -> FastAPI:
     sessions = Sessions(database, tokens, settings.console_key, settings.console_session_seconds)
     services = Services(
         settings, database, kept, log, stored, dispatcher, offload, decider, tokens, sessions,
+        Listeners(settings.console_listeners), ProviderSignIn(_code_flow(settings)),
         Snapshots(dispatcher, decider),
         Administration(database, stored, settings.idempotency_seconds),
         Budget(settings.bodies_memory_bytes),
@@ -141,7 +145,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(RequestMiddleware, answered=kept.answered)
     problems.install(app)
-    for found in (*_CAPABILITIES, metrics, docs, *((console,) if settings.console == "on" else ())):
+    for found in (*_CAPABILITIES, metrics, docs, assets, *((console,) if settings.console == "on" else ())):
         app.include_router(found.router)
     app.state.operations = routing.install(app)
     app.openapi = cache(lambda: describe_api(app))  # pyright: ignore[reportAttributeAccessIssue]
@@ -182,13 +186,25 @@ def _guard(app: FastAPI, settings: Settings, services: Services) -> None:
     )
 
 
-def _provider(settings: Settings) -> OpenId | None:
-    if settings.oidc_issuer is None or settings.oidc_audience is None:
+def _code_flow(settings: Settings) -> CodeFlow | None:
+    """Signing in at the provider, where it knows the console."""
+    if settings.oidc_issuer is None or settings.oidc_client_id is None:
+        return None
+    api, own = _provider(settings), _provider(settings, settings.oidc_client_id)
+    assert api is not None
+    assert own is not None
+    client = Client(settings.oidc_issuer, settings.oidc_client_id, settings.oidc_client_secret)
+    return CodeFlow(client, api, own)
+
+
+def _provider(settings: Settings, audience: str | None = None) -> OpenId | None:
+    audience = audience or settings.oidc_audience
+    if settings.oidc_issuer is None or audience is None:
         return None
     return OpenId(
         Provider(
             issuer=settings.oidc_issuer,
-            audience=settings.oidc_audience,
+            audience=audience,
             jwks_url=settings.oidc_jwks_url,
             claim=settings.oidc_scope_claim,
             prefix=settings.oidc_scope_prefix,

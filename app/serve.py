@@ -209,6 +209,8 @@ def _welcome(settings: Settings, port: int, say: Callable[[str], None]) -> None:
     address = f"http://{_shown(settings.host)}:{port}"
     where = EXAMPLE.relative_to(Path.cwd()) if EXAMPLE.is_relative_to(Path.cwd()) else EXAMPLE
     say(f"Arbiter listens on {address}")
+    if settings.console == "on":
+        say(f"Console:           {address}/")
     say(f"Documentation:     {address}/docs")
     say("Try a decision:")
     say(f"  curl -s {address}/v1/decisions -H 'Content-Type: application/json' -d @{where}")

@@ -54,13 +54,13 @@ class AuthenticationMiddleware:
         try:
             caller = await self._visitor(scope, found) or await self._caller(Headers(scope=scope).get("authorization"))
             who = caller.name
+            welcome(scope, caller)
             needed = None if found.operation is None else found.operation.needs
             if needed is not None and not scopes.allows(caller.scopes, needed):
                 raise Forbidden(f"this needs scope {needed}; {who} has {', '.join(sorted(caller.scopes)) or 'none'}")
         except ArbiterError as refusal:
             await self._refuse(who, refusal, scope, receive, send)
             return
-        welcome(scope, caller)
         acting = actor.become(who)
         try:
             await self.app(scope, receive, send)

@@ -44,6 +44,11 @@ class OpenId:
 
         Raises Unavailable when the issuer's keys can't be had.
         """
+        claims = await self.claims(token)
+        return None if claims is None else self.named(claims)
+
+    async def claims(self, token: str) -> dict[str, Any] | None:
+        """What ``token`` says, where it is the issuer's, for us and in time. Raises Unavailable."""
         try:
             header = jwt.get_unverified_header(token)
             if header.get("alg") not in ALGORITHMS:
@@ -51,13 +56,16 @@ class OpenId:
             key = await self._keys.key(str(header.get("kid", "")))
             if key is None:
                 return None
-            claims = jwt.decode(
+            return jwt.decode(
                 token, key.key, algorithms=[header["alg"]], audience=self._provider.audience,
                 issuer=self._provider.issuer, leeway=_LEEWAY_SECONDS,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )  # fmt: skip
         except (jwt.PyJWTError, ValueError, TypeError):
             return None
+
+    def named(self, claims: dict[str, Any]) -> Caller | None:
+        """Whom the claims of a token name, with the scopes that they grant."""
         subject = str(claims["sub"])
         if (
             not subject.isprintable() or len(subject) > _LONGEST_SUBJECT

@@ -10,6 +10,7 @@ from app.auth.service import Caller
 from app.errors import ArbiterError
 
 _KEY = "arbiter.caller"
+_NOBODY = Caller(actor.ANONYMOUS, frozenset())
 _EVERYBODY = Caller(actor.ANONYMOUS, frozenset({"admin"}))
 """On an open service: whoever reaches it may do anything, as with the API."""
 
@@ -35,7 +36,12 @@ def welcome(scope: Scope, caller: Caller) -> None:
     scope[_KEY] = caller
 
 
-def caller_of(scope: Scope) -> Caller:
-    """Who asks: what the middleware found; on an open service, which has none, everybody."""
+def caller_of(scope: Scope, *, guarded: bool) -> Caller:
+    """Who asks, as the middleware found out; before that nobody, who may do nothing.
+
+    ``guarded``: False on an open service, where everybody may do anything.
+    """
     found = scope.get(_KEY)
-    return found if isinstance(found, Caller) else _EVERYBODY
+    if isinstance(found, Caller):
+        return found
+    return _NOBODY if guarded else _EVERYBODY

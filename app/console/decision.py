@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from app.console import situation
 from app.console.api import Api, Refused, segment
-from app.console.rendering import HEADERS
 from app.console.verdicts import VERDICTS, Rules, chosen, groups, named, paged, rules_of, sentence
 from app.console.visit import PageRoute, Visit, Visiting
 from app.http.openapi import page
+from app.http.policy import HEADERS
 
 _MOST_QUEUES = 40
 _MOST_NODES = 40

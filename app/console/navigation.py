@@ -17,6 +17,7 @@ PAGES = (
     Entry("Decisions", "/decisions", "read"),
     Entry("Why me", "/why", "read"),
     Entry("Ask", "/ask", "decide"),
+    Entry("Plan", "/plan", "decide"),
     Entry("Compare", "/compare", "decide"),
     Entry("Configurations", "/configurations", "read"),
 )

@@ -8,20 +8,8 @@ from jinja2 import ChainableUndefined, Environment, FileSystemLoader
 from starlette.responses import HTMLResponse
 
 from app.console import words
-from app.console.assets import address
-
-POLICY = (
-    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
-    "frame-ancestors 'none'"
-)
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Frame-Options": "DENY",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
+from app.http.assets import address
+from app.http.policy import HEADERS
 
 
 @cache

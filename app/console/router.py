@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter
 
-from app.console import assets, decision, sign_in
+from app.console import ask, configurations, decision, editing, events, log, overview, provider, queues, sign_in
 
 router = APIRouter()
-for part in (assets, sign_in, decision):
+for part in (sign_in, provider, overview, events, queues, decision, log, ask, configurations, editing):
     router.include_router(part.router)

@@ -19,6 +19,7 @@ from app.console.navigation import entries
 from app.console.rendering import rendered
 from app.errors import ArbiterError, BadRequest, Forbidden, TooLarge, Unavailable, UnsupportedMediaType
 from app.http.problems import answer_to
+from app.http.routing import Operations
 from app.http.services import service
 from app.settings import Settings
 
@@ -33,8 +34,8 @@ class Visit:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.caller = caller_of(request.scope)
         self.settings = service(request, Settings)
+        self.caller = caller_of(request.scope, guarded=self.settings.authentication == "required")
         self.sessions = service(request, Sessions)
         self.api = Api(request, self.caller)
         self._form: dict[str, str] | None = None
@@ -151,6 +152,7 @@ class PageRoute(APIRoute):
 
         async def handle(request: Request) -> Response:
             try:
+                _refuse_unknown(request)
                 if request.method not in ("GET", "HEAD"):
                     await _visit(request).check_form()
                 return await inner(request)
@@ -160,6 +162,14 @@ class PageRoute(APIRoute):
                 return failure(_visit(request), *await _described(request, error))
 
         return handle
+
+
+def _refuse_unknown(request: Request) -> None:
+    """Raises RequestValidationError where the query holds what the page doesn't know."""
+    operations: Operations = request.app.state.operations
+    operation = operations.found(request.scope).operation
+    assert operation is not None
+    operation.refuse_unknown(request)
 
 
 async def _described(request: Request, error: Exception) -> tuple[int, dict[str, Any]]:

@@ -1,19 +1,29 @@
-"""``/openapi.json``, and ``/docs``: the same for people, drawn by one page that loads nothing from elsewhere."""
-
-from pathlib import Path
+"""``/openapi.json``, and ``/docs``: the same for people, drawn by Swagger UI, which loads nothing from elsewhere."""
 
 import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
+from app.http.assets import address
 from app.http.openapi import operation
+from app.http.policy import HEADERS
 from app.http.responses import json_response
 
-_PAGE = Path(__file__).with_name("docs.html")
-_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>API · Arbiter</title>
+<link rel="icon" href="{mark}" type="image/svg+xml">
+<link rel="stylesheet" href="{style}">
+<link rel="stylesheet" href="{own}">
+<script src="{script}" defer></script>
+<script src="{start}" defer></script>
+</head>
+<body><main id="docs"></main><noscript><a href="/openapi.json">The OpenAPI document</a></noscript></body>
+</html>
+"""
 
 router = APIRouter(include_in_schema=False)
 
@@ -27,4 +37,8 @@ def openapi(request: Request) -> Response:
 @router.get("/docs", **operation(needs=None, responses={200: None}))
 def documentation() -> Response:
     """Operations with their examples, to read and to try."""
-    return HTMLResponse(_PAGE.read_text(encoding="utf-8"), headers={"Content-Security-Policy": _POLICY})
+    page = _PAGE.format(
+        mark=address("mark.svg"), style=address("swagger-ui.css"), own=address("docs.css"),
+        script=address("swagger-ui.js"), start=address("docs.js"),
+    )  # fmt: skip
+    return HTMLResponse(page, headers=HEADERS)

@@ -126,7 +126,7 @@ class Operations(BaseRoute):
         if found.operation is None:
             raise HTTPException(405, headers={"Allow": found.place.allowed})
         scope["path_params"] = found.parameters
-        if scope["query_string"]:
+        if scope["query_string"] and not found.operation.page:  # pages refuse it themselves, as a page
             found.operation.refuse_unknown(Request(scope))
         await found.operation.app(scope, receive, send)
 

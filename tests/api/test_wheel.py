@@ -77,6 +77,10 @@ def test_it_serves_without_the_checkout(address: tuple[str, list[str]], tmp_path
     where, said = address
     assert json.loads(get(f"{where}/readyz"))["status"] == "ready"
     assert b"<html" in get(f"{where}/docs").lower()
+    first = get(f"{where}/").decode()
+    assert "<h1>Overview</h1>" in first
+    for asset in re.findall(r'(?:href|src)="(/assets/[^"]+)"', first):
+        assert get(where + asset)
     assert [item["name"] for item in json.loads(get(f"{where}/v1/configurations"))["items"]] == ["example"]
     named = re.search(r"-d @(\S+)", "\n".join(said))
     assert named is not None

@@ -11,7 +11,7 @@ from app.http.routing import Operations
 from app.main import create_app
 from app.settings import Settings
 
-PUBLIC = {"/sign-in", "/sign-out", "/assets/{digest}/{name}", "/sign-in/provider", "/sign-in/done"}
+PUBLIC = {"/sign-in", "/sign-out", "/sign-in/provider", "/sign-in/done"}
 NOBODY = "01920000-0000-7000-8000-000000000000"
 
 
@@ -42,13 +42,14 @@ def test_nobody_sees_a_page_without_its_scope(guarded: TestClient) -> None:
         path = template.replace("{id}", NOBODY).replace("{name}", "c").replace("{digest}", "d")
         if needs is None:
             continue
+        method = "HEAD" if method == "GET" else method  # the same operation, and no stream that goes on
         out = guarded.request(method, path)
         assert out.status_code == 303, template
         assert out.headers["location"].startswith("/sign-in?next=")
         for scope, secret in secrets.items():
             headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/x-www-form-urlencoded"}
             refused = guarded.request(method, path, headers=headers).status_code == 403
-            forged = method != "GET"  # a form without its stamp is refused to everybody
+            forged = method != "HEAD"  # a form without its stamp is refused to everybody
             assert refused == (forged or not allows(frozenset({scope}), needs)), (method, template, scope)
 
 

@@ -10,13 +10,13 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.errors import NotFound
-from app.http.openapi import page
+from app.http.openapi import operation
 
-_FOLDERS = tuple(Path(__file__).with_name(name) for name in ("static", "vendor"))
+_FOLDERS = tuple(Path(__file__).parents[1] / "assets" / name for name in ("own", "vendor"))
 _SHOWN = (".css", ".js", ".svg")
 _FOREVER = "public, max-age=31536000, immutable"
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 
 class Asset(NamedTuple):
@@ -43,7 +43,7 @@ def address(name: str) -> str:
     return f"/assets/{assets()[name].digest}/{name}"
 
 
-@router.get("/assets/{digest}/{name}", **page(needs=None))
+@router.get("/assets/{digest}/{name}", **operation(needs=None, responses={200: None}))
 async def asset(digest: str, name: str) -> Response:
     """A file that never changes at this address."""
     found = assets().get(name)

@@ -1,0 +1,186 @@
+"""Asking: a decision as it is and with one thing changed, side by side; variants of one; a manifest's plan."""
+
+from importlib.resources import files
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from app.console.api import Refused, segment
+from app.console.verdicts import named, sentence
+from app.console.visit import PageRoute, Visit, Visiting
+from app.console.words import pretty
+from app.http.openapi import page
+from app.solver.registry import ENGINES
+
+_EXAMPLES = files("app") / "examples"
+_FIELDS = ("guaranteed", "limit", "borrowing_limit", "lending_limit", "weight")
+Json = dict[str, Any]
+From = Annotated[UUID | None, Query(alias="from")]
+
+router = APIRouter(route_class=PageRoute)
+
+
+class Malformed(Exception):
+    """A field of the form can't be read: which, and why."""
+
+    def __init__(self, field: str, detail: str) -> None:
+        super().__init__(field, detail)
+        self.field = field
+        self.detail = detail
+
+
+@router.get("/ask", **page(needs="decide"))
+async def ask(visit: Visiting, origin: From = None) -> Response:
+    """A request to start with: that of a decision, or the example."""
+    body = _example("kueue-classic.json")
+    if origin is not None:
+        body = (await visit.api.call("GET", f"/v1/decisions/{origin}/request")).body
+    return _asked(visit, {"request": pretty(body)}, [])
+
+
+@router.post("/ask", **page(needs="decide"))
+async def asked(visit: Visiting) -> Response:
+    """Decide it as it is, and where something is to change, once more with that."""
+    fields = await visit.form()
+    answers: list[tuple[str, Json]] = []
+    problem: Json | None = None
+    try:
+        request = _document(fields.get("request", ""), "request")
+        changed, what = await _changed(visit, request, fields)
+        answers.append(("As it is", await visit.api.ask("/v1/decisions", {**request, "explain": "summary"})))
+        if what:
+            after = await visit.api.ask("/v1/decisions", {**changed, "explain": "summary"})
+            answers.append((", ".join(what), after))
+    except Malformed as wrong:
+        problem = {"title": "Invalid input", "detail": wrong.detail, "errors": [], "field": wrong.field}
+    except Refused as refused:
+        problem = refused.document
+    return _asked(visit, fields, answers, problem)
+
+
+async def _changed(visit: Visit, request: Json, fields: dict[str, str]) -> tuple[Json, list[str]]:
+    """The request with what the form changes, and what that is. Raises Malformed, Refused."""
+    changed: Json = dict(request)
+    what: list[str] = []
+    if engine := fields.get("engine", ""):
+        changed["engine"] = engine
+        what.append(f"rules of {engine}")
+    if priority := fields.get("priority", "").strip():
+        if not priority.lstrip("-").isdigit():
+            raise Malformed("priority", "A priority is a whole number.")
+        changed["asks"] = [{**one, "priority": int(priority)} for one in request.get("asks", ())]
+        what.append(f"priority {priority}")
+    queue, value = fields.get("queue", "").strip(), fields.get("value", "").strip()
+    if queue or value:
+        resource, field = fields.get("resource", "").strip(), fields.get("field", _FIELDS[0])
+        document = await _configuration(visit, request)
+        changed["configuration"] = _with_quota(document, queue, resource, field, value)
+        changed.setdefault("engine", document.get("engine"))
+        what.append(f"{queue}: {field} {value} {resource}")
+    return {name: said for name, said in changed.items() if said is not None}, what
+
+
+async def _configuration(visit: Visit, request: Json) -> Json:
+    given = request.get("configuration")
+    if isinstance(given, dict):
+        return {**given}
+    if not isinstance(given, str):
+        raise Malformed("queue", "The request names no configuration whose quota could change.")
+    name, _, version = given.partition("@")
+    place = f"/v1/configurations/{segment(name)}"
+    if version and not version.isdigit():
+        version = str((await visit.api.get(f"{place}/labels/{segment(version)}"))["revision"])
+    found: Json = await visit.api.get(f"{place}/revisions/{version}" if version else place)
+    return found["configuration"]
+
+
+def _with_quota(document: Json, queue: str, resource: str, field: str, value: str) -> Json:
+    """``document`` with one quota of one queue changed. Raises Malformed."""
+    if field not in _FIELDS:
+        raise Malformed("field", "There is no such field of a quota.")
+    copied: Json = msgspec.json.decode(msgspec.json.encode(document))
+    one = next((q for q in copied.get("queues", ()) if q.get("name") == queue), None)
+    if one is None:
+        raise Malformed("queue", f"There is no queue {queue!r} in the configuration.")
+    quotas = [one["quota"]] if "quota" in one else []
+    quotas += [f["quota"] for g in one.get("resource_groups", ()) for f in g.get("flavors", ())]
+    found = next((quota for quota in quotas if resource in quota), None)
+    if found is None:
+        raise Malformed("resource", f"Queue {queue!r} states no quota of {resource!r}.")
+    found[resource] = {**found[resource], field: value}
+    return copied
+
+
+def _asked(visit: Visit, fields: Json, answers: list[tuple[str, Json]], problem: Json | None = None) -> Response:
+    status = 200 if problem is None else int(problem.get("status", 422))
+    return visit.show(
+        "ask.html", status, fields=fields, answers=answers, problem=problem, engines=list(ENGINES), quotas=_FIELDS,
+        sentence=sentence, named=named,
+        stopping=[{named(v) for d in answer["decisions"] for v in d["victims"]} for _, answer in answers],
+    )  # fmt: skip
+
+
+@router.get("/compare", **page(needs="decide"))
+async def compare(visit: Visiting) -> Response:
+    """An example to start with."""
+    text = pretty(_example("compare-fair-sharing.json"))
+    return visit.show("compare.html", text=text, found=None, problem=None, sentence=sentence, named=named)
+
+
+@router.post("/compare", **page(needs="decide"))
+async def compared(visit: Visiting) -> Response:
+    """Variants side by side, and where they differ."""
+    text = (await visit.form()).get("request", "")
+    found, problem = await _tried(visit, "/v1/comparisons", text)
+    status = 200 if problem is None else int(problem.get("status", 422))
+    return visit.show("compare.html", status, text=text, found=found, problem=problem, sentence=sentence, named=named)
+
+
+@router.get("/plan", **page(needs="decide"))
+async def plan(visit: Visiting) -> Response:
+    """A manifest and a cluster to start with."""
+    fields = {"manifest": _example("job.yaml").decode(), "cluster": _example("kueue-cluster.yaml").decode()}
+    return visit.show("plan.html", fields=fields, found=None, problem=None, sentence=sentence, named=named)
+
+
+@router.post("/plan", **page(needs="decide"))
+async def planned(visit: Visiting) -> Response:
+    """Would this work run, and whom would it stop?"""
+    fields = await visit.form()
+    body = {"manifest": fields.get("manifest", "")}
+    body |= {name: fields[name] for name in ("cluster", "configuration", "queue") if fields.get(name, "").strip()}
+    if snapshot := fields.get("snapshot", "").strip():
+        body["state"] = {"snapshot": snapshot}  # pyright: ignore[reportArgumentType]
+    found: Json | None = None
+    problem: Json | None = None
+    try:
+        found = await visit.api.ask("/v1/plans", body)
+    except Refused as refused:
+        problem = refused.document
+    status = 200 if problem is None else int(problem.get("status", 422))
+    return visit.show(
+        "plan.html", status, fields=fields, found=found, problem=problem, sentence=sentence, named=named
+    )  # fmt: skip
+
+
+async def _tried(visit: Visit, place: str, text: str) -> tuple[Json | None, Json | None]:
+    try:
+        return await visit.api.ask(place, _document(text, "request")), None
+    except Malformed as wrong:
+        return None, {"title": "Invalid input", "detail": wrong.detail, "errors": []}
+    except Refused as refused:
+        return None, refused.document
+
+
+def _document(text: str, field: str) -> Json:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise Malformed(field, f"This is not a JSON object: {error}") from None
+
+
+def _example(name: str) -> bytes:
+    return (_EXAMPLES / name).read_bytes()

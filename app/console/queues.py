@@ -1,0 +1,121 @@
+"""The queue tree of a configuration, with what a kept snapshot uses of it; and one queue's settings."""
+
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Depends, Query
+from starlette.responses import Response
+
+from app.console import situation
+from app.console.api import Api, Refused, segment
+from app.console.verdicts import paged
+from app.console.visit import PageRoute, Visiting
+from app.http.openapi import page
+
+_SHOWN = 200
+Json = dict[str, Any]
+Text = Annotated[str, Query(max_length=2048)]
+Name = Annotated[str, Query(max_length=256)]
+Number = Annotated[int, Query(ge=1, le=10**6)]
+Queues = dict[str, situation.Queue]
+
+router = APIRouter(route_class=PageRoute)
+
+
+def _wanted(configuration: Name = "", snapshot: Name = "", find: Text = "", under: Text = "", sort: Name = "") -> Json:
+    return {"configuration": configuration, "snapshot": snapshot, "find": find.strip(), "under": under, "sort": sort}
+
+
+@router.get("/queues", **page(needs="read"))
+async def queues(visit: Visiting, wanted: Annotated[Json, Depends(_wanted)], page: Number = 1) -> Response:
+    """Search, fold, sort."""
+    names = [one["name"] for one in (await visit.api.get("/v1/configurations", {"limit": 500}))["items"]]
+    snapshots = (await visit.api.get("/v1/snapshots"))["items"]
+    chosen = wanted["configuration"] or ("example" if "example" in names else names[0] if names else "")
+    stored = await visit.api.get(f"/v1/configurations/{segment(chosen)}") if chosen else None
+    tree = situation.queues_of(stored["configuration"]) if stored else {}
+    shares, problem = await _shares(visit.api, chosen, wanted["snapshot"])
+    resources = list(dict.fromkeys(r for one in tree.values() for r in (*one.guaranteed, *one.limit)))[:4]
+    shown = _shown(tree, wanted, shares)
+    return visit.show(
+        "queues.html", names=names, snapshots=snapshots, wanted={**wanted, "configuration": chosen}, stored=stored,
+        tree=tree, rows=paged(shown, page, _SHOWN), shares=shares, problem=problem, resources=resources,
+        units=situation.units, way=situation.above(tree, wanted["under"] or None)[::-1],
+        sizes={one.name: len(one.children) for one in tree.values()},
+    )  # fmt: skip
+
+
+async def _shares(api: Api, configuration: str, snapshot: str) -> tuple[dict[str, Json], str | None]:
+    """What the snapshot uses, as the engine counts it; why not, where that can't be told."""
+    if not snapshot or not configuration:
+        return {}, None
+    if not api.may("decide"):
+        return {}, "What a snapshot uses is a question: that needs scope decide."
+    try:
+        asked = {"configuration": configuration, "state": {"snapshot": snapshot}}
+        return (await api.ask("/v1/shares", asked))["queues"], None
+    except Refused as refused:
+        return {}, refused.detail
+
+
+def _shown(tree: Queues, wanted: Json, shares: dict[str, Json]) -> list[situation.Queue]:
+    """All of a small tree; of a large one what is asked for: a search, a subtree, else the two upper levels."""
+    every = list(tree.values())
+    if wanted["find"]:
+        every = [one for one in every if wanted["find"].lower() in one.name.lower()]
+    elif wanted["under"] in tree:
+        every = _below(tree, wanted["under"])
+    elif len(every) > _SHOWN:
+        every = [one for one in every if one.depth <= 1]
+    if wanted["sort"] == "name":
+        every.sort(key=lambda one: one.name)
+    elif wanted["sort"] == "share":
+        every.sort(key=lambda one: -float(shares.get(one.name, {}).get("share") or 0))
+    return every
+
+
+def _below(tree: Queues, top: str) -> list[situation.Queue]:
+    found, waiting = list[situation.Queue](), [top]
+    while waiting:
+        one = tree[waiting.pop()]
+        found.append(one)
+        waiting += reversed(one.children)
+    return found
+
+
+@router.get("/queues/of", **page(needs="read"))
+async def queue(visit: Visiting, configuration: Name, queue: Text) -> Response:
+    """One queue: its settings, with where each comes from."""
+    stored = await visit.api.get(f"/v1/configurations/{segment(configuration)}")
+    tree = situation.queues_of(stored["configuration"])
+    found = await visit.api.get(f"/v1/configurations/{segment(configuration)}/queues/{segment(queue)}")
+    effective: Json = {}
+    problem = None
+    if visit.may("decide"):
+        try:
+            asked = {"configuration": configuration}
+            effective = (await visit.api.ask("/v1/effective-settings", asked))["queues"].get(queue, {})
+        except Refused as refused:
+            problem = refused.detail
+    documents = {one["name"]: one for one in stored["configuration"].get("queues", ())}
+    engine = stored["configuration"].get("engine", "kueue")
+    way = situation.above(tree, queue)
+    return visit.show(
+        "queue.html", name=configuration, queue=queue, stored=stored, document=found["queue"], problem=problem,
+        settings=[(key, value, _origin(key, way, documents, engine)) for key, value in effective.items()],
+        way=way[::-1], one=tree[queue], units=situation.units,
+    )  # fmt: skip
+
+
+def _origin(setting: str, way: list[situation.Queue], documents: dict[str, Json], engine: str) -> str:
+    """The nearest queue on the way up whose document states the setting."""
+    for one in way:
+        if _states(documents[one.name].get(engine), setting) or setting in documents[one.name]:
+            return "here" if one is way[0] else one.name
+    return "default"
+
+
+def _states(block: Any, setting: str) -> bool:
+    if not isinstance(block, dict):
+        return False
+    found = cast(Json, block)
+    return setting in found or any(_states(value, setting) for value in found.values())

@@ -1,0 +1,73 @@
+"""Editing: checked as one types, compared before it is saved, and a lost race shows both versions."""
+
+import json
+
+from tests.console.conftest import Site, Visiting
+from tests.console.seeds import example
+
+QUEUE = {"name": "q", "quota": {"cpu": {"guaranteed": 4}}}
+
+
+def test_a_change_is_checked_compared_commented_and_saved(visit: Visiting, site: Site) -> None:
+    site.call("PUT", "/v1/configurations/edited", {"engine": "kueue", "queues": [QUEUE]})
+    with visit("admin") as somebody:
+        page = somebody.go("/configurations/edited/queue?queue=q")
+        somebody.expected = ("422",)
+        box = page.get_by_label("Document")
+        box.fill(json.dumps({"name": "q", "quota": {"cpu": {"guaranteed": "many"}}}))
+        page.locator("#findings").get_by_text("guaranteed").first.wait_for()
+        box.fill(json.dumps({"name": "q", "quota": {"cpu": {"guaranteed": 6}}}))
+        page.get_by_text("Nothing speaks against it").wait_for()
+        page.get_by_role("button", name="Show the difference").click()
+        page.get_by_role("heading", name="What saving changes").wait_for()
+        somebody.picture("edit-compared")
+        assert "6" in page.locator("ins").first.inner_text()
+        page.get_by_label("Why").fill("the team has grown")
+        page.get_by_role("button", name="Save", exact=True).click()
+        page.wait_for_url("**/configurations/edited")
+        assert "the team has grown" in page.locator("main").inner_text()
+    assert site.call("GET", "/v1/configurations/edited/queues/q")["queue"]["quota"]["cpu"]["guaranteed"] in (6, "6")
+
+
+def test_a_lost_race_shows_both_versions(visit: Visiting, site: Site) -> None:
+    site.call("PUT", "/v1/configurations/raced", {"engine": "kueue", "queues": [QUEUE]})
+    with visit("admin") as somebody:
+        somebody.expected = ("412",)
+        page = somebody.go("/configurations/raced/edit")
+        theirs = {"engine": "kueue", "queues": [{"name": "q", "quota": {"cpu": {"guaranteed": 9}}}]}
+        site.call("PUT", "/v1/configurations/raced", theirs, **{"If-Match": "*"})
+        page.get_by_label("Document").fill(json.dumps({"engine": "kueue", "queues": [{**QUEUE, "weight": 3}]}))
+        page.get_by_role("button", name="Show the difference").click()
+        page.get_by_text("Somebody else was faster").first.wait_for()
+        both = page.locator("#findings").inner_text()
+        assert "9" in both
+        assert "weight" in both
+        somebody.picture("edit-lost")
+        assert site.call("GET", "/v1/configurations/raced")["revision"] == 2
+        page.get_by_role("button", name="Save over theirs").click()
+        page.wait_for_url("**/configurations/raced")
+    assert site.call("GET", "/v1/configurations/raced")["revision"] == 3
+
+
+def test_a_new_configuration_from_an_empty_form(visit: Visiting, site: Site) -> None:
+    with visit("admin") as somebody:
+        page = somebody.go("/configurations")
+        page.get_by_label("Name").fill("fresh")
+        page.get_by_role("button", name="Write it").click()
+        page.get_by_label("Document").fill(json.dumps({"engine": "kueue", **example("kueue-classic")["configuration"]}))
+        page.get_by_role("button", name="Show the difference").click()
+        page.get_by_role("button", name="Save", exact=True).click()
+        page.wait_for_url("**/configurations/fresh")
+    assert site.call("GET", "/v1/configurations/fresh")["revision"] == 1
+
+
+def test_restoring_and_labels(visit: Visiting, site: Site) -> None:
+    site.call("PUT", "/v1/configurations/restored", {"engine": "kueue", "queues": [QUEUE]})
+    site.call("PUT", "/v1/configurations/restored", {"engine": "kueue", "queues": []}, **{"If-Match": "*"})
+    with visit("admin") as somebody:
+        page = somebody.go("/configurations/restored")
+        page.get_by_label("Label").fill("stable")
+        page.get_by_role("button", name="Point it there").click()
+        page.get_by_text("stable").first.wait_for()
+        page.get_by_role("button", name="Restore revision 1").click()
+        page.get_by_text("repeats 1").wait_for()

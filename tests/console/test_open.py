@@ -1,0 +1,58 @@
+"""The console of an open service, without a browser: empty, without its database, and against forged forms."""
+
+import re
+
+import pytest
+from starlette.testclient import TestClient
+
+PLAIN = ("/", "/queues", "/decisions", "/why?workload=x", "/ask", "/plan", "/compare", "/configurations")
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@pytest.mark.parametrize("page", PLAIN)
+def test_an_empty_service_says_what_to_do_next(service: TestClient, page: str) -> None:
+    answer = service.get(page)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-security-policy"].startswith("default-src 'self'")
+    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+    assert re.search(r"<(script|style)(?![^>]*\bsrc=)[^>]*>|\sstyle=|\son[a-z]+=", answer.text) is None
+    assert service.head(page).status_code == 200
+    unknown = service.get(page, params={"unknown": 1})
+    assert unknown.status_code == 422
+    assert "text/html" in unknown.headers["content-type"]
+
+
+@pytest.mark.parametrize("page", ["/", "/queues", "/decisions", "/why?workload=x", "/configurations"])
+def test_without_its_database_it_says_so(homeless: TestClient, page: str) -> None:
+    answer = homeless.get(page)
+    assert answer.status_code == 503
+    assert "text/html" in answer.headers["content-type"]
+    assert "Nothing was changed" in answer.text
+
+
+def test_a_form_that_another_site_made_up_is_refused(service: TestClient) -> None:
+    forged = service.post("/configurations/x/edit", content="step=save&document={}", headers=FORM)
+    assert forged.status_code == 403
+    other = re.search(r'name="stamp" value="(\w+)"', service.get("/ask").text)
+    assert other is not None
+    service.cookies.clear()
+    stolen = service.post("/ask", content=f"stamp={other[1]}&request={{}}", headers=FORM)
+    assert stolen.status_code == 403
+
+
+def test_a_form_of_ours_is_taken(service: TestClient) -> None:
+    stamp = re.search(r'name="stamp" value="(\w+)"', service.get("/ask").text)
+    assert stamp is not None
+    wrong = service.post("/ask", content=f"stamp={stamp[1]}&request=%7B", headers=FORM)
+    assert wrong.status_code == 422
+    assert "not a JSON object" in wrong.text
+
+
+def test_files_are_kept_for_ever_at_addresses_of_their_content(service: TestClient) -> None:
+    found = re.findall(r'(?:href|src)="(/assets/[^"]+)"', service.get("/").text)
+    assert len(set(found)) >= 4
+    for address in found:
+        answer = service.get(address)
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+    assert service.get(re.sub(r"/assets/\w+/", "/assets/0/", found[0])).status_code == 404
