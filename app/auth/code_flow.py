@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, cast
-from urllib.error import URLError
+from urllib.error import HTTPError
 from urllib.parse import urlencode
 
 from anyio import to_thread
@@ -44,8 +44,12 @@ def post(url: str, fields: dict[str, str]) -> Any:
     if not url.startswith(("https://", "http://")):
         raise ValueError(f"{url}: not an http address")
     request = urllib.request.Request(url, urlencode(fields).encode(), {"Accept": "application/json"})
-    with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
-        return json.loads(answer.read(_MOST_BYTES))
+    try:
+        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
+            return json.loads(answer.read(_MOST_BYTES))
+    except HTTPError as refused:
+        refused.close()  # it is an answer too, with a connection of its own
+        raise
 
 
 class CodeFlow:
@@ -103,7 +107,7 @@ class CodeFlow:
     async def _reached(self, call: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         try:
             answer = await to_thread.run_sync(call, *arguments)
-        except (OSError, URLError, ValueError):
+        except (OSError, ValueError):
             raise Unavailable("the provider can't be reached, or refuses") from None
         if not isinstance(answer, dict):
             raise Unavailable("the provider answers something else than expected")

@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
+from urllib.error import HTTPError
 
 import jwt
 
@@ -118,7 +119,7 @@ def fetch(url: str) -> Any:
         raise ValueError(f"{url}: not an http address")
     end = time.monotonic() + _FETCH_SECONDS
     pieces = list[bytes]()
-    with urllib.request.urlopen(url, timeout=_SOCKET_SECONDS) as response:
+    with _opened(url) as response:
         while piece := response.read1(_PIECE):
             pieces.append(piece)
             if time.monotonic() > end:
@@ -126,6 +127,14 @@ def fetch(url: str) -> Any:
             if sum(map(len, pieces)) > _MOST_BYTES:
                 raise ValueError(f"{url} is too long")
     return json.loads(b"".join(pieces))
+
+
+def _opened(url: str) -> Any:
+    try:
+        return urllib.request.urlopen(url, timeout=_SOCKET_SECONDS)
+    except HTTPError as refused:
+        refused.close()  # it is an answer too, with a connection of its own
+        raise
 
 
 def _away() -> Unavailable:
