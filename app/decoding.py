@@ -86,10 +86,10 @@ def _diagnose(body: bytes, shape: object, refusal: Exception) -> InvalidInput:
 def _may_leave_the_calendar(body: bytes) -> bool:
     """Whether an instant in ``body`` could have an offset that takes it out of the years 1 to 9999.
 
-    Only the first and the last day can, unless somebody writes digits or hyphens as escapes. Searched from the end:
-    that skips farther in documents full of other instants.
+    Only the first and the last day can, unless somebody writes digits or hyphens as escapes. Searched from the end and
+    without the quote before it: that skips farther in documents full of other instants.
     """
-    if body.rfind(b'"0001-01-01') >= 0 or body.rfind(b'"9999-12-31') >= 0:
+    if body.rfind(b"0001-01-01") >= 0 or body.rfind(b"9999-12-31") >= 0:
         return True
     return b"\\" in body and b"\\u00" in body and _ESCAPED.search(body) is not None
 

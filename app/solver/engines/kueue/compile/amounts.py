@@ -5,6 +5,8 @@ from copy import copy
 from operator import attrgetter
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from app.solver.check import sound_tasks
 from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
@@ -15,6 +17,8 @@ from app.solver.model.state import Task, Workload
 
 Amounts = tuple[tuple[int, int], ...]
 """(flavor-resource, steps) pairs, each flavor-resource once, in ascending order; a zero amount is still "uses it"."""
+
+Indices = NDArray[np.int64]
 
 PODS = "pods"
 _MANY_SEEN = 10_000
@@ -51,7 +55,7 @@ class Shapes:
         other._seen_in = self._seen_in.copy() if len(self._seen_in) < _MANY_SEEN else {}
         return other
 
-    def column(self, workloads: Sequence[Workload], queues: Sequence[int], indices: Sequence[int]) -> list[int]:
+    def column(self, workloads: Sequence[Workload], queues: Indices, indices: Sequence[int]) -> Indices:
         """The shape of each workload, given their queues and their indices in the state. Raises InvalidInput with
         every unknown flavor, QuantityError, ValueError for tasks that ``sound_tasks`` refuses."""
         keys = list(map(msgspec.msgpack.Encoder().encode, map(_tasks, workloads)))
@@ -71,17 +75,17 @@ class Shapes:
                 shape = by_amounts.get(amounts)
                 seen[key] = self._shape(amounts) if shape is None else shape
             else:
-                shape, everywhere = self._resolve(indices[at], tasks, queues[at])
+                queue = int(queues[at])
+                shape, everywhere = self._resolve(indices[at], tasks, queue)
                 seen[key] = shape if everywhere else _BY_QUEUE
-                seen_in[key, queues[at]] = shape
-        out = list(map(seen.__getitem__, keys))
-        if seen_in and _BY_QUEUE in out:
-            for at, shape in enumerate(out):
-                if shape == _BY_QUEUE:
-                    pair = (keys[at], queues[at])
-                    if pair not in seen_in:
-                        seen_in[pair] = self._resolve(indices[at], workloads[at].tasks, queues[at])[0]
-                    out[at] = seen_in[pair]
+                seen_in[key, queue] = shape
+        out = np.fromiter(map(seen.__getitem__, keys), dtype=np.int64, count=len(keys))
+        if seen_in:
+            for at in np.flatnonzero(out == _BY_QUEUE).tolist():
+                pair = (keys[at], int(queues[at]))
+                if pair not in seen_in:
+                    seen_in[pair] = self._resolve(indices[at], workloads[at].tasks, pair[1])[0]
+                out[at] = seen_in[pair]
         if self.problems:
             raise InvalidInput(self.problems)
         return out

@@ -5,11 +5,10 @@ uses is resolved once for each distinct shape (``amounts``). Whatever only some 
 order of candidates, explanations) is computed when first asked for.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from datetime import datetime
-from itertools import compress
-from operator import attrgetter, not_
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -168,17 +167,24 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
         configuration, workloads,
         queue=np.fromiter(map(index.__getitem__, map(_queue, workloads)), dtype=np.int64, count=len(workloads)),
         priority=np.fromiter(map(_priority, workloads), dtype=np.int64, count=len(workloads)),
-        evicted=frozenset(compress(everybody, map(_evicted, workloads))),
-        protected=frozenset(compress(everybody, map(not_, map(_preemptible, workloads)))),
+        evicted=marked(workloads, _evicted, value=True),
+        protected=marked(workloads, _preemptible, value=False),
     )  # fmt: skip
     refuse_cohorts(configuration, out.queue, everybody)
     out.shapes = Shapes(configuration, frozenset([None, *map(_name, state.nodes)]))
-    out.shape = np.array(out.shapes.column(workloads, out.queue.tolist(), everybody), dtype=np.int64)
+    out.shape = out.shapes.column(workloads, out.queue, everybody)
     totals = _totals(out.queue, out.shape, out.shapes.found, len(out.shapes.frs))
     quotas = configuration.quotas
     out.quotas = quotas.extended(out.shapes.frs, totals) if quotas.missing(totals) else quotas
     out.used = _usage(out.quotas, totals)
     return out
+
+
+def marked(workloads: Sequence[Workload], flag: Callable[[Workload], bool], *, value: bool) -> frozenset[int]:
+    """Indices of the workloads whose flag is ``value``: none, most often, which takes half as long to see."""
+    if value not in map(flag, workloads):
+        return frozenset()
+    return frozenset(i for i, found in enumerate(map(flag, workloads)) if found is value)
 
 
 def instant(at: datetime | None) -> int:

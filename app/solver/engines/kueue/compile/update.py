@@ -62,7 +62,7 @@ def update(
     fresh = rows.fresh
     out.shapes, out.shape = before.shapes.copy(nodes), rows.column(before.shape)
     if fresh:
-        out.shape[fresh] = out.shapes.column([workloads[i] for i in fresh], out.queue[fresh].tolist(), fresh)
+        out.shape[fresh] = out.shapes.column([workloads[i] for i in fresh], out.queue[fresh], fresh)
     wanted = {(int(out.queue[i]), fr) for i in fresh for fr, _ in out.amounts(i)}
     if len(out.shapes.frs) > len(configuration.quotas.frs) or configuration.quotas.missing(wanted):
         return compile_state(configuration, state)
