@@ -56,6 +56,8 @@ def _one(name: str, *, quick: bool) -> chart.Row | None:
         figure = measure.cold(client, item)
         values = {"cold": figure.ratio} | ({"real": budget.real} if budget.real is not None else {})
         _print("cold", figure, budget.cold, budget)
+        if budget.again is not None:
+            _print("again", measure.again(client, item), budget.again, budget)
         if not quick:
             kept = measure.resident(client, item)
             values["resident"] = kept.ratio
