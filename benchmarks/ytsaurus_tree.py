@@ -18,9 +18,9 @@ from typing import Any
 import msgspec
 
 from app.solver import solve
-from app.solver.engine import Question
 from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest, SharesRequest
+from app.solver.question import Question
 
 GIB = 2**30
 _NODES = 5_000

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from app.solver import solve
-from app.solver.engine import Question
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
+from app.solver.question import Question
 
 NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)
 ALL_ACTIONS = ["allocate", "consolidation", "reclaim", "preempt"]

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from app.solver import solve
-from app.solver.engine import ProtectionQuestion, Question
 from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest, EffectiveSettingsRequest, PreemptibilityRequest, SharesRequest
+from app.solver.question import ProtectionQuestion, Question
 
 VECTORS = Path(__file__).resolve().parents[2] / "shared" / "vectors"
 _SHAPES: dict[str, Any] = {

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from app.solver import solve
-from app.solver.engine import ProtectionQuestion, Question
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.problems import Finding
 from app.solver.model.request import DecisionRequest, PreemptibilityRequest, SharesRequest
+from app.solver.question import ProtectionQuestion, Question
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 Json = dict[str, Any]

@@ -16,7 +16,6 @@ from app.answering.release import release_later
 from app.answering.sources import Sources
 from app.decoding import decode
 from app.solver import solve
-from app.solver.engine import ProtectionQuestion, Question
 from app.solver.model.base import Time
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer, ConfigurationUsed, planned
@@ -31,6 +30,7 @@ from app.solver.model.request import (
     StateOrReference,
 )
 from app.solver.model.state import Ask
+from app.solver.question import ProtectionQuestion, Question
 from app.solver.solve import Configured, Loaded
 
 Stage = Literal["decode", "compile", "solve", "encode"]

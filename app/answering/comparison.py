@@ -11,7 +11,6 @@ from app.answering.variants.overrides import with_fields
 from app.answering.variants.translation import told
 from app.decoding import decode
 from app.solver import solve
-from app.solver.engine import Question
 from app.solver.model.base import Time
 from app.solver.model.configuration import Configuration, Settings
 from app.solver.model.decision import Answer, Decision, PlannedEviction, Victim, planned
@@ -19,6 +18,7 @@ from app.solver.model.instant import micros
 from app.solver.model.problems import Finding, InvalidInput, Problem, pointer
 from app.solver.model.request import Variant
 from app.solver.model.state import Ask
+from app.solver.question import Question
 from app.solver.solve import Configured, Loaded
 
 

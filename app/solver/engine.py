@@ -1,49 +1,20 @@
 """What every engine offers. One engine is one system's algorithm; ``registry.ENGINES`` lists them."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from app.solver.delta import Changes
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.problems import Finding
-from app.solver.model.request import Eviction, Explain, Mode, Options
+from app.solver.model.request import Options
 from app.solver.model.rule import Rule
 from app.solver.model.state import Ask, State
-from app.solver.trace import Why
-
-if TYPE_CHECKING:
-    from app.solver.rounds import Rounds
+from app.solver.question import ProtectionQuestion, Question
+from app.solver.rounds import Rounds
 
 C = TypeVar("C")
 S = TypeVar("S")
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A decision request without its configuration and state. ``now`` in microseconds since 1970."""
-
-    now: int
-    asks: list[Ask]
-    mode: Mode = "independent"
-    options: Options = field(default_factory=Options)
-    explain: Explain = "none"
-
-    def why(self) -> Why:
-        """A fresh record for one ask."""
-        return Why(self.explain)
-
-
-@dataclass(frozen=True, slots=True)
-class ProtectionQuestion:
-    """A preemptibility request without its configuration and state."""
-
-    now: int
-    asks: list[Ask]
-    ask: Ask | None = None
-    action: str | None = None
-    evict: list[Eviction] = field(default_factory=list[Eviction])
 
 
 class Engine(ABC, Generic[C, S]):

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from app.solver.engine import Question
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.decision import PlannedEviction, Result
 from app.solver.model.instant import at
 from app.solver.model.quantity import UNLIMITED, parse, scale_of
 from app.solver.model.request import Options
 from app.solver.model.state import Ask, Node, Task, TaskState, Workload
+from app.solver.question import Question
 from app.solver.quotas import quotas
 from app.solver.rounds import C, Holds, Move, Rounds, S, Start, Turn
 

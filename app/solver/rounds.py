@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Literal, TypeVar
 
-from app.solver.engine import Question
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import PlannedEviction, Result
 from app.solver.model.state import Ask, Node, QueueState, Reservation, State, Task, Workload
+from app.solver.question import Question
 
 C = TypeVar("C")
 S = TypeVar("S")

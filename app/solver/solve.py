@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from app.solver import check
 from app.solver.delta import Changes
 from app.solver.digest import StateDigest, digest
-from app.solver.engine import Engine, ProtectionQuestion, Question
+from app.solver.engine import Engine
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer, ConfigurationUsed, Result, StateUsed
@@ -20,6 +20,7 @@ from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.request import Options
 from app.solver.model.state import Ask, State
 from app.solver.oversubscription import oversubscribed
+from app.solver.question import ProtectionQuestion, Question
 from app.solver.registry import ENGINES, engine_of
 from app.solver.stopping import safe_point
 from app.solver.verify import verify

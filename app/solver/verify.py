@@ -4,10 +4,10 @@ An answer that breaks one is a defect of Arbiter, never of the input: the reques
 error rather than with a wrong victim.
 """
 
-from app.solver.engine import Question
 from app.solver.index import Index
 from app.solver.model.decision import Decision, Plan, Result
 from app.solver.model.state import State
+from app.solver.question import Question
 
 
 class BrokenLaw(Exception):

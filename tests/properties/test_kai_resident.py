@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.solver import solve
-from app.solver.engine import Question
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
 from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Ask
+from app.solver.question import Question
 from tests.kai_world import NOW, Shape, cluster
 
 FAST = settings(derandomize=True, max_examples=80, deadline=None, database=None)

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.solver.delta import apply_delta
-from app.solver.engine import Question
 from app.solver.engines.kai.compile.baseline import baseline
 from app.solver.engines.kai.compile.configuration import CompiledConfiguration
 from app.solver.engines.kai.compile.state import CompiledState
@@ -21,6 +20,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
 from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
+from app.solver.question import Question
 from tests.kai_world import NOW, Json, Shape, cluster
 
 LAWS = settings(derandomize=True, max_examples=50, deadline=None, database=None)

@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.solver.delta import apply_delta
-from app.solver.engine import Question
 from app.solver.engines.kueue import KueueEngine
 from app.solver.engines.kueue.compile.places import Places
 from app.solver.engines.kueue.compile.state import CompiledState
@@ -19,6 +18,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
 from app.solver.model.instant import micros
 from app.solver.model.state import Ask, State
+from app.solver.question import Question
 from tests.unit.solver.engines.kueue.cluster import asks, at, configuration, queue, runs
 
 Json = dict[str, Any]

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from app.solver import solve
 from app.solver.delta import apply_delta
-from app.solver.engine import ProtectionQuestion, Question
 from app.solver.engines.ytsaurus.compile import update
 from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration
 from app.solver.engines.ytsaurus.compile.state import CompiledState
@@ -23,6 +22,7 @@ from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Ask, State
+from app.solver.question import ProtectionQuestion, Question
 from app.solver.solve import Loaded
 from tests.properties.ytsaurus_trees import tree
 from tests.unit.solver.engines.ytsaurus.cluster import alloc, at, node, operation, pool

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from app.solver import solve
 from app.solver.delta import apply_delta
-from app.solver.engine import ProtectionQuestion, Question
 from app.solver.engines.yunikorn.compile import update
 from app.solver.engines.yunikorn.compile.configuration import CompiledConfiguration
 from app.solver.engines.yunikorn.compile.state import CompiledState
@@ -22,6 +21,7 @@ from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import Options
 from app.solver.model.state import Ask, State
+from app.solver.question import ProtectionQuestion, Question
 from app.solver.solve import Loaded
 from tests.yunikorn_world import START, Json, ago, app, ask, node, queue, task
 

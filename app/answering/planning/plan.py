@@ -19,13 +19,13 @@ from app.formats.work import SPECIAL, kai, kueue, ytsaurus, yunikorn
 from app.formats.work.asking import Cluster, Planned, resource_names
 from app.formats.work.pod_sets import Work
 from app.formats.work.read import read_work
-from app.solver.engine import Question
 from app.solver.model import duration
 from app.solver.model.base import Time
 from app.solver.model.decision import Decision, Outcome
 from app.solver.model.instant import micros
 from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.quantity import parse, scale_of, units
+from app.solver.question import Question
 from app.solver.solve import Loaded
 
 _MANIFEST = "/manifest"

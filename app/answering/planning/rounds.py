@@ -11,9 +11,9 @@ import msgspec
 from app.solver import solve
 from app.solver.apply import delta_of
 from app.solver.delta import apply_delta
-from app.solver.engine import Question
 from app.solver.model.decision import Answer, Decision, Placement, Plan, PlannedEviction
 from app.solver.model.state import Ask
+from app.solver.question import Question
 from app.solver.solve import Loaded
 
 _STARTS = ("admit", "preempt")

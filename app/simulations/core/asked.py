@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from app.answering.answers import encode
 from app.simulations.core.times import time_of
 from app.solver import solve
-from app.solver.engine import Question
 from app.solver.model.decision import Result
 from app.solver.model.request import DecisionRequest, StateOrReference
+from app.solver.question import Question
 from app.solver.solve import Loaded
 
 

@@ -11,12 +11,12 @@ from app.simulations.core.life import one_by_one
 from app.simulations.core.times import LATEST, moment, span
 from app.simulations.schemas import Instant, Job
 from app.solver import check, solve
-from app.solver.engine import Question
 from app.solver.index import Index
 from app.solver.model.base import Duration
 from app.solver.model.duration import DurationError
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, Node, State
+from app.solver.question import Question
 from app.solver.solve import Configured, Loaded
 
 MOST_PROBLEMS = 100

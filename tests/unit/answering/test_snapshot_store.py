@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from app.answering.snapshot_store import SnapshotStore
 from app.errors import Conflict, NotFound
 from app.solver import solve
-from app.solver.engine import Question
 from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Ask, State
+from app.solver.question import Question
 from app.solver.solve import Configured
 from app.solver.stopping import stoppable
 

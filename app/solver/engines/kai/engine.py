@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.solver.delta import Changes
-from app.solver.engine import Engine, ProtectionQuestion, Question
+from app.solver.engine import Engine
 from app.solver.engines.kai.compile.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.kai.compile.state import CompiledState, compile_state
 from app.solver.engines.kai.compile.update import update
@@ -19,6 +19,7 @@ from app.solver.model.decision import Result
 from app.solver.model.problems import Finding
 from app.solver.model.request import Options
 from app.solver.model.state import Ask, State
+from app.solver.question import ProtectionQuestion, Question
 from app.solver.rounds import Rounds
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 from app.solver import kubernetes
-from app.solver.engine import Question
 from app.solver.engines.kai.compile.baseline import baseline
 from app.solver.engines.kai.compile.problems import task_problems
 from app.solver.engines.kai.compile.state import CompiledState
@@ -20,6 +19,7 @@ from app.solver.model.decision import Decision, Plan, Result, each_alone
 from app.solver.model.kai import Action
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask
+from app.solver.question import Question
 from app.solver.stopping import safe_point
 
 _ACTIONS: dict[Action, Callable[[Cycle], None]] = {

@@ -10,7 +10,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from app.solver.engine import Question
 from app.solver.engines.kueue.compile.state import CompiledState
 from app.solver.engines.kueue.decide.cycle import Cycle, queues
 from app.solver.engines.kueue.decide.independent import alone, check_asks
@@ -19,6 +18,7 @@ from app.solver.engines.kueue.report.answer import answer, waits_behind
 from app.solver.engines.kueue.report.explain import explain
 from app.solver.model.decision import Decision, Plan, Result, each_alone, plan_of
 from app.solver.model.trace import Step
+from app.solver.question import Question
 
 _SHOWN = 20
 

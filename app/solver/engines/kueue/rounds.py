@@ -12,7 +12,6 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from app.solver.apply import admitted_tasks
-from app.solver.engine import Question
 from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
 from app.solver.engines.kueue.compile.state import CompiledState, instant
 from app.solver.engines.kueue.decide.cycle import OTHERS, OUTRUN, OVERLAP
@@ -21,6 +20,7 @@ from app.solver.model.decision import Decision, PlannedEviction, Result
 from app.solver.model.instant import at
 from app.solver.model.request import Options
 from app.solver.model.state import Ask, Node, Workload
+from app.solver.question import Question
 from app.solver.rounds import Holds, Rounds, Start, Turn, Unit
 
 Key = tuple[int, int, str, str]

@@ -6,7 +6,6 @@
 
 from collections.abc import Sequence
 
-from app.solver.engine import Question
 from app.solver.engines.ytsaurus.compile.rule_sets import Difference
 from app.solver.engines.ytsaurus.compile.state import CompiledState
 from app.solver.engines.ytsaurus.decide.cycle import heartbeats
@@ -18,6 +17,7 @@ from app.solver.engines.ytsaurus.report.what_if import differences
 from app.solver.model.decision import Plan, Result, each_alone
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import Ask
+from app.solver.question import Question
 from app.solver.stopping import safe_point
 
 _MOST_WORK = 100_000_000

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Literal, cast
 
 from msgspec.structs import replace
 
-from app.solver.engine import Question
 from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration
 from app.solver.engines.ytsaurus.compile.state import CompiledState
 from app.solver.engines.ytsaurus.decide.starving import Standing, Updated, update
@@ -22,6 +21,7 @@ from app.solver.model.decision import PlannedEviction, Result
 from app.solver.model.instant import at, micros
 from app.solver.model.state import Ask, Node, QueueState, State, Workload
 from app.solver.placed_rounds import PlacedRounds
+from app.solver.question import Question
 from app.solver.rounds import Holds, Turn, Unit
 
 _QUIET = Standing("non_starving", None)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from app.solver.engine import Question
 from app.solver.engines.yunikorn.compile.state import CompiledState
 from app.solver.engines.yunikorn.decide.ask import Context, apply, decide
 from app.solver.engines.yunikorn.decide.cycle import in_turn
@@ -15,6 +14,7 @@ from app.solver.engines.yunikorn.report import answer
 from app.solver.engines.yunikorn.report.comparison import compare
 from app.solver.engines.yunikorn.report.explain import recorder
 from app.solver.model.decision import Decision, Placement, Plan, Result, each_alone, plan_of
+from app.solver.question import Question
 from app.solver.stopping import safe_point
 
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from app.solver.engine import Question
 from app.solver.engines.yunikorn.compile.configuration import CompiledConfiguration
 from app.solver.engines.yunikorn.compile.state import CompiledState
 from app.solver.engines.yunikorn.decide.ask import CHECK_EVERY
@@ -22,6 +21,7 @@ from app.solver.model.instant import at, micros
 from app.solver.model.request import Options
 from app.solver.model.state import Ask, Node, Reservation, TaskState
 from app.solver.placed_rounds import PlacedRounds
+from app.solver.question import Question
 from app.solver.rounds import Holds, Start, Turn, Unit
 
 _NO_OPTIONS = Options()

@@ -5,7 +5,6 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from app.solver.engine import Question
 from app.solver.engines.kai.compile.jobs import ALLOCATED, PIPELINED
 from app.solver.engines.kai.decide.cycle import Cycle
 from app.solver.engines.kai.decide.overlay import Eviction
@@ -15,6 +14,7 @@ from app.solver.engines.kai.report.outcomes import Outcomes
 from app.solver.model.decision import Condition, Decision, Outcome, Placement, Plan, PlannedEviction, Result, Victim
 from app.solver.model.instant import at
 from app.solver.model.quantity import parse, scale_of, units
+from app.solver.question import Question
 
 _MESSAGES = {
     "reclaim": "{pod} is reclaimed: its queue {queue} holds more than its share, and {ask} of {for_queue} needs room",

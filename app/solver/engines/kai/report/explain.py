@@ -3,7 +3,6 @@ way. The explanation is that of the answer: what a search tried and gave up is a
 
 from typing import Any
 
-from app.solver.engine import Question
 from app.solver.engines.kai.compile.jobs import PIPELINED, RUNNING
 from app.solver.engines.kai.decide.cycle import Cycle
 from app.solver.engines.kai.decide.overlay import Overlay
@@ -12,6 +11,7 @@ from app.solver.engines.kai.report.outcomes import Outcomes
 from app.solver.engines.kai.report.room import taken_by
 from app.solver.model.decision import Decision
 from app.solver.model.trace import Explanation, Verdict
+from app.solver.question import Question
 from app.solver.trace import Why
 
 _Judged = tuple[Verdict, str, str, dict[str, Any]]

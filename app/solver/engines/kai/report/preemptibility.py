@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.solver.engine import ProtectionQuestion
 from app.solver.engines.kai.compile.jobs import ALLOCATED, RELEASING, RUNNING, Jobs
 from app.solver.engines.kai.compile.min_runtime import (
     NODE_POOL,
@@ -26,6 +25,7 @@ from app.solver.model.instant import at
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.request import Eviction
 from app.solver.model.state import Ask
+from app.solver.question import ProtectionQuestion
 
 _NODE_POOL_NAME = "node pool"
 _LATEST = 253_402_300_799_999_999  # the last microsecond of year 9999, where RFC 3339 ends

@@ -7,7 +7,6 @@ first that keeps them out. A candidate is not yet a victim: order, fit and share
 
 from typing import Any
 
-from app.solver.engine import ProtectionQuestion
 from app.solver.engines.kueue.compile.state import CompiledState
 from app.solver.engines.kueue.decide.flavors.modes import Mode
 from app.solver.engines.kueue.decide.independent import check_asks
@@ -19,6 +18,7 @@ from app.solver.engines.kueue.decide.victims.targets import get_targets
 from app.solver.engines.kueue.report.protection import Judge
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask
+from app.solver.question import ProtectionQuestion
 
 _DETAIL = {
     "candidate": "this ask could preempt it",

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from app.solver.engine import Question
 from app.solver.engines.ytsaurus.compile.operations import NEVER
 from app.solver.engines.ytsaurus.compile.rule_sets import Difference
 from app.solver.engines.ytsaurus.decide.overlay import NOBODY, Overlay, Stopped
@@ -17,6 +16,7 @@ from app.solver.model.instant import at
 from app.solver.model.quantity import units
 from app.solver.model.state import Ask
 from app.solver.model.trace import Explanation
+from app.solver.question import Question
 
 
 class Answered(NamedTuple):

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from app.solver.engine import Question
 from app.solver.engines.ytsaurus.compile.arrays import Ints
 from app.solver.engines.ytsaurus.compile.rule_sets import DIFFERENCES, Difference, RuleSet
 from app.solver.engines.ytsaurus.compile.state import CompiledState
@@ -18,6 +17,7 @@ from app.solver.engines.ytsaurus.report.waiting import Reason
 from app.solver.model.quantity import units
 from app.solver.model.state import Ask
 from app.solver.model.trace import Explanation
+from app.solver.question import Question
 from app.solver.trace import Why
 
 _PRIORITIES = ("none", "normal", "aggressive")

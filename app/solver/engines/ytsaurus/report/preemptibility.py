@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from app.solver.engine import ProtectionQuestion
 from app.solver.engines.ytsaurus.compile.arrays import Flags
 from app.solver.engines.ytsaurus.compile.operations import Levels
 from app.solver.engines.ytsaurus.compile.state import CompiledState
@@ -19,6 +18,7 @@ from app.solver.engines.ytsaurus.decide.priority import (
 from app.solver.engines.ytsaurus.decide.situation import Situation, situate
 from app.solver.engines.ytsaurus.decide.split import AGGRESSIVELY_PREEMPTIBLE, GROUPS, PREEMPTIBLE, bounds, groups
 from app.solver.model.request import Eviction
+from app.solver.question import ProtectionQuestion
 
 
 def preemptibility(cluster: CompiledState, question: ProtectionQuestion) -> dict[str, Any]:

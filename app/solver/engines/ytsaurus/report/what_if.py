@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from app.solver.engine import Question
 from app.solver.engines.ytsaurus.compile.rule_sets import DIFFERENCES, RULE_SETS, Difference, RuleSet
 from app.solver.engines.ytsaurus.compile.state import CompiledState
 from app.solver.engines.ytsaurus.decide.cycle import heartbeats
@@ -10,6 +9,7 @@ from app.solver.engines.ytsaurus.decide.overlay import NOBODY, Overlay, Started,
 from app.solver.engines.ytsaurus.decide.prepare import prepare
 from app.solver.engines.ytsaurus.report.explain import under
 from app.solver.model.state import Ask
+from app.solver.question import Question
 
 
 def differences(

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from app.solver.engine import Question
 from app.solver.engines.yunikorn.compile.configuration import Amounts
 from app.solver.engines.yunikorn.compile.state import OPTED_OUT, ORIGINATOR, CompiledState
 from app.solver.engines.yunikorn.decide.overlay import Overlay
@@ -18,6 +17,7 @@ from app.solver.engines.yunikorn.decide.victims.guarantee import keeps_guarantee
 from app.solver.model.decision import Plan, PlannedEviction, Result
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.quantity import units
+from app.solver.question import Question
 from app.solver.stopping import safe_point
 
 HOUR = 3600 * 10**6

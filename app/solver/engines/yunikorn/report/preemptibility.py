@@ -6,7 +6,6 @@
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from app.solver.engine import ProtectionQuestion
 from app.solver.engines.yunikorn.compile.state import OPTED_OUT, CompiledState
 from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.request import Request, ask_problems, refuse, requests_of
@@ -15,6 +14,7 @@ from app.solver.engines.yunikorn.decide.victims.candidates import fates, reach
 from app.solver.engines.yunikorn.decide.victims.guarantee import levels, shift, tested_cells
 from app.solver.engines.yunikorn.decide.victims.laws import Allowance, law_2_slack, law_2_slack_for_any
 from app.solver.model.problems import Problem, pointer
+from app.solver.question import ProtectionQuestion
 
 Preemptibility = Literal["non_preemptible", "aggressively_preemptible", "preemptible"]
 

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from app.solver import solve
-from app.solver.engine import ProtectionQuestion, Question
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.problems import Finding
 from app.solver.model.request import DecisionRequest, PreemptibilityRequest, SharesRequest
+from app.solver.question import ProtectionQuestion, Question
 
 NOW = "2026-01-01T12:00:00Z"
 

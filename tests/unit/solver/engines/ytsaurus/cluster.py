@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 
 from app.solver import solve
-from app.solver.engine import ProtectionQuestion, Question
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
@@ -16,6 +15,7 @@ from app.solver.model.request import (
     PreemptibilityRequest,
     SharesRequest,
 )
+from app.solver.question import ProtectionQuestion, Question
 
 Json = dict[str, Any]
 NOW = "2026-01-01T12:00:00Z"

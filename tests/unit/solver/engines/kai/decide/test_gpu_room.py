@@ -5,7 +5,6 @@ from random import Random
 import msgspec
 import pytest
 
-from app.solver.engine import Question
 from app.solver.engines.kai.compile.configuration import compile_configuration
 from app.solver.engines.kai.compile.state import compile_state
 from app.solver.engines.kai.decide.budget import Budget
@@ -16,6 +15,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import State
+from app.solver.question import Question
 from tests.kai_world import NOW, Json, Shape, cluster
 from tests.unit.solver.engines.kai.case import ask, node, queue, workload
 

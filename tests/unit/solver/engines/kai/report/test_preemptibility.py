@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from app.solver import solve
-from app.solver.engine import ProtectionQuestion
 from app.solver.engines.kai.rules import RULES
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import PreemptibilityRequest
 from app.solver.model.state import State
+from app.solver.question import ProtectionQuestion
 
 QUEUES = [
     {"name": "root", "kai": {"preempt_min_runtime": 60}},
