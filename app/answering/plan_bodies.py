@@ -16,9 +16,9 @@ class PlanRequest(Wire, frozen=True, kw_only=True):
     The cluster is a configuration and a state, as a decision takes them, or ``cluster``, the manifests of one.
     """
 
-    manifest: str | list[dict[str, Any]] | dict[str, Any]
-    """The work: the text of its manifest (YAML or JSON, one document or several), or its objects themselves. YTsaurus:
-    the specification of an operation."""
+    manifest: str | dict[str, Any]
+    """The work: the text of its manifest (YAML or JSON, one document or several), or one object of it, also a `List`.
+    YTsaurus: the specification of an operation."""
     engine: EngineName | None = None
     """Whose rules decide. Absent: the engine of the configuration, or of the manifests of the cluster."""
     now: Time | None = None

@@ -32,6 +32,7 @@ def portable(schemas: Mapping[str, Schema], sent: Iterable[str], common: Mapping
             if (name, field) in _MEANT_ABSENT:
                 inner.pop("default", None)
         found[name] = made
+    _drop_defaults_of_unions(found)
     closed = closure(found, sent)
     for name, schema in found.items():
         if name not in closed and schema.get("additionalProperties") is False:
@@ -84,7 +85,8 @@ def _rewritten(schema: Schema, found: Schemas, named: Mapping[bytes, str]) -> Sc
         if isinstance(made.get(key), dict):
             made[key] = _rewritten(made[key], found, named)
     if "anyOf" in made:
-        made |= _any_of([_rewritten(inner, found, named) for inner in _distinct(made.pop("anyOf"))])
+        alternatives = [_rewritten(inner, found, named) for inner in _distinct(made.pop("anyOf"))]
+        made |= _any_of(_gathered(alternatives, found, named))
     made = _tidied(made)
     if (name := named.get(_key(made))) is not None:
         made["title"] = name
@@ -117,6 +119,25 @@ def _key(schema: Schema) -> bytes:
 
 def _any_of(alternatives: list[Schema]) -> Schema:
     return alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
+
+
+def _gathered(alternatives: list[Schema], found: Schemas, named: Mapping[bytes, str]) -> list[Schema]:
+    """What has a name keeps it where it may be null as well: one type in a generated client, not one a property."""
+    rest = [one for one in alternatives if one != _NULL]
+    name = named.get(_key({"anyOf": rest}))
+    if name is None or rest == alternatives:
+        return alternatives
+    return [_hoisted({"anyOf": rest, "title": name}, found), _NULL]
+
+
+def _drop_defaults_of_unions(schemas: Schemas) -> None:
+    """A generated client would write the value where its class for the union belongs, which no compiler takes: the
+    defaults of properties of several types are said in their descriptions alone."""
+    for schema in schemas.values():
+        for inner in schema.get("properties", {}).values():
+            named = schemas.get(inner.get("$ref", "").removeprefix(_PREFIX), {})
+            if "anyOf" in inner or "anyOf" in named:
+                inner.pop("default", None)
 
 
 def _distinct(alternatives: list[Schema]) -> list[Schema]:

@@ -33,7 +33,7 @@ class Checkpoint(Wire, frozen=True, kw_only=True):
     every: Duration
     """How much progress lies between two checkpoints; above 0."""
     cost: Duration = 0
-    """How long one takes; the job makes no progress meanwhile."""
+    """How long one takes; the job makes no progress meanwhile. Default: 0."""
 
 
 class Job(Wire, frozen=True, kw_only=True):
@@ -121,9 +121,9 @@ class SimulationRequest(Wire, frozen=True, kw_only=True):
     until: Instant | None = None
     """When it ends, whatever still runs or waits. Absent: once nothing happens any more."""
     round_every: Duration = 1
-    """The least time between two rounds; above 0."""
+    """The least time between two rounds; above 0. Default: 1 s."""
     grace: Duration = 0
-    """From an eviction to the release of what the victim holds."""
+    """From an eviction to the release of what the victim holds. Default: 0."""
     requeue: Requeue = "created"
     """Which time an evicted job has in queue order afterwards: that of its creation, or that of its eviction."""
     on_loop: OnLoop = "stop"

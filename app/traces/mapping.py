@@ -36,7 +36,7 @@ class AmountOf(Wire, frozen=True, kw_only=True):
     times: Annotated[float, msgspec.Meta(gt=0, le=2**53)] = 1
     """What the column's number is multiplied with."""
     default: Quantity = 0
-    """How much a job asks for whose column says nothing."""
+    """How much a job asks for whose column says nothing. Default: 0."""
 
 
 class LabelOf(Wire, frozen=True, kw_only=True):
@@ -90,9 +90,9 @@ class Mapping(Wire, frozen=True, kw_only=True):
     queue: Annotated[str, msgspec.Meta(min_length=1, max_length=512)] = "default"
     """The queue of a job: a text with columns in it, such as `user-{user}`."""
     priority: Priority | PriorityOf = 0
-    """The priority of each job, or the column that tells."""
+    """The priority of each job, or the column that tells. Default: 0."""
     preemptible: bool | PreemptibleOf = True
-    """Whether jobs may be evicted, or the column that tells."""
+    """Whether jobs may be evicted, or the column that tells. Default: true."""
     count: str | None = None
     """The column with the number of alike tasks of a job. Absent: one."""
     resources: dict[Name, Quantity | AmountOf]
@@ -103,7 +103,7 @@ class Mapping(Wire, frozen=True, kw_only=True):
     """How many tasks of a job must run together. Absent: all."""
     zero_run_time: ZeroRunTime = 1
     """What becomes of a job that ran for 0 s, which the formats say of less than half a second: so many seconds; `skip`
-    leaves it out; `refuse` refuses the trace."""
+    leaves it out; `refuse` refuses the trace. Default: 1."""
     dependencies: bool = False
     """Whether a job waits for the one that the trace says precedes it."""
     checkpoint: Checkpoint | None = None

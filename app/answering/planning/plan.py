@@ -118,7 +118,7 @@ def _documents(request: PlanRequest) -> list[tuple[Path, object]]:
             raise InvalidInput(
                 Problem(pointer=_MANIFEST + problem.pointer, detail=problem.detail) for problem in invalid.problems
             ) from None
-    return [((), manifest)] if isinstance(manifest, dict) else [((i,), one) for i, one in enumerate(manifest)]
+    return [((), manifest)]
 
 
 def _below(findings: list[Finding]) -> list[Finding]:

@@ -89,12 +89,12 @@ def test_each_pod_of_a_deployment_is_decided_by_itself() -> None:
 
 def test_what_waits_already_goes_first_and_a_strict_queue_lets_nobody_pass() -> None:
     ahead = {"id": "ahead", "queue": "team", "priority": 9, "tasks": [{"name": "main", "requests": {"cpu": 20}}]}
-    passed = planned([job()], asks=[ahead])
+    passed = planned({"kind": "List", "items": [job()]}, asks=[ahead])
     assert [d["outcome"] for d in (*passed["waiting"], *passed["decisions"])] == ["infeasible", "admit"]
     strict = [queue("team", 4, queueing_strategy="StrictFIFO"), queue("other", 4)]
     held = {**ahead, "tasks": [{"name": "main", "requests": {"cpu": 5}}]}
     state = {"workloads": [running("busy", "team", 4, priority=10), running("calm", "other", 2, priority=10)]}
-    blocked = planned([job()], strict, asks=[held], state=state)
+    blocked = planned({"kind": "List", "items": [job()]}, strict, asks=[held], state=state)
     assert [d["outcome"] for d in (*blocked["waiting"], *blocked["decisions"])] == ["wait", "wait"]
     assert "ahead" in blocked["decisions"][0]["conditions"][0]["message"]
 

@@ -79,7 +79,7 @@ func question() client.DecisionRequest {
 	check(stored.FromConfigurationOrName0(name))
 	return client.DecisionRequest{
 		Now:           &now,
-		Configuration: stored,
+		Configuration: &stored,
 		State: client.StateOrReference{Workloads: &[]client.Workload{{
 			Id: "sweep-17", Queue: "research", StartedAt: &started,
 			Tasks: &[]client.Task{{Name: "trial", Requests: &client.Resources{"cpu": *number(10)}, Flavors: &flavors}},
