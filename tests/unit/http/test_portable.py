@@ -4,12 +4,12 @@ from typing import Any
 
 from app.http.portable import portable
 
-NAME_OR_DOCUMENT = {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/Document"}]}
+NAME_OR_DOCUMENT: dict[str, Any] = {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/Document"}]}
 
 
 def properties(**fields: dict[str, Any]) -> dict[str, Any]:
-    document = {"type": "object", "properties": {}}
-    schemas = {"Asked": {"type": "object", "properties": fields}, "Document": document}
+    document: dict[str, Any] = {"type": "object", "properties": {}}
+    schemas: dict[str, dict[str, Any]] = {"Asked": {"type": "object", "properties": fields}, "Document": document}
     return portable(schemas, ["Asked"], {"DocumentOrName": NAME_OR_DOCUMENT})["Asked"]["properties"]
 
 
@@ -29,7 +29,7 @@ def test_a_default_is_left_to_generated_code_only_where_there_is_one_type() -> N
 
 
 def test_no_default_is_left_where_a_component_has_several_types() -> None:
-    span = {"anyOf": [{"type": "number"}, {"type": "string"}], "title": "Span"}
-    asked = {"type": "object", "properties": {"every": {**span, "default": 1}}}
+    span: dict[str, Any] = {"anyOf": [{"type": "number"}, {"type": "string"}], "title": "Span"}
+    asked: dict[str, Any] = {"type": "object", "properties": {"every": {**span, "default": 1}}}
     made = portable({"Asked": asked}, ["Asked"], {})
     assert made["Asked"]["properties"]["every"] == {"$ref": "#/components/schemas/Span"}
