@@ -4,7 +4,8 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ import pytest
 
 from app.decisions.examples import DECISION, SITUATION
 from app.document import text
+from app.simulations.examples import SIMULATION
 from tests.live import ROOT, environment_of, serving
 
 CONFIGURATION = Path(__file__).parent / "schemathesis.toml"
 ENOUGH = 2000
-SERVICE = {"WORKERS": "0", "ARBITER_LOG_LEVEL": "warning"}
+SERVICE = {"WORKERS": "0", "ARBITER_LOG_LEVEL": "warning", "ARBITER_SIMULATION_WORKER": "beside"}
+TRACE = "".join(json.dumps(job) + "\n" for job in SIMULATION["trace"]["jobs"])
+LINES = {"Content-Type": "application/x-ndjson", "If-None-Match": "*"}
 SELDOM = {
     "PUT /v1/configurations/{name}/labels/{label}", "DELETE /v1/configurations/{name}/labels/{label}",
     "DELETE /v1/configurations/{name}", "DELETE /v1/configurations/{name}/queues/{queue}",
@@ -43,8 +47,8 @@ def address(new_database: Callable[[], str], tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def decision(address: str) -> str:
-    """The id of a decision of a service that has something under the names that are asked for."""
+def ids(address: str) -> dict[str, str]:
+    """Ids of a service that has something under the names that are asked for."""
     snapshot = {name: SITUATION[name] for name in ("configuration", "state")}
     first = {"If-None-Match": "*"}
     with httpx2.Client(base_url=address) as service:
@@ -53,16 +57,26 @@ def decision(address: str) -> str:
             service.put(path, json=SITUATION["configuration"], headers=first).raise_for_status()
             service.put(f"{path}/labels/stable", json={"revision": 1}, headers=first).raise_for_status()
             service.put(f"/v1/snapshots/{name}", json=snapshot).raise_for_status()
-        return service.post("/v1/decisions", json=DECISION).raise_for_status().json()["id"]
+            service.put(f"/v1/traces/{name}", content=TRACE, headers=LINES).raise_for_status()
+        found = {"DECISION": service.post("/v1/decisions", json=DECISION).raise_for_status().json()["id"]}
+        for name in ("SIMULATION", "STOPPED"):
+            found[name] = service.post("/v1/simulations", json=SIMULATION).raise_for_status().json()["id"]
+        while (status := service.get(f"/v1/simulations/{found['STOPPED']}").json()["status"]) != "done":
+            assert status in ("queued", "running")
+            time.sleep(0.1)
+        return found
 
 
 def question(
-    document: dict[str, Any], address: str, folder: Path, *arguments: str, decision: str = ""
+    document: dict[str, Any], address: str, folder: Path, *arguments: str, ids: Mapping[str, str] | None = None
 ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
     """Run schemathesis, as it is configured; its report too."""
     source, config, report = (folder / name for name in ("openapi.json", "schemathesis.toml", "report.json"))
     source.write_text(json.dumps(document))
-    config.write_text(CONFIGURATION.read_text().replace("DECISION", decision))
+    settings = CONFIGURATION.read_text()
+    for name, value in (ids or {}).items():
+        settings = settings.replace(f'"{name}"', f'"{value}"')
+    config.write_text(settings)
     command = [
         str(Path(sys.executable).parent / "schemathesis"), "--config-file", str(config), "run", str(source),
         "--url", address, "--report", "json", "--report-json-path", str(report), *arguments,
@@ -72,8 +86,8 @@ def question(
     return done, json.loads(report.read_text())
 
 
-def test_nothing_undocumented_happens(address: str, decision: str, tmp_path: Path) -> None:
-    done, found = question(closed(json.loads(text())), address, tmp_path, decision=decision)
+def test_nothing_undocumented_happens(address: str, ids: dict[str, str], tmp_path: Path) -> None:
+    done, found = question(closed(json.loads(text())), address, tmp_path, ids=ids)
     _, _, failures = done.stdout.partition("FAILURES")
     assert done.returncode == 0, (failures or done.stdout)[-8000:] + done.stderr[-2000:]
     assert found["operations"]["tested"] == found["operations"]["total"] > 0

@@ -33,7 +33,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "NaN": (b'{"weight": NaN}', "is not JSON"),
     "half a surrogate": (b'{"kind": "\\ud800"}', "surrogate"),
     "a number of thousands of digits": (b'{"a": ' + b"9" * 5000 + b"}", "digits"),
-    "merging what is no mapping": (b"<<: 1", "merges mappings only"),
+    "merging what is no mapping": (b"a: 1\n<<: 1", "merges mappings only"),
     "too many values": (b"- a\n" * 2_100_000, "more than 2000000 values"),
     "too many bytes": (b"#" * (MAX_BYTES + 1), "a manifest may have"),
 }

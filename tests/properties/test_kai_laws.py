@@ -214,6 +214,7 @@ def test_an_ask_alone_is_decided_as_a_cycle_of_its_own(seed: int, shape: Shape) 
     body = cluster(seed, shape)
     body["asks"] = body["asks"][:1]
     alone, cycle = decide(body), decide(body | {"mode": "cycle"})
+    assert [decision.pop("plan") for decision in alone["decisions"]] == [cycle["plan"]]
     assert alone["decisions"] == cycle["decisions"]
     assert alone["plan"] == cycle["plan"]
 

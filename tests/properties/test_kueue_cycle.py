@@ -134,6 +134,11 @@ def test_a_partial_size_is_between_minimum_and_count(of: Cluster) -> None:
             assert tasks[name]["min_count"] <= decision["counts"]["main"] < tasks[name]["count"]
 
 
+def _unplanned(decision: dict[str, Any]) -> dict[str, Any]:
+    """Only a decision on its own has a plan of its own, which names the ask again."""
+    return {name: value for name, value in decision.items() if name != "plan"}
+
+
 @LAWS
 @given(clusters())
 def test_alone_in_a_cycle_is_as_alone(of: Cluster) -> None:
@@ -142,7 +147,7 @@ def test_alone_in_a_cycle_is_as_alone(of: Cluster) -> None:
     cluster, running, pending = of
     for ask in pending:
         together, alone = (decide(cluster, running, [ask], mode=mode) for mode in ("cycle", "independent"))
-        assert together["decisions"] == alone["decisions"]
+        assert together["decisions"] == {name: _unplanned(one) for name, one in alone["decisions"].items()}
 
 
 @LAWS
@@ -218,7 +223,7 @@ def test_many_asks_at_once_are_decided_as_each_alone(of: Cluster) -> None:
     for ask in pending:
         (alone,) = decide(cluster, running, [ask])["decisions"].values()
         for i in range(16):
-            assert together[f"{ask['id']}-{i}"] | {"ask": ask["id"]} == alone
+            assert _unplanned(together[f"{ask['id']}-{i}"]) | {"ask": ask["id"]} == _unplanned(alone)
 
 
 @LAWS

@@ -71,7 +71,7 @@ def test_no_request_breaks_the_service(engine: str, service: Asgi) -> None:
         seen[status] += 1
         if status in (400, 404, 422):
             assert all("pointer" in error and error["detail"] for error in json.loads(answer)["errors"]), body
-        if status == 200:
+        if status == 200 and json.loads(body).get("now"):  # else the host's clock is in the answer
             assert timeless(service.post(where, body)[1]) == timeless(answer), body
     assert seen[200] > MUTATIONS // 10
     assert seen[422] > MUTATIONS // 10
