@@ -25,6 +25,8 @@ from app.workers.offload import Offload
 DOCUMENTED = (SimulationRequest, Simulation, SimulationPage, Event, RoundLine, JobLine)
 _READ = (404, 422, 503)
 _EVENT_STREAM = "text/event-stream"
+_EVENTS = {"description": "Events `progress` and `end`; the data of each is a simulation, as JSON."}
+"""Without a type: what checks the stream against it looks at each event, what reads it at a text."""
 _LOOK_SECONDS = 0.5
 
 router = APIRouter(prefix="/v1/simulations", tags=["simulations"])
@@ -98,7 +100,7 @@ def delete_simulation(id: Id, simulations: Service) -> Response:  # noqa: A002
     "/{id}/progress",
     operation_id="follow_simulation",
     summary="Progress as server-sent events",
-    **operation(needs="read", responses={200: {_EVENT_STREAM: {"schema": {"type": "string"}}}}, errors=_READ),
+    **operation(needs="read", responses={200: {_EVENT_STREAM: {"schema": _EVENTS}}}, errors=_READ),
 )
 async def follow_simulation(id: Id, simulations: Service) -> Response:  # noqa: A002
     """An event `progress` whenever it has moved, and an event `end` with the whole answer; then the stream ends."""
