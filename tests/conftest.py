@@ -17,9 +17,9 @@ from app.db import migrate
 from app.db.embedded import EmbeddedPostgres
 from app.main import create_app
 from app.settings import Settings
-from tests.strict import pytest_runtest_makereport, pytest_runtest_teardown
+from tests.strict import pytest_runtest_makereport, pytest_runtest_setup, pytest_runtest_teardown
 
-__all__ = ["pytest_runtest_makereport", "pytest_runtest_teardown"]
+__all__ = ["pytest_runtest_makereport", "pytest_runtest_setup", "pytest_runtest_teardown"]
 
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 

@@ -1,15 +1,25 @@
-"""What holds for every test: it has an end, and in CI it is not skipped.
+"""What holds for every test: it has an end, in CI it is not skipped, and no other test's event loop runs around it.
 
 ``faulthandler_timeout`` in pyproject.toml is the limit of a test with its fixtures: every thread's stack is printed and
 the process ends, whoever holds the interpreter's lock; pytest-xdist reports the test and goes on with the next one.
 """
 
+import asyncio
 import faulthandler
 import os
 from collections.abc import Generator
 
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What an earlier test left running in this thread would break the first test that needs a loop, wherever the
+    order of tests puts it: said here, of every test, in any order. Tests in a browser run inside Playwright's loop."""
+    if "browser" not in getattr(item, "fixturenames", ()):
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

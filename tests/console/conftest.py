@@ -55,8 +55,10 @@ def site(new_database: Callable[[], str], tmp_path_factory: pytest.TempPathFacto
     database.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
+    """For as long as tests of pages come one after another: Playwright keeps an event loop running in this thread, and
+    no other test could run one of its own there."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("no Chromium here: install chromium")
@@ -99,7 +101,7 @@ class Visitor:
         return path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def states(site: Site, browser: Browser) -> dict[str, Any]:
     """What the browser keeps of each scope's session, signed in once."""
     kept: dict[str, Any] = {}
