@@ -36,7 +36,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         return None
     requests, answers = (int(number) for number in FORKS.split(","))
     items = {item.nodeid: item for item in session.items}
-    functions = [one for one in gc.get_objects() if isinstance(one, FunctionType)]
+    functions = every_function()
     with os.fdopen(requests) as asked, os.fdopen(answers, "w", buffering=1) as said:
         print("ready", file=said)
         for line in asked:
@@ -44,6 +44,12 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
             chosen = [(items[name], seconds) for name, seconds in request["tests"] if name in items]
             print(_verdict(session, chosen, request, functions), file=said)
     return True
+
+
+def every_function() -> list[FunctionType]:
+    """The functions that there are, also those that a service in this process has set aside from the collector."""
+    gc.unfreeze()
+    return [one for one in gc.get_objects() if isinstance(one, FunctionType)]
 
 
 Chosen = Sequence[tuple[pytest.Item, float]]

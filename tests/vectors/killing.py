@@ -1,6 +1,5 @@
 """Which recorded decision tells a mutant from the code: the vectors are decided in forks that have its code."""
 
-import gc
 import json
 import os
 import resource
@@ -9,12 +8,11 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 from coverage import Coverage
 
-from tests.mutants.forks import put_in
+from tests.mutants.forks import every_function, put_in
 from tests.mutants.operators import Mutant
 from tests.replay import answer
 from tests.vectors.compare import disagreements
@@ -40,7 +38,7 @@ class Killing:
         self._lines: dict[str, dict[int, list[str]]] = {
             os.path.relpath(file, ROOT): data.contexts_by_lineno(file) for file in data.measured_files()
         }
-        self._functions = [one for one in gc.get_objects() if isinstance(one, FunctionType)]
+        self._functions = every_function()
 
     def _agrees(self, v: int) -> bool:
         vector = self._vectors[v]

@@ -1,5 +1,6 @@
 """Which vector tells a mutant from the code: one that decides otherwise, or not at all."""
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ SHARE = "app/solver/engines/kueue/decide/share.py"
 
 @pytest.fixture(scope="module")
 def killing() -> Killing:
-    """A few decisions of Kueue: plain ones, then ones of fair sharing."""
+    """A few decisions of Kueue: plain ones, then ones of fair sharing; after a service has started in this process."""
+    gc.freeze()
     return Killing([*read(HERE / "kueue" / "classic.jsonl.gz", 0, 4), *read(HERE / "kueue" / "fair.jsonl.gz", 0, 4)])
 
 
