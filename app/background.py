@@ -21,6 +21,8 @@ from app.answering.sources import Compiled
 from app.configurations.service import Configurations
 from app.db import Database, is_newer
 from app.errors import Unavailable
+from app.forecasts import service as forecasts
+from app.forecasts.running import Forecasting
 from app.jobs import repository
 from app.jobs.worker import Limits, Worker
 from app.settings import Settings
@@ -61,12 +63,12 @@ def run(settings: Settings, parent: int | None = None) -> int:
 def worker_of(database: Database, settings: Settings) -> Worker:
     """Whoever does the jobs of ``database``, put together."""
     traces = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes))
-    simulating = running.Simulating(
-        Compiled(Configurations(database, settings.configuration_cache_bytes)),
-        traces.opened,
-        running.Limits(settings.simulation_days),
-    )
-    return Worker(database, {KIND: simulating}, Limits(settings.simulation_seconds, settings.simulation_bytes))
+    configurations = Compiled(Configurations(database, settings.configuration_cache_bytes))
+    kinds = {
+        KIND: running.Simulating(configurations, traces.opened, running.Limits(settings.simulation_days)),
+        forecasts.KIND: Forecasting(configurations, settings.simulation_days),
+    }
+    return Worker(database, kinds, Limits(settings.simulation_seconds, settings.simulation_bytes))
 
 
 class _Pruning:

@@ -35,6 +35,8 @@ from app.decisions import router as decisions
 from app.decisions.kept.ledger import Ledger
 from app.decisions.log import DatabaseStore, DecisionLog
 from app.decisions.service import Decider
+from app.forecasts import router as forecasts
+from app.forecasts.service import Forecasts
 from app.health import router as health
 from app.http import assets, docs, problems, routing
 from app.http.budget import Budget
@@ -65,8 +67,8 @@ from app.workers.pool import Limits, Pool
 from app.workers.ticket import CLASSES, Class
 
 _CAPABILITIES = (
-    decisions, batch, comparisons, plans, rules, snapshots, manifests, configurations, simulations, traces, access,
-    health,
+    decisions, batch, comparisons, plans, rules, snapshots, manifests, configurations, simulations, forecasts, traces,
+    access, health,
 )  # fmt: skip
 """What the interface documents."""
 
@@ -152,10 +154,16 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
-def _simulations(database: Database, settings: Settings, stored: Configurations) -> tuple[Traces, Simulations]:
+def _simulations(
+    database: Database, settings: Settings, stored: Configurations
+) -> tuple[Traces, Simulations, Forecasts]:
     traced = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes))
     jobs = Jobs(database, settings.simulations_alive)
-    return traced, Simulations(jobs, traced, stored, settings.simulation_variants)
+    return (
+        traced,
+        Simulations(jobs, traced, stored, settings.simulation_variants),
+        Forecasts(jobs, stored, settings.simulation_variants, settings.simulation_days),
+    )
 
 
 def _decision_log(database: Database, settings: Settings, metrics: Metrics, ledger: Ledger) -> DecisionLog:

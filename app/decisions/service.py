@@ -26,8 +26,8 @@ from app.decisions.kept.resolving import Resolver
 from app.decisions.log import DecisionLog, Entry
 from app.decisions.repository import Filters
 from app.decisions.schemas import DecisionPage, DecisionRecord, DecisionSummary, Replay, WorkloadHistory
-from app.errors import BadRequest, NotFound, Unavailable
-from app.http.pages import decode_cursor, encode_cursor
+from app.errors import NotFound, Unavailable
+from app.http.pages import decode_id, encode_cursor
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed
 from app.solver.model.instant import at
@@ -113,7 +113,7 @@ class Decider:
 
     def listing(self, filters: Filters, cursor: str | None, limit: int) -> DecisionPage:
         """A page of the log, newest first; what this process has just answered is in it."""
-        before = None if cursor is None else _position(cursor)
+        before = None if cursor is None else decode_id(cursor)
         self._log.settle(_SETTLE_SECONDS)
         with self._database.session() as session:
             rows = repository.page(session, filters, before, limit + 1)
@@ -128,7 +128,7 @@ class Decider:
 
     def history(self, workload: str, cursor: str | None, limit: int) -> WorkloadHistory:
         """What the log says of one workload, newest first. Raises BadRequest, Unavailable."""
-        before = None if cursor is None else _position(cursor)
+        before = None if cursor is None else decode_id(cursor)
         self._log.settle(_SETTLE_SECONDS)
         with self._database.session() as session:
             found = repository.mentions(session, workload, before, limit + 1)
@@ -201,15 +201,6 @@ def _unexplained(answer: bytes) -> bytes:
     decisions = msgspec.json.decode(said["decisions"], type=list[dict[str, msgspec.Raw]])
     bare = [{name: value for name, value in one.items() if name != "explanation"} for one in decisions]
     return msgspec.json.encode({**said, "decisions": bare})
-
-
-def _position(cursor: str) -> UUID:
-    """Raises BadRequest."""
-    (last,) = decode_cursor(cursor, str)
-    try:
-        return UUID(str(last))
-    except ValueError:
-        raise BadRequest("the cursor is not one of this list") from None
 
 
 def _summary(row: RowMapping) -> DecisionSummary:

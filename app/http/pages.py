@@ -4,6 +4,7 @@ import base64
 import binascii
 import re
 from typing import Annotated
+from uuid import UUID
 
 import msgspec
 from fastapi import Query
@@ -42,6 +43,15 @@ def decode_cursor(cursor: str, *kinds: type[str] | type[int]) -> list[str | int]
     if [type(key) for key in keys] != list(kinds) or not all(_sortable(key) for key in keys):
         raise BadRequest("the cursor is not one of this list")
     return keys
+
+
+def decode_id(cursor: str) -> UUID:
+    """The id in a cursor that holds nothing else. Raises BadRequest."""
+    (last,) = decode_cursor(cursor, str)
+    try:
+        return UUID(str(last))
+    except ValueError:
+        raise BadRequest("the cursor is not one of this list") from None
 
 
 def _sortable(key: str | int) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import Protocol
 from uuid import UUID
 
 import msgspec
@@ -11,21 +11,18 @@ from sqlalchemy.orm import Session
 
 from app.answering.sources import Compiled, Documents
 from app.decoding import decode
-from app.errors import BadInput, BadRequest, NotFound
-from app.http.pages import decode_cursor, encode_cursor
+from app.errors import BadInput, NotFound
+from app.http.pages import decode_id, encode_cursor
 from app.jobs.service import Jobs, New, outcome_of
 from app.simulations.core.replay import request_of
 from app.simulations.core.scenario import scenario_of, variants_of
+from app.simulations.pinning import Pinning
 from app.simulations.results import About, Outcome, Progress, Simulation, SimulationPage, TraceUsed
 from app.simulations.running import OpenTrace, stream_of, with_trace
-from app.simulations.schemas import Change, SimulationRequest, Trace
-from app.solver.model.configuration import Configuration
+from app.simulations.schemas import SimulationRequest, Trace
 from app.solver.model.instant import at
 from app.solver.model.problems import Problem, pointer
-from app.solver.model.request import Variant
 from app.workers.ticket import held
-
-Part = TypeVar("Part", Change, Variant)
 
 KIND = "simulation"
 ENDED = frozenset({"done", "failed", "cancelled"})
@@ -61,7 +58,7 @@ class Simulations:
         """Accept a simulation. Raises InvalidInput, BadInput, NotFound, TooManyRequests, Unavailable."""
         request = decode(body, SimulationRequest)
         names = variant_names(request, self._variants)
-        pinned = _Pinning(self._documents).request(request)
+        pinned = Pinning(self._documents).request(request)
         for _, one in variants_of(pinned, self._configurations):  # what is wrong is told now
             scenario_of(one, self._configurations, None if isinstance(request.trace, Trace) else ())
 
@@ -81,7 +78,7 @@ class Simulations:
 
     def page(self, cursor: str | None, limit: int) -> SimulationPage:
         """Raises BadRequest, Unavailable."""
-        rows = self._jobs.page(KIND, None if cursor is None else _position(cursor), limit + 1)
+        rows = self._jobs.page(KIND, None if cursor is None else decode_id(cursor), limit + 1)
         more = encode_cursor(str(rows[limit - 1]["id"])) if len(rows) > limit else None
         return SimulationPage(items=[_shown(row) for row in rows[:limit]], next_cursor=more)
 
@@ -152,38 +149,6 @@ def variant_names(request: SimulationRequest, most: int) -> list[str]:
     return names
 
 
-class _Pinning:
-    """Names of configurations as the revisions that they mean now: a run that is begun again is the same run."""
-
-    def __init__(self, documents: Documents) -> None:
-        self._documents = documents
-
-    def request(self, request: SimulationRequest) -> SimulationRequest:
-        """Raises NotFound, BadInput, Unavailable."""
-        trace = request.trace
-        if isinstance(trace, Trace):
-            changes = [self._one(change) for change in trace.changes]
-            trace = msgspec.structs.replace(trace, changes=changes)
-        return msgspec.structs.replace(
-            request,
-            configuration=self._reference(request.configuration),
-            variants=None if request.variants is None else [self._one(variant) for variant in request.variants],
-            trace=trace,
-        )
-
-    def _one(self, part: Part) -> Part:
-        if part.configuration is None:
-            return part
-        return msgspec.structs.replace(part, configuration=self._reference(part.configuration))
-
-    def _reference(self, configuration: str | Configuration) -> str | Configuration:
-        if not isinstance(configuration, str):
-            return configuration
-        name, revision = self._documents.head(configuration)
-        self._documents.document(name, revision)  # it is there
-        return f"{name}@{revision}"
-
-
 def _shown(row: RowMapping) -> Simulation:
     about, progress = _about(row), row["progress"]
     outcome = outcome_of(row, Outcome) if "outcome" in row else None
@@ -207,12 +172,3 @@ def _progress(told: dict[str, int], about: About) -> Progress:
 
 def _about(row: RowMapping) -> About:
     return msgspec.json.decode(row["about"], type=About)
-
-
-def _position(cursor: str) -> UUID:
-    """Raises BadRequest."""
-    (last,) = decode_cursor(cursor, str)
-    try:
-        return UUID(str(last))
-    except ValueError:
-        raise BadRequest("the cursor is not one of this list") from None

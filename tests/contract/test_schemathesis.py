@@ -15,6 +15,7 @@ import pytest
 
 from app.decisions.examples import DECISION, SITUATION
 from app.document import text
+from app.forecasts.examples import FORECAST
 from app.simulations.examples import SIMULATION
 from tests.live import ROOT, environment_of, serving
 
@@ -59,6 +60,7 @@ def ids(address: str) -> dict[str, str]:
             service.put(f"/v1/snapshots/{name}", json=snapshot).raise_for_status()
             service.put(f"/v1/traces/{name}", content=TRACE, headers=LINES).raise_for_status()
         found = {"DECISION": service.post("/v1/decisions", json=DECISION).raise_for_status().json()["id"]}
+        found["FORECAST"] = service.post("/v1/forecasts", json=FORECAST).raise_for_status().json()["id"]
         for name in ("SIMULATION", "STOPPED"):
             found[name] = service.post("/v1/simulations", json=SIMULATION).raise_for_status().json()["id"]
         while (status := service.get(f"/v1/simulations/{found['STOPPED']}").json()["status"]) != "done":

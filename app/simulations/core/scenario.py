@@ -2,17 +2,20 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import cast
 
 import msgspec
 
 from app.answering.answers import configure
 from app.answering.comparison import with_settings
 from app.answering.sources import Configurations, Sources
+from app.answering.variants.overrides import with_fields
 from app.simulations.core.changes import Prepared, every_node, prepared
 from app.simulations.core.times import FIRST, is_time, moment, span
 from app.simulations.core.validation import Setting, problems_of_list
 from app.simulations.schemas import Job, SimulationRequest, Trace
 from app.solver.model.base import Duration
+from app.solver.model.configuration import Configuration
 from app.solver.model.duration import DurationError
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
@@ -42,9 +45,12 @@ def scenario_of(
     configurations: Configurations,
     jobs: Iterable[Job] | None = None,
     total: int | None = None,
+    *,
+    hopeless: bool = False,
 ) -> Scenario:
     """The run of a request without variants. ``jobs``: those of the trace, in order of submission and checked already
-    (``setting_of``), where it is too large for a list; ``total``: how many.
+    (``setting_of``), where it is too large for a list; ``total``: how many. ``hopeless``: whether jobs that can never
+    run may wait all the same.
 
     Raises InvalidInput with everything that is wrong, and what ``configurations`` raises."""
     trace = request.trace if isinstance(request.trace, Trace) else Trace()
@@ -53,7 +59,8 @@ def scenario_of(
     changes = prepared(trace.changes, configured, request.state.nodes, start, configurations)
     lengths = _Lengths(request, start)
     if jobs is None:
-        lengths.problems += problems_of_list(trace.jobs, _setting(request, configured, changes, start))
+        setting = _setting(request, configured, changes, start, hopeless=hopeless)
+        lengths.problems += problems_of_list(trace.jobs, setting)
         lengths.problems += _unknown_work(request, {job.ask.id for job in trace.jobs})
     if lengths.problems:
         raise InvalidInput(lengths.problems)
@@ -72,7 +79,13 @@ def setting_of(request: SimulationRequest, configurations: Configurations) -> Se
 
 
 def _setting(
-    request: SimulationRequest, first: Configured, changes: list[Prepared], start: int, *, in_order: bool = False
+    request: SimulationRequest,
+    first: Configured,
+    changes: list[Prepared],
+    start: int,
+    *,
+    in_order: bool = False,
+    hopeless: bool = False,
 ) -> Setting:
     gone = {name for change in changes if change.nodes is not None for name in change.nodes.remove}
     return Setting(
@@ -81,6 +94,7 @@ def _setting(
         nodes=every_node(request.state.nodes, changes),
         lasting=frozenset(node.name for node in request.state.nodes) - gone,
         in_order=in_order,
+        hopeless=hopeless,
     )
 
 
@@ -138,18 +152,24 @@ def variants_of(request: SimulationRequest, configurations: Configurations) -> I
     if again or not names:
         where = [pointer("variants", i, "name") for i in again] or ["/variants"]
         raise InvalidInput(Problem(pointer=at, detail="a variant needs a name of its own") for at in where)
-    for variant in request.variants:
-        yield variant.name, varied(request, variant, configurations)
+    for i, variant in enumerate(request.variants):
+        try:
+            yield variant.name, varied(request, variant, configurations)
+        except InvalidInput as invalid:
+            where = pointer("variants", i)
+            raise InvalidInput(Problem(pointer=where + p.pointer, detail=p.detail) for p in invalid.problems) from None
 
 
 def varied(request: SimulationRequest, variant: Variant, configurations: Configurations) -> SimulationRequest:
-    """The request of one variant. Raises what ``configurations`` raises."""
+    """The request of one variant. Raises InvalidInput, and what ``configurations`` raises."""
     document = request.configuration if variant.configuration is None else variant.configuration
     engine = variant.engine or request.engine
+    if isinstance(document, str) and (variant.settings is not None or variant.set):
+        document = configurations.named(document, engine).configuration
     if variant.settings is not None:
-        if isinstance(document, str):
-            document = configurations.named(document, engine).configuration
-        document = with_settings(document, variant.settings)
+        document = with_settings(cast(Configuration, document), variant.settings)
+    if variant.set:
+        document = with_fields(cast(Configuration, document), variant.set)
     return msgspec.structs.replace(request, variants=None, engine=engine, configuration=document)
 
 

@@ -29,13 +29,14 @@ _encode = msgspec.msgpack.Encoder().encode
 class Setting:
     """What jobs are held against. ``start`` in microseconds; ``configured``: every configuration that is ever in force;
     ``nodes``: every node there ever is; ``lasting``: names of those that are there throughout; ``in_order``: whether
-    jobs must come in order of submission."""
+    jobs must come in order of submission; ``hopeless``: whether those that can never run are let through."""
 
     start: int
     configured: Sequence[Configured]
     nodes: list[Node]
     lasting: frozenset[str]
     in_order: bool
+    hopeless: bool = False
     index: Index = field(init=False)
     _whole: bool = field(init=False)
     _empty: list[Loaded] = field(default_factory=list[Loaded])
@@ -159,7 +160,7 @@ def _ask(at: str, ask: Ask, setting: Setting) -> Iterator[Problem]:
         if name not in setting.lasting
     ]
     yield from found
-    if not found:
+    if not found and not setting.hopeless:
         try:
             never = setting.never(pending)
         except InvalidInput as invalid:

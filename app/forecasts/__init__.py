@@ -1,0 +1,1 @@
+"""When will it start: what waits, played on until each ask has started."""

@@ -1,0 +1,35 @@
+"""Forecasts over HTTP: accepted, made by a worker, stopped."""
+
+from starlette.testclient import TestClient
+
+from app.forecasts.examples import FORECAST
+from app.settings import Settings
+from tests.working import working
+
+
+def test_a_forecast_is_made_told_of_and_forgotten(service: TestClient, settings: Settings) -> None:
+    accepted = service.post("/v1/forecasts", json=FORECAST)
+    assert accepted.status_code == 202, accepted.text
+    assert (accepted.json()["status"], accepted.json()["start"]) == ("queued", FORECAST["start"])
+    where = accepted.headers["location"]
+    with working(settings) as worker:
+        assert worker.once()
+    told = service.get(where).json()
+    assert (told["status"], told["end"]) == ("done", "2026-03-02T10:15:00Z"), told
+    (ask,) = told["asks"]
+    assert (ask["wait"], ask["freed_by"], ask["what_if"][0]["later"]) == (2700, ["train-1"], -2700)
+    (item,) = service.get("/v1/forecasts").json()["items"]
+    assert (item["id"], "asks" in item) == (told["id"], False)
+    assert service.get("/v1/simulations").json()["items"] == []
+    assert service.delete(where).status_code == 204
+    assert service.get(where).status_code == 404
+
+
+def test_one_that_waits_is_stopped_and_bad_input_is_named(service: TestClient) -> None:
+    where = service.post("/v1/forecasts", json={**FORECAST, "start": None}).headers["location"]
+    assert service.delete(where).status_code == 204
+    assert service.get(where).json()["status"] == "cancelled"
+    refused = service.post("/v1/forecasts", json={**FORECAST, "remaining": {}})
+    assert [error["pointer"] for error in refused.json()["errors"]] == ["/state/workloads/0/id"]
+    many = [{"name": str(i)} for i in range(21)]
+    assert service.post("/v1/forecasts", json={**FORECAST, "variants": many}).status_code == 422
