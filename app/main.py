@@ -20,6 +20,8 @@ from app.auth.oidc import OpenId, Provider
 from app.auth.refusals import Refusals
 from app.auth.service import Tokens
 from app.auth.sessions import Sessions
+from app.clusters import router as clusters
+from app.clusters.service import Clusters
 from app.comparisons import router as comparisons
 from app.configurations import router as configurations
 from app.configurations.administration import Administration
@@ -67,8 +69,8 @@ from app.workers.pool import Limits, Pool
 from app.workers.ticket import CLASSES, Class
 
 _CAPABILITIES = (
-    decisions, batch, comparisons, plans, rules, snapshots, manifests, configurations, simulations, forecasts, traces,
-    access, health,
+    decisions, batch, comparisons, plans, rules, snapshots, clusters, manifests, configurations, simulations, forecasts,
+    traces, access, health,
 )  # fmt: skip
 """What the interface documents."""
 
@@ -100,6 +102,7 @@ TAGS = [
     {"name": "plans", "description": "Work that is not submitted yet"},
     {"name": "decision log", "description": "What was answered, and answering it again"},
     {"name": "snapshots", "description": "States that stay: changed by deltas, named by decisions"},
+    {"name": "clusters", "description": "Clusters that are followed live: how old, how much, by whom"},
     {"name": "configurations", "description": "Stored settings, flavors and queue trees, with immutable revisions"},
     {"name": "simulations", "description": "Decisions over time: a trace of jobs, round by round"},
     {"name": "traces", "description": "Jobs and changes over time, to play on other configurations"},
@@ -134,6 +137,7 @@ def create_app(settings: Settings) -> FastAPI:
         settings, database, kept, log, stored, dispatcher, offload, decider, tokens, sessions,
         Listeners(settings.console_listeners), ProviderSignIn(_code_flow(settings)),
         Snapshots(dispatcher, decider),
+        Clusters(database),
         Administration(database, stored, settings.idempotency_seconds),
         Budget(settings.bodies_memory_bytes),
         Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds),

@@ -56,6 +56,7 @@ class Answerer:
             Operation.SNAPSHOT_APPLY: changes.apply,
             Operation.SNAPSHOT_GET: changes.get,
             Operation.SNAPSHOT_STATE: changes.state,
+            Operation.SNAPSHOT_ASKS: changes.asks,
             Operation.SNAPSHOT_DELETE: changes.delete,
             Operation.SNAPSHOT_LIST: changes.listing,
         }
@@ -98,4 +99,5 @@ def _as_then(loaded: Loaded, used: Used) -> Loaded:
     then = used.state
     if loaded.snapshot is not None or then.snapshot is None or loaded.used.digest != then.digest:
         return loaded
-    return replace(loaded, snapshot=then.snapshot, generation=then.generation)
+    beside = replace(loaded.beside, resource_versions=then.resource_versions)
+    return replace(loaded, snapshot=then.snapshot, generation=then.generation, beside=beside)

@@ -36,6 +36,8 @@ from app.solver.solve import Configured, Loaded
 Stage = Literal["decode", "compile", "solve", "encode"]
 
 _NO_CONFIGURATION = "missing field: only a decision on a snapshot can do without it, and means the snapshot's own"
+_NOT_KEPT = "`pending` means what waits beside a snapshot: name one in `state`"
+PENDING = "pending"
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
@@ -56,6 +58,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     workloads: list[str] = []
     """The one that each ask belongs to."""
     snapshot: str = ""
+    pending: bytes = b""
+    """The asks as JSON, where the request only said that those beside the snapshot are meant."""
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,12 +108,14 @@ def answer(
     with watch.stage("compile"):
         loaded = through(request, load(request.configuration, request.engine, request.state, sources))
     with watch.stage("solve"):
-        question = Question(at, request.asks, request.mode, request.options, explain or request.explain)
+        asks = asks_of(request.asks, loaded)
+        question = Question(at, asks, request.mode, request.options, explain or request.explain)
         result = solve.decide(loaded, question)
     with watch.stage("encode"):
         encoded = encode(result)
     release_later(request, loaded)
-    return Answered(body=encoded, facts=facts_of(result, at, request.asks), seconds=watch.seconds)
+    facts = facts_of(result, at, asks, encode(asks) if request.asks == PENDING else b"")
+    return Answered(body=encoded, facts=facts, seconds=watch.seconds)
 
 
 def shares(body: bytes, now: Time, sources: Sources) -> bytes:
@@ -117,7 +123,8 @@ def shares(body: bytes, now: Time, sources: Sources) -> bytes:
     request = decode(body, SharesRequest)
     loaded = load(request.configuration, request.engine, request.state, sources)
     at = micros(request.now or now)
-    return _described(loaded.configured, solve.shares(loaded, request.asks, at, request.options))
+    asks = asks_of(request.asks, loaded)
+    return _described(loaded.configured, solve.shares(loaded, asks, at, request.options))
 
 
 def preemptibility(body: bytes, now: Time, sources: Sources) -> bytes:
@@ -160,12 +167,21 @@ def load(document: str | Configuration | None, engine: str | None, state: StateO
     return solve.load(configured, state)
 
 
+def asks_of(asks: list[Ask] | Literal["pending"], loaded: Loaded) -> list[Ask]:
+    """The asks of a request, or those that wait beside the snapshot. Raises InvalidInput where there is none."""
+    if isinstance(asks, list):
+        return asks
+    if loaded.snapshot is None:
+        raise InvalidInput([Problem(pointer="/asks", detail=_NOT_KEPT)])
+    return loaded.beside.asks
+
+
 def encode(document: object) -> bytes:
     """JSON bytes; keys of maps in sorted order, so that the order of a request's objects never shows."""
     return _ENCODER.encode(document)
 
 
-def facts_of(result: Answer, now: int, asks: list[Ask]) -> Facts:
+def facts_of(result: Answer, now: int, asks: list[Ask], pending: bytes = b"") -> Facts:
     """What the log and the metrics keep. ``reasons``: of the ask's first condition, empty where it has none."""
     evicted: dict[str, None] = {}
     queues = dict.fromkeys(ask.queue for ask in asks)
@@ -187,6 +203,7 @@ def facts_of(result: Answer, now: int, asks: list[Ask]) -> Facts:
         queues=list(queues),
         workloads=[ask.workload or ask.id for ask in asks],
         snapshot=result.state.snapshot or "",
+        pending=pending,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from app.answering.answers import Stopwatch, configure, encode, stats_of
+from app.answering.answers import Stopwatch, asks_of, configure, encode, stats_of
 from app.answering.comparison_bodies import Comparison, ComparisonRequest, Difference, VariantAnswer
 from app.answering.sources import Sources
 from app.answering.variants.overrides import with_fields
@@ -64,8 +64,8 @@ def _loaded(
     request: ComparisonRequest, variant: Variant, sources: Sources
 ) -> tuple[Loaded, list[Ask], list[Finding]]:  # fmt: skip
     """The situation of a variant, its asks, and what was lost on the way to its engine."""
-    state, asks, findings = request.state, request.asks, list[Finding]()
     configured = _configured(request, variant, sources)
+    state, asks, findings = request.state, _asks(request, configured, sources), list[Finding]()
     origin = request.engine or configured.configuration.engine
     if variant.engine is not None and origin is not None and variant.engine != origin and _native(variant):
         found = told(configured.configuration, state, asks, origin, variant.engine)
@@ -76,6 +76,14 @@ def _loaded(
     if state.snapshot is not None:
         return sources.loaded(configured, state.snapshot), asks, findings
     return solve.load(configured, state), asks, findings
+
+
+def _asks(request: ComparisonRequest, configured: Configured, sources: Sources) -> list[Ask]:
+    if isinstance(request.asks, list):
+        return request.asks
+    if request.state.snapshot is None:
+        return asks_of(request.asks, solve.load(configured, request.state))
+    return sources.loaded(configured, request.state.snapshot).beside.asks
 
 
 def _native(variant: Variant) -> bool:

@@ -25,6 +25,7 @@ class Operation(Enum):
     SNAPSHOT_APPLY = "snapshot-apply"
     SNAPSHOT_GET = "snapshot-get"
     SNAPSHOT_STATE = "snapshot-state"
+    SNAPSHOT_ASKS = "snapshot-asks"
     SNAPSHOT_DELETE = "snapshot-delete"
     SNAPSHOT_LIST = "snapshot-list"
 

@@ -6,7 +6,7 @@ from app.solver.model.base import Duration, Name, Priority, Quantity, Time, Wire
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.decision import ConfigurationUsed, Decision, Outcome, Plan, StateUsed, Units
 from app.solver.model.problems import Finding
-from app.solver.model.request import Explain, Options, StateOrReference
+from app.solver.model.request import Asks, Explain, Options, StateOrReference
 from app.solver.model.state import Ask
 
 
@@ -31,8 +31,8 @@ class PlanRequest(Wire, frozen=True, kw_only=True):
     place of the queues there."""
     state: StateOrReference | None = None
     """What runs: the state itself, or `{snapshot: name}`. Absent: what runs in `cluster`, else nothing."""
-    asks: list[Ask] = []
-    """What waits already; it is decided in the same cycle."""
+    asks: Asks = []
+    """What waits already; it is decided in the same cycle. `pending`: what is kept waiting beside the snapshot."""
     queue: Name | None = None
     """The queue that the work goes to, whatever it says itself. Absent: the one it names."""
     namespace: Name = "default"

@@ -15,6 +15,11 @@ class SnapshotRequest(Wire, frozen=True, kw_only=True):
     """The configuration it is compiled for: `name`, `name@revision`, `name@label`, or the document itself."""
     state: State
     """The whole state."""
+    asks: list[Ask] = []
+    """What waits, kept beside the state: a decision decides it with `"asks": "pending"`."""
+    resource_versions: dict[str, str] | None = None
+    """Where the state follows a cluster: the resource version, by kind, that it has been followed to. Answers name
+    them."""
 
 
 class Counts(Wire, frozen=True, kw_only=True):
@@ -26,6 +31,8 @@ class Counts(Wire, frozen=True, kw_only=True):
     """How many tasks."""
     reservations: int
     """How many reservations."""
+    asks: int = 0
+    """How many asks wait beside it."""
 
 
 class SnapshotStatus(Wire, frozen=True, kw_only=True):
@@ -54,6 +61,15 @@ class SnapshotStatus(Wire, frozen=True, kw_only=True):
 class SnapshotList(Wire, frozen=True, kw_only=True):
     items: list[SnapshotStatus]
     """By name."""
+
+
+class PendingAsks(Wire, frozen=True, kw_only=True):
+    """What waits beside a kept state."""
+
+    generation: int
+    """The generation that they belong to."""
+    items: list[Ask]
+    """In the order in which they were put and added."""
 
 
 class Carried(Wire, frozen=True, kw_only=True):

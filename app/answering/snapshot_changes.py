@@ -5,15 +5,24 @@ from datetime import datetime
 import msgspec
 
 from app.answering.answers import configure
-from app.answering.snapshot_bodies import ApplyRequest, Carried, Counts, SnapshotList, SnapshotRequest, SnapshotStatus
+from app.answering.snapshot_bodies import (
+    ApplyRequest,
+    Carried,
+    Counts,
+    PendingAsks,
+    SnapshotList,
+    SnapshotRequest,
+    SnapshotStatus,
+)
 from app.answering.snapshot_store import Snapshot, SnapshotStore, check_generation
 from app.answering.sources import Sources
 from app.decoding import decode
 from app.errors import BadInput
 from app.solver.apply import delta_of
-from app.solver.model.delta import Delta
+from app.solver.model.delta import AskChanges, Delta
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem
+from app.solver.solve import Beside
 
 _EACH_ALONE = (
     "missing: the asks were decided each alone, and only the plan of one of them can be carried out: say which"
@@ -33,9 +42,9 @@ class SnapshotChanges:
         del now
         request = decode(body, SnapshotRequest)
         configured = configure(request.configuration, request.engine, self._sources)
-        return self._status(
-            self._store.put(name, configured, request.state, len(body), (request.configuration, request.engine))
-        )
+        own = (request.configuration, request.engine)
+        beside = Beside(request.asks, request.resource_versions)
+        return self._status(self._store.put(name, configured, request.state, len(body), own, beside))
 
     def delta(self, name: str, body: bytes, now: datetime) -> bytes:
         """Raises InvalidInput, NotFound, Conflict; then nothing has changed."""
@@ -55,6 +64,9 @@ class SnapshotChanges:
         delta = delta_of(
             snapshot.loaded.state, snapshot.loaded.index, generation, carried.asks, carried.decisions, carried.plan, at
         )
+        started = {workload.id for workload in delta.workloads.add}
+        waited = [ask.id for ask in snapshot.loaded.beside.asks if ask.id in started]
+        delta = msgspec.structs.replace(delta, asks=AskChanges(remove=waited))
         return self._status(self._store.apply(name, delta))
 
     def get(self, name: str, body: bytes, now: datetime) -> bytes:
@@ -67,6 +79,12 @@ class SnapshotChanges:
         del body, now
         snapshot = self._store.get(name)
         return b"%d\n%b" % (snapshot.generation, msgspec.json.encode(snapshot.loaded.state))
+
+    def asks(self, name: str, body: bytes, now: datetime) -> bytes:
+        """What waits beside the state. Raises NotFound."""
+        del body, now
+        snapshot = self._store.get(name)
+        return msgspec.json.encode(PendingAsks(generation=snapshot.generation, items=snapshot.loaded.beside.asks))
 
     def delete(self, name: str, body: bytes, now: datetime) -> bytes:
         """Raises NotFound."""
@@ -95,6 +113,7 @@ class SnapshotChanges:
                 workloads=len(loaded.state.workloads),
                 tasks=snapshot.tasks,
                 reservations=len(loaded.state.reservations),
+                asks=len(loaded.beside.asks),
             ),
             age_seconds=round(self._store.age_seconds(snapshot), 3),
             idle_seconds=round(self._store.idle_seconds(snapshot.name), 3),

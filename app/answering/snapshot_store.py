@@ -11,12 +11,12 @@ from threading import Lock
 from app.errors import Conflict, NotFound
 from app.solver import solve
 from app.solver.blame import in_delta
-from app.solver.delta import apply_delta
+from app.solver.delta import apply_delta, asks_after
 from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import State, Workload
-from app.solver.solve import Configured, Loaded
+from app.solver.solve import NOTHING_BESIDE, Beside, Configured, Loaded
 from app.solver.stopping import safe_point
 
 BYTES_PER_JSON_BYTE = 6
@@ -42,8 +42,9 @@ class Snapshot:
 
     @property
     def items(self) -> int:
-        """Nodes and workloads."""
-        return len(self.loaded.state.nodes) + len(self.loaded.state.workloads)
+        """Nodes, workloads and asks."""
+        state = self.loaded.state
+        return len(state.nodes) + len(state.workloads) + len(self.loaded.beside.asks)
 
 
 def _tasks(workload: Workload | None) -> int:
@@ -57,9 +58,15 @@ def _after(old: Snapshot, delta: Delta) -> Snapshot:
         loaded = solve.update(old.loaded, state, index, changes, generation=old.generation + 1)
     except InvalidInput as invalid:
         raise InvalidInput(in_delta(invalid.problems, state, delta)) from None
+    loaded = solve.with_beside(loaded, _beside_after(old.loaded.beside, delta))
     tasks = old.tasks + sum(_tasks(new) - _tasks(before) for _, before, new in changes.workloads)
     grown = replace(old, loaded=loaded, generation=old.generation + 1, tasks=tasks)
     return replace(grown, size=old.size * max(1, grown.items) // max(1, old.items))
+
+
+def _beside_after(old: Beside, delta: Delta) -> Beside:
+    versions = old.resource_versions if delta.resource_versions is None else delta.resource_versions
+    return Beside(asks_after(old.asks, delta), versions)
 
 
 def check_generation(snapshot: Snapshot, generation: int) -> None:
@@ -84,10 +91,13 @@ class SnapshotStore:
         self._used: dict[str, float] = {}
         self._lock = Lock()
 
-    def put(self, name: str, configured: Configured, state: State, json_bytes: int, own: Own | None = None) -> Snapshot:
+    def put(
+        self, name: str, configured: Configured, state: State, json_bytes: int, own: Own | None = None,
+        beside: Beside = NOTHING_BESIDE,
+    ) -> Snapshot:  # fmt: skip
         """Keep ``state``, replacing what had the name; the generation goes on counting. ``own``: None where it is
         the compiled configuration. Raises InvalidInput."""
-        loaded = solve.load(configured, state, snapshot=name)
+        loaded = solve.with_beside(solve.load(configured, state, snapshot=name), beside)
         tasks = sum(len(w.tasks) for w in state.workloads)
         own = own or (configured.configuration, configured.engine.name)
         kept = Snapshot(name, loaded, own, 0, self._clock(), json_bytes * BYTES_PER_JSON_BYTE, tasks)
@@ -137,6 +147,7 @@ class SnapshotStore:
                 extra={"code": "snapshot_of_another_engine"},
             )
         loaded = solve.load(configured, found.loaded.state, snapshot=name, generation=found.generation)
+        loaded = replace(loaded, beside=found.loaded.beside)
         with self._lock:
             if self._kept.get(name) is found:
                 self._kept[name] = replace(found, loaded=loaded)

@@ -79,6 +79,8 @@ class Decider:
         answered = reply.answered()
         facts = answered.facts
         self._metrics.decided(facts.engine, facts.outcomes, facts.reasons, facts.victims, answered.seconds)
+        if facts.pending:
+            body = _written_out(body, facts.pending)
         identity = self._identifiers.new(moment)
         stored = None if self._waits is None else Future[None]()
         self._offer(Entry(identity, moment, body, answered, stored, actor.current(), reply.kept))
@@ -135,7 +137,7 @@ class Decider:
         return history(workload, found, limit)
 
     def request(self, identity: UUID) -> bytes:
-        """The request's body as it was received. Raises NotFound."""
+        """The request's body as it was received, asks beside a snapshot written out. Raises NotFound."""
         return unsqueezed(self._row(identity)["request"])
 
     def resolved(self, identity: UUID) -> bytes:
@@ -182,6 +184,11 @@ def with_identity(identity: UUID, answered: Answered) -> bytes:
         answered.body[1:-1],
         msgspec.json.encode(stats_of(answered.seconds)),
     )
+
+
+def _written_out(body: bytes, asks: bytes) -> bytes:
+    """``body`` with the asks that it only referred to: those of a snapshot change."""
+    return msgspec.json.encode({**msgspec.json.decode(body, type=dict[str, msgspec.Raw]), "asks": msgspec.Raw(asks)})
 
 
 def _compared(identity: UUID, recorded: bytes, replayed: bytes, shown: bytes) -> Replay:

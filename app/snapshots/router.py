@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 
-from app.answering.snapshot_bodies import ApplyRequest, SnapshotList, SnapshotRequest, SnapshotStatus
+from app.answering.snapshot_bodies import ApplyRequest, PendingAsks, SnapshotList, SnapshotRequest, SnapshotStatus
 from app.decisions.examples import CARRIED, SITUATION
 from app.http.body import Body
 from app.http.openapi import operation
@@ -15,7 +15,7 @@ from app.solver.model.delta import Delta
 from app.solver.model.state import State
 from app.workers.offload import Offload
 
-DOCUMENTED = (SnapshotRequest, SnapshotStatus, SnapshotList, Delta, ApplyRequest)
+DOCUMENTED = (SnapshotRequest, SnapshotStatus, SnapshotList, PendingAsks, Delta, ApplyRequest)
 _DELTA = {
     "generation": 1,
     "workloads": {"add": [{"id": "batch-1", "queue": "research", "tasks": [{"name": "step", "requests": {"cpu": 1}}]}]},
@@ -89,6 +89,17 @@ async def get_snapshot_state(name: Name, request: Request, snapshots: Service) -
     """As it is after all deltas, ready to be put again; the `ETag` is its generation."""
     generation, state = await service(request, Offload).run("snapshot", snapshots.state, name)
     return json_response(state, headers={"ETag": f'"{generation}"'})
+
+
+@router.get(
+    "/{name}/asks",
+    operation_id="list_snapshot_asks",
+    summary="What waits beside a kept state",
+    **operation(needs="read", responses={200: PendingAsks}, errors=_BUSY),
+)
+async def list_snapshot_asks(name: Name, request: Request, snapshots: Service) -> Response:
+    """The asks that a decision with `"asks": "pending"` decides."""
+    return json_response(await service(request, Offload).run("snapshot", snapshots.asks, name))
 
 
 @router.delete(

@@ -57,6 +57,10 @@ class Snapshots:
         generation, _, state = self._run(Operation.SNAPSHOT_STATE, name).partition(b"\n")
         return int(generation), state
 
+    def asks(self, name: str) -> bytes:
+        """What waits beside the state. Raises NotFound."""
+        return self._run(Operation.SNAPSHOT_ASKS, name)
+
     def delete(self, name: str) -> None:
         """Raises NotFound."""
         self._run(Operation.SNAPSHOT_DELETE, name)

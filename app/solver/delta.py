@@ -14,7 +14,7 @@ import msgspec
 from app.solver.index import Index
 from app.solver.model.delta import Delta, TaskChanges
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.state import Node, Reservation, State, Task, Workload
+from app.solver.model.state import Ask, Node, Reservation, State, Task, Workload
 
 T = TypeVar("T")
 
@@ -56,6 +56,23 @@ def apply_delta(state: State, index: Index, delta: Delta) -> tuple[State, Index,
         rest=bool(delta.queues) or reservations is not state.reservations,
     )
     return new, _reindexed(index, state, new, delta), changes
+
+
+def asks_after(asks: list[Ask], delta: Delta) -> list[Ask]:
+    """The asks kept beside a state after ``delta``, in the same order. Raises InvalidInput with every problem."""
+    problems: list[Problem] = []
+    changes = delta.asks
+    place = {ask.id: i for i, ask in enumerate(asks)} if _named(changes) else {}
+    found = _Merger("ask", _ask_id, place, _place("asks", "id"), problems).merged(
+        asks, changes.add, changes.change, changes.remove
+    )
+    if problems:
+        raise InvalidInput(problems)
+    return found
+
+
+def _ask_id(ask: Ask) -> str:
+    return ask.id
 
 
 def _node_name(node: Node) -> str:

@@ -5,7 +5,7 @@ per snapshot. Everything here is pure; ``now`` is an input.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -40,6 +40,18 @@ class Configured:
     used: ConfigurationUsed
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What is kept beside a state, and belongs to the same generation: asks that wait, and where it follows a cluster,
+    the resource version by kind that it has been followed to."""
+
+    asks: list[Ask] = field(default_factory=list[Ask])
+    resource_versions: dict[str, str] | None = None
+
+
+NOTHING_BESIDE = Beside()
+
+
 @dataclass(frozen=True)
 class Loaded:
     """A state compiled against a configuration; with its name and generation where it is a kept snapshot."""
@@ -51,11 +63,15 @@ class Loaded:
     compiled: Any
     snapshot: str | None = None
     generation: int | None = None
+    beside: Beside = NOTHING_BESIDE
 
     @cached_property
     def used(self) -> StateUsed:
         """What an answer says of its state. The digest is worked out once, when first asked for."""
-        return StateUsed(digest=self.digest.hexdigest(), snapshot=self.snapshot, generation=self.generation)
+        return StateUsed(
+            digest=self.digest.hexdigest(), snapshot=self.snapshot, generation=self.generation,
+            resource_versions=self.beside.resource_versions,
+        )  # fmt: skip
 
 
 def engine_name(requested: str | None, configuration: Configuration) -> str:
@@ -133,7 +149,14 @@ def update(loaded: Loaded, state: State, index: Index, changes: Changes, *, gene
         ),
         snapshot=loaded.snapshot,
         generation=generation,
+        beside=loaded.beside,
     )
+
+
+def with_beside(loaded: Loaded, beside: Beside) -> Loaded:
+    """``loaded`` with what is kept beside it. Raises InvalidInput; pointers start at /asks."""
+    _check_asks(loaded, beside.asks)
+    return replace(loaded, beside=beside)
 
 
 def decide(loaded: Loaded, question: Question) -> Answer:

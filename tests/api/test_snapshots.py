@@ -263,3 +263,62 @@ def test_a_snapshot_can_be_read_back_and_put_again(client: TestClient) -> None:
     put(client, "t", state=read.json())
     assert client.get("/v1/snapshots/t").json()["digest"] == before
     assert client.get("/v1/snapshots/u/state").status_code == 404
+
+
+def test_what_waits_is_kept_beside_the_state_and_decided(client: TestClient) -> None:
+    versions = {"Workload": "17"}
+    status = put(client, asks=[ASK, {**ASK, "id": "second", "uid": "v"}], resource_versions=versions)
+    assert status["counts"]["asks"] == 2
+    whole = decide(client, STATE, asks=[ASK, {**ASK, "id": "second", "uid": "v"}])
+    kept = decide(client, {"snapshot": "s"}, asks="pending")
+    assert kept["decisions"] == whole["decisions"]
+    assert kept["state"] == {**whole["state"], "snapshot": "s", "generation": 1, "resource_versions": versions}
+    changes = {"remove": ["second"], "change": [{**ASK, "priority": -1}], "add": [{**ASK, "id": "third", "uid": "w"}]}
+    delta = {"generation": 1, "asks": changes, "resource_versions": {"Workload": "18"}}
+    assert client.post("/v1/snapshots/s/deltas", json=delta).json()["generation"] == 2
+    listed = client.get("/v1/snapshots/s/asks").json()
+    assert (listed["generation"], [(a["id"], a["priority"]) for a in listed["items"]]) == (
+        2,
+        [("ask", -1), ("third", 9)],
+    )
+    again = decide(client, {"snapshot": "s"}, asks="pending")
+    assert [(d["ask"], d["outcome"]) for d in again["decisions"]] == [("ask", "wait"), ("third", "preempt")]
+    assert again["state"]["resource_versions"] == {"Workload": "18"}
+    for identity, answer in ((kept["id"], kept), (again["id"], again)):  # though others wait by now
+        replayed = client.post(f"/v1/decisions/{identity}/replay").json()
+        assert replayed["identical"], replayed["differences"]
+        assert [a["id"] for a in client.get(f"/v1/decisions/{identity}/request").json()["asks"]] == [
+            decision["ask"] for decision in answer["decisions"]
+        ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "pointer"),
+    [
+        ({"remove": ["ghost"]}, "/asks/remove/0"),
+        ({"add": [ASK]}, "/asks/add/0/id"),
+        ({"change": [{**ASK, "queue": "ghost"}]}, "/asks/0/queue"),
+    ],
+)
+def test_a_change_of_what_waits_is_refused_whole(client: TestClient, changes: dict[str, Any], pointer: str) -> None:
+    put(client, asks=[ASK])
+    delta = {"generation": 1, "workloads": {"remove": ["w0"]}, "asks": changes}
+    refused = client.post("/v1/snapshots/s/deltas", json=delta)
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, pointer)
+    status = client.get("/v1/snapshots/s").json()
+    assert (status["generation"], status["counts"]["workloads"], status["counts"]["asks"]) == (1, 2, 1)
+
+
+def test_pending_asks_are_those_of_a_snapshot(client: TestClient) -> None:
+    body = {"configuration": CONFIGURATION, "state": STATE, "asks": "pending"}
+    for path in ("decisions", "shares", "comparisons"):
+        more = {"variants": [{"name": "a"}]} if path == "comparisons" else {}
+        refused = client.post(f"/v1/{path}", json=body | more)
+        assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/asks"), path
+    put(client, asks=[ASK])
+    on = {"state": {"snapshot": "s"}, "asks": "pending"}
+    compared = client.post("/v1/comparisons", json={**on, "variants": [{"name": "a"}]}).json()
+    assert compared["variants"][0]["answer"]["decisions"][0]["ask"] == "ask"
+    decided = client.post("/v1/decisions", json=on).json()
+    carried = client.post("/v1/snapshots/s/apply", json={"decision": decided["id"]})
+    assert carried.status_code == 200

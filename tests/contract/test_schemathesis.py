@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.clusters.router import EXAMPLE as CLUSTER
 from app.decisions.examples import DECISION, SITUATION
 from app.document import text
 from app.forecasts.examples import FORECAST
@@ -58,6 +59,7 @@ def ids(address: str) -> dict[str, str]:
             service.put(path, json=SITUATION["configuration"], headers=first).raise_for_status()
             service.put(f"{path}/labels/stable", json={"revision": 1}, headers=first).raise_for_status()
             service.put(f"/v1/snapshots/{name}", json=snapshot).raise_for_status()
+            service.put(f"/v1/clusters/{name}", json=CLUSTER).raise_for_status()
             service.put(f"/v1/traces/{name}", content=TRACE, headers=LINES).raise_for_status()
         found = {"DECISION": service.post("/v1/decisions", json=DECISION).raise_for_status().json()["id"]}
         found["FORECAST"] = service.post("/v1/forecasts", json=FORECAST).raise_for_status().json()["id"]

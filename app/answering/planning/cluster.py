@@ -1,11 +1,11 @@
 """The cluster that work is planned for, however the request gives it: compiled, with what waits there."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
-from app.answering.answers import load
+from app.answering.answers import asks_of, load
 from app.answering.plan_bodies import PlanRequest
 from app.answering.sources import Sources
 from app.formats import import_configuration
@@ -42,7 +42,8 @@ def situation(request: PlanRequest, sources: Sources) -> Situation:
         if request.configuration is None and state.snapshot is None:
             detail = "what cluster? give `configuration` and `state`, or `cluster`"
             raise InvalidInput([Problem(pointer="/configuration", detail=detail)])
-        found = Situation(load(request.configuration, request.engine, state, sources), request.asks, beside)
+        loaded = load(request.configuration, request.engine, state, sources)
+        found = Situation(loaded, asks_of(request.asks, loaded), beside)
     else:
         found = _of_manifests(request, request.cluster.encode(), beside, sources)
     beside.local_queues.update(request.local_queues)
@@ -66,7 +67,7 @@ def _of_manifests(request: PlanRequest, text: bytes, beside: Beside, sources: So
     engine = request.engine or imported.configuration.engine
     loaded = load(configuration, engine, state, sources)
     findings = [msgspec.structs.replace(f, pointer=_CLUSTER + f.pointer) for f in imported.findings]
-    return Situation(loaded, [*imported.asks, *request.asks], beside, findings)
+    return Situation(loaded, [*imported.asks, *asks_of(request.asks, loaded)], beside, findings)
 
 
 def with_queues(loaded: Loaded, queues: list[Queue]) -> Loaded:
@@ -74,7 +75,8 @@ def with_queues(loaded: Loaded, queues: list[Queue]) -> Loaded:
     was = loaded.configured
     document = msgspec.structs.replace(was.configuration, queues=[*was.configuration.queues, *queues])
     made = solve.configure(document, was.engine.name, name=was.used.name, revision=was.used.revision)
-    return solve.load(made, loaded.state, snapshot=loaded.snapshot, generation=loaded.generation)
+    again = solve.load(made, loaded.state, snapshot=loaded.snapshot, generation=loaded.generation)
+    return replace(again, beside=loaded.beside)
 
 
 def _fields(struct: msgspec.Struct) -> dict[str, Any]:

@@ -175,6 +175,8 @@ class StateUsed(Wire, frozen=True, kw_only=True):
     """The name of the snapshot. Absent: the state was sent with the request."""
     generation: int | None = None
     """The generation of the snapshot. Absent: the state was sent with the request."""
+    resource_versions: dict[str, str] | None = None
+    """Where the snapshot follows a cluster: the resource version, by kind, up to which it has followed."""
 
 
 class Answer(Wire, frozen=True, kw_only=True):

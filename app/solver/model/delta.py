@@ -1,7 +1,7 @@
 """What changed in a cluster since a snapshot's generation: nodes, workloads, tasks and reservations by id."""
 
 from app.solver.model.base import Wire
-from app.solver.model.state import Node, QueueState, Reservation, Task, Workload
+from app.solver.model.state import Ask, Node, QueueState, Reservation, Task, Workload
 
 
 class NodeChanges(Wire, frozen=True, kw_only=True):
@@ -65,6 +65,17 @@ class ReservationChanges(Wire, frozen=True, kw_only=True):
     """Reservations that are gone."""
 
 
+class AskChanges(Wire, frozen=True, kw_only=True):
+    """``change`` replaces an ask whole."""
+
+    add: list[Ask] = []
+    """Asks that are new: they come last."""
+    change: list[Ask] = []
+    """Asks as they are now, each replaced whole."""
+    remove: list[str] = []
+    """Ids of asks that wait no longer."""
+
+
 class Delta(Wire, frozen=True, kw_only=True):
     """``generation``: the one that the sender knows; a snapshot that has moved on refuses the delta whole."""
 
@@ -80,3 +91,7 @@ class Delta(Wire, frozen=True, kw_only=True):
     """What became of reservations."""
     queues: dict[str, QueueState] = {}
     """What queues carry over, by name; each replaces what was kept of that queue."""
+    asks: AskChanges = AskChanges()
+    """What became of the asks that are kept beside the state."""
+    resource_versions: dict[str, str] | None = None
+    """As in a put. Absent: they stay as they are."""

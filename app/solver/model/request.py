@@ -1,6 +1,8 @@
 """The bodies of the four questions."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from app.solver.model import kai as kai_model
 from app.solver.model import kueue as kueue_model
@@ -12,6 +14,10 @@ from app.solver.model.state import Ask, State
 
 Explain = Literal["none", "summary", "full"]
 Mode = Literal["independent", "cycle"]
+Asks = Annotated[
+    list[Ask] | Literal["pending"],
+    msgspec.Meta(title="Asks", description="Asks, or `pending`: those that are kept beside the snapshot of the state"),
+]
 
 
 class Options(Wire, frozen=True, kw_only=True):
@@ -47,8 +53,8 @@ class DecisionRequest(Wire, frozen=True, kw_only=True):
     it was given when the snapshot was put; a state that is sent along needs one."""
     state: StateOrReference
     """What runs: the state itself, or `{snapshot: name}`."""
-    asks: list[Ask] = []
-    """What waits."""
+    asks: Asks = []
+    """What waits; `pending`: what is kept waiting beside the snapshot."""
     options: Options = Options()
     """Options of the engine for this request."""
     explain: Explain = "none"
@@ -67,8 +73,9 @@ class SharesRequest(Wire, frozen=True, kw_only=True):
     it was given when the snapshot was put; a state that is sent along needs one."""
     state: StateOrReference
     """What runs: the state itself, or `{snapshot: name}`."""
-    asks: list[Ask] = []
-    """What waits: it is demand. Read by KAI, YuniKorn and YTsaurus."""
+    asks: Asks = []
+    """What waits: it is demand. `pending`: what is kept waiting beside the snapshot. Read by KAI, YuniKorn and
+    YTsaurus."""
     options: Options = Options()
     """What the engine reads beside that. Read by YTsaurus: `last_update_at`."""
 

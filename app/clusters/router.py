@@ -1,0 +1,88 @@
+"""``/v1/clusters``: what is followed, how old it is, and by whom."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Request, Response
+
+from app.clusters.schemas import ClusterLease, ClusterReport, FollowedCluster, FollowedClusterList
+from app.clusters.service import Clusters
+from app.decoding import decode
+from app.http.body import Body
+from app.http.openapi import operation
+from app.http.responses import json_response
+from app.http.services import service
+
+DOCUMENTED = (FollowedCluster, ClusterLease, FollowedClusterList, ClusterReport)
+EXAMPLE = {
+    "follower": "arbiter-0",
+    "engine": "kueue",
+    "snapshot": "production",
+    "configuration": "production",
+    "stage": "following",
+    "kinds": [
+        {"kind": "Workload", "api_version": "kueue.x-k8s.io/v1beta1", "objects": 200, "resource_version": "4711"}
+    ],
+    "generation": 12,
+}
+
+router = APIRouter(prefix="/v1/clusters", tags=["clusters"])
+
+
+async def _service(request: Request) -> Clusters:
+    return service(request, Clusters)
+
+
+Service = Annotated[Clusters, Depends(_service)]
+Name = Annotated[
+    str,
+    Path(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$",
+        description="Letters, digits, `.`, `_` and `-`",
+        examples=["production"],
+    ),
+]
+
+
+@router.get(
+    "",
+    operation_id="list_clusters",
+    summary="What is followed",
+    **operation(needs="read", responses={200: FollowedClusterList}, errors=(503,)),
+)
+def list_clusters(clusters: Service) -> Response:
+    """Every cluster that a follower has reported about within an hour."""
+    return json_response(FollowedClusterList(items=clusters.every()))
+
+
+@router.get(
+    "/{name}",
+    operation_id="get_cluster",
+    summary="What is followed of one cluster, and how old it is",
+    **operation(needs="read", responses={200: FollowedCluster}, errors=(404, 422, 503)),
+)
+def get_cluster(name: Name, clusters: Service) -> Response:
+    """Each follower's last report: kinds, counts, lag, how often it had to list again, what it could not carry over."""
+    return json_response(clusters.get(name))
+
+
+@router.put(
+    "/{name}",
+    operation_id="report_cluster",
+    summary="What a follower has to say",
+    **operation(needs="decide", request=ClusterReport, responses={200: ClusterLease}, errors=(503,), example=EXAMPLE),
+)
+def report_cluster(name: Name, body: Body, clusters: Service) -> Response:
+    """Sent every few seconds. The answer says whether this follower is the one that writes the configuration."""
+    return json_response(clusters.report(name, decode(body, ClusterReport)))
+
+
+@router.delete(
+    "/{name}",
+    operation_id="delete_cluster",
+    summary="Forget a cluster",
+    **operation(needs="decide", responses={204: None}, errors=(404, 422, 503)),
+)
+def delete_cluster(name: Name, clusters: Service) -> Response:
+    """Its snapshot and configuration stay. A follower that still runs brings it back."""
+    clusters.forget(name)
+    return Response(status_code=204)

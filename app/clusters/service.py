@@ -1,0 +1,84 @@
+"""Reports of followers, and what they say together of a cluster."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import groupby
+
+import msgspec
+from sqlalchemy import RowMapping
+
+from app.clusters import repository
+from app.clusters.schemas import ClusterFollower, ClusterLease, ClusterReport, FollowedCluster
+from app.db import Database
+from app.errors import NotFound
+from app.solver.model.problems import Problem
+
+LEASE_SECONDS = 15.0
+_FORGET_AFTER = timedelta(hours=1)
+
+
+class Clusters:
+    """The clusters that followers report about."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def report(self, name: str, said: ClusterReport) -> ClusterLease:
+        """Keep what a follower says. Raises Unavailable."""
+        with self._database.session() as session:
+            repository.report(session, name, said.follower, msgspec.json.encode(said), _FORGET_AFTER)
+            writes = repository.lease(session, name, said.follower, LEASE_SECONDS)
+        return ClusterLease(writer=writes, seconds=LEASE_SECONDS)
+
+    def get(self, name: str) -> FollowedCluster:
+        """Raises NotFound, Unavailable."""
+        with self._database.session() as session:
+            rows = repository.reports(session, name)
+        if not rows:
+            raise _unknown(name)
+        return _cluster(name, rows)
+
+    def every(self) -> list[FollowedCluster]:
+        """All of them, by name. Raises Unavailable."""
+        with self._database.session() as session:
+            rows = repository.reports(session)
+        return [_cluster(name, list(of)) for name, of in groupby(rows, lambda row: str(row["cluster"]))]
+
+    def forget(self, name: str) -> None:
+        """Forget its reports; a follower that still runs brings it back. Raises NotFound, Unavailable."""
+        with self._database.session() as session:
+            found = repository.forget(session, name)
+        if not found:
+            raise _unknown(name)
+
+
+def _unknown(name: str) -> NotFound:
+    detail = f"no follower reports about a cluster {name!r}"
+    return NotFound(detail, problems=[Problem(pointer="/name", detail=detail)])
+
+
+def _cluster(name: str, rows: Sequence[RowMapping]) -> FollowedCluster:
+    followers = [_follower(row) for row in rows]
+    latest = min(followers, key=lambda follower: (follower.age_seconds, follower.follower))
+    ages = [age for follower in followers if (age := _age(follower)) is not None]
+    return FollowedCluster(
+        name=name, engine=latest.engine, snapshot=latest.snapshot, configuration=latest.configuration,
+        age_seconds=min(ages, default=None), followers=followers,
+    )  # fmt: skip
+
+
+def _follower(row: RowMapping) -> ClusterFollower:
+    said = msgspec.json.decode(row["report"], type=ClusterReport)
+    return ClusterFollower(
+        **{field: getattr(said, field) for field in said.__struct_fields__},
+        reported_at=row["reported_at"],
+        age_seconds=max(0.0, float(row["age"])),
+        writer=row["writes"],
+    )
+
+
+def _age(follower: ClusterFollower) -> float | None:
+    """By the follower's clock until it reported, by the database's since."""
+    if follower.synced_at is None:
+        return None
+    return follower.age_seconds + max(0.0, (follower.reported_at - follower.synced_at).total_seconds())

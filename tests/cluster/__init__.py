@@ -1,0 +1,1 @@
+"""A real API server for tests: kube-apiserver, kube-scheduler and etcd, built from source."""
