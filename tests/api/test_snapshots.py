@@ -16,7 +16,7 @@ QUEUE = {
     "kueue": {"preemption": {"within_cluster_queue": "LowerPriority"}},
 }
 CONFIGURATION: dict[str, Any] = {"engine": "kueue", "flavors": [{"name": "default"}], "queues": [QUEUE]}
-TASK = {"name": "m", "requests": {"cpu": 1}}
+TASK: dict[str, Any] = {"name": "m", "requests": {"cpu": 1}}
 STATE = {
     "workloads": [
         {"id": f"w{i}", "queue": "q", "uid": str(i), "tasks": [{**TASK, "flavors": {"cpu": "default"}}]}
@@ -126,16 +126,16 @@ def test_a_cycle_is_carried_out_as_a_whole(client: TestClient) -> None:
     assert client.post("/v1/snapshots/s/apply", json={"decision": decision["id"]}).status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("path", "fields"),
-    [
-        ("decisions", {"asks": [ASK]}),
-        ("shares", {}),
-        ("preemptibility", {}),
-        ("effective-settings", {}),
-        ("comparisons", {"asks": [ASK], "variants": [{"name": "a"}, {"name": "b", "settings": {"kueue": {}}}]}),
-    ],
-)
+QUESTIONS: list[tuple[str, dict[str, Any]]] = [
+    ("decisions", {"asks": [ASK]}),
+    ("shares", {}),
+    ("preemptibility", {}),
+    ("effective-settings", {}),
+    ("comparisons", {"asks": [ASK], "variants": [{"name": "a"}, {"name": "b", "settings": {"kueue": {}}}]}),
+]
+
+
+@pytest.mark.parametrize(("path", "fields"), QUESTIONS)
 def test_a_question_about_a_snapshot_needs_no_configuration(
     client: TestClient, path: str, fields: dict[str, Any]
 ) -> None:
@@ -292,14 +292,14 @@ def test_what_waits_is_kept_beside_the_state_and_decided(client: TestClient) -> 
         ]
 
 
-@pytest.mark.parametrize(
-    ("changes", "pointer"),
-    [
-        ({"remove": ["ghost"]}, "/asks/remove/0"),
-        ({"add": [ASK]}, "/asks/add/0/id"),
-        ({"change": [{**ASK, "queue": "ghost"}]}, "/asks/0/queue"),
-    ],
-)
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"remove": ["ghost"]}, "/asks/remove/0"),
+    ({"add": [ASK]}, "/asks/add/0/id"),
+    ({"change": [{**ASK, "queue": "ghost"}]}, "/asks/0/queue"),
+]
+
+
+@pytest.mark.parametrize(("changes", "pointer"), WRONG)
 def test_a_change_of_what_waits_is_refused_whole(client: TestClient, changes: dict[str, Any], pointer: str) -> None:
     put(client, asks=[ASK])
     delta = {"generation": 1, "workloads": {"remove": ["w0"]}, "asks": changes}

@@ -90,10 +90,10 @@ def _nice() -> list[str]:
 
 def main() -> int:
     """Build, unless there is no Go or an old one."""
-    if missing() is None:
+    if (why := missing()) is None:
         return 0
     if shutil.which("go") is None:
-        say(missing())
+        say(why)
         return 0
     found = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, check=True).stdout.strip()
     if tuple(int(part) for part in found.removeprefix("go").split(".")[:2]) < _OLDEST:
