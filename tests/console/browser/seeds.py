@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from tests.live import ROOT
 
 if TYPE_CHECKING:
-    from tests.console.conftest import Site
+    from tests.console.browser.conftest import Site
 
 EXAMPLES = ROOT / "app" / "examples"
 MARKUP = "<img src=x onerror=alert(1)>&amp;\"'{{7*7}}"

@@ -2,8 +2,8 @@
 
 import json
 
-from tests.console.conftest import Site, Visiting
-from tests.console.seeds import example
+from tests.console.browser.conftest import Site, Visiting
+from tests.console.browser.seeds import example
 
 QUEUE = {"name": "q", "quota": {"cpu": {"guaranteed": 4}}}
 
