@@ -16,8 +16,8 @@ from _pytest.faulthandler import fault_handler_stderr_fd_key
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """What an earlier test left running in this thread would break the first test that needs a loop, wherever the
-    order of tests puts it: said here, of every test, in any order. Those of pages may find Playwright's loop."""
-    if "console" not in item.path.parts:
+    order of tests puts it: said here, of every test, in any order. Those in a browser may find Playwright's loop."""
+    if "browser" not in item.path.parts:
         with pytest.raises(RuntimeError, match="no running event loop"):
             asyncio.get_running_loop()
 

@@ -5,8 +5,8 @@ import os
 import re
 import shutil
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,7 @@ def signed_in(site: Site, browser: Browser) -> Iterator[dict[str, BrowserContext
         context.close()
 
 
-Visiting = Callable[..., Any]
+Visiting = Callable[..., AbstractContextManager[Visitor]]
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def visit(site: Site, browser: Browser, signed_in: dict[str, BrowserContext]) ->
     """Makes visitors: ``with visit("read") as somebody``; None is signed out, in a window of their own."""
 
     @contextmanager
-    def made(scope: str | None = "admin") -> Iterator[Visitor]:
+    def made(scope: str | None = "admin") -> Generator[Visitor]:
         context = _opened(browser) if scope is None else signed_in[scope]
         visitor = Visitor(site, context)
         try:

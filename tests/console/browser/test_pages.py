@@ -1,16 +1,16 @@
 """Every page: nothing serious for axe in either theme, narrow and wide; what each scope sees; hostile names."""
 
 import re
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.base import AXE_SCRIPT  # pyright: ignore[reportMissingTypeStubs]
+from playwright.sync_api import Page
 
 from tests.console.browser.conftest import NARROW, WIDE, Site, Visiting
 from tests.console.browser.seeds import HOSTILE, MARKUP
 
-AXE = Axe().axe_script
 PAGES = {
     "overview": "/",
     "queues": "/queues?configuration=example&snapshot=now",
@@ -36,17 +36,17 @@ def address(site: Site, page: str) -> str:
     return re.sub(r"\{(.+?)\}", lambda found: site.decisions[found[1]], PAGES[page])
 
 
-def serious(page: Any) -> list[str]:
+def serious(page: Page) -> list[str]:
     """What axe finds, serious or critical; its script is brought once to a page that stays."""
     if not page.evaluate("typeof axe === 'object'"):
-        page.evaluate(AXE)
+        page.evaluate(AXE_SCRIPT)
     found = page.evaluate("axe.run({resultTypes: ['violations'], elementRef: false})")["violations"]
     return [
         f"{one['id']}: {one['nodes'][0]['html'][:160]}" for one in found if one["impact"] in ("serious", "critical")
     ]
 
 
-def until(page: Any, holds: str) -> None:
+def until(page: Page, holds: str) -> None:
     """Wait for what a script says; the browser's own waiting would have to evaluate text, which our policy forbids."""
     for _ in range(100):
         if page.evaluate(holds):
@@ -83,10 +83,10 @@ def test_signed_out_one_is_asked_in_and_comes_back(visit: Visiting, site: Site) 
         page.keyboard.press("Enter")
         page.wait_for_url(f"**{wanted}")
         (cookie,) = somebody.context.cookies()
-        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+        assert (cookie.get("httpOnly"), cookie.get("sameSite")) == (True, "Strict")
         page.get_by_role("button", name="Sign out").click()
         page.wait_for_url("**/sign-in")
-        somebody.context.add_cookies([cookie])
+        somebody.context.add_cookies([cast(Any, cookie)])
         assert "/sign-in" in somebody.go(wanted).url, "a copy of the cookie outlives signing out"
 
 
@@ -256,7 +256,11 @@ def test_live_parts_rest_while_nobody_looks(visit: Visiting, site: Site) -> None
         page = somebody.go("/decisions?ask=live-one")
         page.get_by_text("No decision here").wait_for()
         until(page, "stream !== null && stream.readyState === 1")
-        asked = {"configuration": {"queues": [{"name": "q"}]}, "engine": "kueue", "state": {"workloads": []}}
+        asked: dict[str, Any] = {
+            "configuration": {"queues": [{"name": "q"}]},
+            "engine": "kueue",
+            "state": {"workloads": []},
+        }
         page.wait_for_timeout(300)
         site.call("POST", "/v1/decisions", {**asked, "asks": [{"id": "live-one", "queue": "q", "tasks": []}]})
         page.locator("#log tbody tr").first.wait_for()
