@@ -23,6 +23,9 @@ T = TypeVar("T")
 MAX_DEPTH = 64
 MAX_PROBLEMS = 200
 
+REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError, OverflowError)
+"""What msgspec raises for bytes that are not what they should be."""
+
 _MOST_DIGITS = 400
 _MOST_ITEMS = 4_000_000
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
@@ -41,11 +44,21 @@ def decode(body: bytes, shape: type[T]) -> T:
     decoder: msgspec.json.Decoder[T] = _decoder(shape)
     try:
         decoded = decoder.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError, OverflowError) as refusal:
+    except REFUSALS as refusal:
         raise _diagnose(body, shape, refusal) from None
     if _may_leave_the_calendar(body) and (found := _listed(json.loads(body), shape)):
         raise InvalidInput(found)
     return decoded
+
+
+def decode_at_once(body: bytes, shape: type[T]) -> T | None:
+    """``decode`` for those who can do without: None where it would refuse, or look closer."""
+    decoder: msgspec.json.Decoder[T] = _decoder(shape)
+    try:
+        decoded = decoder.decode(body)
+    except REFUSALS:
+        return None
+    return None if _may_leave_the_calendar(body) else decoded
 
 
 def convert(document: object, shape: type[T]) -> T:

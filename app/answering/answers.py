@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from app.answering.release import release_later
+from app.answering.shared_tasks import decode_request
 from app.answering.sources import Sources
 from app.decoding import decode
 from app.solver import solve
@@ -103,7 +104,7 @@ def answer(
     decided on, and may call it by another name. Raises InvalidInput."""
     watch = Stopwatch()
     with watch.stage("decode"):
-        request = decode(body, DecisionRequest)
+        request = decode_request(body)
     at = micros(request.now or now)
     with watch.stage("compile"):
         loaded = through(request, load(request.configuration, request.engine, request.state, sources))

@@ -58,10 +58,12 @@ class Shapes:
     def column(self, workloads: Sequence[Workload], queues: Indices, indices: Sequence[int]) -> Indices:
         """The shape of each workload, given their queues and their indices in the state. Raises InvalidInput with
         every unknown flavor, QuantityError, ValueError for tasks that ``sound_tasks`` refuses."""
-        keys = list(map(msgspec.msgpack.Encoder().encode, map(_tasks, workloads)))
+        keys = _encoded(workloads)
         seen, seen_in = self._seen, self._seen_in
         nodes, simple, by_amounts = self.nodes, self._simple, self._by_amounts
-        for at, key in enumerate(keys):
+        first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+        for at in sorted(first.values()):
+            key = keys[at]
             if key in seen:
                 continue
             tasks = workloads[at].tasks
@@ -142,6 +144,17 @@ class Shapes:
             fr = self._index[(flavor, resource)] = len(self.frs)
             self.frs.append((flavor, resource))
         return fr
+
+
+def _encoded(workloads: Sequence[Workload]) -> list[bytes]:
+    """The tasks of each, encoded; once where many hold the same list."""
+    lists = list(map(_tasks, workloads))
+    encode = msgspec.msgpack.Encoder().encode
+    distinct = dict(zip(map(id, lists), lists, strict=True))
+    if 2 * len(distinct) > len(lists):
+        return list(map(encode, lists))
+    encoded = {identity: encode(tasks) for identity, tasks in distinct.items()}
+    return list(map(encoded.__getitem__, map(id, lists)))
 
 
 def pinned(configuration: CompiledConfiguration, node: int, task: Task) -> dict[FlavorResource, int]:
