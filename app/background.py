@@ -18,8 +18,11 @@ import msgspec
 
 from app import logs
 from app.answering.sources import Compiled
+from app.backtests import service as backtests
+from app.backtests.running import Backtesting
 from app.configurations.service import Configurations
 from app.db import Database, is_newer
+from app.decisions.kept.resolving import Resolver
 from app.errors import Unavailable
 from app.forecasts import service as forecasts
 from app.forecasts.running import Forecasting
@@ -63,10 +66,12 @@ def run(settings: Settings, parent: int | None = None) -> int:
 def worker_of(database: Database, settings: Settings) -> Worker:
     """Whoever does the jobs of ``database``, put together."""
     traces = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes))
-    configurations = Compiled(Configurations(database, settings.configuration_cache_bytes))
+    stored = Configurations(database, settings.configuration_cache_bytes)
+    configurations = Compiled(stored)
     kinds = {
         KIND: running.Simulating(configurations, traces.opened, running.Limits(settings.simulation_days)),
         forecasts.KIND: Forecasting(configurations, settings.simulation_days),
+        backtests.KIND: Backtesting(database, configurations, Resolver(database, stored)),
     }
     return Worker(database, kinds, Limits(settings.simulation_seconds, settings.simulation_bytes))
 

@@ -20,6 +20,8 @@ from app.auth.oidc import OpenId, Provider
 from app.auth.refusals import Refusals
 from app.auth.service import Tokens
 from app.auth.sessions import Sessions
+from app.backtests import router as backtests
+from app.backtests.service import Backtests
 from app.clusters import router as clusters
 from app.clusters.service import Clusters
 from app.comparisons import router as comparisons
@@ -70,7 +72,7 @@ from app.workers.ticket import CLASSES, Class
 
 _CAPABILITIES = (
     decisions, batch, comparisons, plans, rules, snapshots, clusters, manifests, configurations, simulations, forecasts,
-    traces, access, health,
+    backtests, traces, access, health,
 )  # fmt: skip
 """What the interface documents."""
 
@@ -82,6 +84,7 @@ after some milliseconds. So a burst of slow ones does not shut out the others.""
 _AT_ONCE = 4
 """Small requests in memory at the same time that memory is kept for."""
 _RESERVE_BYTES = 64 << 20
+_SETTLE_SECONDS = 1.0
 _COLLECT_EVERY = 20_000
 """Containers made and not yet freed, between collections: with the usual 700 every small decision would pay for one."""
 
@@ -141,7 +144,7 @@ def create_app(settings: Settings) -> FastAPI:
         Administration(database, stored, settings.idempotency_seconds),
         Budget(settings.bodies_memory_bytes),
         Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds),
-        *_simulations(database, settings, stored),
+        *_simulations(database, settings, stored, log),
     )  # fmt: skip
     install(app.state, services)
 
@@ -159,14 +162,15 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 def _simulations(
-    database: Database, settings: Settings, stored: Configurations
-) -> tuple[Traces, Simulations, Forecasts]:
+    database: Database, settings: Settings, stored: Configurations, log: DecisionLog
+) -> tuple[Traces, Simulations, Forecasts, Backtests]:
     traced = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes))
     jobs = Jobs(database, settings.simulations_alive)
     return (
         traced,
         Simulations(jobs, traced, stored, settings.simulation_variants),
         Forecasts(jobs, stored, settings.simulation_variants, settings.simulation_days),
+        Backtests(jobs, stored, settings.simulation_variants, lambda: log.settle(_SETTLE_SECONDS)),
     )
 
 

@@ -27,29 +27,35 @@ def compare(body: bytes, now: Time, sources: Sources) -> bytes:
     watch = Stopwatch()
     with watch.stage("decode"):
         request = decode(body, ComparisonRequest)
-        _refuse_duplicates(request.variants)
+        refuse_duplicates(request.variants)
+    answers = answers_of(request, micros(request.now or now), sources, watch)
+    if all(one.answer is None for one in answers):
+        raise InvalidInput(problem for one in answers for problem in one.problems)
+    return encode(
+        Comparison(variants=answers, differences=list(differences_of(answers)), stats=stats_of(watch.seconds))
+    )
+
+
+def answers_of(request: ComparisonRequest, at: int, sources: Sources, watch: Stopwatch) -> list[VariantAnswer]:
+    """What each variant answers at ``at``, in microseconds; the problems of one that is refused point into it. Raises
+    NotFound, Unavailable."""
     answers: list[VariantAnswer] = []
-    problems: list[Problem] = []
     for i, variant in enumerate(request.variants):
         try:
             with watch.stage("compile"):
                 loaded, asks, findings = _loaded(request, variant, sources)
             with watch.stage("solve"):
-                at = micros(request.now or now)
                 question = Question(at, asks, request.mode, request.options, request.explain)
                 made = VariantAnswer(name=variant.name, answer=solve.decide(loaded, question), findings=findings)
         except InvalidInput as invalid:
             found = [_at_variant(problem, i, variant) for problem in invalid.problems]
             made = VariantAnswer(name=variant.name, problems=found)
-            problems += found
         answers.append(made)
-    if all(one.answer is None for one in answers):
-        raise InvalidInput(problems)
-    differences = list(_differences(answers))
-    return encode(Comparison(variants=answers, differences=differences, stats=stats_of(watch.seconds)))
+    return answers
 
 
-def _refuse_duplicates(variants: list[Variant]) -> None:
+def refuse_duplicates(variants: list[Variant]) -> None:
+    """Raises InvalidInput where two have one name."""
     names = [variant.name for variant in variants]
     found = [
         Problem(pointer=pointer("variants", i, "name"), detail=f"a second variant {name!r}")
@@ -128,7 +134,8 @@ def _at_variant(problem: Problem, i: int, variant: Variant) -> Problem:
     return Problem(pointer=pointer("variants", i) + where, detail=problem.detail)
 
 
-def _differences(answers: list[VariantAnswer]) -> Iterator[Difference]:
+def differences_of(answers: list[VariantAnswer]) -> Iterator[Difference]:
+    """Where the answers to one request disagree; one at least is no refusal."""
     answered = {one.name: one.answer for one in answers if one.answer is not None}
     refused = dict.fromkeys((one.name for one in answers if one.answer is None), "refused")
     for position, first in enumerate(next(iter(answered.values())).decisions):

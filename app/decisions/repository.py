@@ -123,6 +123,19 @@ def page(session: Session, filters: Filters, before: UUID | None, limit: int) ->
     return session.execute(query).mappings().all()
 
 
+def count(session: Session, filters: Filters) -> int:
+    """How many decisions there are."""
+    return session.execute(sa.select(sa.func.count()).select_from(decisions).where(*_conditions(filters))).scalar_one()
+
+
+def oldest(session: Session, filters: Filters, after: UUID | None, limit: int) -> Sequence[sa.RowMapping]:
+    """Up to ``limit`` whole rows, oldest first, younger than ``after``."""
+    query = sa.select(decisions).where(*_conditions(filters)).order_by(decisions.c.id).limit(limit)
+    if after is not None:
+        query = query.where(decisions.c.id > after)
+    return session.execute(query).mappings().all()
+
+
 def _conditions(filters: Filters) -> list[sa.ColumnElement[bool]]:
     found: list[sa.ColumnElement[bool]] = []
     if filters.engine is not None:

@@ -104,6 +104,29 @@ class Simulation(Wire, frozen=True, kw_only=True):
     """Why it failed."""
 
 
+class ResourceSeries(Wire, frozen=True, kw_only=True):
+    """One resource over time: exact areas, in units of the resource times seconds, one for each interval."""
+
+    usage: list[Units]
+    """What was held: running, or until an evicted job released it."""
+    guarantee: list[Units]
+    """What is guaranteed; of all queues together, the capacity."""
+    demand: list[Units]
+    """What was held or waited for."""
+
+
+class Series(Wire, frozen=True, kw_only=True):
+    """``GET /v1/simulations/{id}/series``."""
+
+    queue: str | None = None
+    """The queue, with all below it. Absent: all queues together."""
+    at: list[Time]
+    """Where intervals begin, and the end of the last one: one more than there are intervals. Divide an area by the
+    length of its interval for the mean."""
+    resources: dict[str, ResourceSeries]
+    """By resource."""
+
+
 class SimulationPage(Wire, frozen=True, kw_only=True):
     """``GET /v1/simulations``: newest first."""
 

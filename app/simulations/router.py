@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Annotated
 from uuid import UUID
 
@@ -16,13 +17,13 @@ from app.http.pages import Cursor, Limit
 from app.http.responses import json_response
 from app.http.services import service
 from app.simulations.examples import SIMULATION
-from app.simulations.results import Simulation, SimulationPage
+from app.simulations.results import Series, Simulation, SimulationPage
 from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest
 from app.simulations.service import ENDED, Simulations
 from app.solver.model.request import DecisionRequest
 from app.workers.offload import Offload
 
-DOCUMENTED = (SimulationRequest, Simulation, SimulationPage, Event, RoundLine, JobLine)
+DOCUMENTED = (SimulationRequest, Simulation, SimulationPage, Series, Event, RoundLine, JobLine)
 _READ = (404, 422, 503)
 _EVENT_STREAM = "text/event-stream"
 _EVENTS = {"description": "Events `progress` and `end`; the data of each is a simulation, as JSON."}
@@ -158,6 +159,28 @@ def jobs(
 ) -> Response:
     """One line a job, in the order in which they ended; then those that have not."""
     return _lines(simulations, id, variant, "jobs", first, limit)
+
+
+@router.get(
+    "/{id}/series",
+    operation_id="get_simulation_series",
+    summary="Usage, guarantee and demand over time",
+    **operation(needs="read", responses={200: Series}, errors=(*_READ, 409, 429, 504)),
+)
+async def get_series(
+    id: Id,  # noqa: A002
+    request: Request,
+    simulations: Service,
+    variant: Which = None,
+    queue: Annotated[str | None, Query(max_length=512, description="A queue. Absent: all together.")] = None,
+    resource: Annotated[str | None, Query(max_length=512, description="One resource. Absent: each.")] = None,
+    points: Annotated[int, Query(ge=1, le=10_000, description="Intervals of equal length.")] = 200,
+) -> Response:
+    """Exact areas over intervals of equal length, not samples: added up they are the summary's. 409 before the end."""
+    found = await service(request, Offload).run(
+        "large", partial(simulations.series, variant=variant, queue=queue, resource=resource, points=points), id
+    )
+    return json_response(encode(found))
 
 
 @router.get(

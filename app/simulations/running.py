@@ -11,14 +11,16 @@ from app.answering.sources import Configurations
 from app.decoding import decode
 from app.jobs.repository import Claimed
 from app.jobs.worker import LimitPassed, Work
+from app.simulations.core.amounts import Amounts
 from app.simulations.core.run import simulate
 from app.simulations.core.scenario import setting_of, variants_of
 from app.simulations.core.validation import check_jobs
 from app.simulations.differing import Differing
+from app.simulations.levels import line_of
 from app.simulations.results import Outcome, VariantSummary
 from app.simulations.schemas import Change, Event, Job, JobLine, RoundLine, SimulationRequest, Trace
 
-STREAMS = ("events", "rounds", "jobs")
+STREAMS = ("events", "rounds", "jobs", "levels")
 _SHARED = 50_000
 """Jobs of a trace that are kept decoded where several variants run over them."""
 _LOOK_EVERY = 1000
@@ -113,12 +115,14 @@ def check_stored(
 class _Storing:
     """The sink of one variant."""
 
+    leveled = True
+
     def __init__(self, number: int, name: str, work: Work, limits: Limits, differing: Differing | None) -> None:
         self._number = number
         self._name = name
         self._work = work
         self._differing = differing
-        self._events, self._rounds, self._jobs = (stream_of(number, kind) for kind in STREAMS)
+        self._events, self._rounds, self._jobs, self._levels = (stream_of(number, kind) for kind in STREAMS)
         self._most = limits.days * _MICROS_A_DAY
         self._days = limits.days
         self._first: int | None = None
@@ -142,6 +146,10 @@ class _Storing:
         self._work.write(self._jobs, _encode(line))
         if self._differing is not None:
             self._differing.add(self._name, line, is_first=self._number == 0)
+
+    def level(self, queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> None:
+        """See ``Sink``."""
+        self._work.write(self._levels, line_of(queue, since, usage, waiting, guarantee))
 
     def progress(self, now: int, ended: int, total: int | None, rounds: int) -> None:
         """See ``Sink``. Raises LimitPassed."""

@@ -11,16 +11,17 @@ from sqlalchemy.orm import Session
 
 from app.answering.sources import Compiled, Documents
 from app.decoding import decode
-from app.errors import BadInput, NotFound
+from app.errors import BadInput, Conflict, NotFound
 from app.http.pages import decode_id, encode_cursor
 from app.jobs.service import Jobs, New, outcome_of
 from app.simulations.core.replay import request_of
 from app.simulations.core.scenario import scenario_of, variants_of
+from app.simulations.levels import areas, edges, levels_of, series_of
 from app.simulations.pinning import Pinning
-from app.simulations.results import About, Outcome, Progress, Simulation, SimulationPage, TraceUsed
+from app.simulations.results import About, Outcome, Progress, Series, Simulation, SimulationPage, TraceUsed
 from app.simulations.running import OpenTrace, stream_of, with_trace
-from app.simulations.schemas import SimulationRequest, Trace
-from app.solver.model.instant import at
+from app.simulations.schemas import SimulationRequest, Summary, Trace
+from app.solver.model.instant import at, micros
 from app.solver.model.problems import Problem, pointer
 from app.workers.ticket import held
 
@@ -100,6 +101,26 @@ class Simulations:
         if found is None:
             raise NotFound(f"simulation {identity} has no such line yet, or never")
         return found.rstrip(b"\n")
+
+    def series(
+        self, identity: UUID, variant: str | None, queue: str | None, resource: str | None, points: int
+    ) -> Series:
+        """What a queue (None: all together) held, waited for and was guaranteed. Raises NotFound, Conflict."""
+        at, summary = self.ended(identity, variant)
+        start, end = micros(summary.start), micros(summary.end)
+        levels = levels_of(self._jobs.lines(identity, stream_of(at, "levels")), queue or "")
+        found = areas(levels, edges(start, end, points), resource)
+        if not found and queue is not None and queue not in summary.queues:
+            raise NotFound(f"simulation {identity} has no queue {queue!r} that a job named")
+        return series_of(queue, edges(start, end, points), found)
+
+    def ended(self, identity: UUID, variant: str | None) -> tuple[int, Summary]:
+        """Which of its variants that is, and what it came to. Raises NotFound, and Conflict before its end."""
+        at = self.index(identity, variant)
+        told = self.get(identity)
+        if told.status != "done":
+            raise Conflict(f"simulation {identity} is {told.status}: there is nothing to draw before it is done")
+        return at, told.variants[at].summary
 
     def request_of(self, identity: UUID, variant: str | None, n: int) -> bytes:
         """The decision request of a round, from 1: the run is played again up to it.

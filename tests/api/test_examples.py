@@ -34,16 +34,17 @@ STORY = [
     "report_cluster", "list_clusters", "get_cluster", "delete_cluster",
     "list_trace_formats", "put_trace", "list_traces", "get_trace", "get_trace_summary",
     "simulate", "list_simulations", "get_simulation", "list_simulation_events", "list_simulation_rounds",
-    "list_simulation_jobs", "get_simulation_round",
+    "list_simulation_jobs", "get_simulation_series", "get_simulation_round",
     "get_simulation_round_request", "follow_simulation", "delete_simulation", "delete_trace",
     "forecast", "list_forecasts", "get_forecast", "delete_forecast",
+    "backtest", "list_backtests", "get_backtest", "list_backtest_differences", "delete_backtest",
     "create_token", "list_tokens", "revoke_token", "list_audit", "get_metrics",
     "delete_queue", "restore_configuration_revision", "delete_label", "delete_configuration",
 ]  # fmt: skip
 """In an order in which everything that an example names is there."""
 
 FIRST = {"put_configuration", "put_label", "put_trace"}
-IDS = {"decide", "simulate", "forecast", "create_token"}
+IDS = {"decide", "simulate", "forecast", "backtest", "create_token"}
 
 
 def whole(part: dict[str, Any]) -> dict[str, Any]:
@@ -105,7 +106,7 @@ def test_every_example_is_accepted_and_answered_as_documented(service: TestClien
                 method, address(path, operation, ids), headers=headers, content=content if media is not None else None
             )
             assert answer.is_success, (name, answer.status_code, answer.text)
-            if name in ("simulate", "forecast"):
+            if name in ("simulate", "forecast", "backtest"):
                 with working(settings) as worker:
                     assert worker.once()
             check_answer(operation, answer)

@@ -86,6 +86,20 @@ def test_a_rounds_request_answered_is_the_round(service: TestClient, done: Any) 
     assert service.get(f"{where}/rounds/9999/request?variant=fair").status_code == 404
 
 
+def test_series_are_the_summary_over_time(service: TestClient, done: Any, worker: Worker) -> None:
+    where, told = done(SIMULATION)
+    for variant in told["variants"]:
+        for queue, totals in {"": variant["summary"]["total"], **variant["summary"]["queues"]}.items():
+            query = {"variant": variant["name"], "points": 7, **({"queue": queue} if queue else {})}
+            found = service.get(f"{where}/series", params=query).json()
+            assert len(found["at"]) == 8
+            assert sum(found["resources"]["cpu"]["usage"]) == pytest.approx(totals["used"]["cpu"])
+    assert service.get(f"{where}/series", params={"resource": "gpu"}).json()["resources"] == {}
+    assert service.get(f"{where}/series", params={"queue": "nobody"}).status_code == 404
+    waiting = service.post("/v1/simulations", json=SIMULATION).headers["location"]
+    assert service.get(f"{waiting}/series").status_code == 409
+
+
 def test_a_job_that_can_never_run_is_named_before_the_run(service: TestClient, worker: Worker) -> None:
     jobs = [job | {"ask": job["ask"] | {"queue": "nobody"}} for job in SIMULATION["trace"]["jobs"]]
     refused = service.post("/v1/simulations", json={**SIMULATION, "trace": {"jobs": jobs}})

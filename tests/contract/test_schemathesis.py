@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.backtests.examples import BACKTEST
 from app.clusters.router import EXAMPLE as CLUSTER
 from app.decisions.examples import DECISION, SITUATION
 from app.document import text
@@ -63,6 +64,7 @@ def ids(address: str) -> dict[str, str]:
             service.put(f"/v1/traces/{name}", content=TRACE, headers=LINES).raise_for_status()
         found = {"DECISION": service.post("/v1/decisions", json=DECISION).raise_for_status().json()["id"]}
         found["FORECAST"] = service.post("/v1/forecasts", json=FORECAST).raise_for_status().json()["id"]
+        found["BACKTEST"] = service.post("/v1/backtests", json=BACKTEST).raise_for_status().json()["id"]
         for name in ("SIMULATION", "STOPPED"):
             found[name] = service.post("/v1/simulations", json=SIMULATION).raise_for_status().json()["id"]
         while (status := service.get(f"/v1/simulations/{found['STOPPED']}").json()["status"]) != "done":

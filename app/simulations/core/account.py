@@ -1,7 +1,7 @@
 """What one queue has come to: exact areas under its usage, and the times of its jobs."""
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import fsum
 
 from app.simulations.core.amounts import Amounts, work
@@ -11,21 +11,29 @@ from app.solver.model.duration import seconds
 
 Areas = dict[str, int]
 """Steps times microseconds, by resource."""
+Level = Callable[[str, int, Amounts, Amounts, Amounts], None]
+"""Told of a queue, since when, and what it then holds, waits for and is guaranteed, until it tells again. The amounts
+go on changing: whoever wants to keep them copies them."""
 
 
 class Account:
-    """Jobs, times and areas of one queue with all that is below it. ``now`` never goes back.
+    """Jobs, times and areas of one queue with all that is below it. ``now`` never goes back; ``level`` is told once an
+    instant at which something changed, when the instant is over.
 
     Memory grows by 24 bytes for each job that finishes: percentiles are exact."""
 
     __slots__ = (
-        "_at", "_completions", "_demand", "_guarantee", "_guaranteed", "_missing", "_slowdowns", "_usage", "_used",
+        "_at", "_changed", "_completions", "_demand", "_guarantee", "_guaranteed", "_level", "_missing", "_name",
+        "_slowdowns", "_usage", "_used",
         "_waits", "cancelled", "evictions", "finished", "jobs", "most_evictions", "work_done", "work_lost",
         "work_overhead",
     )  # fmt: skip
 
-    def __init__(self, now: int, guarantee: Amounts) -> None:
+    def __init__(self, now: int, guarantee: Amounts, name: str = "", level: Level | None = None) -> None:
         self._at = now
+        self._name = name
+        self._level = level
+        self._changed = True
         self._guarantee = guarantee
         self._usage: Amounts = {}
         self._demand: Amounts = {}
@@ -41,16 +49,19 @@ class Account:
     def hold(self, now: int, amounts: Amounts, sign: int) -> None:
         """``amounts`` are held from now on, or (``sign`` -1) no longer."""
         self.advance(now)
+        self._changed = True
         _add(self._usage, amounts, sign)
 
     def want(self, now: int, amounts: Amounts, sign: int) -> None:
         """``amounts`` are waited for from now on, or no longer."""
         self.advance(now)
+        self._changed = True
         _add(self._demand, amounts, sign)
 
     def entitle(self, now: int, guarantee: Amounts) -> None:
         """The guarantee is another from now on."""
         self.advance(now)
+        self._changed = True
         self._guarantee = guarantee
 
     def advance(self, now: int) -> None:
@@ -58,8 +69,11 @@ class Account:
         passed = now - self._at
         if not passed:
             return
-        self._at = now
         usage, demand, guarantee = self._usage, self._demand, self._guarantee
+        if self._changed and self._level is not None:
+            self._changed = False
+            self._level(self._name, self._at, usage, demand, guarantee)
+        self._at = now
         _add(self._used, usage, passed)
         _add(self._guaranteed, guarantee, passed)
         for resource, wanted in demand.items():

@@ -2,18 +2,25 @@
 
 from collections.abc import Mapping
 
-from app.simulations.core.account import Account
+from app.simulations.core.account import Account, Level
 from app.simulations.core.amounts import Amounts
 from app.simulations.schemas import Totals
 
 
 class Ledger:
-    """``parents``: the queue above each queue; ``guarantees`` by queue, with all below it; ``capacity``: of all."""
+    """``parents``: the queue above each queue; ``guarantees`` by queue, with all below it; ``capacity``: of all;
+    ``level``: told what each queue holds, and all of them as the queue ``""``."""
 
     def __init__(
-        self, now: int, parents: Mapping[str, str | None], guarantees: Mapping[str, Amounts], capacity: Amounts
+        self,
+        now: int,
+        parents: Mapping[str, str | None],
+        guarantees: Mapping[str, Amounts],
+        capacity: Amounts,
+        level: Level | None = None,
     ) -> None:
-        self.total = Account(now, capacity)
+        self.total = Account(now, capacity, "", level)
+        self._level = level
         self._queues: dict[str, Account] = {}
         self._chains: dict[str, list[Account]] = {}
         self._parents: Mapping[str, str | None] = {}
@@ -28,7 +35,7 @@ class Ledger:
         for name in {**self._queues, **parents}:
             guarantee = guarantees.get(name, {})
             if name not in self._queues:
-                self._queues[name] = Account(now, guarantee)
+                self._queues[name] = Account(now, guarantee, name, self._level)
             else:
                 self._queues[name].entitle(now, guarantee)
         self._parents, self._chains = parents, {}

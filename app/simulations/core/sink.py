@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from app.simulations.core.amounts import Amounts
 from app.simulations.schemas import Event, JobLine, RoundLine
 
 
@@ -10,7 +11,10 @@ class Stopped(Exception):
 
 
 class Sink(Protocol):
-    """Called in order, from the thread of the run. What a method raises ends the run."""
+    """Called in order, from the thread of the run. What a method raises ends the run. ``leveled``: whether ``level`` is
+    to be called."""
+
+    leveled: bool
 
     def event(self, event: Event) -> None:
         """Something happened."""
@@ -24,6 +28,11 @@ class Sink(Protocol):
         """A job has ended, or the run has, with the job as it then was."""
         ...
 
+    def level(self, queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> None:
+        """What a queue with all below it holds, waits for and is guaranteed from an instant on; of all queues together
+        where it has no name. Amounts in steps, which are not to be kept: they go on changing."""
+        ...
+
     def progress(self, now: int, ended: int, total: int | None, rounds: int) -> None:
         """Once an instant: the virtual time in microseconds since 1970, jobs that ended of all (None: not known), and
         rounds."""
@@ -32,6 +41,8 @@ class Sink(Protocol):
 
 class Silence:
     """A sink that keeps nothing; to be subclassed by those who want some of it."""
+
+    leveled = False
 
     def event(self, event: Event) -> None:
         """See ``Sink``."""
@@ -44,6 +55,10 @@ class Silence:
     def job(self, line: JobLine) -> None:
         """See ``Sink``."""
         del line
+
+    def level(self, queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> None:
+        """See ``Sink``."""
+        del queue, since, usage, waiting, guarantee
 
     def progress(self, now: int, ended: int, total: int | None, rounds: int) -> None:
         """See ``Sink``."""

@@ -39,7 +39,9 @@ class World:
         configured = scenario.configured
         self._rounds: Rounds[Any, Any] = configured.engine.rounds(configured.compiled, configured.configuration)
         capacity = self._rounds.capacity(self._kept.nodes)
-        ledger = Ledger(scenario.start, _parents(scenario.configured), self._rounds.guarantees(), capacity)
+        level = sink.level if sink.leveled else None
+        guarantees = self._rounds.guarantees()
+        ledger = Ledger(scenario.start, _parents(scenario.configured), guarantees, capacity, level)
         self._books = Books(sink, ledger, scenario.start)
         self._agenda = Agenda()
         self._lives: dict[str, Life] = {}

@@ -8,6 +8,7 @@ import msgspec
 
 from app.answering.sources import Compiled
 from app.decoding import convert
+from app.simulations.core.amounts import Amounts
 from app.simulations.core.asked import Asked
 from app.simulations.core.run import run, simulate
 from app.simulations.core.scenario import scenario_of
@@ -27,6 +28,11 @@ class Told:
     rounds: list[RoundLine] = field(default_factory=list[RoundLine])
     jobs: list[JobLine] = field(default_factory=list[JobLine])
     summary: Summary | None = None
+
+    leveled = False
+
+    def level(self, queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> None:
+        del queue, since, usage, waiting, guarantee
 
     def event(self, event: Event) -> None:
         self.events.append(event)

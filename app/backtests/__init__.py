@@ -1,0 +1,1 @@
+"""The decision log again, under other configurations."""
