@@ -154,9 +154,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(RequestMiddleware, answered=kept.answered)
     problems.install(app)
-    for found in (*_CAPABILITIES, metrics, docs, assets, *((console,) if settings.console == "on" else ())):
-        app.include_router(found.router)
-    app.state.operations = routing.install(app)
+    pages = (console,) if settings.console == "on" else ()
+    app.state.operations = routing.install(app, [one.router for one in (*_CAPABILITIES, metrics, docs, assets, *pages)])
     app.openapi = cache(lambda: describe_api(app))  # pyright: ignore[reportAttributeAccessIssue]
     return app
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.dependencies.utils import get_flat_params, request_params_to_args
 from fastapi.exceptions import RequestValidationError
 from fastapi.params import Path, Query
@@ -165,8 +165,11 @@ class Operations(BaseRoute):
         return None, {}
 
 
-def install(app: FastAPI) -> Operations:
-    """Let every request to ``app`` go by its operations as they are now."""
-    operations = Operations(iter_route_contexts(app.router.routes))
+def install(app: FastAPI, routers: Iterable[APIRouter]) -> Operations:
+    """Let every request to ``app`` go by the operations of ``routers``.
+
+    They are taken as declared: FastAPI's own inclusion works every one of them out again for every application.
+    """
+    operations = Operations(iter_route_contexts([route for router in routers for route in router.routes]))
     app.router.routes[:] = [operations]
     return operations

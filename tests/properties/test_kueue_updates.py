@@ -22,7 +22,7 @@ from app.solver.question import Question
 from tests.unit.solver.engines.kueue.cluster import asks, at, configuration, queue, runs
 
 Json = dict[str, Any]
-LAWS = settings(derandomize=True, max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+LAWS = settings(derandomize=True, max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 ENGINE = KueueEngine()
 NOW = micros(datetime(2026, 1, 1, 12, tzinfo=UTC))
 PREEMPTION = {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}
@@ -85,8 +85,8 @@ def test_updating_equals_loading(seed: int, fair: bool) -> None:
     configured = ENGINE.configure(cluster(fair=fair))
     state = msgspec.convert({"workloads": [work(rng, f"w{i}") for i in range(30)]}, State)
     index, kept = Index(state), ENGINE.load(configured, state)
+    decisions(kept, rng)
     for step in range(6):
-        decisions(kept, random.Random(step))
         state, index, changes = apply_delta(state, index, delta(rng, state, step))
         kept = ENGINE.update(kept, configured, state, changes)
         fresh = ENGINE.load(configured, state)

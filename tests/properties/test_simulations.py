@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from app.answering.answers import answer
 from app.answering.sources import nothing_stored
+from app.simulations.core.asked import Asked
 from app.simulations.schemas import Event, SimulationRequest
-from tests.unit.simulations.running import Told, play, request_for, rounds_of
+from tests.unit.simulations.running import Told, play, request_for, watched
 
 ENGINES = ("kueue", "yunikorn", "kai", "ytsaurus")
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
@@ -70,16 +71,15 @@ def requests(draw: st.DrawFn) -> SimulationRequest:
 @given(requests())
 @settings(max_examples=60, deadline=None)
 def test_the_laws_of_a_run(request: SimulationRequest) -> None:
-    told = play(request)
-    _every_round_can_be_posted(told, request)
+    told, rounds = watched(request)
+    _every_round_can_be_posted(told, rounds)
     _events_counted_give_the_summary(told)
     _everybody_runs_as_long_as_it_must(told, request)
     _is_in_one_state_and_fits(told, request)
     assert play(request).bytes() == told.bytes()
 
 
-def _every_round_can_be_posted(told: Told, request: SimulationRequest) -> None:
-    rounds = rounds_of(request)
+def _every_round_can_be_posted(told: Told, rounds: list[Asked]) -> None:
     assert len(rounds) == len(told.rounds)
     for line, asked in zip(told.rounds, rounds, strict=True):
         answered = answer(asked.request(), LATER, nothing_stored())

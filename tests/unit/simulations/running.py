@@ -75,6 +75,13 @@ def play(request: SimulationRequest) -> Told:
     return told
 
 
+def watched(request: SimulationRequest) -> tuple[Told, list[Asked]]:
+    """A run with every round of it, as it was asked and answered."""
+    told, found = Told(), list[Asked]()
+    told.summary = run(scenario_of(request, Compiled(None)), told, lambda: False, found.append)
+    return told, found
+
+
 def rounds_of(request: SimulationRequest) -> list[Asked]:
     """Every round of a run, as it was asked and answered."""
     found: list[Asked] = []
