@@ -58,39 +58,38 @@ class Shapes:
     def column(self, workloads: Sequence[Workload], queues: Indices, indices: Sequence[int]) -> Indices:
         """The shape of each workload, given their queues and their indices in the state. Raises InvalidInput with
         every unknown flavor, QuantityError, ValueError for tasks that ``sound_tasks`` refuses."""
-        keys = _encoded(workloads)
-        seen, seen_in = self._seen, self._seen_in
-        nodes, simple, by_amounts = self.nodes, self._simple, self._by_amounts
-        first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
-        for at in sorted(first.values()):
-            key = keys[at]
-            if key in seen:
-                continue
-            tasks = workloads[at].tasks
-            if len(tasks) == 1:
-                sound, amounts = tasks[0].node in nodes, simple(tasks[0])
-            else:
-                sound, amounts = sound_tasks(tasks, nodes), None
-            if not sound:
-                raise ValueError(f"tasks of {workloads[at].id!r}")
-            if amounts is not None:
-                shape = by_amounts.get(amounts)
-                seen[key] = self._shape(amounts) if shape is None else shape
-            else:
-                queue = int(queues[at])
-                shape, everywhere = self._resolve(indices[at], tasks, queue)
-                seen[key] = shape if everywhere else _BY_QUEUE
-                seen_in[key, queue] = shape
-        out = np.fromiter(map(seen.__getitem__, keys), dtype=np.int64, count=len(keys))
-        if seen_in:
+        lists = list(map(_tasks, workloads))
+        names = list(map(id, lists))  # a list that many hold is looked at once
+        firsts = sorted(dict(zip(reversed(names), range(len(names) - 1, -1, -1), strict=True)).values())
+        keys = list(map(msgspec.msgpack.Encoder().encode, map(lists.__getitem__, firsts)))
+        for at, key in zip(firsts, keys, strict=True):
+            if key not in self._seen:
+                self._learn(key, workloads[at], int(queues[at]), indices[at])
+        shapes = dict(zip(map(names.__getitem__, firsts), map(self._seen.__getitem__, keys), strict=True))
+        out = np.fromiter(map(shapes.__getitem__, names), dtype=np.int64, count=len(names))
+        if self._seen_in:
+            key_of = dict(zip(map(names.__getitem__, firsts), keys, strict=True))
             for at in np.flatnonzero(out == _BY_QUEUE).tolist():
-                pair = (keys[at], int(queues[at]))
-                if pair not in seen_in:
-                    seen_in[pair] = self._resolve(indices[at], workloads[at].tasks, pair[1])[0]
-                out[at] = seen_in[pair]
+                pair = (key_of[names[at]], int(queues[at]))
+                if pair not in self._seen_in:
+                    self._seen_in[pair] = self._resolve(indices[at], lists[at], pair[1])[0]
+                out[at] = self._seen_in[pair]
         if self.problems:
             raise InvalidInput(self.problems)
         return out
+
+    def _learn(self, key: bytes, workload: Workload, queue: int, i: int) -> None:
+        """Take note of tasks that nobody had so far. Raises ValueError, QuantityError."""
+        tasks = workload.tasks
+        if not sound_tasks(tasks, self.nodes):
+            raise ValueError(f"tasks of {workload.id!r}")
+        amounts = self._simple(tasks[0]) if len(tasks) == 1 else None
+        if amounts is not None:
+            self._seen[key] = self._shape(amounts)
+            return
+        shape, everywhere = self._resolve(i, tasks, queue)
+        self._seen[key] = shape if everywhere else _BY_QUEUE
+        self._seen_in[key, queue] = shape
 
     def _resolve(self, i: int, tasks: Sequence[Task], queue: int) -> tuple[int, bool]:
         """The shape of workload ``i``, and whether it would be the same in any queue: every flavor is named."""
@@ -144,17 +143,6 @@ class Shapes:
             fr = self._index[(flavor, resource)] = len(self.frs)
             self.frs.append((flavor, resource))
         return fr
-
-
-def _encoded(workloads: Sequence[Workload]) -> list[bytes]:
-    """The tasks of each, encoded; once where many hold the same list."""
-    lists = list(map(_tasks, workloads))
-    encode = msgspec.msgpack.Encoder().encode
-    distinct = dict(zip(map(id, lists), lists, strict=True))
-    if 2 * len(distinct) > len(lists):
-        return list(map(encode, lists))
-    encoded = {identity: encode(tasks) for identity, tasks in distinct.items()}
-    return list(map(encoded.__getitem__, map(id, lists)))
 
 
 def pinned(configuration: CompiledConfiguration, node: int, task: Task) -> dict[FlavorResource, int]:
