@@ -14,7 +14,7 @@ from app.solver.engines.kai.compile.state import CompiledState
 from app.solver.engines.kai.compile.update import followed
 from app.solver.engines.kai.decide.order.victim_order import VictimTable
 from app.solver.engines.kai.decide.overlay import Overlay
-from app.solver.engines.kai.engine import KaiEngine
+from app.solver.engines.kai.engine import ENGINE
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
@@ -24,7 +24,6 @@ from app.solver.question import Question
 from tests.kai_world import NOW, Json, Shape, cluster
 
 LAWS = settings(derandomize=True, max_examples=50, deadline=None, database=None)
-ENGINE = KaiEngine()
 
 
 def _request(body: Json) -> DecisionRequest:
@@ -82,6 +81,7 @@ def test_updating_equals_loading(seed: int, rules: str, shares: bool) -> None:
     request = _request({**body, "asks": asks})
     configured = _configured(request)
     state = request.state
+    assert isinstance(request.asks, list)
     question = Question(micros(NOW), request.asks, request.mode, request.options)
     index, kept = Index(state), ENGINE.load(configured, state)
     for step in range(5):

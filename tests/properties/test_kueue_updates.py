@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.solver.delta import apply_delta
-from app.solver.engines.kueue import KueueEngine
+from app.solver.engines.kueue import ENGINE
 from app.solver.engines.kueue.compile.places import Places
 from app.solver.engines.kueue.compile.state import CompiledState
 from app.solver.index import Index
@@ -23,7 +23,6 @@ from tests.unit.solver.engines.kueue.cluster import asks, at, configuration, que
 
 Json = dict[str, Any]
 LAWS = settings(derandomize=True, max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-ENGINE = KueueEngine()
 NOW = micros(datetime(2026, 1, 1, 12, tzinfo=UTC))
 PREEMPTION = {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}
 

@@ -36,7 +36,7 @@ def settle(loaded: Loaded, families: Families, question: Question) -> Settled:
     """Decide ``families`` until nothing changes. ``question`` says all but the asks."""
     asks = [ask for family in families for ask in family]
     rounds = _Rounds(loaded, question)
-    if loaded.configured.engine.name == "kueue":
+    if loaded.configured.engine.heads:
         rounds.run(families)
         rounds.rest(asks)
     else:

@@ -46,8 +46,9 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
 
     unit: ClassVar[Unit] = "job"
 
-    def __init__(self, configuration: CompiledConfiguration) -> None:
-        self._configuration = configuration
+    def __init__(self, configured: CompiledConfiguration, configuration: Configuration) -> None:
+        del configuration  # a round asks nothing of it that is not compiled
+        self._configuration = configured
         self._lines: dict[str, _Line] = {}
         self._waiting: dict[str, Ask] = {}
         self._aside: dict[int, dict[str, None]] = {}

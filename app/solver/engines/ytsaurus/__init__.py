@@ -1,5 +1,5 @@
 """YTsaurus: fair share, starvation and preemption at a node's heartbeat."""
 
-from app.solver.engines.ytsaurus.engine import YtsaurusEngine
+from app.solver.engines.ytsaurus.engine import ENGINE
 
-__all__ = ["YtsaurusEngine"]
+__all__ = ["ENGINE"]

@@ -1,8 +1,5 @@
 """YTsaurus' scheduler as an engine: wiring only, one file a stage."""
 
-from typing import Any
-
-from app.solver.delta import Changes
 from app.solver.engine import Engine
 from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.ytsaurus.compile.state import CompiledState, compile_state
@@ -14,56 +11,18 @@ from app.solver.engines.ytsaurus.report.preemptibility import preemptibility
 from app.solver.engines.ytsaurus.report.shares import shares
 from app.solver.engines.ytsaurus.rounds import YtsaurusRounds
 from app.solver.engines.ytsaurus.rules import RULES
-from app.solver.model.configuration import Configuration
-from app.solver.model.decision import Result
-from app.solver.model.problems import Finding
-from app.solver.model.request import Options
-from app.solver.model.state import Ask, State
-from app.solver.question import ProtectionQuestion, Question
-from app.solver.rounds import Rounds
 
-
-class YtsaurusEngine(Engine[CompiledConfiguration, CompiledState]):
-    """Pools with strong guarantees and weights, starving operations, preemption at a node's heartbeat."""
-
-    name = "ytsaurus"
-    rules = RULES
-
-    def configure(self, configuration: Configuration) -> CompiledConfiguration:
-        """See ``Engine.configure``."""
-        return compile_configuration(configuration)
-
-    def load(self, configured: CompiledConfiguration, state: State) -> CompiledState:
-        """See ``Engine.load``."""
-        return compile_state(configured, state)
-
-    def update(
-        self, loaded: CompiledState, configured: CompiledConfiguration, state: State, changes: Changes
-    ) -> CompiledState:
-        """See ``Engine.update``."""
-        return update(loaded, configured, state, changes)
-
-    def plan(self, loaded: CompiledState, question: Question) -> Result:
-        """See ``Engine.plan``."""
-        return plan(loaded, question)
-
-    def rounds(
-        self, configured: CompiledConfiguration, configuration: Configuration
-    ) -> Rounds[CompiledConfiguration, CompiledState]:
-        return YtsaurusRounds(configured, configuration)
-
-    def shares(self, loaded: CompiledState, asks: list[Ask], now: int, options: Options) -> dict[str, Any]:
-        """See ``Engine.shares``. Pending work is demand, so the asks change the shares."""
-        return shares(loaded, asks, now, options.ytsaurus)
-
-    def preemptibility(self, loaded: CompiledState, question: ProtectionQuestion) -> dict[str, Any]:
-        """See ``Engine.preemptibility``."""
-        return preemptibility(loaded, question)
-
-    def effective_settings(self, configured: CompiledConfiguration, state: State | None) -> dict[str, Any]:
-        """See ``Engine.effective_settings``."""
-        return effective_settings(configured, state)
-
-    def findings(self, configuration: Configuration) -> list[Finding]:
-        """See ``Engine.findings``."""
-        return findings(configuration)
+ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(
+    name="ytsaurus",
+    rules=RULES,
+    configure=compile_configuration,
+    load=compile_state,
+    update=update,
+    plan=plan,
+    rounds=YtsaurusRounds,
+    shares=shares,
+    preemptibility=preemptibility,
+    effective_settings=effective_settings,
+    findings=findings,
+)
+"""Pools with strong guarantees and weights, starving operations, preemption at a node's heartbeat."""

@@ -1,5 +1,5 @@
 """YuniKorn: guaranteed queues, preemption fences and nodes (yunikorn-core be3bb487 and its preemption design)."""
 
-from app.solver.engines.yunikorn.engine import YuniKornEngine
+from app.solver.engines.yunikorn.engine import ENGINE
 
-__all__ = ["YuniKornEngine"]
+__all__ = ["ENGINE"]

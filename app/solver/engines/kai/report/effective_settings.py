@@ -7,11 +7,13 @@ from app.solver.engines.kai.compile.min_runtime import NODE_POOL, MinRuntime
 from app.solver.engines.kai.compile.resources import KAI_UNLIMITED, Share
 from app.solver.engines.kai.report.shares import answer_names
 from app.solver.model.duration import seconds
+from app.solver.model.state import State
 
 
-def effective_settings(configuration: CompiledConfiguration) -> dict[str, Any]:
+def effective_settings(configuration: CompiledConfiguration, state: State | None) -> dict[str, Any]:
     """Durations in seconds, quantities in whole units. ``reclaim_min_runtime`` is what protects a queue against its
     own siblings; with method ``lca`` another queue meets the value of the branch that it reclaims from."""
+    del state  # nothing that runs changes a setting
     policy = configuration.policy
     return {
         "settings": {

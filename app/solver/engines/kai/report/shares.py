@@ -6,13 +6,15 @@ from app.solver.engines.kai.compile.configuration import CompiledConfiguration
 from app.solver.engines.kai.compile.resources import GPU, KAI_UNLIMITED, QUEUE_RESOURCES, Share
 from app.solver.engines.kai.compile.state import CompiledState, with_asks
 from app.solver.engines.kai.decide.division import Amounts, divide, dominant_share
+from app.solver.model.request import Options
 from app.solver.model.state import Ask
 from app.solver.quotas import quotas
 
 
-def shares(state: CompiledState, asks: list[Ask]) -> dict[str, Any]:
+def shares(state: CompiledState, asks: list[Ask], now: int, options: Options) -> dict[str, Any]:
     """The body of ``POST /v1/shares``, in whole units; an entitlement without bound is ``"unlimited"``. KAI counts
-    pending pods as requests, so that the asks change the shares."""
+    pending pods as requests, so that the asks change the shares; the time has no say."""
+    del now, options
     jobs, _ = with_asks(state, asks)
     division = divide(state, jobs)
     configuration = state.configuration

@@ -11,13 +11,14 @@ from app.solver.engines.kueue.compile.state import CompiledState
 from app.solver.engines.kueue.compile.usage import Usage
 from app.solver.engines.kueue.decide.share import lendable, share
 from app.solver.model.quantity import units
+from app.solver.model.request import Options
 from app.solver.model.state import Ask
 
 MOST = 2**63 - 1
 """What Kueue reports where a queue of weight 0 borrows: no number is large enough."""
 
 
-def shares(state: CompiledState, asks: list[Ask], now: int) -> dict[str, Any]:
+def shares(state: CompiledState, asks: list[Ask], now: int, options: Options) -> dict[str, Any]:
     """Queues and cohorts by name, quantities in whole units, flavors of a resource added up.
 
     ``fair_share``: the nominal quota of the subtree; ``usage``; ``borrowed``: usage beyond it, flavor by flavor;

@@ -23,8 +23,8 @@ from app.solver.engines.ytsaurus.decide.status import (
 from app.solver.engines.ytsaurus.report.findings import warnings
 from app.solver.engines.ytsaurus.report.share_details import add_details, amounts
 from app.solver.model.instant import at, micros
+from app.solver.model.request import Options
 from app.solver.model.state import Ask
-from app.solver.model.ytsaurus import Options
 
 _STATUS = ("normal", "below_fair_share")
 
@@ -40,10 +40,11 @@ class _Figures(NamedTuple):
     starvation: Starvation
 
 
-def shares(cluster: CompiledState, asks: Sequence[Ask], now: int, options: Options | None = None) -> dict[str, Any]:
+def shares(cluster: CompiledState, asks: Sequence[Ask], now: int, options: Options) -> dict[str, Any]:
     """Fair shares, statuses and starvation as of ``now``. Raises InvalidInput."""
     situation = situate(cluster, asks)
-    last = None if options is None or options.last_update_at is None else micros(options.last_update_at)
+    before = None if options.ytsaurus is None else options.ytsaurus.last_update_at
+    last = None if before is None else micros(before)
     shares = fair_shares(situation, Update(now, last))
     own = local_satisfaction(shares.usage, shares.fair, blocked(shares.fair, shares.demand))
     local = local_satisfaction(shares.pool_usage, shares.pool_fair, blocked(shares.pool_fair, shares.pool_demand))

@@ -8,14 +8,15 @@ from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.request import check_asks, requests_of
 from app.solver.engines.yunikorn.decide.victims.candidates import path_limits
 from app.solver.model.quantity import units
+from app.solver.model.request import Options
 from app.solver.model.state import Ask
 
 
-def shares(state: CompiledState, asks: list[Ask], now: int) -> dict[str, Any]:
+def shares(state: CompiledState, asks: list[Ask], now: int, options: Options) -> dict[str, Any]:
     """By queue, in whole units: ``fair_share`` is the guarantee (own, else the smallest inherited one),
     ``remaining`` what is left of it (negative when over), ``preemptable`` what could go without a queue on the path
     falling below its guarantee, ``share`` the largest part of a guarantee that is used. The time has no say."""
-    del now
+    del now, options
     check_asks(state, asks)
     overlay = Overlay(state)
     pending = _pending(state, asks)
