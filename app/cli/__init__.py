@@ -17,6 +17,7 @@ from app.cli import (
     compare,
     configuration,
     database,
+    follow,
     manifests,
     offline,
     plan,
@@ -58,6 +59,7 @@ application.command(sweep.sweep)
 application.command(plan.plan)
 application.command(starvation.starvation)
 application.command(simulate.simulate)
+application.command(follow.follow)
 application.command(manifests.import_manifest, name="import")
 application.command(manifests.export)
 application.command(configuration.commands)

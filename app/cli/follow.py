@@ -1,0 +1,67 @@
+"""``arbiter follow``: keep a configuration and a snapshot equal to a cluster."""
+
+import signal
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from app.cli.configuration import DEFAULT_URL, Token, Url
+from app.cli.output import BAD_INPUT, NOTHING, UNREACHABLE, complain
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """The cluster that is followed."""
+
+    cluster: Annotated[str | None, Parameter(help="What the cluster is called; else as the snapshot.")] = None
+    context: Annotated[str | None, Parameter(help="The context of the kubeconfig.")] = None
+    kubeconfig: Annotated[
+        str | None, Parameter(help="The file; else as kubectl finds it, or the account of the pod.")
+    ] = None
+
+
+_HERE = Source()
+
+
+def follow(
+    engine: Annotated[Literal["kueue"], Parameter(help="Whose objects.")],
+    /,
+    *,
+    snapshot: Annotated[str, Parameter(help="The snapshot to keep.")],
+    configuration: Annotated[str, Parameter(help="The configuration to keep.")],
+    source: Source = _HERE,
+    once: Annotated[bool, Parameter(negative=(), help="List and write once, and end.")] = False,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+) -> int:
+    """Follow a cluster: its queues become revisions of a configuration, what runs and what waits a snapshot.
+
+    Only reads there. Runs until it is stopped.
+    """
+    try:
+        from app.following.arbiter import Arbiter
+        from app.following.follower import Follower, Task
+        from app.following.reading import Broken, Reader, connect
+    except ModuleNotFoundError as missing:
+        complain(f"following a cluster needs the extra arbiter[kubernetes]: no module {missing.name}")
+        return BAD_INPUT
+    from app.settings import own_address  # with pydantic, which `decide` can do without
+
+    try:
+        reader = Reader(connect(source.context, source.kubeconfig))
+    except Broken as error:
+        complain(str(error))
+        return UNREACHABLE
+    task = Task(engine=engine, cluster=source.cluster or snapshot, snapshot=snapshot, configuration=configuration)
+    follower = Follower(task, reader, Arbiter(url or own_address(), token))
+
+    def end(number: int, frame: object) -> None:
+        del number, frame
+        follower.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    follower.run(once=once)
+    return NOTHING

@@ -1,0 +1,154 @@
+"""The loop of a follower: wait for changes, translate, keep, report."""
+
+import os
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+import structlog
+
+from app.clusters.schemas import ClusterLease, ClusterReport, FollowedKind, Stage
+from app.following.arbiter import Arbiter, Away, Refused
+from app.following.keeping import Keeper, NotYet
+from app.following.kinds import FOLLOWED
+from app.following.mirror import Mirror, View
+from app.following.reading import Reader
+from app.following.translating import Translated, translate
+from app.following.watching import Watcher
+from app.solver.model.configuration import EngineName
+
+BATCH_SECONDS = 0.2
+"""The shortest time between two batches."""
+REPORT_SECONDS = 2.0
+_RETRY_SECONDS = 1.0
+_FINDINGS = 200
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is followed, and where it is kept."""
+
+    engine: EngineName
+    cluster: str
+    snapshot: str
+    configuration: str
+    follower: str = f"{socket.gethostname()}-{os.getpid()}"
+
+
+class Follower:
+    """Follows one cluster until it is stopped."""
+
+    def __init__(self, task: Task, reader: Reader, arbiter: Arbiter) -> None:
+        self._task = task
+        self._reader = reader
+        self._arbiter = arbiter
+        self._mirror = Mirror(FOLLOWED[task.engine])
+        self._keeper = Keeper(arbiter, task.configuration, task.snapshot)
+        self._writer = False
+        self._error: str | None = None
+        self._found: Translated | None = None
+        self._synced_at: datetime | None = None
+        self._lag = 0.0
+        self._reported = 0.0
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """End soon."""
+        self._stopping.set()
+        self._mirror.wake()
+
+    def run(self, *, once: bool = False) -> None:
+        """Follow; ``once``: until everything has been written once."""
+        watchers = [Watcher(kind, self._reader, self._mirror) for kind in FOLLOWED[self._task.engine]]
+        for watcher in watchers:
+            watcher.start()
+        try:
+            while not self._stopping.is_set():
+                self._report()
+                self._mirror.wait(REPORT_SECONDS / 2)
+                self._step()
+                if once and self._synced_at is not None:
+                    self._report(now=True)
+                    return
+        finally:
+            for watcher in watchers:
+                watcher.stop()
+
+    def _step(self) -> None:
+        begun = time.monotonic()
+        view = self._mirror.view()
+        if view is None:
+            self._stopping.wait(BATCH_SECONDS)
+            return
+        if view.since is None and self._error is None:
+            self._synced_at = datetime.now(UTC)
+            return
+        try:
+            self._keep(view)
+        except (Away, Refused, NotYet) as error:
+            if str(error) != self._error:
+                log.warning("cluster.not_kept", cluster=self._task.cluster, error=str(error))
+            self._error = str(error)
+            self._mirror.forget()
+            self._stopping.wait(_RETRY_SECONDS)
+            return
+        self._stopping.wait(max(0.0, BATCH_SECONDS - (time.monotonic() - begun)))
+
+    def _keep(self, view: View) -> None:
+        self._found = found = translate(self._task.engine, view)
+        if not self._writer:
+            self._report(now=True)
+        self._keeper.keep(found, view.versions, writer=self._writer)
+        self._error = None
+        self._synced_at = datetime.now(UTC)
+        self._lag = 0.0 if view.since is None else time.monotonic() - view.since
+
+    def _report(self, *, now: bool = False) -> None:
+        """Say how it is, and hear whether to write. Looks too whether the snapshot is still there."""
+        if not now and time.monotonic() - self._reported < REPORT_SECONDS:
+            return
+        self._reported = time.monotonic()
+        try:
+            reply = self._arbiter.ask("PUT", "clusters", self._task.cluster, body=self._said())
+            self._writer = msgspec.json.decode(reply.body, type=ClusterLease).writer
+            if not self._keeper.check():
+                self._mirror.forget()
+        except (Away, Refused) as error:
+            self._writer = False
+            self._error = str(error)
+
+    def _said(self) -> ClusterReport:
+        kinds = self._mirror.kinds()
+        errors = [kind.error for kind in kinds if kind.error] + ([self._error] if self._error else [])
+        whole = all(kind.whole for kind in kinds)
+        stage: Stage = "broken" if errors else "following" if whole and self._synced_at else "listing"
+        found, status = self._found, self._keeper.status
+        findings = [*self._keeper.refused, *(found.findings if found else ())][:_FINDINGS]
+        return ClusterReport(
+            follower=self._task.follower,
+            engine=self._task.engine,
+            snapshot=self._task.snapshot,
+            configuration=self._task.configuration,
+            stage=stage,
+            kinds=[
+                FollowedKind(
+                    kind=of.kind.name, api_version=of.api_version or of.kind.api_version(of.kind.versions[0]),
+                    objects=len(of.items), resource_version=of.version, heard_at=of.heard_at,
+                )
+                for of in kinds if not of.absent
+            ],
+            counts=None if status is None else status.counts,
+            generation=None if status is None else status.generation,
+            synced_at=self._synced_at,
+            lag_seconds=round(self._lag, 3),
+            lists=dict(self._mirror.lists + self._keeper.puts),
+            findings=findings,
+            error="; ".join(errors)[:2000] or None,
+            local_queues=found.local_queues if found else {},
+            priority_classes=found.classes if found else {},
+        )  # fmt: skip

@@ -1,0 +1,140 @@
+"""The objects of a cluster as they are known now, whole or not at all."""
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from threading import Condition
+
+from app.following.kinds import Kind
+from app.following.reading import Event, Item, Listed, part
+
+Key = tuple[str, str]
+"""Namespace and name."""
+
+
+@dataclass(slots=True)
+class Followed:
+    """One kind. ``whole``: whether a list of it is complete; ``error``: why it can't be followed now."""
+
+    kind: Kind
+    api_version: str = ""
+    items: dict[Key, Item] = field(default_factory=dict[Key, Item])
+    version: str = ""
+    whole: bool = False
+    absent: bool = False
+    error: str | None = None
+    heard_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All kinds at one moment. ``items`` are sorted by namespace and name, as a list is; ``changed``: which objects are
+    not what they were in the last view, None: any may be; ``since``: when the oldest of these changes was heard, in
+    seconds of the monotonic clock."""
+
+    items: dict[str, dict[Key, Item]]
+    versions: dict[str, str]
+    changed: set[tuple[str, Key]] | None
+    since: float | None
+
+
+class Mirror:
+    """Written by one thread a kind, read by one."""
+
+    def __init__(self, kinds: tuple[Kind, ...]) -> None:
+        self._followed = {kind.name: Followed(kind) for kind in kinds}
+        self._changed: set[tuple[str, Key]] | None = None
+        self._since: float | None = None
+        self._news = Condition()
+        self.lists: Counter[str] = Counter()
+
+    def listed(self, kind: Kind, api_version: str, found: Listed, reason: str) -> None:
+        """All objects of ``kind`` are those of a list now."""
+        with self._news:
+            of = self._followed[kind.name]
+            of.items = {key_of(item): item for item in found.items}
+            of.version, of.api_version, of.whole, of.absent, of.error = found.version, api_version, True, False, None
+            of.heard_at = datetime.now(UTC)
+            self._changed = None
+            self.lists[reason] += 1
+            self._heard()
+
+    def absent(self, kind: Kind) -> None:
+        """The server has no such kind, and it is not needed."""
+        with self._news:
+            of = self._followed[kind.name]
+            if not of.absent:
+                of.items, of.version, of.whole, of.absent, of.error = {}, "", True, True, None
+                self._changed = None
+                self._heard()
+
+    def broken(self, kind: Kind, error: str, *, whole: bool) -> None:
+        """``kind`` can't be followed now. ``whole``: whether its watch may go on from where it is."""
+        with self._news:
+            of = self._followed[kind.name]
+            of.error, of.whole = error, whole and of.whole
+            self._news.notify_all()
+
+    def apply(self, kind: Kind, event: Event) -> None:
+        """What a watch says."""
+        with self._news:
+            of = self._followed[kind.name]
+            of.version, of.error, of.heard_at = event.version or of.version, None, datetime.now(UTC)
+            if event.item is None:
+                return
+            key = key_of(event.item)
+            if event.gone:
+                of.items.pop(key, None)
+            else:
+                of.items[key] = event.item
+            if self._changed is not None:
+                self._changed.add((kind.name, key))
+            self._heard()
+
+    def wait(self, seconds: float) -> None:
+        """Until something has changed, or ``seconds`` are over."""
+        with self._news:
+            if self._since is None:
+                self._news.wait(seconds)
+
+    def wake(self) -> None:
+        """Let who waits look again."""
+        with self._news:
+            self._news.notify_all()
+
+    def view(self) -> View | None:
+        """What changed since the last view is told once. None while a kind is not whole."""
+        with self._news:
+            if not all(of.whole for of in self._followed.values()):
+                return None
+            view = View(
+                {name: dict(of.items) for name, of in self._followed.items()},
+                {name: of.version for name, of in self._followed.items() if of.version},
+                self._changed,
+                self._since,
+            )
+            self._changed, self._since = set(), None
+            return view
+
+    def forget(self) -> None:
+        """What was told of the last view did not arrive: the next one is told whole."""
+        with self._news:
+            self._changed = None
+            self._heard()
+
+    def kinds(self) -> list[Followed]:
+        """Of each kind how it is; the objects themselves may change meanwhile."""
+        with self._news:
+            return list(self._followed.values())
+
+    def _heard(self) -> None:
+        if self._since is None:
+            self._since = time.monotonic()
+        self._news.notify_all()
+
+
+def key_of(item: Item) -> Key:
+    """Where an object is."""
+    metadata = part(item, "metadata")
+    return metadata.get("namespace") or "", metadata.get("name") or ""

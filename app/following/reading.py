@@ -1,0 +1,212 @@
+"""Objects of an API server: lists in chunks, and watches from where a list ended. Resource versions are opaque.
+
+The official client says who we are and how the server is reached (kubeconfig, a pod's account, exec plugins, proxies);
+answers are decoded here, as plain values: an object of ours has no model there.
+"""
+
+import random
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any, NamedTuple, cast
+
+import msgspec
+from kubernetes import config
+from kubernetes.client.api_client import ApiClient
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
+from urllib3.exceptions import HTTPError
+
+from app.following.kinds import Kind
+
+Item = dict[str, Any]
+
+CHUNK = 500
+"""Objects of one answer to a list."""
+_CONNECT = 10.0
+_ANSWER = 60.0
+_WATCH = (60, 90)
+"""Seconds that a watch lasts: it is asked for anew from where it ended, and a peer that died is found out."""
+_NOISE = "kubectl.kubernetes.io/last-applied-configuration"
+_UNREAD_STATUS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses", "images", "volumesInUse")
+
+
+class Broken(Exception):
+    """The API server can't be asked now, or refuses; the text says why."""
+
+
+class Gone(Exception):
+    """The history that was asked for is no more: everything must be listed again."""
+
+
+class Absent(Broken):
+    """The API server knows no such kind."""
+
+
+class Denied(Broken):
+    """The account may not do it: a matter of rights."""
+
+
+class Event(NamedTuple):
+    """What a watch says. ``item`` None: nothing changed up to ``version``."""
+
+    gone: bool
+    item: Item | None
+    version: str
+
+
+class Listed(NamedTuple):
+    """All objects of a kind, and the version to watch from."""
+
+    items: list[Item]
+    version: str
+
+
+def connect(context: str | None = None, kubeconfig: str | None = None) -> ApiClient:
+    """A client of the cluster that kubectl would speak to; in a pod without a kubeconfig, of its own cluster. Raises
+    Broken."""
+    configuration = Configuration()
+    loading: Any = config
+    try:
+        try:
+            loading.load_kube_config(config_file=kubeconfig, context=context, client_configuration=configuration)
+        except ConfigException:
+            if context is not None or kubeconfig is not None:
+                raise
+            loading.load_incluster_config(client_configuration=configuration)
+    except (ConfigException, OSError) as error:
+        raise Broken(f"no cluster to follow: {error}") from None
+    configuration.retries = False
+    configuration.connection_pool_maxsize = 16
+    return ApiClient(configuration)
+
+
+class Reader:
+    """Reads one cluster. Safe to use from several threads."""
+
+    def __init__(self, client: ApiClient) -> None:
+        untyped: Any = client
+        self._serialize, self._call = untyped.param_serialize, untyped.call_api
+
+    def version(self, kind: Kind) -> str:
+        """The best version in which the server has ``kind``. Raises Absent, Broken."""
+        for version in kind.versions:
+            try:
+                found = self._get(kind.path(version).rpartition("/")[0], {})
+            except Absent:
+                continue
+            if any(resource.get("name") == kind.plural for resource in found.get("resources", ())):
+                return version
+        raise Absent(f"the API server has no {kind.plural}.{kind.group or 'core'}")
+
+    def list(self, kind: Kind, version: str) -> Listed:
+        """All objects of ``kind``, in chunks of one moment. Raises Gone when it took too long for that, Broken."""
+        items: list[Item] = []
+        query = {"limit": str(CHUNK)}
+        while True:
+            answer = self._get(kind.path(version), query)
+            for item in answer.get("items") or ():
+                item["kind"], item["apiVersion"] = kind.name, kind.api_version(version)
+                items.append(trimmed(item))
+            metadata = part(answer, "metadata")
+            if not (more := metadata.get("continue")):
+                return Listed(items, metadata.get("resourceVersion") or "")
+            query["continue"] = more
+
+    def watch(self, kind: Kind, version: str, since: str) -> Iterator[Event]:
+        """What happens to objects of ``kind`` after ``since``, until the watch ends. Raises Gone, Broken."""
+        seconds = random.randint(*_WATCH)
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(seconds),
+            "resourceVersion": since,
+        }
+        response = self._request(kind.path(version), query, seconds + 30.0)
+        yield Event(False, None, since)  # it is connected
+        try:
+            for line in _lines(response.stream(1 << 16)):
+                yield _event(msgspec.json.decode(line))
+        except (HTTPError, OSError, msgspec.DecodeError) as error:
+            raise Broken(f"the watch of {kind.plural} broke: {error}") from None
+        finally:
+            response.close()
+
+    def _get(self, path: str, query: dict[str, str]) -> dict[str, Any]:
+        response = self._request(path, query, _ANSWER)
+        try:
+            return msgspec.json.decode(response.data, type=dict[str, Any])
+        except (HTTPError, OSError, msgspec.DecodeError) as error:
+            raise Broken(f"{path}: {error}") from None
+        finally:
+            response.release_conn()
+
+    def _request(self, path: str, query: dict[str, str], seconds: float) -> Any:
+        try:
+            request = self._serialize(
+                "GET", path, query_params=list(query.items()), header_params={"Accept": "application/json"},
+                auth_settings=["BearerToken"],
+            )  # fmt: skip
+            answer = self._call(*request, _request_timeout=(_CONNECT, seconds))
+        except (HTTPError, OSError, ConfigException, ApiException) as error:
+            raise Broken(f"the API server does not answer: {error}") from None
+        response = answer.response
+        if response.status == HTTPStatus.OK:
+            return response
+        detail = _detail(response)
+        if response.status == HTTPStatus.GONE:
+            raise Gone(detail)
+        if response.status == HTTPStatus.NOT_FOUND:
+            raise Absent(f"{path}: {detail}")
+        refused = response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+        raise (Denied if refused else Broken)(f"{path}: {response.status} {detail}")
+
+
+def _detail(response: Any) -> str:
+    try:
+        body = response.data
+    except (HTTPError, OSError):
+        return "(no answer)"
+    finally:
+        response.release_conn()
+    try:
+        return str(msgspec.json.decode(body, type=dict[str, Any]).get("message", ""))[:500]
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return body[:200].decode(errors="replace")
+
+
+def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    left = b""
+    for chunk in chunks:
+        *whole, left = (left + chunk).split(b"\n")
+        yield from (line for line in whole if line)
+
+
+def _event(said: dict[str, Any]) -> Event:
+    kind, item = said.get("type"), part(said, "object")
+    if kind == "ERROR":
+        if item.get("code") in (HTTPStatus.GONE, HTTPStatus.GATEWAY_TIMEOUT):  # compacted; or newer than the server
+            raise Gone(str(item.get("message", "")))
+        raise Broken(f"the watch ended: {item.get('message')}")
+    version = part(item, "metadata").get("resourceVersion") or ""
+    if kind == "BOOKMARK":
+        return Event(False, None, version)
+    return Event(kind == "DELETED", trimmed(item), version)
+
+
+def part(of: dict[str, Any], key: str) -> dict[str, Any]:
+    """The mapping under ``key``; an empty one where there is none."""
+    found = of.get(key)
+    return cast(dict[str, Any], found) if isinstance(found, dict) else {}
+
+
+def trimmed(item: Item) -> Item:
+    """``item`` without what takes memory and is never read; changed in place."""
+    metadata = part(item, "metadata")
+    metadata.pop("managedFields", None)
+    if _NOISE in (annotations := part(metadata, "annotations")):
+        del annotations[_NOISE]
+    status = part(item, "status")
+    for field in _UNREAD_STATUS:
+        status.pop(field, None)
+    return item

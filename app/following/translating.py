@@ -1,0 +1,57 @@
+"""A cluster's objects as configuration, state and asks: the translation of ``arbiter import``."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from app.following.mirror import Key, View
+from app.following.reading import Item, part
+from app.formats.documents.reader import Findings
+from app.formats.documents.source import Path
+from app.formats.manifests import read_manifests
+from app.solver.model.configuration import Configuration, EngineName
+from app.solver.model.problems import Finding
+from app.solver.model.state import Ask, Node, Workload
+
+_CLASSES = ("WorkloadPriorityClass", "PriorityClass")
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """What a cluster is in Arbiter's words. ``local_queues``: the ClusterQueue of each; ``classes``: values by name."""
+
+    configuration: Configuration
+    nodes: dict[str, Node]
+    workloads: dict[str, Workload]
+    asks: dict[str, Ask]
+    findings: list[Finding]
+    local_queues: dict[str, str]
+    classes: dict[str, int]
+
+
+def translate(engine: EngineName, view: View) -> Translated:
+    """All of ``view``. Pointers of findings begin with kind, namespace and name of the object."""
+    findings = Findings()
+    read = read_manifests(_documents(view.items), engine, findings)
+    return Translated(
+        configuration=read.configuration,
+        nodes={node.name: node for node in read.state.nodes},
+        workloads={workload.id: workload for workload in read.state.workloads},
+        asks={ask.id: ask for ask in read.asks},
+        findings=read.findings,
+        local_queues=_local_queues(view.items.get("LocalQueue", {})),
+        classes=_classes(view.items),
+    )
+
+
+def _documents(items: dict[str, dict[Key, Item]]) -> list[tuple[Path, Any]]:
+    return [((kind, *key), of[key]) for kind, of in items.items() for key in sorted(of)]
+
+
+def _local_queues(items: dict[Key, Item]) -> dict[str, str]:
+    found = {f"{space}/{name}": part(item, "spec").get("clusterQueue") for (space, name), item in sorted(items.items())}
+    return {name: queue for name, queue in found.items() if isinstance(queue, str)}
+
+
+def _classes(items: dict[str, dict[Key, Item]]) -> dict[str, int]:
+    found = {name: item.get("value") for kind in _CLASSES for (_, name), item in sorted(items.get(kind, {}).items())}
+    return {name: value for name, value in found.items() if isinstance(value, int)}

@@ -1,0 +1,93 @@
+"""A thread a kind: list, then watch from there; list again where the history is gone."""
+
+import random
+import time
+from threading import Event, Thread
+
+import structlog
+
+from app.following.kinds import Kind
+from app.following.mirror import Mirror
+from app.following.reading import Absent, Broken, Gone, Reader
+
+log = structlog.get_logger()
+
+_FIRST, _LONGEST = 0.5, 30.0
+_LOOK_AGAIN = 60.0
+"""Seconds between looks for a kind that the server did not have."""
+
+
+class Watcher(Thread):
+    """Follows one kind until it is stopped."""
+
+    def __init__(self, kind: Kind, reader: Reader, mirror: Mirror) -> None:
+        super().__init__(name=f"follow-{kind.plural}", daemon=True)
+        self._kind = kind
+        self._reader = reader
+        self._mirror = mirror
+        self._stopping = Event()
+        self._failures = 0
+
+    def stop(self) -> None:
+        """End soon; what it reads is not taken any more."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        """Follow, and say what goes wrong."""
+        reason = "start"
+        while not self._stopping.is_set():
+            try:
+                self._follow(reason)
+            except Gone:
+                reason = "gone"
+                self._mirror.broken(self._kind, "the history is gone: everything is listed again", whole=False)
+                self._pause(_FIRST)
+            except Absent as error:
+                reason = "absent"
+                if not self._kind.needed:
+                    self._mirror.absent(self._kind)
+                else:
+                    self._mirror.broken(self._kind, str(error), whole=False)
+                self._pause(_LOOK_AGAIN if not self._kind.needed else self._backoff())
+            except Broken as error:
+                reason = "broken"
+                self._mirror.broken(self._kind, str(error), whole=False)
+                self._pause(self._backoff())
+            except Exception as error:  # an object or a server like none before: nobody else would notice
+                log.exception("cluster.watch_failed", kind=self._kind.name)
+                reason = "failed"
+                self._mirror.broken(self._kind, f"{type(error).__name__}: {error}", whole=False)
+                self._pause(self._backoff())
+
+    def _follow(self, reason: str) -> None:
+        """List, and watch until that can't go on. Raises Gone, Broken."""
+        version = self._reader.version(self._kind)
+        found = self._reader.list(self._kind, version)
+        self._mirror.listed(self._kind, self._kind.api_version(version), found, reason)
+        self._failures = 0
+        since = found.version
+        while not self._stopping.is_set():
+            begun = time.monotonic()
+            try:
+                for event in self._reader.watch(self._kind, version, since):
+                    if self._stopping.is_set():
+                        return
+                    since = event.version or since
+                    self._mirror.apply(self._kind, event)
+                    self._failures = 0
+            except Absent:
+                raise
+            except Broken as error:  # the history may still be there: go on from where it ended
+                self._mirror.broken(self._kind, str(error), whole=True)
+                self._pause(self._backoff())
+            else:
+                if time.monotonic() - begun < 1.0:
+                    self._pause(_FIRST)
+
+    def _backoff(self) -> float:
+        self._failures += 1
+        longest = min(_LONGEST, _FIRST * 2 ** min(self._failures, 10))
+        return random.uniform(longest / 2, longest)
+
+    def _pause(self, seconds: float) -> None:
+        self._stopping.wait(seconds * random.uniform(0.8, 1.2))

@@ -1,0 +1,78 @@
+"""A follower for tests, in this process; and waiting until it has caught up."""
+
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx2
+
+from app.following.arbiter import Arbiter
+from app.following.follower import Follower, Task
+from app.following.kinds import FOLLOWED
+from app.following.mirror import Mirror
+from app.following.reading import Reader, connect
+from app.following.translating import Translated, translate
+from app.solver.model.configuration import EngineName
+from tests.cluster.server import Cluster
+
+PATIENCE = 120.0
+"""Seconds that something may take on a slow machine."""
+
+
+def reader(cluster: Cluster, token: str | None = None) -> Reader:
+    """Reads as whoever has ``token``; else as an administrator."""
+    return Reader(connect(kubeconfig=str(cluster.kubeconfig(token))))
+
+
+@contextmanager
+def following(
+    cluster: Cluster, arbiter: httpx2.Client, engine: EngineName, name: str, token: str | None = None
+) -> Generator[Follower]:
+    """A follower that runs; its cluster, snapshot and configuration are all called ``name``."""
+    task = Task(engine=engine, cluster=name, snapshot=name, configuration=name, follower=f"test-{name}")
+    made = Follower(task, reader(cluster, token), Arbiter(str(arbiter.base_url), None))
+    thread = threading.Thread(target=made.run, daemon=True)
+    thread.start()
+    try:
+        yield made
+    finally:
+        made.stop()
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def eventually(holds: Callable[[], Any], seconds: float = PATIENCE) -> Any:
+    """What ``holds`` gives once it gives something. Raises AssertionError."""
+    deadline = time.monotonic() + seconds
+    while not (found := holds()):
+        assert time.monotonic() < deadline, "it never came to be"
+        time.sleep(0.05)
+    return found
+
+
+def fresh(cluster: Cluster, engine: EngineName) -> Translated:
+    """What a list of everything gives now."""
+    source, mirror = reader(cluster), Mirror(FOLLOWED[engine])
+    for kind in FOLLOWED[engine]:
+        version = source.version(kind)
+        mirror.listed(kind, kind.api_version(version), source.list(kind, version), "test")
+    view = mirror.view()
+    assert view is not None
+    return translate(engine, view)
+
+
+def kept(arbiter: httpx2.Client, name: str) -> dict[str, dict[str, Any]]:
+    """What is kept under ``name``, by kind and name."""
+    if (state := arbiter.get(f"/v1/snapshots/{name}/state")).status_code != 200:
+        return {}
+    asks = arbiter.get(f"/v1/snapshots/{name}/asks").json()["items"]
+    configuration = arbiter.get(f"/v1/configurations/{name}").json()["configuration"]
+    found = state.json()
+    return {
+        "nodes": {one["name"]: one for one in found.get("nodes", [])},
+        "workloads": {one["id"]: one for one in found.get("workloads", [])},
+        "asks": {one["id"]: one for one in asks},
+        "queues": {one["name"]: one for one in configuration.get("queues", [])},
+    }

@@ -1,0 +1,222 @@
+"""A kube-apiserver on an etcd, each a process of its own: started, broken, compacted and started again at will."""
+
+import base64
+import json
+import os
+import secrets
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from tests.cluster.build import folder as programs
+
+_SECONDS = 240.0
+"""How long a start may take on a slow machine."""
+
+
+def free_port() -> int:
+    """A port that nobody has now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+class Cluster:
+    """An API server without nodes. ``address`` stays the same over restarts; ``token`` is that of an administrator."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.token = secrets.token_hex(16)
+        self.tokens = {self.token: ("admin", "system:masters")}
+        self._etcd_port, self._peer_port, self._port = free_port(), free_port(), free_port()
+        self.address = f"https://127.0.0.1:{self._port}"
+        self._etcd: subprocess.Popen[bytes] | None = None
+        self._server: subprocess.Popen[bytes] | None = None
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+        (folder / "service.key").write_bytes(
+            key.private_bytes(pem, serialization.PrivateFormat.TraditionalOpenSSL, plain)
+        )
+
+    def user(self, name: str) -> str:
+        """The token of a new user without any rights; known from the next start on."""
+        token = secrets.token_hex(16)
+        self.tokens[token] = (name, "")
+        return token
+
+    def start(self) -> None:
+        """Both, until they answer."""
+        if self._etcd is None:
+            peer, client = (f"http://127.0.0.1:{port}" for port in (self._peer_port, self._etcd_port))
+            self._etcd = self._run(
+                "etcd", "--data-dir", str(self.folder / "etcd"), "--unsafe-no-fsync", "--log-level", "error",
+                "--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
+                "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}",
+            )  # fmt: skip
+        self.start_server()
+
+    def start_server(self) -> None:
+        """The API server alone."""
+        lines = [f'{token},{user},{user},"{group}"' for token, (user, group) in self.tokens.items()]
+        (self.folder / "tokens.csv").write_text("\n".join(lines) + "\n")
+        key = str(self.folder / "service.key")
+        self._server = self._run(
+            "kube-apiserver", "--etcd-servers", f"http://127.0.0.1:{self._etcd_port}",
+            "--bind-address", "127.0.0.1", "--secure-port", str(self._port), "--cert-dir", str(self.folder / "certs"),
+            "--service-account-issuer", "https://cluster.test", "--service-account-key-file", key,
+            "--service-account-signing-key-file", key, "--token-auth-file", str(self.folder / "tokens.csv"),
+            "--authorization-mode", "RBAC", "--service-cluster-ip-range", "10.0.0.0/24",
+            "--disable-admission-plugins", "ServiceAccount", "--etcd-compaction-interval", "0",
+            "--endpoint-reconciler-type", "none",
+        )  # fmt: skip
+        deadline = time.monotonic() + _SECONDS
+        while not self._ready():
+            assert self._server.poll() is None, (self.folder / "kube-apiserver.log").read_text()[-3000:]
+            assert time.monotonic() < deadline, "the API server does not answer"
+            time.sleep(0.2)
+
+    def kill_server(self) -> None:
+        """End the API server at once."""
+        assert self._server is not None
+        self._server.kill()
+        self._server.wait()
+        self._server = None
+
+    def stop(self) -> None:
+        """End both."""
+        for process in (self._server, self._etcd):
+            if process is not None:
+                process.kill()
+                process.wait()
+        self._server = self._etcd = None
+
+    def compact(self) -> None:
+        """Let etcd forget all history up to now."""
+        made = self.call("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"generateName": "tick-"}})
+        revision = made["metadata"]["resourceVersion"]
+        body = json.dumps({"revision": revision, "physical": True}).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self._etcd_port}/v3/kv/compaction", body, method="POST")
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert answer.status == 200
+
+    def call(self, method: str, path: str, body: Any = None, token: str | None = None) -> dict[str, Any]:
+        """One request. Raises HTTPError."""
+        sent = None if body is None else json.dumps(body).encode()
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": kind}
+        request = urllib.request.Request(self.address + path, sent, headers, method=method)
+        with urllib.request.urlopen(request, timeout=60, context=self._context()) as answer:
+            return json.loads(answer.read())
+
+    def define(self, crd: dict[str, Any]) -> None:
+        """Add a kind, and wait until it is served."""
+        self.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
+        spec, deadline = crd["spec"], time.monotonic() + _SECONDS
+        for version in spec["versions"]:
+            path = f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}"
+            while True:
+                try:
+                    self.call("GET", path)
+                    break
+                except urllib.error.HTTPError:
+                    assert time.monotonic() < deadline, f"{path} is never served"
+                    time.sleep(0.1)
+
+    def apply(self, *items: dict[str, Any]) -> None:
+        """Create objects whole, status and all."""
+        for item in items:
+            made = self.call("POST", self.path(item), item)
+            if item.get("status") and item["kind"] in ("Pod", "Node"):
+                self.call("PUT", self.path(made, named=True) + "/status", {**made, "status": item["status"]})
+
+    def path(self, item: dict[str, Any], *, named: bool = False) -> str:
+        """Where an object is, or those of its kind."""
+        version, metadata = item["apiVersion"], item["metadata"]
+        plural = PLURALS.get(item["kind"]) or item["kind"].lower() + "s"
+        space = f"namespaces/{metadata['namespace']}/" if metadata.get("namespace") else ""
+        base = f"/{'apis' if '/' in version else 'api'}/{version}/{space}{plural}"
+        return f"{base}/{metadata['name']}" if named else base
+
+    def kubeconfig(self, token: str | None = None) -> Path:
+        """A kubeconfig for somebody's token."""
+        file = self.folder / f"kubeconfig-{(token or self.token)[:8]}.yaml"
+        authority = base64.b64encode((self.folder / "certs" / "apiserver.crt").read_bytes()).decode()
+        file.write_text(yaml.safe_dump({
+            "apiVersion": "v1", "kind": "Config", "current-context": "test",
+            "clusters": [{"name": "test", "cluster": {
+                "server": self.address, "certificate-authority-data": authority}}],
+            "users": [{"name": "test", "user": {"token": token or self.token}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+        }))  # fmt: skip
+        return file
+
+    def _ready(self) -> bool:
+        try:
+            request = urllib.request.Request(
+                self.address + "/readyz", headers={"Authorization": f"Bearer {self.token}"}
+            )
+            with urllib.request.urlopen(request, timeout=5, context=self._context()) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
+
+    @staticmethod
+    def _context() -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context
+
+    def _run(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
+        # Not this machine's variables: a proxy would come between the API server and its etcd.
+        environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(self.folder)}
+        with (self.folder / f"{program}.log").open("ab") as log:
+            return subprocess.Popen(
+                [str(programs() / program), *arguments], stdout=log, stderr=log, env=environment, cwd=self.folder
+            )
+
+
+PLURALS = {"PriorityClass": "priorityclasses", "WorkloadPriorityClass": "workloadpriorityclasses"}
+
+
+@contextmanager
+def cluster(folder: Path) -> Generator[Cluster]:
+    """A running cluster; its folder goes with it."""
+    made = Cluster(folder)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def definition(kind: str, plural: str, group: str, *versions: str, namespaced: bool) -> dict[str, Any]:
+    """A minimal CustomResourceDefinition: objects of any shape, the first version stored."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "scope": "Namespaced" if namespaced else "Cluster",
+            "versions": [
+                {"name": version, "served": True, "storage": i == 0, "schema": schema}
+                for i, version in enumerate(versions)
+            ],
+        },
+    }
