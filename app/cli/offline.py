@@ -14,12 +14,10 @@ from app.cli import report
 from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.manifests import Situation as Asking
 from app.cli.manifests import as_request, failed, with_mode
-from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, complain, problems, read, say
+from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, read, say, tried
 from app.cli.remote import Service, guarded, refused, segment
 from app.cli.sources import Files, gathered
-from app.errors import ArbiterError
 from app.solver.model.decision import Answer, planned
-from app.solver.model.problems import InvalidInput
 from app.solver.model.request import Explain, Mode
 
 T = TypeVar("T")
@@ -119,24 +117,12 @@ def _logged(decision: str, service: Service, act: Callable[[bytes], int]) -> int
 
 def _situation(file: str, files: list[str] | None, configuration: str | None, act: Callable[[Asking], int]) -> int:
     """``act`` on what the files say together."""
-    return _tried(file, lambda: act(as_request(gathered(file, files), configuration)))
+    return tried(file, lambda: act(as_request(gathered(file, files), configuration)))
 
 
 def on_file(file: str, act: Callable[[bytes], int]) -> int:
     """``act`` on the bytes of ``file``, with everything that can be wrong about them said on standard error."""
-    return _tried(file, lambda: act(read(file)))
-
-
-def _tried(file: str, act: Callable[[], int]) -> int:
-    try:
-        return act()
-    except OSError as error:
-        complain(f"{error.filename or file}: {error.strerror or error}")
-    except InvalidInput as invalid:
-        problems(file, invalid.problems)
-    except ArbiterError as refused:
-        problems(file, refused.problems)
-    return BAD_INPUT
+    return tried(file, lambda: act(read(file)))
 
 
 def _decided(found: Asking, mode: Mode | None, level: Explain | None, *, json: bool) -> int:

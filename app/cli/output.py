@@ -1,10 +1,11 @@
 """Plain text for people: aligned columns without colour, so that it pipes, greps and diffs well."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from app.solver.model.problems import Problem
+from app.errors import ArbiterError
+from app.solver.model.problems import InvalidInput, Problem
 
 NOTHING, EVICTS, CANNOT, BAD_INPUT, UNREACHABLE = range(5)
 DIFFERENT = 1
@@ -54,6 +55,22 @@ def problems(source: str, found: Sequence[Problem]) -> None:
     complain(f"{source}: {len(found)} problem{'s' if len(found) != 1 else ''}")
     for problem in found:
         complain(f"  {problem.pointer or '(document)'}: {problem.detail}")
+
+
+def tried(file: str, act: Callable[[], int]) -> int:
+    """``act``'s exit code, or BAD_INPUT with everything that is wrong with ``file`` said on standard error."""
+    try:
+        return act()
+    except OSError as error:
+        complain(f"{error.filename or file}: {error.strerror or error}")
+    except InvalidInput as invalid:
+        problems(file, invalid.problems)
+    except ArbiterError as refused:
+        if refused.problems:
+            problems(file, refused.problems)
+        else:
+            complain(f"{file}: {refused.detail}")
+    return BAD_INPUT
 
 
 def read(file: str) -> bytes:

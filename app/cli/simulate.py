@@ -14,9 +14,8 @@ from cyclopts import Parameter
 from app.answering.answers import encode
 from app.answering.sources import Compiled
 from app.cli.offline import Json
-from app.cli.output import BAD_INPUT, complain, problems, read, say, table
+from app.cli.output import read, say, table, tried
 from app.decoding import decode
-from app.errors import ArbiterError
 from app.simulations.core.run import simulate as run
 from app.simulations.core.scenario import setting_of, variants_of
 from app.simulations.core.sink import Silence
@@ -54,7 +53,8 @@ def simulate(
 
     Exit code 0: done, 3: bad input.
     """
-    try:
+
+    def play() -> int:
         request = decode(read(file), SimulationRequest)
         with ExitStack() as files:
             sinks = {
@@ -63,16 +63,10 @@ def simulate(
                 if path is not None
             }
             found = dict(_runs(request, sinks))
-    except OSError as error:
-        complain(f"{error.filename or file}: {error.strerror or error}")
-    except InvalidInput as invalid:
-        problems(file, invalid.problems)
-    except ArbiterError as refused:
-        problems(file, refused.problems)
-    else:
         _shown(found, json=json)
         return 0
-    return BAD_INPUT
+
+    return tried(file, play)
 
 
 def _runs(request: SimulationRequest, files: dict[str, BufferedWriter]) -> Iterator[tuple[str, Summary]]:

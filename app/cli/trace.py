@@ -5,9 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from app.cli.output import BAD_INPUT, complain, problems
-from app.errors import ArbiterError
-from app.solver.model.problems import InvalidInput
+from app.cli.output import complain, tried
 
 Named = Annotated[str | None, Parameter(help="`swf`, `alibaba-gpu-2023` or `ndjson`; absent: by the file's name.")]
 MappingFile = Annotated[
@@ -32,7 +30,7 @@ def trace(
     from app.traces.files import load  # packages that few other commands need
     from app.traces.request import body, jobs_and_changes
 
-    try:
+    def convert() -> int:
         found = load(file, format, mapping, nodes)
         for number, note in enumerate(found.notes.found[:5]):
             complain(f"{file}: line {note.line}: {note.detail}")
@@ -41,13 +39,6 @@ def trace(
         for piece in jobs_and_changes(found) if lines else body(found):
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
-    except OSError as error:
-        complain(f"{error.filename or file}: {error.strerror or error}")
-        return BAD_INPUT
-    except InvalidInput as invalid:
-        problems(file, invalid.problems)
-        return BAD_INPUT
-    except ArbiterError as refused:
-        complain(f"{file}: {refused.detail}")
-        return BAD_INPUT
-    return 0
+        return 0
+
+    return tried(file, convert)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 from uuid import UUID
@@ -42,6 +43,19 @@ Id = Annotated[UUID, Path(description="`id` of a simulation")]
 Which = Annotated[str | None, Query(max_length=512, description="The name of a variant. Absent: the first.")]
 First = Annotated[int, Query(alias="from", ge=0, le=2**62, description="The first line wanted; the first of all is 0.")]
 Most = Annotated[int | None, Query(ge=1, le=2**62, description="The most lines wanted. Absent: all.")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Some lines of one variant of a simulation."""
+
+    id: Id
+    variant: Which = None
+    first: First = 0
+    limit: Most = None
+
+
+Wanted = Annotated[_Wanted, Depends()]
 
 
 @router.post(
@@ -116,15 +130,9 @@ async def follow_simulation(id: Id, simulations: Service) -> Response:  # noqa: 
     summary="What happened, in order",
     **operation(needs="read", responses={200: lines(Event)}, errors=_READ),
 )
-def events(
-    id: Id,  # noqa: A002
-    simulations: Service,
-    variant: Which = None,
-    first: First = 0,
-    limit: Most = None,
-) -> Response:
+def events(wanted: Wanted, simulations: Service) -> Response:
     """One line an event, as far as the run has come."""
-    return _lines(simulations, id, variant, "events", first, limit)
+    return _lines(simulations, wanted, "events")
 
 
 @router.get(
@@ -133,15 +141,9 @@ def events(
     summary="The rounds",
     **operation(needs="read", responses={200: lines(RoundLine)}, errors=_READ),
 )
-def rounds(
-    id: Id,  # noqa: A002
-    simulations: Service,
-    variant: Which = None,
-    first: First = 0,
-    limit: Most = None,
-) -> Response:
+def rounds(wanted: Wanted, simulations: Service) -> Response:
     """One line a round: what was asked, who was admitted, who was evicted."""
-    return _lines(simulations, id, variant, "rounds", first, limit)
+    return _lines(simulations, wanted, "rounds")
 
 
 @router.get(
@@ -150,15 +152,9 @@ def rounds(
     summary="What became of each job",
     **operation(needs="read", responses={200: lines(JobLine)}, errors=_READ),
 )
-def jobs(
-    id: Id,  # noqa: A002
-    simulations: Service,
-    variant: Which = None,
-    first: First = 0,
-    limit: Most = None,
-) -> Response:
+def jobs(wanted: Wanted, simulations: Service) -> Response:
     """One line a job, in the order in which they ended; then those that have not."""
-    return _lines(simulations, id, variant, "jobs", first, limit)
+    return _lines(simulations, wanted, "jobs")
 
 
 @router.get(
@@ -218,10 +214,8 @@ async def get_round_request(
     return json_response(found)
 
 
-def _lines(
-    simulations: Simulations, identity: UUID, variant: str | None, kind: str, first: int, limit: int | None
-) -> Response:
-    return StreamingResponse(simulations.lines(identity, variant, kind, first, limit), media_type=NDJSON)
+def _lines(simulations: Simulations, of: _Wanted, kind: str) -> Response:
+    return StreamingResponse(simulations.lines(of.id, of.variant, kind, of.first, of.limit), media_type=NDJSON)
 
 
 async def _following(simulations: Simulations, found: Simulation) -> AsyncGenerator[bytes]:
