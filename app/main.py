@@ -29,9 +29,11 @@ from app.configurations import router as configurations
 from app.configurations.administration import Administration
 from app.configurations.heads.follower import Follower
 from app.configurations.service import Configurations
+from app.console import missing
 from app.console import router as console
 from app.console.listeners import Listeners
 from app.console.provider import ProviderSignIn
+from app.console.recorded import Recordings
 from app.console.sign_in import PageVisitors
 from app.db import Database
 from app.decisions import batch
@@ -138,7 +140,7 @@ def create_app(settings: Settings) -> FastAPI:
     sessions = Sessions(database, tokens, settings.console_key, settings.console_session_seconds)
     services = Services(
         settings, database, kept, log, stored, dispatcher, offload, decider, tokens, sessions,
-        Listeners(settings.console_listeners), ProviderSignIn(_code_flow(settings)),
+        Listeners(settings.console_listeners), Recordings(), ProviderSignIn(_code_flow(settings)),
         Snapshots(dispatcher, decider),
         Clusters(database),
         Administration(database, stored, settings.idempotency_seconds),
@@ -155,6 +157,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(RequestMiddleware, answered=kept.answered)
     problems.install(app)
     pages = (console,) if settings.console == "on" else ()
+    if pages:
+        missing.install(app)
     app.state.operations = routing.install(app, [one.router for one in (*_CAPABILITIES, metrics, docs, assets, *pages)])
     app.openapi = cache(lambda: describe_api(app))  # pyright: ignore[reportAttributeAccessIssue]
     return app

@@ -15,7 +15,7 @@ from app.auth.service import PREFIX, Caller, Tokens
 from app.auth.visitors import Visitors, welcome
 from app.errors import ArbiterError, Forbidden, Unauthorized, Unavailable
 from app.http.problems import answer_to
-from app.http.routing import Found
+from app.http.routing import Found, is_for_people
 
 _LOOKUPS = 10
 """Tokens looked up at once, in threads of their own: requests that wait for the database may take all others."""
@@ -69,7 +69,7 @@ class AuthenticationMiddleware:
 
     async def _visitor(self, scope: Scope, found: Found) -> Caller | None:
         """Whose session a page is asked for with. The API takes no cookies: no other site can make use of one."""
-        if self._visitors is None or found.operation is None or not found.operation.page:
+        if self._visitors is None or not is_for_people(scope, found):
             return None
         return await to_thread.run_sync(self._visitors.caller, scope, limiter=self._lookups)
 
@@ -92,7 +92,7 @@ class AuthenticationMiddleware:
 
     async def _refuse(self, who: str, refusal: ArbiterError, scope: Scope, receive: Receive, send: Send) -> None:
         found: Found = scope["app"].state.operations.found(scope)
-        page = found.operation is not None and found.operation.page and self._visitors is not None
+        page = self._visitors is not None and is_for_people(scope, found)
         if page and isinstance(refusal, Unauthorized):
             assert self._visitors is not None
             await self._visitors.ask_in(scope)(scope, receive, send)

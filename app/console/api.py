@@ -3,6 +3,7 @@
 Every page is made of such calls, so it can show nothing that a program could not ask for, and can name each request.
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -156,13 +157,15 @@ class _Answer:
 
     def __init__(self, body: bytes) -> None:
         self._body: bytes | None = body
+        self._told = asyncio.Event()
         self._status = 500
         self._headers: dict[str, str] = {}
         self._pieces: list[bytes] = []
 
     async def receive(self) -> Message:
-        """The body, in one piece."""
+        """The body, in one piece; then nothing before the answer is whole: who streams it waits for our going away."""
         if self._body is None:
+            await self._told.wait()
             return {"type": "http.disconnect"}
         body, self._body = self._body, None
         return {"type": "http.request", "body": body, "more_body": False}
@@ -174,6 +177,8 @@ class _Answer:
             self._headers = {name.decode().lower(): value.decode("latin-1") for name, value in message["headers"]}
         elif message["type"] == "http.response.body":
             self._pieces.append(message.get("body", b""))
+            if not message.get("more_body"):
+                self._told.set()
 
     def reply(self) -> Reply:
         """All of it."""

@@ -48,7 +48,7 @@ async def asked(visit: Visiting) -> Response:
     answers: list[tuple[str, Json]] = []
     problem: Json | None = None
     try:
-        request = _document(fields.get("request", ""), "request")
+        request = document(fields.get("request", ""), "request")
         changed, what = await _changed(visit, request, fields)
         answers.append(("As it is", await visit.api.ask("/v1/decisions", {**request, "explain": "summary"})))
         if what:
@@ -76,9 +76,9 @@ async def _changed(visit: Visit, request: Json, fields: dict[str, str]) -> tuple
     queue, value = fields.get("queue", "").strip(), fields.get("value", "").strip()
     if queue or value:
         resource, field = fields.get("resource", "").strip(), fields.get("field", _FIELDS[0])
-        document = await _configuration(visit, request)
-        changed["configuration"] = _with_quota(document, queue, resource, field, value)
-        changed.setdefault("engine", document.get("engine"))
+        stored = await _configuration(visit, request)
+        changed["configuration"] = _with_quota(stored, queue, resource, field, value)
+        changed.setdefault("engine", stored.get("engine"))
         what.append(f"{queue}: {field} {value} {resource}")
     return {name: said for name, said in changed.items() if said is not None}, what
 
@@ -97,11 +97,11 @@ async def _configuration(visit: Visit, request: Json) -> Json:
     return found["configuration"]
 
 
-def _with_quota(document: Json, queue: str, resource: str, field: str, value: str) -> Json:
-    """``document`` with one quota of one queue changed. Raises Malformed."""
+def _with_quota(stored: Json, queue: str, resource: str, field: str, value: str) -> Json:
+    """``stored`` with one quota of one queue changed. Raises Malformed."""
     if field not in _FIELDS:
         raise Malformed("field", "There is no such field of a quota.")
-    copied: Json = msgspec.json.decode(msgspec.json.encode(document))
+    copied: Json = msgspec.json.decode(msgspec.json.encode(stored))
     one = next((q for q in copied.get("queues", ()) if q.get("name") == queue), None)
     if one is None:
         raise Malformed("queue", f"There is no queue {queue!r} in the configuration.")
@@ -168,14 +168,15 @@ async def planned(visit: Visiting) -> Response:
 
 async def _tried(visit: Visit, place: str, text: str) -> tuple[Json | None, Json | None]:
     try:
-        return await visit.api.ask(place, _document(text, "request")), None
+        return await visit.api.ask(place, document(text, "request")), None
     except Malformed as wrong:
         return None, {"title": "Invalid input", "detail": wrong.detail, "errors": []}
     except Refused as refused:
         return None, refused.document
 
 
-def _document(text: str, field: str) -> Json:
+def document(text: str, field: str) -> Json:
+    """The JSON object of a form's ``field``. Raises Malformed."""
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as error:

@@ -1,23 +1,20 @@
 """One decision: why it was made, what stops, what is spared, and what queues and nodes have before and after."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
-import msgspec
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from app.console import situation
-from app.console.api import Api, Refused, segment
-from app.console.verdicts import VERDICTS, Rules, chosen, groups, named, paged, rules_of, sentence
+from app.console.recorded import Recorded, recorded
+from app.console.verdicts import VERDICTS, chosen, groups, named, paged, sentence
 from app.console.visit import PageRoute, Visit, Visiting
 from app.http.openapi import page
 from app.http.policy import HEADERS
 
 _MOST_QUEUES = 40
 _MOST_NODES = 40
-_MOST_SHOWN = 64 << 10
 _MOST_STOPPED = 200
 
 Json = dict[str, Any]
@@ -25,56 +22,6 @@ Text = Annotated[str | None, Query(max_length=2048)]
 Number = Annotated[int, Query(ge=1, le=10**7)]
 
 router = APIRouter(route_class=PageRoute)
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A decision of the log with its explanation. ``unexplained``: why there is none."""
-
-    record: Json
-    request: Json
-    answer: Json
-    rules: Rules
-    configuration: Json | None
-    identical: bool
-    unexplained: str | None
-
-    def decision_of(self, ask: str | None) -> Json | None:
-        """The decision for ``ask``; without one the first for which something stops, or the first at all."""
-        decisions: list[Json] = self.answer["decisions"]
-        if ask is not None:
-            return next((one for one in decisions if one["ask"] == ask), None)
-        stopping = (one for one in decisions if one["victims"])
-        return next(stopping, decisions[0] if decisions else None)
-
-
-async def recorded(api: Api, identity: UUID) -> Recorded:
-    """All that the API says about a decision. Raises Refused."""
-    at = f"/v1/decisions/{identity}"
-    record = await api.get(at)
-    request = await api.get(f"{at}/request")
-    answer, identical, unexplained = record["answer"], True, None
-    try:
-        explained = await api.get(f"{at}/explanation", {"level": "full"})
-        identical = explained["identical"]
-        if identical:
-            answer = explained["answer"]
-    except Refused as refused:
-        unexplained = refused.detail
-    rules = rules_of(await api.get("/v1/rules", {"engine": record["engine"]}))
-    configuration = await _configuration(api, record, request)
-    return Recorded(record, request, answer, rules, configuration, identical, unexplained)
-
-
-async def _configuration(api: Api, record: Json, request: Json) -> Json | None:
-    """The document that decided, from the request or from the revision that was used."""
-    sent, used = request.get("configuration"), record["configuration"]
-    if isinstance(sent, dict):
-        return cast(Json, sent)
-    if used.get("name") is None:
-        return None
-    found = await api.find(f"/v1/configurations/{segment(used['name'])}/revisions/{used['revision']}")
-    return None if found is None else found["configuration"]
 
 
 class Looked(NamedTuple):
@@ -99,7 +46,7 @@ def _looked(
 @router.get("/decisions/{id}", **page(needs="read"))
 async def decision(visit: Visiting, id: UUID, look: Annotated[Looked, Depends(_looked)]) -> Response:  # noqa: A002
     """The page where links lead."""
-    found = await recorded(visit.api, id)
+    found = await recorded(visit, id)
     one = found.decision_of(look.ask)
     explanation: Json = (one or {}).get("explanation") or {}
     candidates = chosen(explanation, look.verdict or None, look.rule or None, look.find)
@@ -111,7 +58,7 @@ async def decision(visit: Visiting, id: UUID, look: Annotated[Looked, Depends(_l
         groups=groups(explanation), candidates=paged(candidates, look.number),
         chosen=look,
         known=bool(explanation.get("candidates")), others=_others(found.answer, one), every=look.every,
-        **_drawn(found, one, every=look.every), **_raw(found),
+        raw_request=found.raw_request, raw_answer=found.raw_answer, **_drawn(found, one, every=look.every),
     )  # fmt: skip
 
 
@@ -141,8 +88,8 @@ def _plan(answer: Json, one: Json | None) -> Json:
 
 def _drawn(found: Recorded, one: Json | None, *, every: bool) -> dict[str, Any]:
     """Queues and nodes before and after; nothing of them where the request does not say what runs."""
-    state: Json = found.request["state"]
-    asks = {ask["id"]: ask for ask in found.request.get("asks", ())}
+    state: Json = found.resolved["state"]
+    asks = {ask["id"]: ask for ask in found.resolved.get("asks", ())}
     ask = asks.get(one["ask"]) if one else None
     queues = situation.queues_of(found.configuration or {})
     situation.load(queues, state)
@@ -154,7 +101,8 @@ def _drawn(found: Recorded, one: Json | None, *, every: bool) -> dict[str, Any]:
     situation.carry_out(nodes, _plan(found.answer, one), [one] if one else [], {ask["id"]: ask} if ask else {})
     listed = [node for node in nodes.values() if every or len(nodes) <= _MOST_NODES or node.changed]
     return {
-        "ask": ask, "snapshot": state.get("snapshot"), "way": way, "resources": _resources(one, ask),
+        "ask": ask, "snapshot": found.request["state"].get("snapshot"), "unknown": found.unknown,
+        "way": way, "resources": _resources(one, ask),
         "queues": shown[:1000], "all_queues": len(queues), "nodes": listed[:1000], "all_nodes": len(nodes),
         "units": situation.units,
     }  # fmt: skip
@@ -169,14 +117,6 @@ def _resources(one: Json | None, ask: Json | None) -> list[str]:
     wanted = situation.requested(ask["tasks"]) if ask else {}
     freed = [resource for victim in ((one or {}).get("victims") or ()) for resource in victim.get("freed", ())]
     return list(dict.fromkeys([*wanted, *freed]))[:4]
-
-
-def _raw(found: Recorded) -> dict[str, Any]:
-    request, answer = msgspec.json.encode(found.request), msgspec.json.encode(found.record["answer"])
-    return {
-        "raw_request": request if len(request) <= _MOST_SHOWN else None,
-        "raw_answer": answer if len(answer) <= _MOST_SHOWN else None,
-    }
 
 
 @router.get("/decisions/{id}/request.json", **page(needs="read"))

@@ -1,21 +1,27 @@
-"""Open pages that are told what happens: a bounded number, for which the log is looked at once."""
+"""Open pages that are told what happens: a bounded number, for which each topic is looked at once."""
 
 import asyncio
+from hashlib import sha256
 
-from app.console.api import Api, Refused
+from app.console.api import Api, Query, Refused
 from app.errors import ArbiterError, TooManyRequests
 
 EVERY_SECONDS = 2.0
+TOPICS: dict[str, tuple[str, Query]] = {
+    "decisions": ("/v1/decisions", {"limit": 1}),
+    "simulations": ("/v1/simulations", {"limit": 50}),
+}
+"""What pages follow: the list whose newest entries tell whether anything has happened."""
 
 
 class Listeners:
-    """Open pages, at most ``most``. ``newest`` is the id of the newest decision, looked up while anybody listens."""
+    """Open pages, at most ``most``. A topic is looked at while anybody listens to it, however many do."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._open = 0
-        self._newest: str | None = None
-        self._looked = 0.0
+        self._marks: dict[str, str] = {}
+        self._looked: dict[str, float] = {}
 
     @property
     def open(self) -> int:
@@ -32,16 +38,17 @@ class Listeners:
         """One page less."""
         self._open -= 1
 
-    async def newest(self, api: Api) -> str | None:
-        """The newest decision, as of at most a moment ago; with the database away the one that is known."""
+    async def mark(self, topic: str, api: Api) -> str:
+        """Changes when something has happened, as of at most a moment ago; with the database away the one that is
+        known."""
         now = asyncio.get_running_loop().time()
-        if now - self._looked >= EVERY_SECONDS:
-            self._looked = now
+        if now - self._looked.get(topic, -EVERY_SECONDS) >= EVERY_SECONDS:
+            self._looked[topic] = now
             try:
-                found = (await api.get("/v1/decisions", {"limit": 1}))["items"]
+                found = await api.call("GET", *TOPICS[topic])
             except (ArbiterError, Refused):
-                return self._newest
+                return self._marks.get(topic, "")
             finally:
                 api.calls.clear()  # one page may stay for long
-            self._newest = found[0]["id"] if found else None
-        return self._newest
+            self._marks[topic] = sha256(found.body).hexdigest()
+        return self._marks.get(topic, "")

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from app.console.api import Refused
+from app.console.api import Refused, segment
 from app.console.visit import PageRoute, Visiting
 from app.http.openapi import page
 
@@ -61,19 +61,13 @@ async def decisions(
 
 
 @router.get("/why", **page(needs="read"))
-async def why(visit: Visiting, workload: Text = "") -> Response:
-    """Every decision that stopped, spared or admitted one workload."""
+async def why(visit: Visiting, workload: Text = "", cursor: Annotated[str, Query(max_length=1024)] = "") -> Response:
+    """Every kept decision that stopped a workload or was asked about it, newest first."""
     wanted = workload.strip()
-    stopped: list[Any] = []
-    asked: list[Any] = []
+    found: dict[str, Any] = {"items": []}
     if wanted:
-        query = {"limit": _PAGE}
-        stopped = (await visit.api.get("/v1/decisions", {"workload": wanted, **query}))["items"]
-        asked = (await visit.api.get("/v1/decisions", {"ask": wanted, **query}))["items"]
-    return visit.show(
-        "why.html", workload=wanted, stopped=stopped, asked=[(one, _outcome(one, wanted)) for one in asked], most=_PAGE
-    )
-
-
-def _outcome(one: dict[str, Any], ask: str) -> str:
-    return next((o for a, o in zip(one["asks"], one["outcomes"], strict=True) if a == ask), one["outcomes"][0])
+        query = {"limit": _PAGE, "cursor": cursor or None}
+        found = await visit.api.get(f"/v1/workloads/{segment(wanted)}/history", query)
+    more = found.get("next_cursor")
+    following = f"/why?{urlencode({'workload': wanted, 'cursor': more})}" if more else None
+    return visit.show("why.html", workload=wanted, found=found, following=following)

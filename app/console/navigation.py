@@ -19,6 +19,7 @@ PAGES = (
     Entry("Ask", "/ask", "decide"),
     Entry("Plan", "/plan", "decide"),
     Entry("Compare", "/compare", "decide"),
+    Entry("Simulations", "/simulations", "read"),
     Entry("Configurations", "/configurations", "read"),
 )
 

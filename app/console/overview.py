@@ -1,43 +1,24 @@
 """What is here, and what was decided in the last hour: by outcome, by reason, and who stopped whose work."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.console.api import Api, segment
+from app.console.circle import circle
 from app.console.visit import PageRoute, Visiting
 from app.http.openapi import page
 
 _NEWEST = 500
 _READ = 20
 _LABELLED = 50
-_EVERY = 120
 Json = dict[str, Any]
 
 router = APIRouter(route_class=PageRoute)
-
-
-class Edge(NamedTuple):
-    """Work of ``to`` stopped ``times`` times for asks of ``source``, drawn as a curve between two points."""
-
-    source: str
-    to: str
-    times: int
-    path: str
-    mutual: bool
-
-
-class Dot(NamedTuple):
-    """A queue on the circle."""
-
-    name: str
-    x: float
-    y: float
 
 
 @router.get("/", **page(needs="read"))
@@ -91,26 +72,3 @@ def by_minute(decisions: Sequence[Json], since: datetime) -> Json:
     )
     series = [{"label": o, "values": [counted[minute, o] for minute in moments], "step": True} for o in outcomes]
     return {"x": [60 * minute for minute in moments], "series": series}
-
-
-def circle(pairs: Counter[tuple[str, str]], most: int = 12) -> tuple[list[Dot], list[Edge]]:
-    """Queues on a circle and who stopped whose work: two that stop one another show as a loop."""
-    names = list(dict.fromkeys(name for pair, _ in pairs.most_common() for name in pair))[:most]
-    dots = {
-        name: Dot(name, 250 + 150 * math.cos(at), 200 + 150 * math.sin(at))
-        for i, name in enumerate(names)
-        for at in [2 * math.pi * i / max(len(names), 1) - math.pi / 2]
-    }
-    edges: list[Edge] = []
-    for (source, to), count in pairs.most_common():
-        if source in dots and to in dots:
-            mutual = source != to and (to, source) in pairs
-            edges.append(Edge(source, to, count, _curve(dots[source], dots[to]), mutual))
-    return list(dots.values()), edges[:_EVERY]
-
-
-def _curve(a: Dot, b: Dot) -> str:
-    if a.name == b.name:
-        return f"M {a.x:.0f} {a.y:.0f} c -60 40 60 40 2 2"
-    x, y = (a.x + b.x) / 2 + (b.y - a.y) * 0.18, (a.y + b.y) / 2 - (b.x - a.x) * 0.18
-    return f"M {a.x:.0f} {a.y:.0f} Q {x:.0f} {y:.0f} {b.x:.0f} {b.y:.0f}"

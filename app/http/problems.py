@@ -81,7 +81,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(ArbiterError, _arbiter_error)
     app.add_exception_handler(InvalidInput, _invalid_input)
     app.add_exception_handler(RequestValidationError, _bad_parameters)
-    app.add_exception_handler(HTTPException, _http_exception)
+    app.add_exception_handler(HTTPException, http_exception)
 
 
 async def answer_to(request: Request, error: Exception) -> Response:
@@ -119,7 +119,8 @@ async def _bad_parameters(request: Request, error: Exception) -> Response:
     return problem(request, 422, "Invalid parameters", detail, faults=faults)
 
 
-async def _http_exception(request: Request, error: Exception) -> Response:
+async def http_exception(request: Request, error: Exception) -> Response:
+    """What routing raises: nothing there, or not by that method."""
     assert isinstance(error, HTTPException)
     title = HTTPStatus(error.status_code).phrase
     return problem(request, error.status_code, title, str(error.detail), headers=error.headers)

@@ -17,6 +17,7 @@ from fastapi.dependencies.utils import get_flat_params, request_params_to_args
 from fastapi.exceptions import RequestValidationError
 from fastapi.params import Path, Query
 from fastapi.routing import RouteContext, iter_route_contexts
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Match
@@ -25,6 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.http.openapi import is_page, needed_by
 
 _FOUND = "arbiter.found"
+_PROGRAMS = "/v1/"
 _PARAMETER = re.compile(r"\{[^}]*\}")
 
 
@@ -80,6 +82,14 @@ class Found:
     place: Place | None
     operation: Operation | None
     parameters: dict[str, str]
+
+
+def is_for_people(scope: Scope, found: Found) -> bool:
+    """Whether a page answers: one of ours, or that which says that there is none at an address that a browser tries."""
+    if found.place is not None:
+        return found.operation is not None and found.operation.page
+    tried = scope["method"] in ("GET", "HEAD") and not scope["path"].startswith(_PROGRAMS)
+    return tried and "text/html" in Headers(scope=scope).get("accept", "")
 
 
 def names_of(scope: Scope) -> tuple[str, str]:

@@ -4,7 +4,18 @@ import re
 
 from starlette.testclient import TestClient
 
-PLAIN = ("/", "/queues", "/decisions", "/why?workload=x", "/ask", "/plan", "/compare", "/configurations")
+PLAIN = (
+    "/",
+    "/queues",
+    "/decisions",
+    "/why?workload=x",
+    "/ask",
+    "/plan",
+    "/compare",
+    "/configurations",
+    "/simulations",
+    "/simulate",
+)
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -22,7 +33,7 @@ def test_an_empty_service_says_what_to_do_next(service: TestClient) -> None:
 
 
 def test_without_its_database_it_says_so(homeless: TestClient) -> None:
-    for page in ("/", "/queues", "/decisions", "/why?workload=x", "/configurations"):
+    for page in ("/", "/queues", "/decisions", "/why?workload=x", "/configurations", "/simulations", "/simulate"):
         answer = homeless.get(page)
         assert answer.status_code == 503, page
         assert "text/html" in answer.headers["content-type"]
@@ -55,3 +66,14 @@ def test_files_are_kept_for_ever_at_addresses_of_their_content(service: TestClie
         assert answer.status_code == 200
         assert "immutable" in answer.headers["cache-control"]
     assert service.get(re.sub(r"/assets/\w+/", "/assets/0/", found[0])).status_code == 404
+
+
+def test_an_address_where_nothing_is_answers_browsers_with_a_page(service: TestClient) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    found = service.get("/decision<b>/x", headers=browser)
+    assert (found.status_code, found.headers["content-type"].partition(";")[0]) == (404, "text/html")
+    assert "There is no such thing here" in found.text
+    assert "<b>" not in found.text
+    assert service.head("/nowhere", headers=browser).status_code == 404
+    for path, headers in (("/nowhere", {}), ("/v1/nowhere", browser)):
+        assert service.get(path, headers=headers).headers["content-type"] == "application/problem+json", path

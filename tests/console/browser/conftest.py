@@ -16,9 +16,11 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from app.auth.service import Tokens
 from app.db import Database, migrate
+from app.jobs.worker import Worker
 from app.settings import Settings
 from tests.console.browser.seeds import seed
 from tests.live import ROOT, serving
+from tests.working import working
 
 SCREENSHOTS = ROOT / "dist" / "screenshots"
 WIDE, NARROW = 1280, 380
@@ -26,10 +28,12 @@ WIDE, NARROW = 1280, 380
 
 @dataclass
 class Site:
-    """The service. ``secrets``: a token by scope; ``decisions``: ids in its log by name."""
+    """The service. ``secrets``: a token by scope; ``worker``: who makes simulations, when told to;
+    ``decisions``: ids by name, of decisions in its log and of simulations."""
 
     address: str
     secrets: dict[str, str]
+    worker: Worker
     decisions: dict[str, str] = field(default_factory=dict[str, str])
 
     def call(self, method: str, path: str, body: Any = None, scope: str = "admin", **headers: str) -> Any:
@@ -49,8 +53,12 @@ def site(new_database: Callable[[], str], tmp_path_factory: pytest.TempPathFacto
     database = Database(url, Settings(database_url=url))
     tokens = Tokens(database)
     secrets = {scope: tokens.create(f"a {scope}", [scope], None)[0] for scope in ("read", "decide", "admin")}
-    with serving(url, tmp_path_factory.mktemp("site"), ARBITER_AUTHENTICATION="required") as (address, _):
-        found = Site(address, secrets)
+    folder = tmp_path_factory.mktemp("site")
+    with (
+        serving(url, folder, ARBITER_AUTHENTICATION="required") as (address, _),
+        working(Settings(database_url=url, data_dir=folder)) as worker,
+    ):
+        found = Site(address, secrets, worker)
         seed(found)
         yield found
     database.close()

@@ -3,6 +3,7 @@
 import json
 from typing import TYPE_CHECKING, Any
 
+from app.simulations.examples import SIMULATION
 from tests.live import ROOT
 
 if TYPE_CHECKING:
@@ -30,6 +31,14 @@ def seed(site: "Site") -> None:
     site.call("PUT", "/v1/configurations/empty-handed", {"engine": "kueue", "queues": [{"name": "only"}]})
     state = {"engine": "kueue", "configuration": "example", "state": example("kueue-classic")["state"]}
     site.call("PUT", "/v1/snapshots/now", state)
+    asked = {name: value for name, value in example("kueue-classic").items() if name in ("asks", "now", "engine")}
+    kept = {**asked, "configuration": "example", "state": {"snapshot": "now"}}
+    site.decisions["snapshot"] = site.call("POST", "/v1/decisions", kept)["id"]
+    site.decisions["simulation"] = site.call("POST", "/v1/simulations", SIMULATION)["id"]
+    loop = json.loads((EXAMPLES / "loops" / "kueue-fair-sharing.json").read_text())
+    site.decisions["loop"] = site.call("POST", "/v1/simulations", loop)["id"]
+    while site.worker.once():
+        pass
 
 
 def hostile() -> dict[str, Any]:

@@ -29,6 +29,15 @@ PAGES = {
     "decision-waiting": "/decisions/{waiting}",
     "decision-hostile": "/decisions/{hostile}",
     "decision-kai": "/decisions/{kai-reclaim}",
+    "decision-snapshot": "/decisions/{snapshot}",
+    "simulations": "/simulations",
+    "simulate": "/simulate",
+    "simulation": "/simulations/{simulation}",
+    "simulation-loop": "/simulations/{loop}",
+    "simulation-events": "/simulations/{simulation}/events?variant=fair",
+    "simulation-rounds": "/simulations/{loop}/rounds",
+    "simulation-jobs": "/simulations/{simulation}/jobs",
+    "missing": "/nowhere/at/all",
 }
 
 
@@ -58,6 +67,7 @@ def until(page: Page, holds: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_in_both_themes_narrow_and_wide(visit: Visiting, site: Site, page: str) -> None:
     with visit("admin") as somebody:
+        somebody.expected = ("404",) if page == "missing" else ()
         shown = somebody.go(address(site, page))
         assert shown.locator("h1").count() == 1
         assert serious(shown) == []
@@ -171,6 +181,16 @@ def test_with_the_keyboard_alone(visit: Visiting, site: Site) -> None:
         rows = page.locator("#candidates tbody tr")
         assert rows.count() == 1
         assert "chat-api" in rows.first.inner_text()
+
+
+def test_a_decision_on_a_snapshot_shows_what_it_held_then(visit: Visiting, site: Site) -> None:
+    with visit("read") as somebody:
+        page = somebody.go(f"/decisions/{site.decisions['kueue-classic']}")
+        drawn = page.locator("table.tree").inner_text()
+        assert page.locator("svg.bar").count() > 0
+        page = somebody.go(f"/decisions/{site.decisions['snapshot']}")
+        assert page.locator("table.tree").inner_text() == drawn
+        assert page.locator(".facts", has_text="now").count() == 1
 
 
 def test_large_ones_are_paged(visit: Visiting, site: Site) -> None:
