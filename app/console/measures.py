@@ -22,7 +22,11 @@ def _count(name: str) -> Callable[[Json], str]:
 
 
 def _spread(name: str, at: str) -> Callable[[Json], str]:
-    return lambda total: seconds((total.get(name) or {}).get(at))
+    def words(total: Json) -> str:
+        found: Json | None = total.get(name)
+        return seconds(None if found is None else found.get(at, 0))
+
+    return words
 
 
 def _ratio(name: str, at: str) -> Callable[[Json], str]:

@@ -1,6 +1,7 @@
 """Addresses where nothing is: browsers are told by a page, programs by a problem document."""
 
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
@@ -22,5 +23,5 @@ async def _answer(request: Request, error: Exception) -> Response:
     if not is_for_people(request.scope, operations.found(request.scope)):
         return await http_exception(request, error)
     detail = f"No page is at {request.url.path[:200]}: the link is old, or mistyped."
-    document = {"title": HTTPStatus(error.status_code).phrase, "detail": detail, "errors": []}
+    document: dict[str, Any] = {"title": HTTPStatus(error.status_code).phrase, "detail": detail, "errors": []}
     return failure(Visit(request), error.status_code, document)

@@ -9,12 +9,13 @@ from contextlib import closing
 from hashlib import sha256
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from jwt.algorithms import ECAlgorithm
 from starlette.testclient import TestClient
 
 from app.main import create_app
@@ -34,7 +35,7 @@ class Provider(BaseHTTPRequestHandler):
 
     @property
     def issuer(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_address[1]}"
+        return f"http://127.0.0.1:{cast(HTTPServer, self.server).server_port}"
 
     def answer(self, document: Any, status: int = 200, **headers: str) -> None:
         body = json.dumps(document).encode()
@@ -50,7 +51,7 @@ class Provider(BaseHTTPRequestHandler):
             paths = {"authorization_endpoint": "/authorize", "token_endpoint": "/token", "jwks_uri": "/keys"}
             self.answer({"issuer": self.issuer} | {name: self.issuer + path for name, path in paths.items()})
         elif parts.path == "/keys":
-            key = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(KEY.public_key()))
+            key = json.loads(ECAlgorithm.to_jwk(KEY.public_key()))
             self.answer({"keys": [{**key, "kid": "k", "use": "sig"}]})
         else:
             asked = dict(parse_qsl(parts.query))

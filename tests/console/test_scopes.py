@@ -1,8 +1,10 @@
 """Every page needs its scope, which is said where the page is; signed out, one is asked in and comes back."""
 
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.auth.scopes import SCOPES, allows
@@ -23,7 +25,7 @@ def guarded(settings: Settings) -> Iterator[TestClient]:
 
 
 def pages(client: TestClient) -> list[tuple[str, str, str | None]]:
-    operations: Operations = client.app.state.operations  # pyright: ignore[reportAttributeAccessIssue,reportUnknownMemberType,reportUnknownVariableType]
+    operations: Operations = cast(FastAPI, client.app).state.operations
     return [
         (method, place.template, operation.needs)
         for place in operations.places
@@ -33,7 +35,7 @@ def pages(client: TestClient) -> list[tuple[str, str, str | None]]:
 
 
 def test_nobody_sees_a_page_without_its_scope(guarded: TestClient) -> None:
-    tokens = guarded.app.state.services.of(Tokens)  # pyright: ignore[reportAttributeAccessIssue,reportUnknownMemberType,reportUnknownVariableType]
+    tokens: Tokens = cast(FastAPI, guarded.app).state.services.of(Tokens)
     found = pages(guarded)
     assert len(found) > 5
     assert {template for _, template, needs in found if needs is None} <= PUBLIC
