@@ -156,12 +156,18 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(RequestMiddleware, answered=kept.answered)
     problems.install(app)
-    pages = (console,) if settings.console == "on" else ()
-    if pages:
-        missing.install(app)
-    app.state.operations = routing.install(app, [one.router for one in (*_CAPABILITIES, metrics, docs, assets, *pages)])
+    found = (*_CAPABILITIES, metrics, docs, assets, *_pages(app, settings))
+    app.state.operations = routing.install(app, [one.router for one in found])
     app.openapi = cache(lambda: describe_api(app))  # pyright: ignore[reportAttributeAccessIssue]
     return app
+
+
+def _pages(app: FastAPI, settings: Settings) -> tuple[Any, ...]:
+    """The console, where it is wanted."""
+    if settings.console == "off":
+        return ()
+    missing.install(app)
+    return (console,)
 
 
 def _simulations(
