@@ -18,6 +18,7 @@ from app.formats.names import ExportFormat, Format
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.request import Mode
+from app.solver.native import without_native
 
 _OURS = Remote()
 _YAML_OBJECT = re.compile(rb"\s*(?:(?:#[^\n]*|---[^\n]*)\n\s*)*(?:apiVersion|kind|partitions)\s*:")
@@ -97,7 +98,7 @@ def export(
         problems(source, invalid.problems)
         return BAD_INPUT
     _report(made.findings)
-    if strict and made.findings:
+    if strict and any(finding.severity != "info" for finding in made.findings):
         return BAD_INPUT
     say(made.text.rstrip("\n"))
     return BAD_INPUT if failed(made.findings) else 0
@@ -190,7 +191,10 @@ def read_configuration(file: str) -> Configuration:
 
 def _request(found: Imported, configuration: Configuration) -> dict[str, object]:
     engine = configuration.engine or found.configuration.engine
-    body: dict[str, object] = {"configuration": configuration, "state": found.state, "asks": found.asks}
+    """What a decision needs; what is only kept for an export stays behind."""
+    body: dict[str, object] = {
+        "configuration": without_native(configuration), "state": found.state, "asks": found.asks
+    }  # fmt: skip
     if len(found.asks) > 1:
         body["mode"] = "cycle"
     return body if engine is None else {"engine": engine, **body}

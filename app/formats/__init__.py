@@ -22,7 +22,9 @@ from app.formats.ytsaurus import orchid
 from app.formats.yunikorn import dump
 from app.formats.yunikorn import exporting as yunikorn_export
 from app.solver.model.configuration import Configuration, EngineName
+from app.solver.model.problems import Finding
 from app.solver.model.state import State
+from app.solver.native import MAX_BYTES, size_of, without_native
 
 __all__ = ["EXPORTS", "FORMATS", "ExportFormat", "Exported", "Format", "Imported", "Unreadable", "export",
            "export_configuration", "import_configuration"]  # fmt: skip
@@ -40,6 +42,16 @@ _WRITERS: dict[str, _Writer] = {
 def import_configuration(text: bytes, format: str) -> Imported:  # noqa: A002
     """Read ``text``: JSON or YAML, one document or several. ``kubernetes`` reads objects of whichever system they
     belong to. Raises Unreadable for what is no such document at all."""
+    found = _read(text, format)
+    size = size_of(found.configuration)
+    if size <= MAX_BYTES:
+        return found
+    detail = f"{size} bytes that Arbiter would only keep: {MAX_BYTES} may be; all of that is left out"
+    finding = Finding(rule="not-carried", severity="error", pointer="", detail=detail)
+    return Imported(without_native(found.configuration), found.state, found.asks, [*found.findings, finding])
+
+
+def _read(text: bytes, format: str) -> Imported:  # noqa: A002
     if format not in FORMATS:
         raise Unreadable(f"no format {format!r}: there are {', '.join(FORMATS)}")
     findings = Findings()

@@ -4,22 +4,26 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from app.formats.documents.imported import Imported
 from app.formats.documents.reader import Findings
 from app.formats.documents.source import Path
 from app.formats.kai import importing as kai_import
 from app.formats.kai import pods as kai_pods
 from app.formats.kubernetes.cluster import Pod, read_nodes, read_pods
-from app.formats.kubernetes.objects import KAI_SCHEDULER, YUNIKORN_QUEUES, Object, objects, unique, unknown_kind
-from app.formats.kubernetes.priority_classes import Classes, read_classes
+from app.formats.kubernetes.objects import KAI_SCHEDULER, YUNIKORN_QUEUES, Object, objects, unique, unknown_kind, whole
+from app.formats.kubernetes.priority_classes import SYSTEM_CLASSES, Classes, read_classes
 from app.formats.kueue import importing as kueue_import
 from app.formats.kueue import workloads as kueue_workloads
 from app.formats.yunikorn import importing as yunikorn_import
 from app.formats.yunikorn import pods as yunikorn_pods
 from app.solver.model.configuration import Configuration, EngineName
+from app.solver.model.native import NativeDocuments
 from app.solver.model.state import Ask, Node, State, Workload
 
-_KUEUE_KINDS = ("ClusterQueue", "Cohort", "ResourceFlavor", "LocalQueue")
+_KUEUE_KINDS = ("ClusterQueue", "Cohort", "ResourceFlavor")
+_KAI_KINDS = ("SchedulingShard", "Config", "Topology")
 _ORDER: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn")
 
 _Belongs = Callable[[Pod], bool]
@@ -49,14 +53,14 @@ class _Sorted:
         if group == kueue_import.GROUP:
             if kind == "WorkloadPriorityClass":
                 return self.classes
-            return self.workloads if kind == "Workload" else self.kueue if kind in _KUEUE_KINDS else None
+            return self.workloads if kind == "Workload" else self.kueue
         if group == kueue_import.CONFIGURATION_GROUP:
             return self.kueue if kind == "Configuration" else None
         if kind == "PriorityClass":
             return self.classes
         if group == kai_import.QUEUE_GROUP:
             return self.groups if kind == "PodGroup" else self.kai if kind == "Queue" else None
-        if kind == KAI_SCHEDULER or (group == kai_import.SHARD_GROUP and kind == "SchedulingShard"):
+        if kind == KAI_SCHEDULER or (group == kai_import.SHARD_GROUP and kind in _KAI_KINDS):
             return self.kai
         if kind == YUNIKORN_QUEUES:
             return self.yunikorn
@@ -119,19 +123,27 @@ def _duplicates(found: list[Object], kinds: dict[str, str], findings: Findings) 
 
 
 def _kueue(found: _Sorted, pods: list[Pod], classes: Classes, findings: Findings) -> Imported:
-    _duplicates(found.kueue, {kind: kind for kind in _KUEUE_KINDS[:3]}, findings)
+    _duplicates(found.kueue, {kind: kind for kind in _KUEUE_KINDS}, findings)
     configuration, local = kueue_import.read_configuration(found.kueue, findings)
     workloads, asks = kueue_workloads.read_workloads(found.workloads, configuration, local, classes)
     if pods:
         findings.add("not-carried", "info", (), f"Kueue decides on Workloads: {len(pods)} pods are left out")
-    if found.classes and not found.workloads:
-        findings.add("not-carried", "info", (), "priority classes number workloads, and there are none here")
+    configuration = _with_classes(configuration, found.classes)
     return _imported(configuration, read_nodes(found.nodes, [], rename={}), workloads, asks, findings)
+
+
+def _with_classes(configuration: Configuration, classes: list[Object]) -> Configuration:
+    """With its priority classes kept whole, but for those that every cluster has."""
+    kept = [made for made in map(whole, (made for made in classes if made.name not in SYSTEM_CLASSES)) if made]
+    if not kept:
+        return configuration
+    native = configuration.native or NativeDocuments()
+    return replace(configuration, native=replace(native, objects=[*native.objects, *kept]))
 
 
 def _kai(found: _Sorted, pods: list[Pod], classes: Classes, findings: Findings) -> Imported:
     _duplicates(found.kai, {"Queue": "Queue"}, findings)
-    configuration = kai_import.read_configuration(found.kai, findings)
+    configuration = _with_classes(kai_import.read_configuration(found.kai, findings), found.classes)
     queues = {queue.name for queue in configuration.queues}
     own, strangers = _parted(pods, kai_pods.belongs)
     gpus = kai_pods.gpu_memory((made.name, made.labels) for made in found.nodes)
@@ -144,7 +156,11 @@ def _yunikorn(found: _Sorted, pods: list[Pod], classes: Classes, findings: Findi
     own, strangers = _parted(pods, yunikorn_pods.belongs)
     workloads, asks, dynamic = yunikorn_pods.read_applications(own, configuration.queues, classes, findings)
     if dynamic:
-        configuration = Configuration(engine="yunikorn", queues=[*configuration.queues, *dynamic])
+        configuration = replace(configuration, queues=[*configuration.queues, *dynamic])
+    if found.classes and not pods:
+        findings.add(
+            "not-carried", "info", (), "priority classes are no part of queues.yaml: an export leaves them out"
+        )
     nodes = read_nodes(found.nodes, strangers, rename=yunikorn_pods.RENAME)
     return _imported(configuration, nodes, workloads, asks, findings)
 

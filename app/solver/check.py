@@ -15,6 +15,7 @@ from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import Problem, pointer
 from app.solver.model.quantity import UNLIMITED, QuantityError, parse, scale_of
 from app.solver.model.state import Ask, State, Task
+from app.solver.native import native_problems
 
 _DEEPEST_TREE = 256
 _name, _queue, _tasks, _node = map(attrgetter, ("name", "queue", "tasks", "node"))
@@ -77,6 +78,7 @@ def configuration_problems(configuration: Configuration, *, implicit_parents: bo
     found = list(_duplicates((f.name for f in configuration.flavors), (*base, "flavors"), "flavor"))
     found += _duplicates((q.name for q in configuration.queues), (*base, "queues"), "queue")
     found += _tree_problems(configuration.queues, implicit=implicit_parents)
+    found += native_problems(configuration)
     for i, queue in enumerate(configuration.queues):
         at = (*base, "queues", i)
         if queue.weight != queue.weight or queue.weight < 0 or queue.weight == float("inf"):

@@ -113,7 +113,8 @@ def test_export_then_import_is_the_same_configuration(service: TestClient, store
 def test_json_says_what_was_lost_and_the_tag_is_one_of_its_own(service: TestClient, stored: str) -> None:
     text = service.get(f"{stored}:export?format=kueue")
     told = service.get(f"{stored}:export?format=kueue", headers={"Accept": "application/json"})
-    assert [finding["pointer"] for finding in told.json()["findings"]] == ["/queues/0/priority"]
+    findings = [(finding["severity"], finding["pointer"]) for finding in told.json()["findings"]]
+    assert findings == [("warning", "/queues/0/priority"), ("info", "/queues/1")]
     assert told.json()["text"] == text.text
     assert len({text.headers["ETag"], told.headers["ETag"], service.get(stored).headers["ETag"]}) == 3
     again = service.get(f"{stored}:export?format=kueue", headers={"If-None-Match": text.headers["ETag"]})

@@ -3,18 +3,21 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
+from app.formats.documents.native import Document, merged
 from app.formats.documents.source import Path, plain
 from app.solver.model import duration
 from app.solver.model.base import Duration
 from app.solver.model.configuration import Configuration, Queue, Quota
+from app.solver.model.native import Native
 from app.solver.model.problems import Finding, pointer
 from app.solver.stopping import safe_point
 
 _BLOCKS = ("kueue", "yunikorn", "kai", "ytsaurus")
+_PARTS = ("metadata", "spec")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,10 @@ class Lost:
     def add(self, at: Path, detail: str) -> None:
         """``at``: where in the configuration."""
         self.findings.append(Finding(rule="not-carried", severity="warning", pointer=pointer(*at), detail=detail))
+
+    def note(self, rule: str, at: Path, detail: str) -> None:
+        """Nothing is lost, but whoever applies the file should know."""
+        self.findings.append(Finding(rule=rule, severity="info", pointer=pointer(*at), detail=detail))
 
     def queue(self, at: Path, queue: Queue, system: str, *, weight: bool, priority: bool, created: bool) -> None:
         """Report the engine-neutral fields of a queue that ``system`` lacks (those not marked as known)."""
@@ -55,6 +62,54 @@ class Lost:
                 if getattr(queue, name) is not None:
                     self.add(("queues", i, name), f"settings of {name} mean nothing to {system}")
 
+        self._other_natives(configuration, system)
+
+    def _other_natives(self, configuration: Configuration, system: str) -> None:
+        self._other_native(("native",), configuration.native, system)
+        for i, flavor in enumerate(configuration.flavors):
+            self._other_native(("flavors", i, "native"), flavor.native, system)
+        for i, queue in enumerate(configuration.queues):
+            self._other_native(("queues", i, "native"), queue.native, system)
+
+    def _other_native(self, at: Path, native: Native | None, system: str) -> None:
+        """Report each field, or each below ``metadata`` and ``spec``, that another system's document had."""
+        for name in _BLOCKS if native is not None else ():
+            if name == system:
+                continue
+            for key, value in getattr(native, name).items():
+                parted = key in _PARTS and isinstance(value, dict)
+                for where in [(key, field) for field in cast(Document, value)] if parted else [(key,)]:
+                    self.add((*at, name, *where), f"{where[-1]} of {name} means nothing to {system}")
+
+    def native(self, at: Path, made: Document, native: Native | None, system: str) -> Document:
+        """``made`` with what was kept of the same document of ``system`` put back."""
+        if native is not None:
+            here = (*at, "native", system)
+            for where in merged(made, getattr(native, system)):
+                self.add((*here, *where), "the configuration says otherwise: its own value is written")
+        return made
+
+    def inside(self, holder: Any, document: Document, at: Path) -> Document:
+        """``document`` as text in the ConfigMap that ``holder`` describes; by itself where it describes none."""
+        made: Document = cast(Document, holder) if isinstance(holder, dict) else {}
+        key, metadata, data = made.get("key"), made.get("metadata"), made.get("data", {})
+        if not isinstance(key, str) or not isinstance(metadata, dict) or not isinstance(data, dict):
+            self.add(at, "no ConfigMap: it has a key, metadata and data")
+            return document
+        text = Block(_yaml([document], explicit_start=False))
+        shown: Document = {"metadata": metadata, "data": {**cast(Document, data), key: text}}
+        return {"apiVersion": "v1", "kind": "ConfigMap", **shown}
+
+    def objects(self, configuration: Configuration, system: str, groups: tuple[str, ...]) -> list[Document]:
+        """Whole objects that belong to ``system`` by their API group; others are findings."""
+        kept: list[Document] = []
+        for i, made in enumerate(configuration.native.objects if configuration.native is not None else ()):
+            if str(made.get("apiVersion") or "").partition("/")[0] in groups:
+                kept.append(made)
+            else:
+                self.add(("native", "objects", i), f"{_shown(made)} means nothing to {system}")
+        return kept
+
     def flavors(self, configuration: Configuration, system: str) -> None:
         """Report flavors, where the target has none."""
         if configuration.flavors:
@@ -65,6 +120,13 @@ class Lost:
         for name in fields:
             if getattr(quota, name) is not None:
                 self.add((*at, name), f"{system} has no {name.replace('_', ' ')} of a quota")
+
+
+def _shown(made: Document) -> str:
+    """An object as people call it."""
+    metadata: Any = made.get("metadata")
+    name = cast(Document, metadata).get("name") if isinstance(metadata, dict) else None
+    return " ".join(str(part)[:100] for part in (made.get("kind") or "an object", name) if part)
 
 
 def placed(queues: list[Queue]) -> list[tuple[Path, Queue]]:
@@ -144,19 +206,38 @@ def _represent(dumper: Any, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="'" if ambiguous else None)
 
 
+class Block(str):
+    """Text of several lines, written as such."""
+
+    __slots__ = ()
+
+
+def _represent_block(dumper: Any, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="|")
+
+
 _Dumper.add_representer(str, _represent)
+_Dumper.add_representer(Block, _represent_block)
+
+
+def _yaml(documents: Iterable[Any], *, explicit_start: bool) -> str:
+    return yaml.dump_all(
+        documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=10**6,
+        explicit_start=explicit_start,
+    )  # fmt: skip
 
 
 def dump(documents: Iterable[Any], lost: Lost) -> Exported:
     """``documents`` as YAML in block style. What was lost leads as comments too, for whoever opens the file."""
-    notes = "".join(f"# not carried over: {f.pointer}: {_one_line(f.detail)}\n" for f in lost.findings[:100])
+    notes = "".join(
+        f"# {_one_line(f.detail)}\n"
+        if f.severity == "info"
+        else f"# not carried over: {f.pointer}: {_one_line(f.detail)}\n"
+        for f in lost.findings[:100]
+    )
     if len(lost.findings) > 100:
         notes += f"# and {len(lost.findings) - 100} more\n"
-    text = yaml.dump_all(
-        documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=10**6,
-        explicit_start=True,
-    )  # fmt: skip
-    return Exported(notes + text, lost.findings)
+    return Exported(notes + _yaml(documents, explicit_start=True), lost.findings)
 
 
 def _one_line(text: str) -> str:

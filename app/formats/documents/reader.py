@@ -13,6 +13,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
+from app.formats.documents.native import unkeepable
 from app.formats.documents.source import Path
 from app.solver.model import duration
 from app.solver.model.base import Duration, Quantity
@@ -54,9 +55,12 @@ class Findings:
 
 
 class Reader:
-    """One mapping of a source. Every method that takes a key marks it as read; ``close`` reports the others."""
+    """One mapping of a source. Every method that takes a key marks it as read; ``close`` reports the others.
 
-    __slots__ = ("_left", "at", "findings", "value")
+    After ``keep`` what has no meaning here is kept too, for an export of the same system (``kept``): in this mapping
+    and in those below it, though not inside of lists."""
+
+    __slots__ = ("_below", "_kept", "_left", "at", "findings", "value")
 
     def __init__(self, value: Any, at: Path, findings: Findings) -> None:
         safe_point()
@@ -68,6 +72,39 @@ class Reader:
         elif value is not None:
             findings.add("wrong-type", "error", at, f"a mapping is expected, not {_kind(value)}")
         self._left = dict.fromkeys(self.value)
+        self._kept: dict[str, Any] | None = None
+        self._below: dict[str, Reader] = {}
+
+    def keep(self) -> "Reader":
+        """Keep from now on what nobody reads."""
+        self._kept = {}
+        return self
+
+    def kept(self, *without: str) -> dict[str, Any]:
+        """What was kept, in the shape of the source; empty where nothing was. ``without``: mappings to leave out."""
+        below = {key: reader.kept() for key, reader in self._below.items() if key not in without}
+        return {**{key: kept for key, kept in below.items() if kept}, **(self._kept or {})}
+
+    def keep_as_is(self, *keys: str) -> None:
+        """Keep without a finding what bears on no decision, read or not."""
+        for key in keys:
+            self._left.pop(key, None)
+            if key in self.value:
+                self._keep(key, self.value[key])
+
+    def keep_rest(self) -> None:
+        """Keep without a finding what nobody has read."""
+        self.keep_as_is(*self._left)
+
+    def _keep(self, key: str, value: Any) -> bool:
+        """Keep ``value`` under ``key`` where that is possible."""
+        if self._kept is None:
+            return False
+        if why := unkeepable(value):
+            self.warn(key, f"can't be kept: {why}", "error")
+            return True
+        self._kept[key] = value
+        return True
 
     def __contains__(self, key: str) -> bool:
         return self.value.get(key) is not None
@@ -82,9 +119,22 @@ class Reader:
         self.findings.add(rule, severity, (*self.at, key), detail)
 
     def not_carried(self, key: str, detail: str, severity: Severity = "warning") -> None:
-        """Read ``key``, and say why it is lost if there is something in it."""
-        if self.take(key) not in (None, {}, [], ""):
-            self.warn(key, detail, severity)
+        """Read ``key``, and say why it does not count if there is something in it: it is lost, or only kept."""
+        if key in self._left:
+            self._unread(key, self.take(key), detail, severity)
+
+    def undecided(self, key: str, detail: str, severity: Severity = "warning") -> None:
+        """``not_carried`` for a key that may have been read, and whose value, whatever it is, means something."""
+        self._left.pop(key, None)
+        kept = self._keep(key, self.value.get(key))
+        more = f"{detail}; kept for an export" if kept else detail
+        self.warn(key, more, severity, "not-decided" if kept else "not-carried")
+
+    def _unread(self, key: str, value: Any, detail: str, severity: Severity) -> None:
+        kept = self._keep(key, value)
+        if value not in (None, {}, [], ""):
+            more = f"{detail}; kept for an export" if kept else detail
+            self.warn(key, more, severity, "not-decided" if kept else "not-carried")
 
     def ignore(self, *keys: str) -> None:
         """Bookkeeping of the server, or nothing that a scheduler reads: not worth a finding."""
@@ -94,8 +144,8 @@ class Reader:
     def close(self, severity: Severity = "warning") -> None:
         """Report what nobody read and is not empty."""
         for key in self._left:
-            if self.value[key] not in (None, {}, [], ""):
-                self.warn(key, f"{key!r} has no counterpart in Arbiter", severity)
+            self._unread(key, self.value[key], f"{key!r} has no counterpart in Arbiter", severity)
+        self._left = {}
 
     def text(self, key: str) -> str | None:
         """A string; a number or bool that YAML made of an unquoted word is an error."""
@@ -216,7 +266,10 @@ class Reader:
 
     def child(self, key: str) -> "Reader":
         """The mapping under ``key``; an empty one where there is none."""
-        return Reader(self.take(key), (*self.at, key), self.findings)
+        below = Reader(self.take(key), (*self.at, key), self.findings)
+        if self._kept is not None:
+            self._below[key] = below.keep()
+        return below
 
     def children(self, key: str) -> list["Reader"]:
         """The mappings of the list under ``key``."""

@@ -1,83 +1,117 @@
 """A configuration as KAI Scheduler's objects: a SchedulingShard for the settings, and its Queues."""
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 from app.formats.documents.exported import Exported, Lost, dump, flat_quota, go_duration, number, placed
+from app.formats.documents.reader import Findings, Reader
+from app.formats.documents.resources import renamed
 from app.formats.documents.source import Path
-from app.formats.kai.importing import ACTIONS, RULES_ANNOTATION, UNITS
+from app.formats.kai.actions import ACTIONS, shard_actions, written_actions
+from app.formats.kai.importing import (
+    DEFAULT_CAP,
+    DEFAULT_SHARD,
+    QUEUE_GROUP,
+    RULES_ANNOTATION,
+    SHARD_GROUP,
+    UNITS,
+)
 from app.solver.model import kai
 from app.solver.model.base import Quantity
-from app.solver.model.configuration import Configuration, Queue, Quota
+from app.solver.model.configuration import Configuration, EngineName, Queue, Quota
 from app.solver.model.instant import at as instant_at
 from app.solver.model.instant import micros
+from app.solver.model.native import NativeDocuments
 from app.solver.model.quantity import UNLIMITED, parse, scale_of
 
-QUEUE_VERSION = "scheduling.run.ai/v2"
-SHARD_VERSION = "kai.scheduler/v1"
+QUEUE_VERSION = f"{QUEUE_GROUP}/v2"
+SHARD_VERSION = f"{SHARD_GROUP}/v1"
+GROUPS = (QUEUE_GROUP, SHARD_GROUP, "scheduling.k8s.io")
+"""API groups of the objects that belong to KAI Scheduler's configuration."""
 
 
 def export(configuration: Configuration) -> Exported:
-    """Multi-document YAML for ``kubectl apply``."""
+    """Multi-document YAML for ``kubectl apply``. What was kept of the objects that the configuration came from is in
+    them again."""
     lost = Lost()
     lost.other_blocks(configuration, "kai")
     lost.flavors(configuration, "KAI Scheduler")
     documents: list[dict[str, Any]] = []
-    if configuration.settings.kai is not None:
-        documents.append(_shard(configuration.settings.kai, lost))
-    documents += [_queue(queue, at, lost) for at, queue in placed(configuration.queues)]
-    return dump(documents, lost)
+    native = configuration.native or NativeDocuments()
+    if configuration.settings.kai is not None or native.kai:
+        documents.append(_shard(configuration.settings.kai or kai.Settings(), native, lost))
+    for at, queue in placed(configuration.queues):
+        documents.append(lost.native(at, _queue(queue, at, lost, configuration.engine), queue.native, "kai"))
+    return dump([*documents, *lost.objects(configuration, "kai", GROUPS)], lost)
 
 
-def _shard(settings: kai.Settings, lost: Lost) -> dict[str, Any]:
-    metadata: dict[str, Any] = {"name": "default"}
+def _shard(settings: kai.Settings, native: NativeDocuments, lost: Lost) -> dict[str, Any]:
+    given: Any = native.kai.get("metadata")
+    own = cast(dict[str, Any], given).get("name") if isinstance(given, dict) else None
+    metadata: dict[str, Any] = {"name": own if isinstance(own, str) and own else DEFAULT_SHARD}
     if settings.rules != "documented":
         metadata["annotations"] = {RULES_ANNOTATION: settings.rules}
-    cap = settings.max_consolidation_preemptees
     arguments: dict[str, Any] = {}
-    for field, native in (
+    for field, argument in (
         ("default_reclaim_min_runtime", "defaultReclaimMinRuntime"),
         ("default_preempt_min_runtime", "defaultPreemptMinRuntime"),
     ):
         value = getattr(settings, field)
         if value is not None:
-            arguments[native] = go_duration(value)
+            arguments[argument] = go_duration(value)
     if settings.reclaim_resolve_method != "lca":
         arguments["reclaimResolveMethod"] = settings.reclaim_resolve_method
-    spec: dict[str, Any] = {
-        "args": {
-            "max-consolidation-preemptees": str(-1 if cap is None else cap),
-            "use-scheduling-signatures": _word(settings.use_scheduling_signatures),
-            "allow-consolidating-reclaim": _word(settings.allow_consolidating_reclaim),
-        }
-    }
+    spec: dict[str, Any] = {}
+    if flags := _flags(settings):
+        spec["args"] = flags
     if arguments:
         spec["plugins"] = {"minruntime": {"arguments": arguments}}
-    if settings.actions is not None:
-        spec["actions"] = _actions(settings.actions, lost)
-    return {"apiVersion": SHARD_VERSION, "kind": "SchedulingShard", "metadata": metadata, "spec": spec}
+    kept = _with_actions(spec, settings, native.kai, lost)
+    made = {"apiVersion": SHARD_VERSION, "kind": "SchedulingShard", "metadata": metadata, "spec": spec}
+    return lost.native((), made, NativeDocuments(kai=kept), "kai")
 
 
-def _word(value: bool) -> str:
-    return "true" if value else "false"
+def _flags(settings: kai.Settings) -> dict[str, str]:
+    """Those that differ from KAI's own defaults."""
+    cap = settings.max_consolidation_preemptees
+    flags = {} if cap == DEFAULT_CAP else {"max-consolidation-preemptees": str(-1 if cap is None else cap)}
+    if not settings.use_scheduling_signatures:
+        flags["use-scheduling-signatures"] = "false"
+    if not settings.allow_consolidating_reclaim:
+        flags["allow-consolidating-reclaim"] = "false"
+    return flags
+
+
+def _with_actions(spec: dict[str, Any], settings: kai.Settings, kept: dict[str, Any], lost: Lost) -> dict[str, Any]:
+    """Write the actions into ``spec``: as they were, where those that were kept mean the same. Returns what else was
+    kept."""
+    inner: Any = kept.get("spec")
+    if not isinstance(inner, dict) or "actions" not in inner:
+        if settings.actions is not None:
+            spec["actions"] = _actions(settings.actions, lost)
+        return kept
+    rest: dict[str, Any] = dict(cast(dict[str, Any], inner))
+    findings = Findings()
+    meant = shard_actions(Reader(rest["actions"], (), findings))
+    wanted = list(ACTIONS) if settings.actions is None else settings.actions
+    if findings.all() or (list(ACTIONS) if meant is None else meant) != wanted:
+        del rest["actions"]
+        spec["actions"] = _actions(wanted, lost)
+    return {**kept, "spec": rest}
 
 
 def _actions(actions: list[kai.Action], lost: Lost) -> dict[str, Any]:
-    """An order is written as falling priorities; what is not listed is off."""
-    shown: dict[str, Any] = {}
     for rank, action in enumerate(actions):
-        if action in shown:
+        if action in actions[:rank]:
             lost.add(("settings", "kai", "actions", rank), "a SchedulingShard runs an action once")
-        else:
-            shown[action] = {"enabled": True, "priority": 1000 - rank}
-    return shown | {action: {"enabled": False} for action in ACTIONS if action not in shown}
+    return written_actions(list(dict.fromkeys(actions)))
 
 
-def _queue(queue: Queue, at: Path, lost: Lost) -> dict[str, Any]:
+def _queue(queue: Queue, at: Path, lost: Lost, engine: EngineName | None) -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": queue.name}
     if queue.created_at is not None:
         metadata["creationTimestamp"] = instant_at(micros(queue.created_at)).isoformat().replace("+00:00", "Z")
-    quotas = flat_quota(queue, at, "KAI Scheduler", lost)
+    quotas = renamed(flat_quota(queue, at, "KAI Scheduler", lost), engine, "kai", lost)
     named: dict[str, tuple[Path, Quota]] = {}
     for resource, (where, quota) in quotas.items():
         key = "gpu" if resource.endswith("/gpu") else resource

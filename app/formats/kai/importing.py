@@ -9,26 +9,28 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
+from app.formats.documents.native import unkeepable
 from app.formats.documents.reader import Findings, Reader
+from app.formats.kai.actions import ACTIONS, OTHER_ACTION, shard_actions, written_actions
 from app.formats.kubernetes.amounts import quantity
-from app.formats.kubernetes.objects import KAI_SCHEDULER, Object, instead, named, report_metadata
+from app.formats.kubernetes.objects import KAI_SCHEDULER, Object, instead, kept, named, whole
 from app.solver.model import kai
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota, Settings
 from app.solver.model.kai import Action
+from app.solver.model.native import Native, NativeDocuments
 from app.solver.model.quantity import MAX_UNITS, UNLIMITED
 
 QUEUE_GROUP = "scheduling.run.ai"
 SHARD_GROUP = "kai.scheduler"
 RULES_ANNOTATION = "arbiter/rules"
+DEFAULT_SHARD = "default"
 
-ACTIONS: tuple[Action, ...] = ("allocate", "consolidation", "reclaim", "preempt")
 DEFAULT_PRIORITY = 100
 DEFAULT_CAP = 16  # KAI's own default of max-consolidation-preemptees
 # Steps of Arbiter in one unit of a KAI queue.
 UNITS = {"cpu": 1, "memory": 10**6, "gpu": 1000}
 
-_OTHER_ACTION = "stalegangeviction"
 _FLAGS = {"true": True, "True": True, "1": True, "false": False, "False": False, "0": False}
 
 
@@ -36,41 +38,51 @@ def read_configuration(found: Iterable[Object], findings: Findings) -> Configura
     """The configuration that ``found`` describe together."""
     queues: list[Queue] = []
     settings: kai.Settings | None = None
+    native: dict[str, Any] = {}
+    objects: list[dict[str, Any]] = []
     for made in found:
         if made.kind in (KAI_SCHEDULER, "SchedulingShard"):
             if settings is not None:
                 instead(made, findings)
-            settings = _scheduler_file(made.root) if made.kind == KAI_SCHEDULER else _shard(made)
-        elif named(made):
+            settings, native = (_scheduler_file(made.root), {}) if made.kind == KAI_SCHEDULER else _shard(made)
+        elif not named(made):
+            continue
+        elif made.kind == "Queue":
             queues.append(_queue(made))
+        elif (document := whole(made)) is not None:
+            made.root.warn("kind", f"{made.kind}: not decided here; kept for an export", "info", "not-decided")
+            objects.append(document)
     if queues and settings is None:
         detail = "no scheduler configuration in the source: Arbiter's defaults hold (KAI's own cap on moves is 16)"
         findings.add("defaults", "info", (), detail)
-    return Configuration(engine="kai", settings=Settings(kai=settings), queues=queues)
+    return Configuration(
+        engine="kai", settings=Settings(kai=settings), queues=queues,
+        native=NativeDocuments(kai=native, objects=objects) if native or objects else None,
+    )  # fmt: skip
 
 
 def _queue(made: Object) -> Queue:
-    spec = made.spec
+    spec = made.root.keep().child("spec")
     resources = spec.child("resources")
     priority = spec.integer("priority")
     runtimes = kai.Queue(
         reclaim_min_runtime=spec.duration("reclaimMinRuntime"), preempt_min_runtime=spec.duration("preemptMinRuntime")
     )
-    queue = Queue(
+    parent = spec.text("parentQueue") or None
+    quota = {name: _quota(resources, name) for name in UNITS}
+    resources.close()
+    spec.keep_as_is("displayName")
+    spec.close()
+    fields = kept(made)
+    return Queue(
         name=made.name,
-        parent=spec.text("parentQueue") or None,
-        quota={name: _quota(resources, name) for name in UNITS},
+        parent=parent,
+        quota=quota,
         priority=DEFAULT_PRIORITY if priority is None else priority,
         created_at=made.created_at,
         kai=None if runtimes == kai.Queue() else runtimes,
+        native=Native(kai=fields) if fields else None,
     )
-    resources.close()
-    spec.not_carried("displayName", "a name for people only", "info")
-    spec.close()
-    made.root.ignore("status")
-    made.root.close()
-    report_metadata(made)
-    return queue
 
 
 def _quota(resources: Reader, name: str) -> Quota:
@@ -112,6 +124,8 @@ def _scheduler_file(root: Reader) -> kai.Settings:
             arguments[name] = _plugin(plugin, name)
             plugin.close()
         tier.close()
+    detail = "an export writes this file as a SchedulingShard, which lists no plugins: those left out here run there"
+    root.warn("tiers", detail, "info", "rewritten")
     root.not_carried("queueDepthPerAction", "Arbiter tries every job of a queue")
     root.not_carried("usageDBConfig", "historical usage does not weigh in")
     root.ignore("kind", "apiVersion", "metadata")
@@ -126,27 +140,34 @@ def _plugin(plugin: Reader, name: str) -> Mapping[str, Any]:
         for key in ("defaultReclaimMinRuntime", "defaultPreemptMinRuntime", "reclaimResolveMethod"):
             arguments.take(key)
     elif name == "nodeplacement":
-        for key in ("gpu", "cpu"):
-            if arguments.take(key) not in (None, "binpack"):
-                arguments.warn(key, "Arbiter packs nodes (binpack); spreading is not decided here")
-    elif name == "proportion" and arguments.take("kValue") not in (None, "0", 0, "0.0"):
-        arguments.warn("kValue", "historical usage does not weigh in, so its factor changes nothing", "info")
+        _placement(arguments)
+    elif name == "proportion":
+        if arguments.value.get("kValue") not in (None, "0", 0, "0.0"):
+            arguments.undecided("kValue", "historical usage does not weigh in, so its factor changes nothing", "info")
+        arguments.keep_as_is("kValue")
     arguments.close()
     return arguments.value
 
 
+def _placement(reader: Reader) -> None:
+    for key in ("gpu", "cpu"):
+        if reader.value.get(key) not in (None, "binpack"):
+            reader.undecided(key, "Arbiter packs nodes (binpack); spreading is not decided here")
+        reader.keep_as_is(key)
+
+
 def _actions(words: list[str], root: Reader) -> list[Action]:
     for word in words:
-        if word == _OTHER_ACTION:
+        if word == OTHER_ACTION:
             root.warn("actions", f"{word}: Arbiter never evicts a gang for being stale", "info")
         elif word not in ACTIONS:
             root.warn("actions", f"{word!r} is no action of KAI", "error", "bad-value")
     return [word for word in words if word in ACTIONS]
 
 
-def _shard(made: Object) -> kai.Settings:
-    """A SchedulingShard: the operator's way to write the same, with flags of the scheduler on top."""
-    spec = made.spec
+def _shard(made: Object) -> tuple[kai.Settings, dict[str, Any]]:
+    """A SchedulingShard: the operator's way to write the same, with flags of the scheduler on top; and what is kept."""
+    spec = made.root.keep().child("spec")
     minimum = spec.child("minRuntime")
     arguments: dict[str, Any] = {}
     for key, argument in (
@@ -160,44 +181,42 @@ def _shard(made: Object) -> kai.Settings:
     for name in plugins.value:
         plugin = plugins.child(name)
         given = _plugin(plugin, name)
-        if plugin.boolean("enabled") is False:
-            plugin.warn("enabled", f"Arbiter decides as if plugin {name!r} were enabled")
-        plugin.not_carried("priority", "the order of plugins is fixed", "info")
+        if plugin.value.get("enabled") is False:
+            plugin.undecided("enabled", f"Arbiter decides as if plugin {name!r} were enabled")
+        plugin.keep_as_is("enabled", "priority")
         plugin.close()
         if name == "minruntime" and "arguments" in plugin:
             arguments = dict(given)
     flags = spec.child("args")
-    settings = _settings(arguments, _shard_actions(spec.child("actions")), flags.value, flags, made.annotations)
+    actions = spec.take("actions")
+    settings = _settings(
+        arguments, shard_actions(Reader(actions, (*spec.at, "actions"), spec.findings)), flags.value, flags,
+        made.annotations,
+    )  # fmt: skip
     flags.ignore("max-consolidation-preemptees", "use-scheduling-signatures", "allow-consolidating-reclaim")
     flags.close("info")
-    placement = spec.child("placementStrategy")
-    for key in ("gpu", "cpu"):
-        if placement.take(key) not in (None, "binpack"):
-            placement.warn(key, "Arbiter packs nodes (binpack); spreading is not decided here")
+    _placement(spec.child("placementStrategy"))
     for key in ("queueDepthPerAction", "kValue", "usageDBConfig", "partitionLabelValue"):
         spec.not_carried(key, "Arbiter has no such setting")
     spec.close()
-    made.root.ignore("status")
-    made.root.close()
-    return settings
+    written = None if settings.actions is None else written_actions(settings.actions)
+    return settings, _kept_of_shard(made, actions, written)
 
 
-def _shard_actions(actions: Reader) -> list[Action] | None:
-    """Enabled actions by falling priority; KAI's default order is that of ACTIONS, a hundred apart from 500 down."""
-    if not actions.value:
-        return None
-    ranked: list[tuple[float, int, Action]] = []
-    for rank, action in enumerate(ACTIONS):
-        one = actions.child(action)
-        priority = one.integer("priority")
-        if one.boolean("enabled") is not False:
-            ranked.append((-(500 - 100 * rank if priority is None else priority), rank, action))
-        one.close()
-    other = actions.child(_OTHER_ACTION)
-    other.ignore("enabled", "priority")
-    other.close()
-    actions.close()
-    return [action for _, _, action in sorted(ranked)]
+def _kept_of_shard(made: Object, actions: Any, written: Any) -> dict[str, Any]:
+    """``actions`` as they were, unless an export would write them so anyway; a name of its own."""
+    fields = kept(made)
+    metadata = dict(fields.get("metadata", {}))
+    annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != RULES_ANNOTATION}
+    metadata |= {"annotations": annotations} if annotations else {}
+    if not annotations:
+        metadata.pop("annotations", None)
+    if made.name and made.name != DEFAULT_SHARD:
+        metadata["name"] = made.name
+    fields = {key: value for key, value in fields.items() if key != "metadata"}
+    if isinstance(actions, dict) and actions not in ({}, written) and unkeepable(actions) is None:
+        fields["spec"] = {**fields.get("spec", {}), "actions": actions}
+    return {"metadata": metadata, **fields} if metadata else fields
 
 
 def _settings(

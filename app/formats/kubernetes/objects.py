@@ -1,10 +1,11 @@
 """Kubernetes objects of a source: lists flattened, ConfigMaps opened, metadata read, kinds told apart."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
+from app.formats.documents.native import unkeepable
 from app.formats.documents.reader import Findings, Reader
 from app.formats.documents.source import Path, Unreadable, read
 
@@ -13,6 +14,8 @@ KAI_SCHEDULER = "KAI scheduler configuration"
 """Kinds of documents that have none: the files that YuniKorn and KAI Scheduler read."""
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_OF_SERVERS = ("uid", "resourceVersion", "generation", "managedFields", "selfLink", "finalizers", "deletionTimestamp",
+               "deletionGracePeriodSeconds")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class Object:
     owners: tuple[str, ...]
     root: Reader
     order: int
+    inside: "tuple[Object, str] | None" = None
+    """The ConfigMap that holds it, and the key."""
 
     @property
     def spec(self) -> Reader:
@@ -50,28 +55,36 @@ class Object:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
+class _Found(NamedTuple):
+    """A value that should be an object; ``kind`` and ``version`` are those that a typed list says for its items."""
+
+    at: Path
+    value: Any
+    kind: str = ""
+    version: str = ""
+    inside: tuple[Object, str] | None = None
+
+
 def objects(documents: list[tuple[Path, Any]], findings: Findings) -> Iterator[Object]:
     """Every object of every document, lists of any type flattened. What is no object is a finding."""
-    pending = [
-        (at, value, kind, version)
-        for at, doc in documents
-        for at, value, kind, version in _flattened(at, doc, findings)
-    ]
+    pending: list[_Found] = [found for at, doc in documents for found in _flattened(at, doc, findings)]
     order = 0
-    for place, value, kind, version in pending:
-        made = _object(Reader(value, place, findings), kind, version, order)
+    for found in pending:
+        made = _object(Reader(found.value, found.at, findings), found.kind, found.version, order)
         if made is None:
             continue
         order += 1
+        if found.inside is not None:
+            made = replace(made, inside=found.inside)
         if made.kind == "ConfigMap" and not made.group:
             pending += _opened(made)
         else:
             yield made
 
 
-def _opened(config_map: Object) -> Iterator[tuple[Path, Any, str, str]]:
+def _opened(holder: Object) -> Iterator[_Found]:
     """The documents inside a ConfigMap. Their pointers go on below the key that holds them."""
-    data = config_map.root.child("data")
+    data = holder.root.child("data")
     for key in data.value:
         text = data.text(key) or ""
         if not key.endswith((".yaml", ".yml", ".json")):
@@ -83,17 +96,18 @@ def _opened(config_map: Object) -> Iterator[tuple[Path, Any, str, str]]:
             data.warn(key, error.problems[0].detail, "error", "unreadable")
             continue
         for place, value in inner:
-            yield from _flattened((*data.at, key, *place), value, data.findings)
-    config_map.root.not_carried("binaryData", "binary data of a ConfigMap is not read", "info")
+            for found in _flattened((*data.at, key, *place), value, data.findings):
+                yield found._replace(inside=(holder, key))
+    holder.root.not_carried("binaryData", "binary data of a ConfigMap is not read", "info")
 
 
-def _flattened(at: Path, document: Any, findings: Findings) -> Iterator[tuple[Path, Any, str, str]]:
+def _flattened(at: Path, document: Any, findings: Findings) -> Iterator[_Found]:
     if isinstance(document, list):
         for i, item in enumerate(cast(list[Any], document)):
             if isinstance(item, dict):
                 yield from _flattened((*at, i), item, findings)
             else:
-                yield (*at, i), item, "", ""
+                yield _Found((*at, i), item)
         return
     top = Reader(document, at, findings)
     kind = top.value.get("kind")
@@ -105,9 +119,10 @@ def _flattened(at: Path, document: Any, findings: Findings) -> Iterator[tuple[Pa
             top.warn("items", "a list is expected", "error", "wrong-type")
             return
         for i, item in enumerate(cast(list[Any], items)):
-            yield (*at, "items", i), item, kind.removesuffix("List"), version if isinstance(version, str) else ""
+            listed = version if isinstance(version, str) else ""
+            yield _Found((*at, "items", i), item, kind.removesuffix("List"), listed)
     else:
-        yield at, document, _implied(top), ""
+        yield _Found(at, document, _implied(top))
 
 
 def _implied(document: Reader) -> str:
@@ -151,13 +166,54 @@ def named(made: Object) -> bool:
     return bool(made.name)
 
 
-def report_metadata(made: Object, *, labels: bool = True) -> None:
-    """Labels and annotations of an object whose kind gives them no meaning for a decision."""
-    metadata = (*made.root.at, "metadata")
-    if labels and made.labels:
-        made.root.findings.add("not-carried", "info", (*metadata, "labels"), "labels mean nothing to a decision")
-    if set(made.annotations) - {_LAST_APPLIED}:
-        made.root.findings.add("not-carried", "info", (*metadata, "annotations"), "annotations mean nothing here")
+def kept(made: Object) -> dict[str, Any]:
+    """What an importer that asked ``made.root`` to keep has not read of the object; nothing of what servers add."""
+    metadata = made.root.child("metadata")
+    metadata.ignore(*_OF_SERVERS, "name", "creationTimestamp")
+    for key in ("labels", "annotations"):
+        inner = metadata.child(key)
+        inner.ignore(_LAST_APPLIED)
+        inner.keep_rest()
+    metadata.keep_rest()
+    made.root.ignore("status")
+    made.root.close()
+    return made.root.kept()
+
+
+def whole(made: Object) -> dict[str, Any] | None:
+    """The object without what servers add, for an export; None, and a finding, where it can't be kept."""
+    head = {"apiVersion": f"{made.group}/{made.version}" if made.group else made.version, "kind": made.kind}
+    rest = {key: value for key, value in made.root.value.items() if key not in (*head, "metadata", "status")}
+    found = {**head, "metadata": _metadata(made), **rest}
+    if why := unkeepable(found):
+        made.root.findings.add("not-carried", "error", made.root.at, f"can't be kept: {why}")
+        return None
+    return found
+
+
+def config_map(made: Object) -> dict[str, Any]:
+    """What an importer keeps of the ConfigMap around a configuration: all but the text under ``key``. Empty where there
+    is none."""
+    if made.inside is None:
+        return {}
+    holder, key = made.inside
+    data = {name: text for name, text in holder.root.child("data").value.items() if name != key}
+    return {"configMap": {"key": key, "metadata": _metadata(holder), **({"data": data} if data else {})}}
+
+
+def _metadata(made: Object) -> dict[str, Any]:
+    """Its metadata without what servers add."""
+    found = {
+        key: value
+        for key, value in made.root.child("metadata").value.items()
+        if key not in (*_OF_SERVERS, "creationTimestamp")
+    }
+    if isinstance(found.get("annotations"), dict):
+        annotations = {k: v for k, v in found["annotations"].items() if k != _LAST_APPLIED}
+        found["annotations"] = annotations
+        if not annotations:
+            del found["annotations"]
+    return found
 
 
 def unknown_kind(made: Object) -> None:

@@ -30,21 +30,21 @@ class Classes:
 
 
 # Kubernetes has these two without anyone creating them.
-_SYSTEM = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _ALLOW_PREEMPTION = "yunikorn.apache.org/allow-preemption"
 
 
 def read_classes(found: Iterable[Object]) -> Classes:
     """PriorityClass (core) and WorkloadPriorityClass (Kueue) objects."""
     classes = Classes()
-    for name, value in _SYSTEM.items():
+    for name, value in SYSTEM_CLASSES.items():
         classes.by_name["scheduling.k8s.io", name] = PriorityClass(value, False, False, None)
     for made in found:
         root = made.root
         value = root.integer("value")
         if value is None:
             root.warn("value", "a priority class without a value counts as 0", "error", "bad-value")
-        if made.name not in _SYSTEM and (made.group, made.name) in classes.by_name:
+        if made.name not in SYSTEM_CLASSES and (made.group, made.name) in classes.by_name:
             root.warn("metadata", f"a second {made.kind} {made.name!r}: this one holds", "error", "duplicate")
         victim = made.annotations.get(_ALLOW_PREEMPTION)
         classes.by_name[made.group, made.name] = PriorityClass(

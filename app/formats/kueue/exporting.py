@@ -1,16 +1,23 @@
 """A configuration as Kueue's objects, version v1beta2: Configuration, ResourceFlavors, Cohorts and ClusterQueues."""
 
-from typing import Any
+import re
+from typing import Any, cast
 
 from app.formats.documents.exported import Exported, Lost, dump, weight_text
+from app.formats.documents.resources import renamed
 from app.formats.documents.source import Path
+from app.formats.kueue.importing import CONFIGURATION_GROUP, GROUP, PRESENT_VERSION
 from app.solver.model import kueue
-from app.solver.model.configuration import Configuration, Flavor, Queue, Quota, ResourceGroup
+from app.solver.model.configuration import Configuration, EngineName, Flavor, Queue, Quota, ResourceGroup
 from app.solver.model.instant import at as instant_at
 from app.solver.model.instant import micros
+from app.solver.model.native import NativeDocuments
 
 VERSION = "kueue.x-k8s.io/v1beta2"
-CONFIGURATION_VERSION = "config.kueue.x-k8s.io/v1beta2"
+CONFIGURATION_VERSION = f"{CONFIGURATION_GROUP}/{PRESENT_VERSION}"
+SWITCHED_VERSION = f"{CONFIGURATION_GROUP}/v1beta1"
+GROUPS = (GROUP, "scheduling.k8s.io")
+"""API groups of the objects that belong to Kueue's configuration."""
 DEFAULT_FLAVOR = "default"
 _DEFAULT_STRATEGIES = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 
@@ -25,26 +32,76 @@ _DEFERRED = {
 
 
 def export(configuration: Configuration) -> Exported:
-    """Multi-document YAML for ``kubectl apply``; the manager's Configuration, which is a file, comes first."""
+    """Multi-document YAML for ``kubectl apply``; the manager's Configuration, which is a file, comes first. What was
+    kept of the objects that the configuration came from is in them again."""
     lost = Lost()
     lost.other_blocks(configuration, "kueue")
     documents: list[dict[str, Any]] = []
-    if configuration.settings.kueue is not None and configuration.settings.kueue != kueue.Settings():
-        documents.append(_settings(configuration.settings.kueue, lost))
-    documents += [_flavor(flavor) for flavor in configuration.flavors]
+    if (manager := _manager(configuration, lost)) is not None:
+        documents.append(manager)
+    for i, flavor in enumerate(configuration.flavors):
+        documents.append(lost.native(("flavors", i), _flavor(flavor), flavor.native, "kueue"))
     parents = {queue.parent for queue in configuration.queues}
+    names = _native_names(configuration)
     for i, queue in enumerate(configuration.queues):
         role = queue.kueue.role if queue.kueue else None
         is_cohort = role == "cohort" or (role is None and queue.name in parents)
-        documents.append(_queue(queue, ("queues", i), lost, is_cohort=is_cohort))
-    return dump(documents, lost)
+        made = _queue(queue, ("queues", i), lost, names, configuration.engine, is_cohort=is_cohort)
+        documents.append(lost.native(("queues", i), made, queue.native, "kueue"))
+    _note_selectors(documents, configuration, lost)
+    return dump([*documents, *lost.objects(configuration, "kueue", GROUPS)], lost)
 
 
-def _settings(settings: kueue.Settings, lost: Lost) -> dict[str, Any]:
+def _note_selectors(documents: list[dict[str, Any]], configuration: Configuration, lost: Lost) -> None:
+    """Say which ClusterQueues admit from no namespace: Arbiter opens none on its own."""
+    queues = documents[len(documents) - len(configuration.queues) :]
+    closed = [
+        i
+        for i, made in enumerate(queues)
+        if made["kind"] == "ClusterQueue" and made["spec"].get("namespaceSelector") is None
+    ]
+    if closed:
+        name, more = configuration.queues[closed[0]].name, len(closed) - 1
+        which = f"ClusterQueue {name!r}" + (f" and {more} more have" if more else " has")
+        detail = f"{which} no namespaceSelector, so Kueue admits from no namespace; {{}} means all of them"
+        lost.note("no-namespaces", ("queues", closed[0]), detail)
+
+
+def _native_names(configuration: Configuration) -> dict[str, str]:
+    """What cohorts are called in their cluster, where an import had to rename them."""
+    found: dict[str, str] = {}
+    for queue in configuration.queues:
+        metadata: Any = queue.native.kueue.get("metadata") if queue.native is not None else None
+        name = cast(dict[str, Any], metadata).get("name") if isinstance(metadata, dict) else None
+        if isinstance(name, str) and re.fullmatch(rf"{re.escape(name)}(\.cohort)+", queue.name):
+            found[queue.name] = name
+    return found
+
+
+def _manager(configuration: Configuration, lost: Lost) -> dict[str, Any] | None:
+    """The manager's Configuration, in its ConfigMap if it came in one; None where there is nothing to say."""
+    settings = configuration.settings.kueue or kueue.Settings()
+    fields = dict(configuration.native.kueue) if configuration.native is not None else {}
+    holder = fields.pop("configMap", None)
+    if settings == kueue.Settings() and not fields and holder is None:
+        return None
+    version = fields.pop("apiVersion", CONFIGURATION_VERSION)
+    document = _settings(settings, lost, switched=version == SWITCHED_VERSION)
+    document["apiVersion"] = version
+    document = lost.native((), document, NativeDocuments(kueue=fields), "kueue")
+    return document if holder is None else lost.inside(holder, document, ("native", "kueue", "configMap"))
+
+
+def _settings(settings: kueue.Settings, lost: Lost, *, switched: bool) -> dict[str, Any]:
+    """``switched``: fair sharing has a switch of its own, as before v1beta2."""
     document: dict[str, Any] = {"apiVersion": CONFIGURATION_VERSION, "kind": "Configuration"}
+    strategies = settings.preemption_strategies
     if settings.fair_sharing:
-        document["fairSharing"] = {"preemptionStrategies": settings.preemption_strategies or _DEFAULT_STRATEGIES}
-    elif settings.preemption_strategies is not None:
+        switch = {"enable": True} if switched else {}
+        document["fairSharing"] = {**switch, "preemptionStrategies": strategies or _DEFAULT_STRATEGIES}
+    elif strategies is not None and switched:
+        document["fairSharing"] = {"enable": False, "preemptionStrategies": strategies}
+    elif strategies is not None:
         lost.add(("settings", "kueue", "preemption_strategies"), "Kueue reads strategies with fair sharing only")
     return document
 
@@ -61,15 +118,18 @@ def _flavor(flavor: Flavor) -> dict[str, Any]:
     return {"apiVersion": VERSION, "kind": "ResourceFlavor", "metadata": {"name": flavor.name}, "spec": spec}
 
 
-def _queue(queue: Queue, at: Path, lost: Lost, *, is_cohort: bool) -> dict[str, Any]:
+def _queue(
+    queue: Queue, at: Path, lost: Lost, names: dict[str, str], engine: EngineName | None, *, is_cohort: bool
+) -> dict[str, Any]:
+    """``names``: those of cohorts in their cluster, where they differ; ``engine``: whose resources they are."""
     lost.queue(at, queue, "Kueue", weight=True, priority=False, created=True)
-    metadata: dict[str, Any] = {"name": queue.name}
+    metadata: dict[str, Any] = {"name": names.get(queue.name, queue.name)}
     if queue.created_at is not None:
         metadata["creationTimestamp"] = instant_at(micros(queue.created_at)).isoformat().replace("+00:00", "Z")
     spec: dict[str, Any] = {}
     if queue.parent is not None:
-        spec["parentName" if is_cohort else "cohortName"] = queue.parent
-    if groups := _groups(queue, at, lost):
+        spec["parentName" if is_cohort else "cohortName"] = names.get(queue.parent, queue.parent)
+    if groups := _groups(queue, at, lost, engine):
         spec["resourceGroups"] = groups
     if queue.has_weight:
         spec["fairSharing"] = {"weight": weight_text(queue.weight)}
@@ -96,27 +156,34 @@ def _without_role(block: kueue.Queue) -> kueue.Queue:
     )  # fmt: skip
 
 
-def _groups(queue: Queue, at: Path, lost: Lost) -> list[dict[str, Any]]:
+def _groups(queue: Queue, at: Path, lost: Lost, engine: EngineName | None) -> list[dict[str, Any]]:
     """Resource groups; the shorthand of one flavor is written out as the flavor called default."""
     out: list[dict[str, Any]] = []
     if queue.quota:
-        resources = [_quota(name, quota, (*at, "quota", name), lost) for name, quota in queue.quota.items()]
+        resources = _quotas(queue.quota, (*at, "quota"), lost, engine)
         out.append(
-            {"coveredResources": list(queue.quota), "flavors": [{"name": DEFAULT_FLAVOR, "resources": resources}]}
+            {
+                "coveredResources": [resource["name"] for resource in resources],
+                "flavors": [{"name": DEFAULT_FLAVOR, "resources": resources}],
+            }
         )
     for g, group in enumerate(queue.resource_groups or ()):
-        out.append(_group(group, (*at, "resource_groups", g), lost))
+        out.append(_group(group, (*at, "resource_groups", g), lost, engine))
     return out
 
 
-def _group(group: ResourceGroup, at: Path, lost: Lost) -> dict[str, Any]:
-    flavors: list[dict[str, Any]] = []
-    for f, flavor in enumerate(group.flavors):
-        here = (*at, "flavors", f, "quota")
-        flavors.append(
-            {"name": flavor.name, "resources": [_quota(n, q, (*here, n), lost) for n, q in flavor.quota.items()]}
-        )
-    return {"coveredResources": group.resources, "flavors": flavors}
+def _group(group: ResourceGroup, at: Path, lost: Lost, engine: EngineName | None) -> dict[str, Any]:
+    flavors = [
+        {"name": flavor.name, "resources": _quotas(flavor.quota, (*at, "flavors", f, "quota"), lost, engine)}
+        for f, flavor in enumerate(group.flavors)
+    ]
+    covered = {name: ((*at, "resources", i), None) for i, name in enumerate(group.resources)}
+    return {"coveredResources": list(renamed(covered, engine, "kueue", lost)), "flavors": flavors}
+
+
+def _quotas(quotas: dict[str, Quota], at: Path, lost: Lost, engine: EngineName | None) -> list[dict[str, Any]]:
+    placed = renamed({name: ((*at, name), quota) for name, quota in quotas.items()}, engine, "kueue", lost)
+    return [_quota(name, quota, where, lost) for name, (where, quota) in placed.items()]
 
 
 def _quota(name: str, quota: Quota, at: Path, lost: Lost) -> dict[str, Any]:

@@ -7,8 +7,10 @@ those of KEP-83's first API.
 from collections.abc import Iterable
 from typing import Any, TypeVar, cast
 
+import msgspec
+
 from app.formats.documents.reader import Findings, Reader
-from app.formats.kubernetes.objects import Object, instead, named, report_metadata
+from app.formats.kubernetes.objects import Object, config_map, instead, kept, named, unknown_kind, whole
 from app.formats.kubernetes.pod_spec import read_taints
 from app.solver.model import kueue
 from app.solver.model.base import Wire
@@ -24,6 +26,7 @@ from app.solver.model.configuration import (
     Taint,
 )
 from app.solver.model.kueue import Milestone
+from app.solver.model.native import Native, NativeDocuments
 
 T = TypeVar("T", bound=Wire)
 
@@ -46,7 +49,9 @@ _PREFERENCE = {word: word for word in ("BorrowingOverPreemption", "PreemptionOve
 _STRATEGY = {word: word for word in ("BestEffortFIFO", "StrictFIFO")}
 _SORTING = ("ByLowestPriority", "ByLowestRuntime", "ByLongestRuntime")
 _STRATEGIES = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
+PRESENT_VERSION = "v1beta2"
 _DEFAULT_STRATEGIES = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
+_KEPT_KINDS = ("AdmissionCheck", "ProvisioningRequestConfig", "MultiKueueConfig", "MultiKueueCluster", "Topology")
 
 # How the manager runs, not how it decides.
 _OPERATIONAL = (
@@ -59,14 +64,15 @@ def read_configuration(found: Iterable[Object], findings: Findings) -> tuple[Con
     """The configuration that ``found`` describe together, and the ClusterQueue of each LocalQueue (by its id)."""
     flavors: list[Flavor] = []
     settings: kueue.Settings | None = None
-    configured = False
+    native: dict[str, Any] | None = None
+    objects: list[dict[str, Any]] = []
     queues: list[tuple[Object, Queue]] = []
     local: dict[str, str] = {}
     for made in found:
         if made.kind == "Configuration":
-            if configured:
+            if native is not None:
                 instead(made, findings)
-            settings, configured = _settings(made), True
+            settings, native = _settings(made)
         elif not named(made):
             continue
         elif made.kind == "ResourceFlavor":
@@ -75,16 +81,25 @@ def read_configuration(found: Iterable[Object], findings: Findings) -> tuple[Con
             queues.append((made, _cluster_queue(made)))
         elif made.kind == "Cohort":
             queues.append((made, _cohort(made)))
-        elif made.kind == "LocalQueue":
-            local[made.id] = _local_queue(made)
+        else:
+            if made.kind == "LocalQueue":
+                local[made.id] = _local_queue(made)
+            elif made.kind in _KEPT_KINDS:
+                made.root.warn("kind", f"{made.kind}: not decided here; kept for an export", "info", "not-decided")
+            else:
+                unknown_kind(made)
+            if (document := whole(made)) is not None:
+                objects.append(document)
     configuration = Configuration(
-        engine="kueue", settings=Settings(kueue=settings), flavors=flavors, queues=_told_apart(queues, findings)
-    )
+        engine="kueue", settings=Settings(kueue=settings), flavors=flavors, queues=_told_apart(queues, findings),
+        native=NativeDocuments(kueue=native or {}, objects=objects) if native or objects else None,
+    )  # fmt: skip
     return configuration, local
 
 
 def _told_apart(queues: list[tuple[Object, Queue]], findings: Findings) -> list[Queue]:
-    """Kueue lets a Cohort and a ClusterQueue have one name; Arbiter has one kind of queue, so the Cohort is renamed."""
+    """Kueue lets a Cohort and a ClusterQueue have one name; Arbiter has one kind of queue, so the Cohort is renamed.
+    What it is called in its cluster is kept."""
     cluster_queues = {queue.name for made, queue in queues if made.kind == "ClusterQueue"}
     parents = {queue.parent for _, queue in queues if queue.parent is not None}
     taken = cluster_queues | parents | {queue.name for _, queue in queues}
@@ -108,33 +123,47 @@ def _told_apart(queues: list[tuple[Object, Queue]], findings: Findings) -> list[
                 )
         childless = is_cohort and name not in above
         out.append(
-            _with(queue, name=name, parent=parent, kueue=kueue.Queue(role="cohort") if childless else queue.kueue)
-        )
+            _with(
+                queue, name=name, parent=parent, kueue=kueue.Queue(role="cohort") if childless else queue.kueue,
+                native=queue.native if name == queue.name else _called(queue.name, queue.native),
+            )
+        )  # fmt: skip
     return out
 
 
+def _called(name: str, native: Native | None) -> Native:
+    fields = {} if native is None else native.kueue
+    return Native(kueue={**fields, "metadata": {**fields.get("metadata", {}), "name": name}})
+
+
 def _with(queue: Queue, **changes: Any) -> Queue:
-    kept = {field: getattr(queue, field) for field in queue.__struct_fields__}
-    return Queue(**{**kept, **changes})
+    fields = {field: getattr(queue, field) for field in queue.__struct_fields__}
+    return Queue(**{**fields, **changes})
 
 
 def _flavor(made: Object) -> Flavor:
-    spec = made.spec
+    spec = made.root.keep().child("spec")
     labels, taints = spec.labels("nodeLabels"), read_taints(spec, "nodeTaints")
     tolerated = [taint for taint in taints if _tolerates(spec, taint)]
     if tolerated:
-        spec.warn("tolerations", "the taints that the flavor itself tolerates are left out", "info")
+        spec.undecided("tolerations", "the taints that the flavor itself tolerates do not count", "info")
         taints = [taint for taint in taints if taint not in tolerated]
-    elif spec.take("tolerations"):
-        spec.warn("tolerations", "a toleration that matches no taint of the flavor changes no decision", "info")
+    elif spec.value.get("tolerations"):
+        spec.undecided("tolerations", "a toleration that matches no taint of the flavor changes no decision", "info")
+    spec.keep_as_is("tolerations")
     spec.not_carried("topologyName", "topology-aware scheduling is not decided here")
-    _close(made, spec)
-    return Flavor(name=made.name, node_labels=labels, node_taints=taints)
+    native = _closed(made, spec)
+    if tolerated:
+        fields: dict[str, Any] = {} if native is None else native.kueue
+        own = {**fields.get("spec", {}), "nodeTaints": [msgspec.to_builtins(taint) for taint in tolerated]}
+        native = Native(kueue={**fields, "spec": own})
+    return Flavor(name=made.name, node_labels=labels, node_taints=taints, native=native)
 
 
 def _tolerates(spec: Reader, taint: Taint) -> bool:
     """Whether one of the flavor's own tolerations, which every pod placed there gets, covers ``taint``."""
-    for toleration in cast(list[Any], spec.take("tolerations") or []):
+    given = spec.value.get("tolerations")
+    for toleration in cast(list[Any], given) if isinstance(given, list) else ():
         if not isinstance(toleration, dict):
             continue
         of = cast(dict[str, Any], toleration)
@@ -147,7 +176,7 @@ def _tolerates(spec: Reader, taint: Taint) -> bool:
 
 
 def _cluster_queue(made: Object) -> Queue:
-    spec = made.spec
+    spec = made.root.keep().child("spec")
     strategy = spec.choice("queueingStrategy", _STRATEGY)
     block = kueue.Queue(
         preemption=_unless_default(_preemption(spec.child("preemption"))),
@@ -163,16 +192,27 @@ def _cluster_queue(made: Object) -> Queue:
         kueue=_unless_default(block),
     )
     spec.not_carried("namespaceSelector", "which namespaces may submit is not decided here", "info")
-    if spec.take("stopPolicy") not in (None, "None"):
-        spec.warn("stopPolicy", "a stopped ClusterQueue admits nothing; Arbiter decides as if it were open")
-    spec.not_carried("admissionChecks", "admission checks are not decided here")
+    _stop_policy(spec, "ClusterQueue")
+    checks = spec.strings("admissionChecks")
+    if checks:
+        # The list became a part of the strategy in v1beta2.
+        spec.warn("admissionChecks", "admission checks are not decided here; kept for an export", rule="not-decided")
     spec.not_carried("admissionChecksStrategy", "admission checks are not decided here")
-    _close(made, spec)
-    return queue
+    return _with(queue, native=_closed(made, spec, admissionChecksStrategy=_strategy(checks)))
+
+
+def _strategy(checks: list[str]) -> dict[str, Any]:
+    return {"admissionChecks": [{"name": name} for name in checks]} if checks else {}
+
+
+def _stop_policy(spec: Reader, kind: str) -> None:
+    if spec.value.get("stopPolicy") not in (None, "None"):
+        spec.undecided("stopPolicy", f"a stopped {kind} admits nothing; Arbiter decides as if it were open")
+    spec.keep_as_is("stopPolicy")
 
 
 def _cohort(made: Object) -> Queue:
-    spec = made.spec
+    spec = made.root.keep().child("spec")
     queue = Queue(
         name=made.name,
         parent=spec.text("parentName") or spec.text("parent") or None,
@@ -180,25 +220,25 @@ def _cohort(made: Object) -> Queue:
         weight=_weight(spec),
         created_at=made.created_at,
     )
-    _close(made, spec)
-    return queue
+    return _with(queue, native=_closed(made, spec))
 
 
 def _local_queue(made: Object) -> str:
-    spec = made.spec
+    spec = made.root.keep().child("spec")
     target = spec.text("clusterQueue") or ""
-    if spec.take("stopPolicy") not in (None, "None"):
-        spec.warn("stopPolicy", "a stopped LocalQueue admits nothing; Arbiter decides as if it were open")
+    _stop_policy(spec, "LocalQueue")
     spec.not_carried("fairSharing", "shares between LocalQueues (admission fair sharing) are not decided here")
-    _close(made, spec)
+    _closed(made, spec)
     return target
 
 
-def _close(made: Object, spec: Reader) -> None:
+def _closed(made: Object, spec: Reader, **more: Any) -> Native | None:
+    """What nobody has read of the object. ``more``: fields of its spec in their present spelling."""
     spec.close()
-    made.root.ignore("status")
-    made.root.close()
-    report_metadata(made)
+    fields = kept(made)
+    if added := {key: value for key, value in more.items() if value and key not in fields.get("spec", {})}:
+        fields = {**fields, "spec": {**fields.get("spec", {}), **added}}
+    return Native(kueue=fields) if fields else None
 
 
 def _weight(spec: Reader) -> float:
@@ -285,8 +325,9 @@ def _unless_default(block: T) -> T | None:
     return None if block == type(block)() else block
 
 
-def _settings(made: Object) -> kueue.Settings | None:
-    root = made.root
+def _settings(made: Object) -> tuple[kueue.Settings | None, dict[str, Any]]:
+    """The settings, and what is kept of the document: its version too where that is not the present one."""
+    root = made.root.keep()
     present = "fairSharing" in root
     fair = root.child("fairSharing")
     enabled = fair.boolean("enable")
@@ -299,12 +340,14 @@ def _settings(made: Object) -> kueue.Settings | None:
     for key in ("integrations", "manageJobsWithoutQueueName", "managedJobsNamespaceSelector", "multiKueue",
                 "objectRetentionPolicies", "queueVisibility"):  # fmt: skip
         root.not_carried(key, "how jobs reach Kueue, not how it decides", "info")
-    root.ignore(*_OPERATIONAL)
-    root.close()
+    root.keep_as_is(*_OPERATIONAL)
+    fields = kept(made)
+    if made.version != PRESENT_VERSION and made.version:
+        fields = {"apiVersion": f"{made.group}/{made.version}", **fields}
     # v1beta1 has a switch; in v1beta2 the block's presence is the switch.
     on = enabled if enabled is not None else made.version != "v1beta1" and present
     made_settings = kueue.Settings(
         fair_sharing=on,
         preemption_strategies=None if strategies in ([], _DEFAULT_STRATEGIES) else cast(Any, strategies),
     )
-    return _unless_default(made_settings)
+    return _unless_default(made_settings), {**fields, **config_map(made)}

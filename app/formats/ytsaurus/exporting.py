@@ -6,10 +6,13 @@ from typing import Any
 import msgspec
 
 from app.formats.documents.exported import Exported, Lost, dump, flat_quota, number, parents_first
+from app.formats.documents.resources import renamed
 from app.formats.documents.source import Path
 from app.formats.ytsaurus.importing import DURATIONS, POOL_FIELDS, TREE_FIELDS
 from app.solver.model import duration, ytsaurus
-from app.solver.model.configuration import Configuration, Queue
+from app.solver.model.configuration import Configuration, EngineName, Queue
+from app.solver.model.native import Native
+from app.solver.model.quantity import parse, scale_of, units
 
 _SPELLED = re.compile(r"[0-9]+(\.[0-9]+)?(ms|s|m|h)")
 """Durations that YTsaurus reads as text: one number, one unit."""
@@ -29,28 +32,40 @@ def export(configuration: Configuration) -> Exported:
     pools: dict[str, Any] = {}
     made: dict[str, dict[str, Any]] = {}
     for at, queue in parents_first(configuration.queues):
-        made[queue.name] = _pool(queue, at, lost)
+        made[queue.name] = lost.native(
+            at, _pool(queue, at, lost, configuration.engine), _own(queue.native, at, lost), "ytsaurus"
+        )
         above = pools if queue.parent is None else made[queue.parent].setdefault("pools", {})
         above[queue.name] = made[queue.name]
-    document["pools"] = pools
-    return dump([document], lost)
+    lost.objects(configuration, "ytsaurus", ())
+    document = lost.native((), document, _own(configuration.native, (), lost), "ytsaurus")
+    return dump([{**document, "pools": pools}], lost)
 
 
-def _pool(queue: Queue, at: Path, lost: Lost) -> dict[str, Any]:
+def _own(native: Native | None, at: Path, lost: Lost) -> Native | None:
+    """What was kept. Pools are the configuration's."""
+    if native is None or "pools" not in native.ytsaurus:
+        return native
+    lost.add((*at, "native", "ytsaurus", "pools"), "the configuration has the pools: these are left out")
+    return Native(ytsaurus={key: value for key, value in native.ytsaurus.items() if key != "pools"})
+
+
+def _pool(queue: Queue, at: Path, lost: Lost, engine: EngineName | None) -> dict[str, Any]:
     lost.queue(at, queue, "YTsaurus", weight=True, priority=False, created=False)
     shown: dict[str, Any] = {}
     if queue.has_weight:
         shown["weight"] = number(queue.weight)
     guaranteed: dict[str, Any] = {}
     limits: dict[str, Any] = {}
-    for resource, (where, quota) in flat_quota(queue, at, "YTsaurus", lost).items():
+    quotas = renamed(flat_quota(queue, at, "YTsaurus", lost), engine, "ytsaurus", lost)
+    for resource, (where, quota) in quotas.items():
         lost.quota(where, quota, "YTsaurus", ("borrowing_limit", "lending_limit", "weight"))
         for field, side in (("guaranteed", guaranteed), ("limit", limits)):
             value = getattr(quota, field)
             if value == "unlimited" and field == "guaranteed":
                 lost.add((*where, field), "YTsaurus has no unlimited guarantee: left out")
             elif value is not None and value != "unlimited":
-                side[resource] = value
+                side[resource] = units(parse(value, scale_of(resource)), resource)
     block = queue.ytsaurus or ytsaurus.Queue()
     limits |= block.resource_limits or {}
     if guaranteed:

@@ -15,6 +15,7 @@ from app.formats.documents.source import MAX_DEPTH, Path
 from app.solver.model import ytsaurus
 from app.solver.model.base import Duration
 from app.solver.model.configuration import UNWEIGHTED, Configuration, Queue, Quota, Settings
+from app.solver.model.native import Native, NativeDocuments
 
 DURATIONS = frozenset(
     {
@@ -48,11 +49,13 @@ _SUBMISSION = (
     "ephemeral_subpool_config", "ephemeral_subpools_config", "offloading_settings", "config_preset",
 )  # fmt: skip
 _BOOKKEEPING = (
-    "id", "type", "name", "path", "key", "parent_name", "parent_id", "revision", "attribute_revision", "acl", "owner",
+    "id", "type", "name", "path", "key", "parent_name", "parent_id", "revision", "attribute_revision",
     "content_revision", "creation_time", "modification_time", "access_time", "access_counter", "builtin", "count",
-    "account", "effective_acl", "inherit_acl", "ref_counter", "resource_usage", "user_attribute_keys", "foreign",
-    "life_stage", "native_cell_tag", "estimated_creation_time", "pool_count", "abc", "folder_id", "life_stage",
+    "account", "effective_acl", "ref_counter", "resource_usage", "user_attribute_keys", "foreign",
+    "life_stage", "native_cell_tag", "estimated_creation_time", "pool_count",
 )  # fmt: skip
+# What people set, and what no decision depends on.
+_OF_PEOPLE = ("acl", "inherit_acl", "owner", "abc", "folder_id")
 
 
 def read_configuration(documents: list[tuple[Path, Any]], findings: Findings) -> Configuration:
@@ -66,27 +69,34 @@ def read_configuration(documents: list[tuple[Path, Any]], findings: Findings) ->
     cypress = "$attributes" in top or "$value" in top
     attributes, children = _split(top, cypress=cypress)
     config = attributes.child("config") if "config" in attributes else attributes
+    attributes.not_carried("nodes_filter", "which nodes belong to the tree is for the state to say", "info")
+    attributes.keep_as_is(*_OF_PEOPLE)
     settings = _tree(config)
     if config is not attributes:
         attributes.ignore(*_BOOKKEEPING)
-        attributes.not_carried("nodes_filter", "which nodes belong to the tree is for the state to say", "info")
         attributes.close("info")
+    fields = attributes.kept("pools")
+    if config is attributes:
+        beside = {key: fields.pop(key) for key in ("nodes_filter", *_OF_PEOPLE) if key in fields}
+        fields = {**beside, **({"config": fields} if fields else {})}
     return Configuration(
         engine="ytsaurus",
         settings=Settings(ytsaurus=settings),
         queues=list(_pools(children, findings, cypress=cypress)),
+        native=NativeDocuments(ytsaurus=fields) if fields else None,
     )
 
 
 def _split(reader: Reader, *, cypress: bool) -> tuple[Reader, Reader]:
-    """Attributes and children of a node, in either shape; a node of Cypress without attributes is its children."""
+    """Attributes, to be kept, and children of a node, in either shape; without attributes a node of Cypress is its
+    children."""
     if "$attributes" in reader or "$value" in reader:
         attributes, children = reader.child("$attributes"), reader.child("$value")
         reader.close()
-        return attributes, children
+        return attributes.keep(), children
     if cypress:
         return Reader(None, reader.at, reader.findings), reader
-    return reader, reader.child("pools")
+    return reader.keep(), reader.child("pools")
 
 
 def _tree(config: Reader) -> ytsaurus.Settings | None:
@@ -120,7 +130,7 @@ def _pool(attributes: Reader, name: str, above: str | None) -> Queue:
     renamed = {old: new for old, new in _ALIASES.items() if old in attributes and new not in attributes}
     if renamed:
         under: dict[str, Any] = {**attributes.value, **{new: attributes.take(old) for old, new in renamed.items()}}
-        attributes = Reader(under, attributes.at, attributes.findings)
+        attributes = Reader(under, attributes.at, attributes.findings).keep()
         attributes.ignore(*renamed)
     guaranteed = attributes.quantities("strong_guarantee_resources")
     limits = attributes.quantities("resource_limits")
@@ -132,11 +142,14 @@ def _pool(attributes: Reader, name: str, above: str | None) -> Queue:
     for key in _SUBMISSION:
         attributes.not_carried(key, "how operations get into the pool is not decided here", "info")
     attributes.ignore(*_BOOKKEEPING, "pools")
+    attributes.keep_as_is(*_OF_PEOPLE)
     attributes.close()
+    fields = attributes.kept("pools")
     quota = {key: Quota(guaranteed=guaranteed.get(key), limit=limits.get(key)) for key in {**guaranteed, **limits}}
     return Queue(
         name=name, parent=above, quota=quota or None, weight=UNWEIGHTED if weight is None else weight,
         ytsaurus=None if block is None or block == ytsaurus.Queue() else block,
+        native=Native(ytsaurus=fields) if fields else None,
     )  # fmt: skip
 
 

@@ -1,12 +1,20 @@
 """A configuration as YuniKorn's queues.yaml: one partition, the tree nested."""
 
-from typing import Any
+import re
+from typing import Any, cast
 
 from app.formats.documents.exported import Exported, Lost, dump, flat_quota, parents_first
+from app.formats.documents.resources import renamed
 from app.formats.documents.source import Path
-from app.formats.yunikorn.importing import DEFAULT_PARTITION, ROOT
+from app.formats.yunikorn.importing import DEFAULT_PARTITION, OTHER_PARTITIONS, ROOT
 from app.solver.model import yunikorn
-from app.solver.model.configuration import Configuration, Queue
+from app.solver.model.base import Quantity
+from app.solver.model.configuration import Configuration, EngineName, Queue
+from app.solver.model.native import Native, NativeDocuments
+from app.solver.model.quantity import parse, scale_of
+
+_READ = re.compile(r"[0-9]+([kMGTPE]|[KMGTPE]i)?")
+_MILLI = re.compile(r"[0-9]+m")
 
 
 def export(configuration: Configuration) -> Exported:
@@ -24,19 +32,46 @@ def export(configuration: Configuration) -> Exported:
             lost.add(at, "a dynamic queue is made by placement rules, not by configuration")
             left_out.add(queue.name)
             continue
-        made[queue.name] = _queue(queue, at, lost)
+        made[queue.name] = lost.native(
+            at, _queue(queue, at, lost, configuration.engine), _own(queue, at, lost), "yunikorn"
+        )
         above = made[queue.parent].setdefault("queues", []) if queue.parent is not None else top
         above.append(made[queue.name])
-    return dump([{"partitions": [{"name": DEFAULT_PARTITION, "queues": top}]}], lost)
+    lost.objects(configuration, "yunikorn", ())
+    return dump([_document(configuration.native or NativeDocuments(), top, lost)], lost)
 
 
-def _queue(queue: Queue, at: Path, lost: Lost) -> dict[str, Any]:
+def _document(native: NativeDocuments, top: list[dict[str, Any]], lost: Lost) -> dict[str, Any]:
+    """queues.yaml, in its ConfigMap if it came in one, with what was kept of the partition and of others."""
+    fields = dict(native.yunikorn)
+    holder, others, name = fields.pop("configMap", None), fields.pop(OTHER_PARTITIONS, []), fields.pop("name", None)
+    at = ("native", "yunikorn")
+    if fields.pop("queues", None) is not None:
+        lost.add((*at, "queues"), "the configuration has the queues: these are left out")
+    if not isinstance(others, list):
+        lost.add((*at, OTHER_PARTITIONS), "no list of partitions: left out")
+        others = []
+    called = name if isinstance(name, str) and name else DEFAULT_PARTITION
+    partition = lost.native((), {"name": called}, NativeDocuments(yunikorn=fields), "yunikorn")
+    document = {"partitions": [{**partition, "queues": top}, *cast(list[Any], others)]}
+    return document if holder is None else lost.inside(holder, document, (*at, "configMap"))
+
+
+def _own(queue: Queue, at: Path, lost: Lost) -> Native | None:
+    """What was kept of the queue. Queues below it are the configuration's."""
+    if queue.native is None or "queues" not in queue.native.yunikorn:
+        return queue.native
+    lost.add((*at, "native", "yunikorn", "queues"), "the configuration has the queues: these are left out")
+    return Native(yunikorn={key: value for key, value in queue.native.yunikorn.items() if key != "queues"})
+
+
+def _queue(queue: Queue, at: Path, lost: Lost, engine: EngineName | None) -> dict[str, Any]:
     lost.queue(at, queue, "YuniKorn", weight=False, priority=False, created=False)
     shown: dict[str, Any] = {"name": _name(queue, at, lost)}
     block = queue.yunikorn or yunikorn.Queue()
     if block.parent:
         shown["parent"] = True
-    if resources := _resources(queue, at, lost):
+    if resources := _resources(queue, at, lost, engine):
         shown["resources"] = resources
     if block.properties:
         shown["properties"] = block.properties
@@ -60,12 +95,13 @@ def _name(queue: Queue, at: Path, lost: Lost) -> str:
     return name
 
 
-def _resources(queue: Queue, at: Path, lost: Lost) -> dict[str, Any]:
+def _resources(queue: Queue, at: Path, lost: Lost, engine: EngineName | None) -> dict[str, Any]:
     """``guaranteed`` and ``max`` by resource, those that say something."""
     guaranteed: dict[str, Any] = {}
     limit: dict[str, Any] = {}
     is_root = queue.parent is None and queue.name.lower() == ROOT
-    for resource, (where, quota) in flat_quota(queue, at, "YuniKorn", lost).items():
+    quotas = renamed(flat_quota(queue, at, "YuniKorn", lost), engine, "yunikorn", lost)
+    for resource, (where, quota) in quotas.items():
         if is_root:
             lost.add(where, "YuniKorn refuses resources on the root: its limit is the sum of the nodes")
             continue
@@ -73,7 +109,21 @@ def _resources(queue: Queue, at: Path, lost: Lost) -> dict[str, Any]:
         if quota.guaranteed == "unlimited":
             lost.add((*where, "guaranteed"), "YuniKorn has no unlimited guarantee: left out")
         elif quota.guaranteed is not None:
-            guaranteed[resource] = quota.guaranteed
+            guaranteed[resource] = _amount(quota.guaranteed, resource, (*where, "guaranteed"), lost)
         if quota.limit is not None and quota.limit != "unlimited":
-            limit[resource] = quota.limit
+            limit[resource] = _amount(quota.limit, resource, (*where, "limit"), lost)
     return {name: amounts for name, amounts in (("guaranteed", guaranteed), ("max", limit)) if amounts}
+
+
+def _amount(value: Quantity, resource: str, at: Path, lost: Lost) -> Quantity:
+    """As YuniKorn reads it: whole numbers, with a suffix if there is one; thousandths of vcore only."""
+    if _READ.fullmatch(str(value)) or (resource == "vcore" and _MILLI.fullmatch(str(value))):
+        return value
+    scale = scale_of(resource)
+    steps = parse(value, scale)
+    if steps % scale == 0:
+        return steps // scale
+    if resource == "vcore":
+        return f"{steps}m"
+    lost.add(at, f"YuniKorn counts whole units of {resource}: rounded up")
+    return -(-steps // scale)

@@ -1,41 +1,67 @@
 """YuniKorn's queues.yaml: partitions, queues, their resources, properties and child templates."""
 
 from collections.abc import Iterable
+from typing import Any
 
+from app.formats.documents.native import unkeepable
 from app.formats.documents.reader import Findings, Reader
-from app.formats.kubernetes.objects import Object
+from app.formats.kubernetes.objects import Object, config_map
 from app.solver.model.configuration import Configuration, Queue, Quota
+from app.solver.model.native import Native, NativeDocuments
 from app.solver.model.yunikorn import ChildTemplate
 from app.solver.model.yunikorn import Queue as YuniKornQueue
 
 DEFAULT_PARTITION = "default"
 ROOT = "root"
+OTHER_PARTITIONS = "partitions"
+"""Where a configuration keeps the partitions that were not read."""
 
 
 def read_configuration(found: Iterable[Object], findings: Findings) -> Configuration:
-    """The queues of the partition called default, else of the first one; other partitions are findings."""
+    """The queues of the partition called default, else of the first one; other partitions are findings, and kept."""
     queues: list[Queue] = []
+    native: dict[str, Any] = {}
     for made in found:
         partitions = made.root.children("partitions")
         names = [partition.text("name") or "" for partition in partitions]
         chosen = names.index(DEFAULT_PARTITION) if DEFAULT_PARTITION in names else 0
+        others: list[Reader] = []
         for i, partition in enumerate(partitions):
             if i != chosen or queues:
-                detail = f"partition {names[i]!r} is a cluster of its own: import it by itself"
-                findings.add("not-carried", "warning", partition.at, detail)
+                others.append(partition)
             else:
-                queues = _partition(partition)
+                queues = _partition(partition.keep())
+                native = partition.kept() | ({"name": names[i]} if names[i] not in ("", DEFAULT_PARTITION) else {})
         made.root.ignore("kind", "apiVersion", "metadata", "checksum")
-        made.root.close()
-    return Configuration(engine="yunikorn", queues=queues)
+        made.root.keep().close()
+        native |= _others(others, findings) | made.root.kept() | config_map(made)
+    return Configuration(
+        engine="yunikorn", queues=queues, native=NativeDocuments(yunikorn=native) if native else None
+    )  # fmt: skip
+
+
+def _others(partitions: list[Reader], findings: Findings) -> dict[str, Any]:
+    """Partitions that are not read, to be kept."""
+    kept: list[Any] = []
+    for partition in partitions:
+        name = partition.value.get("name")
+        if why := unkeepable(partition.value):
+            findings.add("not-carried", "error", partition.at, f"partition {name!r} can't be kept: {why}")
+            continue
+        detail = f"partition {name!r} is a cluster of its own: import it by itself; kept for an export"
+        findings.add("not-decided", "warning", partition.at, detail)
+        kept.append(partition.value)
+    return {OTHER_PARTITIONS: kept} if kept else {}
 
 
 def _partition(partition: Reader) -> list[Queue]:
     top = partition.children("queues")
     preemption = partition.child("preemption")
     if preemption.boolean("enabled") is False:
-        preemption.warn("enabled", "preemption is off in this partition; Arbiter decides as if it were on")
-    preemption.ignore("quotapreemptionenabled")  # Arbiter enforces a quota only when a request asks for it
+        preemption.undecided("enabled", "preemption is off in this partition; Arbiter decides as if it were on")
+    elif "enabled" in preemption:
+        preemption.keep_as_is("enabled")
+    preemption.keep_as_is("quotapreemptionenabled")  # Arbiter enforces a quota only when a request asks for it
     preemption.close()
     partition.not_carried("placementrules", "pods name their queue; rules that find one are not applied", "info")
     partition.not_carried("nodesortpolicy", "nodes are chosen by what preemption needs, not by how full they are")
@@ -55,6 +81,7 @@ def _walk(pending: list[tuple[Reader, str | None]], out: list[Queue]) -> None:
     pending.reverse()
     while pending:
         reader, above = pending.pop()
+        reader.keep()
         queue, children = _queue(reader, above)
         if queue is not None:
             out.append(queue)
@@ -81,12 +108,14 @@ def _queue(reader: Reader, above: str | None) -> tuple[Queue | None, list[Reader
         detail = "YuniKorn refuses resources on the root: its limit is the sum of the nodes. Left out"
         reader.warn("resources", detail, "error", "bad-value")
         quota = {}
+    _not_decided(reader, "maxapplications", "limits", "adminacl", "submitacl")
+    reader.close()
+    fields = reader.kept()
     queue = Queue(
         name=path, parent=above, quota=quota or None,
         yunikorn=None if block == YuniKornQueue() else block,
+        native=Native(yunikorn=fields) if fields else None,
     )  # fmt: skip
-    _not_decided(reader, "maxapplications", "limits", "adminacl", "submitacl")
-    reader.close()
     return queue, children
 
 

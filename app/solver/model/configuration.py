@@ -7,6 +7,7 @@ from app.solver.model import kueue as kueue_model
 from app.solver.model import ytsaurus as ytsaurus_model
 from app.solver.model import yunikorn as yunikorn_model
 from app.solver.model.base import Name, Priority, Quantity, Time, Wire
+from app.solver.model.native import Native, NativeDocuments
 
 EngineName = Literal["kueue", "yunikorn", "kai", "ytsaurus"]
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
@@ -30,6 +31,8 @@ class Flavor(Wire, frozen=True, kw_only=True):
     """Labels of the flavor's nodes: a task that selects others can't use it."""
     node_taints: list[Taint] = []
     """Taints of the flavor's nodes: a task must tolerate them."""
+    native: Native | None = None
+    """What its own document says beyond this. Absent: nothing. Read by no engine."""
 
 
 class Quota(Wire, frozen=True, kw_only=True):
@@ -97,6 +100,8 @@ class Queue(Wire, frozen=True, kw_only=True):
     """What only KAI reads of it."""
     ytsaurus: ytsaurus_model.Queue | None = None
     """What only YTsaurus reads of it."""
+    native: Native | None = None
+    """What its own document says beyond this. Absent: nothing. Read by no engine."""
 
     @property
     def has_weight(self) -> bool:
@@ -126,3 +131,5 @@ class Configuration(Wire, frozen=True, kw_only=True):
     """Kinds of resources. Read by Kueue; the flavor `default` need not be listed."""
     queues: list[Queue] = []
     """The queues, in any order, as one tree or several."""
+    native: NativeDocuments | None = None
+    """What the system's own documents say beyond this, for an export. Absent: nothing. Read by no engine."""

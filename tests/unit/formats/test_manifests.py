@@ -86,11 +86,12 @@ def test_export_then_import_gives_an_equal_configuration(name: str) -> None:
     found = import_configuration((MANIFESTS / name).read_bytes(), FORMATS[name]).configuration
     assert found.engine is not None
     made = export(found, found.engine)
-    assert sorted(finding.pointer for finding in made.findings) == NO_WORDS.get(name, [])
+    lost = [finding for finding in made.findings if finding.severity != "info"]
+    assert sorted(finding.pointer for finding in lost) == NO_WORDS.get(name, [])
     back = import_configuration(made.text.encode(), found.engine)
-    assert [finding for finding in back.findings if finding.severity != "info"] == []
+    assert [f for f in back.findings if f.severity != "info" and f.rule != "not-decided"] == []
     expected = json.loads(msgspec.json.encode(found))
-    for finding in made.findings:
+    for finding in lost:
         without(expected, finding.pointer)
     expected["queues"] = [queue for queue in expected.get("queues", []) if queue is not None]
     assert {"queues": [], **json.loads(msgspec.json.encode(back.configuration))} == expected

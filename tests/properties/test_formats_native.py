@@ -1,0 +1,136 @@
+"""Native documents with known and unknown fields: what was imported is exported again, or a finding names it; and what
+is only kept changes no decision."""
+
+import json
+from typing import Any
+
+import msgspec
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from app.formats import import_configuration
+from app.solver import solve
+from app.solver.model.configuration import Configuration
+from app.solver.model.state import Ask, Node, State, Task
+from app.solver.native import without_native
+from app.solver.question import Question
+from tests.roundtrip import differences
+
+FAST = settings(derandomize=True, max_examples=60, deadline=None, phases=(Phase.generate,))
+NAMES = st.text("abcdefgh", min_size=1, max_size=4)
+WORDS = st.sampled_from(["a", "null", "true", "x: y", "10m", "1Gi", "-1", "ü", "# c", "a\nb", "", " "])
+SCALARS = WORDS | st.integers(-(2**40), 2**40) | st.booleans() | st.floats(-1e6, 1e6).map(lambda x: round(x, 3))
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAMES, inner, max_size=2), max_leaves=5
+)
+LABELS = st.dictionaries(NAMES, WORDS, min_size=1, max_size=2)
+
+
+def unknown(*known: str) -> st.SearchStrategy[dict[str, Any]]:
+    """Fields that no system has, and of ``known`` ones any value."""
+    strange = st.dictionaries(NAMES.map(lambda name: f"x{name}"), VALUES, max_size=2)
+    return st.tuples(strange, st.fixed_dictionaries({}, optional=dict.fromkeys(known, VALUES))).map(
+        lambda both: {**both[0], **both[1]}
+    )
+
+
+def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+@st.composite
+def objects(draw: st.DrawFn, api: str, kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"name": name, **draw(some(labels=LABELS, annotations=LABELS))}
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec, **draw(unknown())}
+
+
+@st.composite
+def kueue(draw: st.DrawFn) -> list[dict[str, Any]]:
+    api, made = "kueue.x-k8s.io/v1beta2", list[dict[str, Any]]()
+    for i in range(draw(st.integers(1, 3))):
+        resource = {"name": "cpu", "nominalQuota": draw(st.sampled_from([3, "4", "1500m"])), **draw(unknown())}
+        groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "f0", "resources": [resource]}]}]
+        spec = {"cohortName": "top", "resourceGroups": groups, "queueingStrategy": "StrictFIFO"}
+        spec |= draw(unknown("namespaceSelector", "admissionChecksStrategy", "admissionScope"))
+        spec |= draw(some(stopPolicy=st.sampled_from(["None", "Hold", "HoldAndDrain"])))
+        made.append(draw(objects(api, "ClusterQueue", f"q{i}", spec)))
+        made.append(draw(objects(api, "LocalQueue", f"l{i}", {"clusterQueue": f"q{i}", **draw(unknown())})))
+    made.append(draw(objects(api, "Cohort", "top", {"parentName": "root", **draw(unknown())})))
+    flavor = {"nodeLabels": draw(LABELS), **draw(unknown("topologyName"))}
+    made.append(draw(objects(api, "ResourceFlavor", "f0", flavor)))
+    made.append(draw(objects(api, draw(st.sampled_from(["Topology", "AdmissionCheck", "New"])), "x", draw(unknown()))))
+    manager = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", **draw(unknown("integrations"))}
+    made.append(manager | {"fairSharing": {"preemptionStrategies": ["LessThanInitialShare"], **draw(unknown())}})
+    return draw(st.permutations(made))
+
+
+@st.composite
+def yunikorn(draw: st.DrawFn) -> dict[str, Any]:
+    def queue(name: str, below: list[dict[str, Any]]) -> dict[str, Any]:
+        made = {"name": name, **draw(unknown("limits", "submitacl", "adminacl", "maxapplications"))}
+        if name != "root":
+            made |= draw(some(resources=st.just({"guaranteed": {"vcore": 2}, "max": {"memory": "1Gi"}})))
+            made |= draw(some(properties=LABELS))
+        template = draw(some(properties=LABELS, resources=st.just({"max": {"vcore": 1}}), maxapplications=st.just(3)))
+        return made | ({"childtemplate": template} if template else {}) | ({"queues": below} if below else {})
+
+    below = [queue(name, [queue("z", [])] if draw(st.booleans()) else []) for name in ("a", "b")]
+    preemption = {"quotapreemptionenabled": True, **draw(some(enabled=st.booleans())), **draw(unknown())}
+    partition = {"name": draw(st.sampled_from(["default", "gpu"])), "queues": [queue("root", below)]}
+    partition |= {"preemption": preemption, **draw(unknown("placementrules", "limits", "nodesortpolicy"))}
+    return {"partitions": [partition, {"name": "other", "queues": [], **draw(unknown())}]}
+
+
+@st.composite
+def kai(draw: st.DrawFn) -> list[dict[str, Any]]:
+    def amounts() -> dict[str, Any]:
+        return {"quota": 3, "limit": draw(st.sampled_from([-1, 5])), "overQuotaWeight": 1, **draw(unknown())}
+
+    made: list[dict[str, Any]] = []
+    for name in ("a", "b"):
+        resources = {"cpu": amounts(), "memory": amounts(), "gpu": amounts(), **draw(unknown())}
+        spec = {"priority": 100, "resources": resources, **draw(unknown("displayName"))}
+        made.append(draw(objects("scheduling.run.ai/v2", "Queue", name, spec)))
+    spec = draw(unknown("placementStrategy", "kValue", "partitionLabelValue", "queueDepthPerAction"))
+    spec |= draw(some(args=unknown(), plugins=st.dictionaries(NAMES, unknown(), max_size=2)))
+    spec |= draw(some(actions=st.just({"reclaim": {"enabled": False}, "preempt": {"priority": 450}})))
+    made.append(draw(objects("kai.scheduler/v1", "SchedulingShard", draw(st.sampled_from(["default", "s"])), spec)))
+    made.append(draw(objects("kai.scheduler/v1alpha1", "Topology", "t", draw(unknown()))))
+    return made
+
+
+@st.composite
+def ytsaurus(draw: st.DrawFn) -> dict[str, Any]:
+    def pool(below: dict[str, Any]) -> dict[str, Any]:
+        made = {"weight": 2, **draw(unknown("acl", "max_operation_count", "ephemeral_subpool_config", "abc"))}
+        made |= draw(some(mode=st.just("fifo"), strong_guarantee_resources=st.just({"cpu": 1.5})))
+        return made | ({"pools": below} if below else {})
+
+    config = {"main_resource": "cpu", "fair_share_starvation_timeout": 30000, **draw(unknown("default_parent_pool"))}
+    return {"config": config, "pools": {"a": pool({"b": pool({})}), "c": pool({})}, **draw(unknown("nodes_filter"))}
+
+
+@FAST
+@given(st.one_of(*(st.tuples(st.just(made.__name__), made()) for made in (kueue, yunikorn, kai, ytsaurus))))
+def test_it_comes_out_as_it_went_in_or_a_finding_names_it(source: tuple[str, Any]) -> None:
+    system, document = source
+    assert differences(json.dumps(document).encode(), system) == []
+
+
+@FAST
+@given(st.one_of(*(st.tuples(st.just(made.__name__), made()) for made in (kueue, yunikorn, kai, ytsaurus))))
+def test_what_is_only_kept_changes_no_answer(source: tuple[str, Any]) -> None:
+    system, document = source
+    found = import_configuration(json.dumps(document).encode(), system).configuration
+    kept = msgspec.json.decode(msgspec.json.encode(found), type=Configuration)
+    assert kept == found
+    inner = {queue.parent for queue in found.queues} | {"top"}
+    leaf = next(queue.name for queue in found.queues if queue.name not in inner)
+    ask = Ask(id="ask", queue=leaf, tasks=[Task(name="t", requests={"cpu": 1, "vcore": 1})])
+    state = State(nodes=[Node(name="n", capacity={"cpu": 4, "vcore": 4, "memory": 2**30, "gpu": 2, "pods": 9})])
+
+    def answered(configuration: Configuration) -> Any:
+        loaded = solve.load(solve.configure(configuration), state)
+        return solve.decide(loaded, Question(asks=[ask], now=0)).decisions, solve.shares(loaded, [ask], 0)["queues"]
+
+    assert answered(kept) == answered(without_native(kept))
