@@ -1,7 +1,7 @@
 """Export then import gives an equal configuration, for whatever the four systems can say."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from hypothesis import given, settings
@@ -58,11 +58,11 @@ def stays(configuration: Configuration, system: str) -> Configuration:
 
 def by_amount(configuration: Configuration) -> dict[str, Any]:
     """The document with every amount as a number: how it is spelled is for the system to say."""
-    document = msgspec.to_builtins(configuration)
-    for queue in document.get("queues", ()):
-        flat = queue.get("quota") or {}
-        flavored = [f.get("quota", {}) for g in queue.get("resource_groups") or () for f in g["flavors"]]
-        for quotas in (flat, *flavored):
+    document: dict[str, Any] = msgspec.to_builtins(configuration)
+    for queue in cast(list[dict[str, Any]], document.get("queues", [])):
+        groups = cast(list[dict[str, Any]], queue.get("resource_groups") or [])
+        flavors = cast(list[dict[str, Any]], [flavor for group in groups for flavor in group["flavors"]])
+        for quotas in cast(list[dict[str, dict[str, Any]]], [queue.get("quota") or {}, *(f["quota"] for f in flavors)]):
             for resource, quota in quotas.items():
                 for field, value in quota.items():
                     if field != "weight" and value != "unlimited":
@@ -89,7 +89,7 @@ FUNGIBILITY = some(
 POLICIES = some(
     {"preemption": PREEMPTION, "flavor_fungibility": FUNGIBILITY, "queueing_strategy": st.just("StrictFIFO")}
 ).filter(bool)
-TAINTS = st.lists(
+TAINTS: st.SearchStrategy[list[dict[str, str]]] = st.lists(
     st.fixed_dictionaries(
         {"key": WORDS, "effect": st.sampled_from(["NoSchedule", "PreferNoSchedule", "NoExecute"])},
         optional={"value": WORDS},
@@ -159,7 +159,7 @@ PROPERTIES = st.dictionaries(WORDS, WORDS, min_size=1, max_size=3)
 def yunikorn_configurations(draw: st.DrawFn) -> Configuration:
     paths: dict[str, str] = {}
     queues: list[dict[str, Any]] = []
-    tree = [("root", None), *((n, p or "root") for n, p in draw(trees()) if n != "root")]
+    tree: list[tuple[str, str | None]] = [("root", None), *((n, p or "root") for n, p in draw(trees()) if n != "root")]
     for name, parent in _nested(tree):
         path = name if parent is None else f"{paths[parent]}.{name}"
         paths[name] = path

@@ -227,6 +227,9 @@ def test_a_format_that_is_not_there() -> None:
 
 
 def test_nothing_is_exported_as_nothing() -> None:
-    empty = {"yunikorn": [{"partitions": [{"name": "default", "queues": []}]}], "ytsaurus": [{"pools": {}}]}
+    empty: dict[str, list[Any]] = {
+        "yunikorn": [{"partitions": [{"name": "default", "queues": []}]}],
+        "ytsaurus": [{"pools": {}}],
+    }
     for system in EXPORTS:
         assert documents(export_configuration(configuration(), system)) == empty.get(system, [])
