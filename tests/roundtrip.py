@@ -80,12 +80,14 @@ def _differing(one: Any, other: Any, at: Place) -> Iterator[Place]:
 
 
 def _nothing(one: Any, other: Any, at: Place) -> bool:
-    """Whether both are nothing: an empty mapping where there could be none. Of selectors it means everything."""
+    """Whether both are nothing: empty, where there could be none. Of selectors it means everything."""
     return _empty(one) and _empty(other) and at[-1] != "namespaceSelector"
 
 
 def _empty(value: Any) -> bool:
-    return value is None or (isinstance(value, dict) and all(map(_empty, cast(dict[str, Any], value).values())))
+    if isinstance(value, dict):
+        return all(map(_empty, cast(dict[str, Any], value).values()))
+    return value in (None, "", [])
 
 
 def _sorted(items: Any) -> list[Any]:
