@@ -4,10 +4,12 @@ import signal
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import yaml
 from cyclopts import Parameter
 
 from app.cli.configuration import DEFAULT_URL, Token, Url
-from app.cli.output import BAD_INPUT, NOTHING, UNREACHABLE, complain
+from app.cli.output import BAD_INPUT, NOTHING, UNREACHABLE, complain, say
+from app.following.rights import manifests
 
 
 @Parameter(name="*")
@@ -23,10 +25,11 @@ class Source:
 
 
 _HERE = Source()
+Engine = Annotated[Literal["kueue", "kai", "yunikorn"], Parameter(help="Whose objects.")]
 
 
 def follow(
-    engine: Annotated[Literal["kueue"], Parameter(help="Whose objects.")],
+    engine: Engine,
     /,
     *,
     snapshot: Annotated[str, Parameter(help="The snapshot to keep.")],
@@ -38,7 +41,7 @@ def follow(
 ) -> int:
     """Follow a cluster: its queues become revisions of a configuration, what runs and what waits a snapshot.
 
-    Only reads there. Runs until it is stopped.
+    Only reads there, with the rights that `arbiter rights ENGINE` prints. Runs until it is stopped.
     """
     try:
         from app.following.arbiter import Arbiter
@@ -64,4 +67,16 @@ def follow(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
     follower.run(once=once)
+    return NOTHING
+
+
+def rights(
+    engine: Engine,
+    /,
+    *,
+    namespace: Annotated[str, Parameter(name=["--namespace", "-n"], help="Of the account.")] = "default",
+    account: Annotated[str, Parameter(help="The name of the account.")] = "arbiter-follower",
+) -> int:
+    """Print the rights that following needs, as a manifest for `kubectl apply -f -`: an account and its roles."""
+    say(yaml.safe_dump_all(manifests(engine, namespace, account), sort_keys=False).rstrip())
     return NOTHING

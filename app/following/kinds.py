@@ -5,42 +5,58 @@ from dataclasses import dataclass
 from app.solver.model.configuration import EngineName
 
 KUEUE = "kueue.x-k8s.io"
-VERBS = ("get", "list", "watch")
+VERBS = ("list", "watch")
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of object. ``versions``: those that are read, the best first; ``needed``: whether there is nothing to
-    follow without it; ``namespaced``: whether its objects lie in namespaces."""
+    follow without it; ``within``: the namespace in which alone its objects are read."""
 
     name: str
     group: str
     plural: str
     versions: tuple[str, ...]
-    namespaced: bool = True
     needed: bool = True
+    within: str | None = None
 
     def path(self, version: str) -> str:
-        """Where all objects of the kind are, in every namespace."""
-        base = f"/apis/{self.group}" if self.group else "/api"
-        return f"{base}/{version}/{self.plural}"
+        """Where all objects of the kind are that are read."""
+        space = f"namespaces/{self.within}/" if self.within else ""
+        return f"{self.base(version)}/{space}{self.plural}"
+
+    def base(self, version: str) -> str:
+        """Where the server says which kinds it has."""
+        return f"/apis/{self.group}/{version}" if self.group else f"/api/{version}"
 
     def api_version(self, version: str) -> str:
         """As objects of the kind say it."""
         return f"{self.group}/{version}" if self.group else version
 
 
-def _kueue(name: str, plural: str, *, namespaced: bool = False, needed: bool = True) -> Kind:
-    return Kind(name, KUEUE, plural, ("v1beta2", "v1beta1"), namespaced, needed)
+def _kueue(name: str, plural: str, *, needed: bool = True) -> Kind:
+    return Kind(name, KUEUE, plural, ("v1beta2", "v1beta1"), needed)
+
+
+_POD = Kind("Pod", "", "pods", ("v1",))
+_NODE = Kind("Node", "", "nodes", ("v1",))
+_CLASS = Kind("PriorityClass", "scheduling.k8s.io", "priorityclasses", ("v1",))
 
 
 FOLLOWED: dict[EngineName, tuple[Kind, ...]] = {
     "kueue": (
         _kueue("ClusterQueue", "clusterqueues"),
         _kueue("Cohort", "cohorts", needed=False),
-        _kueue("LocalQueue", "localqueues", namespaced=True),
+        _kueue("LocalQueue", "localqueues"),
         _kueue("ResourceFlavor", "resourceflavors"),
-        _kueue("Workload", "workloads", namespaced=True),
+        _kueue("Workload", "workloads"),
         _kueue("WorkloadPriorityClass", "workloadpriorityclasses", needed=False),
     ),
-}
+    "kai": (
+        Kind("Queue", "scheduling.run.ai", "queues", ("v2",)),
+        Kind("PodGroup", "scheduling.run.ai", "podgroups", ("v2alpha2",)),
+        _POD, _NODE, _CLASS,
+    ),
+    "yunikorn": (Kind("ConfigMap", "", "configmaps", ("v1",), within="yunikorn"), _POD, _NODE, _CLASS),
+}  # fmt: skip
+"""Of YuniKorn's namespace it reads ``yunikorn-defaults``, and over it ``yunikorn-configs``."""

@@ -92,7 +92,7 @@ class Reader:
         """The best version in which the server has ``kind``. Raises Absent, Broken."""
         for version in kind.versions:
             try:
-                found = self._get(kind.path(version).rpartition("/")[0], {})
+                found = self._get(kind.base(version), {})
             except Absent:
                 continue
             if any(resource.get("name") == kind.plural for resource in found.get("resources", ())):

@@ -12,6 +12,7 @@ from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import Finding
 from app.solver.model.state import Ask, Node, Workload
 
+_CONFIG_MAPS = ("yunikorn-defaults", "yunikorn-configs")
 _CLASSES = ("WorkloadPriorityClass", "PriorityClass")
 
 
@@ -31,7 +32,8 @@ class Translated:
 def translate(engine: EngineName, view: View) -> Translated:
     """All of ``view``. Pointers of findings begin with kind, namespace and name of the object."""
     findings = Findings()
-    read = read_manifests(_documents(view.items), engine, findings)
+    items = {**view.items, "ConfigMap": _settings(view.items["ConfigMap"])} if "ConfigMap" in view.items else view.items
+    read = read_manifests(_documents(items), engine, findings)
     return Translated(
         configuration=read.configuration,
         nodes={node.name: node for node in read.state.nodes},
@@ -45,6 +47,16 @@ def translate(engine: EngineName, view: View) -> Translated:
 
 def _documents(items: dict[str, dict[Key, Item]]) -> list[tuple[Path, Any]]:
     return [((kind, *key), of[key]) for kind, of in items.items() for key in sorted(of)]
+
+
+def _settings(found: dict[Key, Item]) -> dict[Key, Item]:
+    """YuniKorn's two ConfigMaps as the one that it makes of them: a key of the second replaces the first's."""
+    named = {name: item for (_, name), item in found.items() if name in _CONFIG_MAPS}
+    if not named:
+        return {}
+    data = {key: value for name in _CONFIG_MAPS if name in named for key, value in part(named[name], "data").items()}
+    name = max(named, key=_CONFIG_MAPS.index)
+    return {("yunikorn", name): {**named[name], "data": data}}
 
 
 def _local_queues(items: dict[Key, Item]) -> dict[str, str]:

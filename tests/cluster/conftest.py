@@ -7,13 +7,21 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from app.following.kinds import FOLLOWED
 from tests.cluster.build import missing
 from tests.cluster.server import Cluster, cluster, definition
 from tests.live import serving
 
 
+@pytest.fixture
+def kubernetes(server: Cluster) -> Iterator[Cluster]:
+    """The API server, without any object of the kinds that are followed."""
+    yield server
+    server.clear(kind.path(kind.versions[-1]) for kinds in FOLLOWED.values() for kind in kinds)
+
+
 @pytest.fixture(scope="session")
-def kubernetes() -> Iterator[Cluster]:
+def server() -> Iterator[Cluster]:
     """An API server with the definitions of the systems that are followed, and nothing else."""
     if (why := missing()) is not None:
         pytest.skip(why)
@@ -27,6 +35,9 @@ def kubernetes() -> Iterator[Cluster]:
                 "WorkloadPriorityClass", "workloadpriorityclasses", group, "v1beta1", "v1beta2", namespaced=False
             )
         )
+        for kind, version in (("Queue", "v2"), ("PodGroup", "v2alpha2")):
+            plural, namespaced = kind.lower() + "s", kind == "PodGroup"
+            found.define(definition(kind, plural, "scheduling.run.ai", version, namespaced=namespaced))
         yield found
 
 

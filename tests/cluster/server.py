@@ -11,7 +11,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -141,6 +141,17 @@ class Cluster:
             if item.get("status") and item["kind"] in ("Pod", "Node"):
                 self.call("PUT", self.path(made, named=True) + "/status", {**made, "status": item["status"]})
 
+    def clear(self, paths: Iterable[str]) -> None:
+        """Delete all objects of each path; those that the server makes itself stay."""
+        for path in paths:
+            if "priorityclasses" in path and "kueue" not in path:
+                continue
+            for item in self.call("GET", path)["items"]:
+                metadata = item["metadata"]
+                space = metadata.get("namespace")
+                at = path if space is None or "/namespaces/" in path else _within(path, space)
+                self.call("DELETE", f"{at}/{metadata['name']}?gracePeriodSeconds=0")
+
     def path(self, item: dict[str, Any], *, named: bool = False) -> str:
         """Where an object is, or those of its kind."""
         version, metadata = item["apiVersion"], item["metadata"]
@@ -186,6 +197,11 @@ class Cluster:
             return subprocess.Popen(
                 [str(programs() / program), *arguments], stdout=log, stderr=log, env=environment, cwd=self.folder
             )
+
+
+def _within(path: str, space: str) -> str:
+    base, _, plural = path.rpartition("/")
+    return f"{base}/namespaces/{space}/{plural}"
 
 
 PLURALS = {"PriorityClass": "priorityclasses", "WorkloadPriorityClass": "workloadpriorityclasses"}
