@@ -180,7 +180,7 @@ def test_without_rights_it_says_so_and_goes_on_once_it_has_them(kubernetes: Clus
     with following(kubernetes, arbiter, "kueue", "denied", token):
         follower = eventually(lambda: _broken(arbiter))
         assert "403" in follower["error"]
-        assert "workloads" in follower["error"]
+        assert "is forbidden" in follower["error"]
         assert arbiter.get("/v1/snapshots/denied").status_code == 404
         kubernetes.apply(*manifests("kueue", "default", "poor")[1:])
         eventually(lambda: arbiter.get("/v1/snapshots/denied").status_code == 200)
