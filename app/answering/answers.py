@@ -59,6 +59,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     workloads: list[str] = []
     """The one that each ask belongs to."""
     snapshot: str = ""
+    evictions: list[tuple[str, str]] = []
+    """Who evicts whom: the workload that an eviction is for, and the one that is stopped."""
     pending: bytes = b""
     """The asks as JSON, where the request only said that those beside the snapshot are meant."""
 
@@ -185,11 +187,16 @@ def encode(document: object) -> bytes:
 def facts_of(result: Answer, now: int, asks: list[Ask], pending: bytes = b"") -> Facts:
     """What the log and the metrics keep. ``reasons``: of the ask's first condition, empty where it has none."""
     evicted: dict[str, None] = {}
+    owners = {ask.id: ask.workload or ask.id for ask in asks}
+    pairs: dict[tuple[str, str], None] = {}
     queues = dict.fromkeys(ask.queue for ask in asks)
     victims: dict[str, int] = {}
     for eviction in planned(result):
         evicted[eviction.workload] = None
         queues[eviction.queue] = None
+        by = owners.get(eviction.for_ask or "")
+        if by is not None and by != eviction.workload:
+            pairs[by, eviction.workload] = None
         victims[eviction.reason] = victims.get(eviction.reason, 0) + 1
     return Facts(
         now=now,
@@ -204,6 +211,7 @@ def facts_of(result: Answer, now: int, asks: list[Ask], pending: bytes = b"") ->
         queues=list(queues),
         workloads=[ask.workload or ask.id for ask in asks],
         snapshot=result.state.snapshot or "",
+        evictions=list(pairs),
         pending=pending,
     )
 

@@ -23,6 +23,7 @@ from app.answering.recording import Kept
 from app.auth.actor import ANONYMOUS
 from app.db import Database
 from app.decisions import repository
+from app.decisions.circles import WITHIN, pairs_of, returns_of
 from app.decisions.kept import repository as kept
 from app.decisions.kept.content import squeezed
 from app.errors import Unavailable
@@ -125,8 +126,21 @@ class DatabaseStore:
                 missing = kept.missing(session, [one.digest for one in documents])
             sizes = {one.digest.hex(): len(one.content) for one in documents}
             repository.save(session, [_with_size(row, sizes) for row in rows])
+        self._mark_circles([row for row in rows if row.get("returns")])
         if missing:
             self._lost({one.hex() for one in missing})
+
+    def _mark_circles(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Once they are stored: of two replicas that close a circle at once one sees both sides. Raises Unavailable."""
+        if not rows:
+            return
+        try:
+            with self._database.session() as session:
+                repository.mark_circles(session, rows, WITHIN)
+        except Unavailable:
+            raise
+        except Exception as error:  # the entries are stored all the same
+            logger.warning("decision log: circles were not looked for", error=str(error)[:500])
 
     def prune(self) -> None:
         """Delete what is past retention, a short transaction at a time."""
@@ -360,6 +374,9 @@ def _row_of(entry: Entry) -> dict[str, Any]:
         "kept_state": entry.kept_state,
         "kept_configuration": entry.kept_configuration,
         "kept_bytes": 0,
+        "pairs": pairs_of(facts),
+        "circle": None,
+        "returns": returns_of(facts),
         "documents": entry.documents,
     }
 
@@ -368,4 +385,5 @@ def _with_size(row: Mapping[str, Any], sizes: dict[str, int]) -> dict[str, Any]:
     """``row`` as its table has it: without documents, with the bytes that those take."""
     found = dict(row)
     documents: Sequence[Kept] = found.pop("documents", ())
+    found.pop("returns", None)
     return found | {"kept_bytes": sum(sizes[one.digest] for one in documents)}

@@ -44,6 +44,13 @@ decisions = sa.Table(
         "kept_configuration", sa.BigInteger, sa.ForeignKey(kept_documents.c.id, name="fk_decisions_kept_configuration")
     ),
     sa.Column("kept_bytes", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("pairs", ARRAY(sa.BigInteger)),
+    sa.Column("circle", sa.Boolean),
+    sa.Index(
+        "ix_decisions_pairs", "pairs", postgresql_using="gin", postgresql_where=sa.text("pairs is not null"),
+        postgresql_with={"fastupdate": "off"},
+    ),
+    sa.Index("ix_decisions_circle", "id", postgresql_where=sa.text("circle")),
     sa.Index("ix_decisions_configuration_name", "configuration_name", "id"),
     sa.Index("ix_decisions_asks", "asks", postgresql_using="gin"),
     sa.Index("ix_decisions_evicted", "evicted", postgresql_using="gin"),
@@ -61,7 +68,7 @@ decisions = sa.Table(
 )  # fmt: skip
 
 _KEPT = ("kept_state", "kept_configuration")
-_HEAVY = {"request", "answer", "evicted", "workloads", *_KEPT, "kept_bytes"}
+_HEAVY = {"request", "answer", "evicted", "workloads", *_KEPT, "kept_bytes", "pairs"}
 _SUMMARY = [column for column in decisions.c if column.name not in _HEAVY]
 
 
@@ -77,6 +84,7 @@ class Filters:
     evicted: str | None = None
     actor: str | None = None
     queue: str | None = None
+    circle: bool | None = None
     since: datetime | None = None
     until: datetime | None = None
 
@@ -113,6 +121,31 @@ def _save() -> sa.Insert:
 
 
 _SAVE = _save()
+
+
+def mark_circles(session: Session, rows: Sequence[Mapping[str, Any]], within: int) -> None:
+    """Mark decisions that close a circle with one of ``rows``, and those of ``rows`` with which they do. Each row has
+    ``id``, ``now`` and ``returns``, the keys that would close one; ``within``: microseconds between both. A row that
+    somebody else is marking at the same time is left to them."""
+    session.execute(sa.text("set local enable_seqscan = off"))  # whatever the planner thinks of how many there are
+    document = [{"id": row["id"], "now": row["now"], "returns": row["returns"]} for row in rows]
+    session.execute(_MARK, {"rows": msgspec.json.encode(document).decode(), "within": within})
+
+
+_MARK = sa.text(
+    """
+    with mine as (select * from json_to_recordset(cast(:rows as json)) as x(id uuid, now bigint, returns bigint[])),
+    met as materialized (
+        select mine.id as one, d.id as other from mine join decisions d
+        on d.pairs && mine.returns and d.now between mine.now - :within and mine.now + :within
+    ),
+    found as (
+        select id from decisions where circle is null
+        and id in (select one from met union select other from met) order by id for no key update skip locked
+    )
+    update decisions set circle = true from found where decisions.id = found.id
+    """
+)
 
 
 def page(session: Session, filters: Filters, before: UUID | None, limit: int) -> Sequence[sa.RowMapping]:
@@ -154,6 +187,8 @@ def _conditions(filters: Filters) -> list[sa.ColumnElement[bool]]:
         found.append(decisions.c.actor == storable(filters.actor))
     if filters.queue is not None:
         found.append(decisions.c.queues.contains([storable(filters.queue)]))
+    if filters.circle is not None:
+        found.append(decisions.c.circle.is_(True) if filters.circle else decisions.c.circle.is_(None))
     if filters.since is not None:
         found.append(decisions.c.id >= earliest(filters.since))
     if filters.until is not None:

@@ -132,8 +132,11 @@ def _about(
     workload: Annotated[str | None, Query(description="Id of a workload that the plan evicts.")] = None,
     actor: Annotated[str | None, Query(description="Who asked: `token:<name>`, `oidc:<subject>`, `anonymous`.")] = None,
     queue: Annotated[str | None, Query(description="Queue of an ask, or of what the plan evicts.")] = None,
+    circle: Annotated[
+        bool | None, Query(description="Whether it belongs to a circle: A evicted B, B evicted A within an hour.")
+    ] = None,
 ) -> Filters:
-    return Filters(ask=ask, evicted=workload, actor=actor, queue=queue)
+    return Filters(ask=ask, evicted=workload, actor=actor, queue=queue, circle=circle)
 
 
 def _filters(

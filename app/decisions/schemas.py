@@ -112,6 +112,10 @@ class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
     noted."""
     queues: list[str] = []
     """The queues of the asks and of what is evicted."""
+    circle: bool = False
+    """Whether it belongs to a circle seen in the log: it evicts a workload for another, and a decision made for a time
+    within an hour of this one's, by the same engine on a configuration of the same name, evicts the other for the
+    one."""
     stats: dict[str, float]
     """Milliseconds by stage."""
 

@@ -226,5 +226,6 @@ def _summary(row: RowMapping) -> DecisionSummary:
         evictions=row["evictions"],
         actor=row["actor"],
         queues=row["queues"] or [],
+        circle=bool(row["circle"]),
         stats=stats_of(row["seconds"]),
     )
