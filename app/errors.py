@@ -13,6 +13,7 @@
     ├── BadInput 422               read, and wrong: shape, names, quantities, findings of severity error
     ├── PreconditionRequired 428   writing over an existing document needs If-Match
     ├── TooManyRequests 429        no solver, or no memory for the body, is free; carries Retry-After
+    ├── NotInstalled 501           this service lacks an optional package
     ├── Unavailable 503            the database is away; carries Retry-After
     └── DeadlinePassed 504         solving was stopped at the request's deadline
 
@@ -103,6 +104,12 @@ class BadInput(ArbiterError):
 
 class PreconditionRequired(ArbiterError):
     status, title = 428, "Precondition required"
+
+
+class NotInstalled(ArbiterError):
+    """An extra that this needs is not there."""
+
+    status, title = 501, "Not installed"
 
 
 class Unavailable(ArbiterError):

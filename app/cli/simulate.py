@@ -1,5 +1,6 @@
 """``arbiter simulate``: a trace of jobs through the engines' own decisions, on this machine, without a server."""
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -15,7 +16,10 @@ from app.answering.answers import encode
 from app.answering.sources import Compiled
 from app.cli.offline import Json
 from app.cli.output import read, say, table, tried
+from app.cli.spool import Spool
 from app.decoding import decode
+from app.plots.elsewhere import require
+from app.simulations.core.amounts import Amounts
 from app.simulations.core.run import simulate as run
 from app.simulations.core.scenario import setting_of, variants_of
 from app.simulations.core.sink import Silence
@@ -24,6 +28,7 @@ from app.simulations.core.validation import check_jobs
 from app.simulations.schemas import Event, Job, JobLine, RoundLine, SimulationRequest, Summary, Totals
 from app.solver.model.problems import InvalidInput, Problem
 
+_FILE_NAME = re.compile(r"[^\w.+-]")
 _EVERY = 1.0
 """Seconds between two lines of progress."""
 
@@ -48,6 +53,10 @@ def simulate(
     events: Output = None,
     rounds: Output = None,
     jobs: Output = None,
+    plot: Annotated[
+        Path | None,
+        Parameter(help="Draw usage, waits and evictions to this file, SVG; one a variant (extra `arbiter[plot]`)."),
+    ] = None,
 ) -> int:
     """Let a trace of jobs run through an engine, round by round, on a virtual clock: waits, evictions, lost work.
 
@@ -55,6 +64,8 @@ def simulate(
     """
 
     def play() -> int:
+        if plot is not None:
+            require()
         request = decode(read(file), SimulationRequest)
         with ExitStack() as files:
             sinks = {
@@ -62,24 +73,32 @@ def simulate(
                 for name, path in (("event", events), ("round", rounds), ("job", jobs))
                 if path is not None
             }
-            found = dict(_runs(request, sinks))
+            found = dict(_runs(request, sinks, plot))
         _shown(found, json=json)
         return 0
 
     return tried(file, play)
 
 
-def _runs(request: SimulationRequest, files: dict[str, BufferedWriter]) -> Iterator[tuple[str, Summary]]:
+def _runs(
+    request: SimulationRequest, files: dict[str, BufferedWriter], plot: Path | None
+) -> Iterator[tuple[str, Summary]]:
     configurations = Compiled(None)
     path = request.trace if isinstance(request.trace, str) else None
     for name, one in list(variants_of(request, configurations)):
         total: int | None = None
         if path is not None:
             total = _checked(path, one, configurations)
-        sink = _Files(name, files)
-        listed = None if path is None else _jobs(path)
-        yield name, run(one, configurations, sink, _never, listed, total)
-        sink.close()
+        with ExitStack() as spools:
+            spool = None if plot is None else spools.enter_context(Spool())
+            sink = _Files(name, files, spool)
+            listed = None if path is None else _jobs(path)
+            summary = run(one, configurations, sink, _never, listed, total)
+            sink.close()
+            if plot is not None and spool is not None:
+                of = plot.with_stem(f"{plot.stem}-{_FILE_NAME.sub('_', name)}") if name else plot
+                of.write_bytes(spool.drawn(summary, name))
+        yield name, summary
 
 
 def _checked(path: str, request: SimulationRequest, configurations: Compiled) -> int:
@@ -113,20 +132,30 @@ def _never() -> bool:
 class _Files(Silence):
     """Writes what it is told to files, and progress to a terminal."""
 
-    def __init__(self, variant: str, files: dict[str, BufferedWriter]) -> None:
+    def __init__(self, variant: str, files: dict[str, BufferedWriter], spool: Spool | None) -> None:
         self._variant = variant
+        self._spool = spool
+        self.leveled = spool is not None
         self._files = files
         self._shows = sys.stderr.isatty()
         self._shown = monotonic()
 
     def event(self, event: Event) -> None:
         self._write("event", event)
+        if self._spool is not None:
+            self._spool.event(event)
 
     def round(self, line: RoundLine) -> None:
         self._write("round", line)
 
     def job(self, line: JobLine) -> None:
         self._write("job", line)
+        if self._spool is not None:
+            self._spool.job(line)
+
+    def level(self, queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> None:
+        if self._spool is not None:
+            self._spool.level(queue, since, usage, waiting, guarantee)
 
     def progress(self, now: int, ended: int, total: int | None, rounds: int) -> None:
         if self._shows and (at := monotonic()) - self._shown >= _EVERY:

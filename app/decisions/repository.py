@@ -127,7 +127,12 @@ def mark_circles(session: Session, rows: Sequence[Mapping[str, Any]], within: in
     """Mark decisions that close a circle with one of ``rows``, and those of ``rows`` with which they do. Each row has
     ``id``, ``now`` and ``returns``, the keys that would close one; ``within``: microseconds between both. A row that
     somebody else is marking at the same time is left to them."""
-    session.execute(sa.text("set local enable_seqscan = off"))  # whatever the planner thinks of how many there are
+    for way in (
+        "seqscan",
+        "hashjoin",
+        "mergejoin",
+    ):  # by the indexes, whatever the planner thinks of how many there are
+        session.execute(sa.text(f"set local enable_{way} = off"))
     document = [{"id": row["id"], "now": row["now"], "returns": row["returns"]} for row in rows]
     session.execute(_MARK, {"rows": msgspec.json.encode(document).decode(), "within": within})
 
@@ -136,12 +141,12 @@ _MARK = sa.text(
     """
     with mine as (select * from json_to_recordset(cast(:rows as json)) as x(id uuid, now bigint, returns bigint[])),
     met as materialized (
-        select mine.id as one, d.id as other from mine join decisions d
+        select mine.id as one, d.id as other, d.circle from mine join decisions d
         on d.pairs && mine.returns and d.now between mine.now - :within and mine.now + :within
     ),
+    ids as materialized (select one as id from met union select other from met where circle is null),
     found as (
-        select id from decisions where circle is null
-        and id in (select one from met union select other from met) order by id for no key update skip locked
+        select d.id from ids join decisions d on d.id = ids.id where d.circle is null for no key update of d skip locked
     )
     update decisions set circle = true from found where decisions.id = found.id
     """

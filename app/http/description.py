@@ -34,6 +34,7 @@ PROBLEMS: dict[int, tuple[str, str]] = {
         "Enough requests wait already, or bodies use all the memory set aside for them",
     ),
     500: ("InternalError", "A fault of the service; its log knows more under the request's id"),
+    501: ("NotInstalled", "This service lacks an optional package that this needs; `detail` says which"),
     503: ("Unavailable", "What this needs, most likely the database, is away for now"),
     504: ("DeadlinePassed", "Not solved in the time given; nothing was changed"),
 }

@@ -17,6 +17,7 @@ from app.http.openapi import NDJSON, lines, operation
 from app.http.pages import Cursor, Limit
 from app.http.responses import json_response
 from app.http.services import service
+from app.plots.data import Kind
 from app.simulations.examples import SIMULATION
 from app.simulations.results import Series, Simulation, SimulationPage
 from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest
@@ -27,6 +28,7 @@ from app.workers.offload import Offload
 DOCUMENTED = (SimulationRequest, Simulation, SimulationPage, Series, Event, RoundLine, JobLine)
 _READ = (404, 422, 503)
 _EVENT_STREAM = "text/event-stream"
+_SVG = "image/svg+xml"
 _EVENTS = {"description": "Events `progress` and `end`; the data of each is a simulation, as JSON."}
 """Without a type: what checks the stream against it looks at each event, what reads it at a text."""
 _LOOK_SECONDS = 0.5
@@ -177,6 +179,33 @@ async def get_series(
         "large", partial(simulations.series, variant=variant, queue=queue, resource=resource, points=points), id
     )
     return json_response(encode(found))
+
+
+@router.get(
+    "/{id}/plots/{kind}.svg",
+    operation_id="get_simulation_plot",
+    summary="A picture",
+    **operation(
+        needs="read",
+        responses={200: {_SVG: {"schema": {"type": "string"}}}},
+        errors=(*_READ, 409, 429, 501, 504),
+    ),
+)
+async def get_plot(
+    id: Id,  # noqa: A002
+    kind: Annotated[Kind, Path(description="What to draw", examples=["usage"])],
+    request: Request,
+    simulations: Service,
+    variant: Which = None,
+    resource: Annotated[
+        str | None, Query(max_length=512, description="Of `usage`. Absent: the one that was used most.")
+    ] = None,
+) -> Response:
+    """`usage`: of each queue over time against its guarantee; `waits`: to the first start, as a distribution, of all
+    variants where none is named; `evictions`: from queue to queue. The same simulation gives the same bytes. 409 before
+    the end, 501 where the service lacks the extra `arbiter[plot]`."""
+    draw = partial(simulations.plot, variant=variant, kind=kind, resource=resource)
+    return Response(await service(request, Offload).run("large", draw, id), media_type=_SVG)
 
 
 @router.get(

@@ -14,9 +14,12 @@ from app.decoding import decode
 from app.errors import BadInput, Conflict, NotFound
 from app.http.pages import decode_id, encode_cursor
 from app.jobs.service import Jobs, New, outcome_of
+from app.plots.data import Drawing, Kind
+from app.plots.elsewhere import drawn, require
 from app.simulations.core.replay import request_of
 from app.simulations.core.scenario import scenario_of, variants_of
-from app.simulations.levels import areas, edges, levels_of, series_of
+from app.simulations.levels import Level, areas, edges, levels_of, series_of
+from app.simulations.pictures import evictions_of, lines_in, resource_of, usage_of, waits_by_variant, waits_of
 from app.simulations.pinning import Pinning
 from app.simulations.results import About, Outcome, Progress, Series, Simulation, SimulationPage, TraceUsed
 from app.simulations.running import OpenTrace, stream_of, with_trace
@@ -113,6 +116,30 @@ class Simulations:
         if not found and queue is not None and queue not in summary.queues:
             raise NotFound(f"simulation {identity} has no queue {queue!r} that a job named")
         return series_of(queue, edges(start, end, points), found)
+
+    def plot(self, identity: UUID, variant: str | None, kind: Kind, resource: str | None) -> bytes:
+        """SVG; waits of all variants together where none is named. Raises NotFound, Conflict, NotInstalled."""
+        require()
+        at, summary = self.ended(identity, variant)
+
+        def lines(number: int, of: str) -> Iterator[bytes]:
+            return lines_in(self._jobs.lines(identity, stream_of(number, of)))
+
+        def levels(queue: str) -> Iterator[Level]:
+            return levels_of(self._jobs.lines(identity, stream_of(at, "levels")), queue)
+
+        names = self.get(identity).names
+        title = summary.engine if not names else f"{summary.engine}: {names[at]}"
+        if kind == "usage":
+            picture = usage_of(summary, resource_of(summary, resource), levels)
+        elif kind == "evictions":
+            picture = evictions_of(lines(at, "events"))
+        elif variant is None and len(names) > 1:
+            title = str(summary.engine)
+            picture = waits_by_variant({name: lines(number, "jobs") for number, name in enumerate(names)})
+        else:
+            picture = waits_of(lines(at, "jobs"))
+        return drawn(Drawing(title, [picture]))
 
     def ended(self, identity: UUID, variant: str | None) -> tuple[int, Summary]:
         """Which of its variants that is, and what it came to. Raises NotFound, and Conflict before its end."""

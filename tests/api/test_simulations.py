@@ -1,6 +1,7 @@
 """Simulations over HTTP: accepted, made by a worker, read line by line, stopped."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -98,6 +99,28 @@ def test_series_are_the_summary_over_time(service: TestClient, done: Any, worker
     assert service.get(f"{where}/series", params={"queue": "nobody"}).status_code == 404
     waiting = service.post("/v1/simulations", json=SIMULATION).headers["location"]
     assert service.get(f"{waiting}/series").status_code == 409
+
+
+def test_pictures_are_drawn_and_are_the_same_twice(service: TestClient, done: Any) -> None:
+    where, _ = done(SIMULATION)
+    found = {kind: service.get(f"{where}/plots/{kind}.svg") for kind in ("usage", "waits", "evictions")}
+    for kind, answer in found.items():
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "image/svg+xml"), answer.text
+        assert b"<svg" in answer.content[:500]
+        if kind == "waits":
+            assert b"<!-- fair (2) -->" in answer.content
+            assert service.get(f"{where}/plots/{kind}.svg").content == answer.content
+    assert service.get(f"{where}/plots/waits.svg?variant=nobody").status_code == 404
+    assert service.get(f"{where}/plots/others.svg").status_code == 422
+
+
+def test_without_matplotlib_a_picture_says_what_is_missing(
+    service: TestClient, done: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where, _ = done(SIMULATION)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    refused = service.get(f"{where}/plots/usage.svg")
+    assert (refused.status_code, "arbiter[plot]" in refused.json()["detail"]) == (501, True)
 
 
 def test_a_job_that_can_never_run_is_named_before_the_run(service: TestClient, worker: Worker) -> None:

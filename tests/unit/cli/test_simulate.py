@@ -33,6 +33,20 @@ def test_a_trace_may_be_a_file_and_lines_go_to_files(tmp_path: Path, capsys: pyt
     assert [line["kind"] for line in lines if line["variant"] == "fair"].count("finished") == 2
 
 
+def test_pictures_of_each_variant(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    body, plot = tmp_path / "body.json", tmp_path / "out.svg"
+    jobs = [job("one", "a", 3, 0, 10), job("two", "b", 2, 4, 5)]
+    body.write_text(
+        json.dumps({"configuration": two_queues(), "trace": {"jobs": jobs}, "variants": [{"name": "as/is"}]})
+    )
+    assert run(["simulate", str(body), "--plot", str(plot)]) == 0
+    drawn = (tmp_path / "out-as_is.svg").read_text()
+    for said in ("kueue: as/is", "Usage of cpu over time", "all queues (2)", "Evictions from queue to queue (1)"):
+        assert f"<!-- {said} -->" in drawn
+    assert run(["simulate", str(body), "--plot", str(tmp_path / "nowhere" / "out.svg")]) == 3
+    assert "No such file" in capsys.readouterr().err
+
+
 def test_bad_lines_are_named_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace, body = tmp_path / "trace.ndjson", tmp_path / "body.json"
     body.write_text(json.dumps({"configuration": two_queues(), "trace": str(trace)}))
