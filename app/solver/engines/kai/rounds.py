@@ -1,17 +1,86 @@
 """Rounds of KAI: a session over all pending jobs; what one pipelines, a later one binds.
 
+Where something waits, the end of a minimum runtime makes a session too: whoever it protected may be a victim now.
+
 Source: KAI Scheduler ``pkg/scheduler/scheduler.go`` (a session every schedule period over a fresh snapshot).
 """
 
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from app.solver.engines.kai.compile.configuration import CompiledConfiguration
+from app.solver.engines.kai.compile.min_runtime import unprotected_from
 from app.solver.engines.kai.compile.state import CompiledState
+from app.solver.model.configuration import Configuration
+from app.solver.model.decision import PlannedEviction, Result
+from app.solver.model.instant import micros
+from app.solver.model.state import Node, State, Workload
 from app.solver.placed_rounds import PlacedRounds
-from app.solver.rounds import Unit
+from app.solver.question import Question
+from app.solver.rounds import Turn, Unit
+from app.solver.wakes import Wakes
 
 
 class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
-    """See the module. Victims are ``releasing`` until their grace is over; room that is being released is room."""
+    """See the module. Victims are ``releasing`` until their grace is over; room that is being released is room.
+
+    ``_since``: queue and start of what runs, by job; ``_known``: whether that is all that runs."""
 
     unit: ClassVar[Unit] = "gang"
+
+    def __init__(self, configured: CompiledConfiguration, configuration: Configuration) -> None:
+        super().__init__(configured, configuration)
+        self._since: dict[str, tuple[str, int]] = {}
+        self._wakes = Wakes()
+        self._known = False
+
+    def leave(self, job: str) -> None:
+        super().leave(job)
+        self._gone(job)
+
+    def changed(self, configured: CompiledConfiguration, configuration: Configuration, nodes: Sequence[Node]) -> None:
+        super().changed(configured, configuration, nodes)
+        self._known = False
+
+    def wakes_at(self) -> int | None:
+        return self._wakes.first() if self.waiting else None
+
+    def before(self, loaded: CompiledState, state: State, now: int) -> Turn | None:
+        """Nothing is carried over; what runs that no round started is taken note of."""
+        if not self._known:
+            self._known = True
+            self._since.clear()
+            self._wakes.clear()
+            for workload in state.workloads:
+                running = any(task.state == "running" for task in workload.tasks)
+                if workload.started_at is not None and running:
+                    self._runs(workload.id, workload.queue, micros(workload.started_at), now)
+        return None
+
+    def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
+        queues = {ask.id: ask.queue for ask in question.asks}
+        turn = super().answered(question, result, leaving)
+        for start in turn.started:
+            if start.job not in self._since:
+                self._runs(start.job, queues[start.job], question.now, question.now)
+        for job in self._wakes.passed(question.now):
+            self._runs(job, *self._since[job], question.now)
+        return turn
+
+    def evicting(self, workload: Workload, task: str | None) -> Workload:
+        after = super().evicting(workload, task)
+        if not any(one.state == "running" for one in after.tasks):
+            self._gone(workload.id)
+        return after
+
+    def _runs(self, job: str, queue: str, since: int, now: int) -> None:
+        """It runs; it may be unprotected at some later time."""
+        self._since[job] = queue, since
+        configured = self.configured
+        lengths = configured.min_runtimes.lengths(configured.tree.index[queue])
+        ends = (unprotected_from(since, length, configured.policy.rules) for length in lengths)
+        self._wakes.set(job, min((at for at in ends if at > now), default=None))
+
+    def _gone(self, job: str) -> None:
+        self._since.pop(job, None)
+        self._wakes.set(job, None)

@@ -2,7 +2,8 @@
 
 Source: Kueue ``pkg/cache/queue`` (Heads, RequeueWorkload, QueueAssociatedInadmissibleWorkloadsAfter) and
 ``pkg/scheduler/scheduler.go`` (requeueAndUpdate): a head that was nominated and could not go on stays, one that does
-not fit steps aside in a BestEffortFIFO queue, and all of a cohort come back when something in it changes.
+not fit steps aside in a BestEffortFIFO queue, and all of a cohort come back when something in it changes. Where time
+alone lets an ask preempt or somebody be preempted (the knobs that KEP-83 deferred), it comes back at that time.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,13 +16,16 @@ from app.solver.apply import admitted_tasks
 from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
 from app.solver.engines.kueue.compile.state import CompiledState, instant
 from app.solver.engines.kueue.decide.cycle import OTHERS, OUTRUN, OVERLAP
+from app.solver.engines.kueue.decide.turns import ask_turns, victim_turns
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, PlannedEviction, Result
-from app.solver.model.instant import at
+from app.solver.model.instant import at, micros
+from app.solver.model.kueue import Preemption
 from app.solver.model.request import Options
-from app.solver.model.state import Ask, Node, Workload
+from app.solver.model.state import Ask, Node, State, Workload
 from app.solver.question import Question
 from app.solver.rounds import Holds, Rounds, Start, Turn, Unit
+from app.solver.wakes import Wakes
 
 Key = tuple[int, int, str, str]
 """Queue order: higher priority, older, lower UID, lower id."""
@@ -42,7 +46,9 @@ class _Line:
 
 
 class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
-    """See the module. Trees are told apart by their root's node."""
+    """See the module. Trees are told apart by their root's node. ``_wakes``: when time matters, by job that waits or
+    runs; ``_running``: queue, priority and start of what runs where priorities fall with time; ``_known``: whether that
+    is all."""
 
     unit: ClassVar[Unit] = "job"
 
@@ -55,6 +61,9 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._serial = 0
         self._heads: dict[str, Ask] = {}
         self._due = False
+        self._wakes = Wakes()
+        self._running: dict[str, tuple[str, int, int]] = {}
+        self._known = False
 
     def arrive(self, ask: Ask) -> None:
         self._waiting[ask.id] = ask
@@ -67,6 +76,8 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
 
     def leave(self, job: str) -> None:
         found = self._waiting.pop(job, None)
+        self._running.pop(job, None)
+        self._wakes.set(job, None)
         if found is not None and self._heads.get(found.queue) is found:
             self._find_head(found.queue)
 
@@ -85,7 +96,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
     def changed(self, configured: CompiledConfiguration, configuration: Configuration, nodes: Sequence[Node]) -> None:
         del configuration, nodes
         aside = [name for names in self._aside.values() for name in names]
-        self._configuration, self._aside = configured, {}
+        self._configuration, self._aside, self._known = configured, {}, False
         for name in aside:
             self._aside.setdefault(self._root(name), {})[name] = None
         for name in aside:
@@ -93,8 +104,26 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._due = bool(self._heads)
 
     def due(self, now: int) -> bool:
-        del now
+        for job in self._wakes.passed(now):
+            self._time_passed(job, now)
         return self._due and bool(self._heads)
+
+    def wakes_at(self) -> int | None:
+        return self._wakes.first() if self._waiting else None
+
+    def before(self, loaded: CompiledState, state: State, now: int) -> Turn | None:
+        """Nothing is carried over; what runs that no round started is taken note of."""
+        del loaded
+        if not self._known:
+            self._known = True
+            self._running.clear()
+            if self._configuration.penalises:
+                for workload in state.workloads:
+                    if workload.started_at is not None and not workload.evicted:
+                        self._runs(
+                            workload.id, workload.queue, workload.priority or 0, micros(workload.started_at), now
+                        )
+        return None
 
     def question(self, now: int, holds: Holds) -> Question:
         del holds
@@ -111,8 +140,11 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
             if decision.outcome == "admit":
                 turn.started.append(Start(name, admitted_tasks(ask, decision, when)))
                 self.leave(name)
+                self._runs(name, ask.queue, ask.priority or 0, question.now, question.now)
                 turn.more = True
-            elif _inadmissible(decision) and not self._strict(ask.queue):
+                continue
+            self._wakes.set(name, ask_turns(self._preemption(ask.queue), ask, question.now))
+            if _inadmissible(decision) and not self._strict(ask.queue):
                 self._step_aside(ask)
                 turn.more = True
         self._due = turn.more
@@ -120,6 +152,8 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
 
     def evicting(self, workload: Workload, task: str | None) -> Workload:
         del task
+        self._running.pop(workload.id, None)
+        self._wakes.set(workload.id, None)
         return replace(workload, evicted=True)
 
     def guarantees(self) -> dict[str, dict[str, int]]:
@@ -146,6 +180,32 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
                 for resource, amount in guarantees[name].items():
                     total[resource] = total.get(resource, 0) + amount
         return total
+
+    def _runs(self, job: str, queue: str, priority: int, since: int, now: int) -> None:
+        """It runs; where priorities fall with time it may be somebody's victim at some later time."""
+        penalty = self._preemption(queue).long_runner_penalty
+        if penalty is not None:
+            self._running[job] = queue, priority, since
+            self._wakes.set(job, victim_turns(penalty, priority, since, now))
+
+    def _time_passed(self, job: str, now: int) -> None:
+        """An ask may do what it could not do before, or something that runs counts for less."""
+        running = self._running.get(job)
+        if running is not None:
+            self.freed(running[0])
+            self._runs(job, *running, now)
+            return
+        ask = self._waiting[job]
+        line = self._lines[ask.queue]
+        for i, item in enumerate(line.aside):
+            if item[2] is ask:
+                heappush(line.active, line.aside.pop(i))
+                break
+        self._find_head(ask.queue)
+        self._due = self._due or self._heads.get(ask.queue) is ask
+
+    def _preemption(self, queue: str) -> Preemption:
+        return self._configuration.policy[self._configuration.tree.index[queue]].preemption
 
     def _step_aside(self, ask: Ask) -> None:
         line = self._lines[ask.queue]

@@ -65,6 +65,15 @@ class MinRuntimes:
         """What protects ``queue`` against its own siblings: the nearest value from it upwards."""
         return self._reclaim[queue]
 
+    def lengths(self, victim: int) -> frozenset[int]:
+        """Every minimum runtime that may protect what runs in ``victim`` from anybody, in microseconds."""
+        found = {self._preempt[victim].micros, self._default_reclaim.micros}
+        at = victim
+        while at != ROOTLESS:
+            found.add(self._reclaim[at].micros)
+            at = self._tree.parent[at]
+        return frozenset(found)
+
 
 def _nearest(tree: Tree, own: list[int | None], default: MinRuntime) -> list[MinRuntime]:
     out = [default] * len(tree)
@@ -89,6 +98,11 @@ def protected(now: int, started_at: int | None, minimum: int, rules: Rules) -> b
     if rules == "shipped":
         return now < started_at + minimum
     return minimum > 0 and now <= started_at + minimum
+
+
+def unprotected_from(started_at: int, minimum: int, rules: Rules) -> int:
+    """The first instant, not before its start, at which ``minimum`` does not protect it any more."""
+    return started_at + minimum + (minimum > 0 and rules == "documented")
 
 
 def protected_until(started_at: int | None, minimum: int, rules: Rules) -> int | None:
