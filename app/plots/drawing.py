@@ -14,7 +14,10 @@ from app.plots.data import Drawing, Evictions, Panel, Picture, Usage, Waits
 _mpl: Any = matplotlib  # its types are partial
 _dates: Any = dates
 _INCHES = 9.0
-_PANEL = 1.45
+_TITLE = 0.4
+_LEFT, _RIGHT = 0.8, 0.25
+_PANEL = 1.5
+_ROW = 0.3
 _COLUMNS = 3
 _DARK, _FILL = "#22303c", "#9db8d2"
 _STYLES = ("-", "--", ":", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (3, 1)))
@@ -33,74 +36,90 @@ _SETTINGS: dict[str, Any] = {
 }  # fmt: skip
 
 
+class _Page:
+    """A figure that is filled from the top: places are in inches, so that the same numbers give the same bytes. What a
+    layout engine solves for is not the same twice in its last bits."""
+
+    def __init__(self, figure: Any, height: float) -> None:
+        self._figure = figure
+        self._height = height
+        self.top = 0.0
+
+    def axes(self, left: float, down: float, width: float, height: float) -> Any:
+        """A place of this size, ``down`` from the top of the present picture."""
+        bottom = self._height - self.top - down - height
+        return self._figure.add_axes(
+            (left / _INCHES, bottom / self._height, width / _INCHES, height / self._height)
+        )  # fmt: skip
+
+    def text(self, down: float, said: str, **how: Any) -> None:
+        """A line over the whole width."""
+        at = 1 - (self.top + down) / self._height
+        self._figure.text(0.15 / _INCHES, at, said, ha="left", va="top", **how)
+
+
 def svg(drawing: Drawing) -> bytes:
     """The picture, as a document of its own."""
     with _mpl.rc_context():
         _mpl.rcParams.update(_mpl.rcParamsDefault)
         _mpl.rcParams.update(_SETTINGS)
-        heights = [_height(picture) for picture in drawing.pictures]
-        figure: Any = Figure(figsize=(_INCHES, sum(heights) + 0.35), layout="constrained")
+        height = _TITLE + sum(map(_height, drawing.pictures))
+        figure: Any = Figure(figsize=(_INCHES, height))
         FigureCanvasSVG(figure)
-        parts: Any = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)
-        figure.suptitle(drawing.title, x=0.01, ha="left", fontsize=10, fontweight="bold")
-        for (part,), picture in zip(parts, drawing.pictures, strict=True):
-            _draw(part, picture)
-        _settle(figure)
+        page = _Page(figure, height)
+        page.text(0.1, drawing.title, fontsize=10, fontweight="bold")
+        page.top = _TITLE
+        for picture in drawing.pictures:
+            _draw(page, picture)
+            page.top += _height(picture)
         out = BytesIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "Arbiter"})
     return out.getvalue()
 
 
-def _settle(figure: Any) -> None:
-    """Give every part its place, to a ten-thousandth of the figure: the last bits of what the layout's solver finds
-    are not the same twice."""
-    figure.get_layout_engine().execute(figure)
-    figure.set_layout_engine("none")
-    for axes in figure.get_axes():
-        axes.set_position([round(value, 4) for value in axes.get_position().bounds])
-
-
 def _height(picture: Picture) -> float:
+    """In inches."""
     match picture:
         case Usage():
-            below = len(picture.panels) - 1
-            return 0.5 + 2.0 + _PANEL * -(-below // _COLUMNS)
+            below = -(-max(0, len(picture.panels) - 1) // _COLUMNS)
+            return 0.9 if not picture.panels else 2.6 + _PANEL * below
         case Waits():
             return 3.4 if any(values and values[-1] for values in picture.lines.values()) else 0.9
         case Evictions():
-            return 1.6 + 0.3 * max(2, len(picture.counts)) if picture.counts else 0.9
+            return 2.1 + _ROW * len(picture.counts) if picture.counts else 0.9
 
 
-def _draw(part: Any, picture: Picture) -> None:
+def _draw(page: _Page, picture: Picture) -> None:
     match picture:
         case Usage():
-            _usage(part, picture)
+            _usage(page, picture)
         case Waits():
-            _waits(part, picture)
+            _waits(page, picture)
         case Evictions():
-            _evictions(part, picture)
+            _evictions(page, picture)
 
 
-def _usage(part: Any, picture: Usage) -> None:
+def _usage(page: _Page, picture: Usage) -> None:
     """The first panel over the whole width, the others below it, all over the same time."""
     unit, scale = _unit(picture)
-    below = picture.panels[1:]
-    rows = -(-len(below) // _COLUMNS)
-    grid = part.add_gridspec(1 + rows, _COLUMNS, height_ratios=[2.0] + [_PANEL] * rows)
-    left = f"; {picture.left_out} queues with less are not drawn" if picture.left_out else ""
-    part.suptitle(f"Usage of {picture.resource} over time{left}", x=0.01, ha="left", fontsize=9)
+    left_out = f"; {picture.left_out} queues with less are not drawn" if picture.left_out else ""
+    page.text(0.05, f"Usage of {picture.resource} over time{left_out}", fontsize=9)
     if not picture.panels:
-        _nothing(part.add_subplot(grid[0, :]), "nothing was used")
+        _nothing(page, "nothing was used")
         return
     times = [datetime.fromtimestamp(at, UTC) for at in picture.at]
-    first = part.add_subplot(grid[0, :])
+    whole = _INCHES - _LEFT - _RIGHT
+    first = page.axes(_LEFT, 0.55, whole, 1.6)
     _panel(first, picture.panels[0], times, scale)
     first.set_ylabel(unit)
-    first.legend(loc="upper right", ncols=2, bbox_to_anchor=(1, 1.17), borderaxespad=0)
-    for number, panel in enumerate(below):
-        axes = part.add_subplot(grid[1 + number // _COLUMNS, number % _COLUMNS], sharex=first)
+    first.legend(loc="lower right", ncols=2, bbox_to_anchor=(1, 1), borderaxespad=0)
+    gap = 0.55
+    width = (whole - gap * (_COLUMNS - 1)) / _COLUMNS
+    for number, panel in enumerate(picture.panels[1:]):
+        row, column = divmod(number, _COLUMNS)
+        axes = page.axes(_LEFT + column * (width + gap), 2.75 + row * _PANEL, width, _PANEL - 0.55)
         _panel(axes, panel, times, scale)
-        if number % _COLUMNS == 0:
+        if column == 0:
             axes.set_ylabel(unit)
 
 
@@ -118,14 +137,14 @@ def _panel(axes: Any, panel: Panel, times: list[datetime], scale: float) -> None
     axes.xaxis.set_major_formatter(_dates.ConciseDateFormatter(locator))
 
 
-def _waits(part: Any, picture: Waits) -> None:
-    axes = part.add_subplot()
+def _waits(page: _Page, picture: Waits) -> None:
     never = f"; {picture.never} jobs never started" if picture.never else ""
-    axes.set_title(f"Waits to the first start{never}", fontsize=9)
+    page.text(0.05, f"Waits to the first start{never}", fontsize=9)
     lines = {name: values for name, values in picture.lines.items() if values}
     if not lines or max(values[-1] for values in lines.values()) == 0:
-        _nothing(axes, "nobody waited" if lines else "no job started")
+        _nothing(page, "nobody waited" if lines else "no job started")
         return
+    axes = page.axes(_LEFT, 0.35, _INCHES - _LEFT - 2.2, 2.45)
     longest = max(2.0, *(values[-1] for values in lines.values()))
     least = min(100 / len(values) for values in lines.values())
     for number, (name, values) in enumerate(lines.items()):
@@ -156,17 +175,17 @@ def _thinned(values: list[float], shares: list[float], most: int = 2000) -> tupl
     return [value for value, _ in found], [share for _, share in found]
 
 
-def _evictions(part: Any, picture: Evictions) -> None:
-    axes = part.add_subplot()
+def _evictions(page: _Page, picture: Evictions) -> None:
     total = sum(sum(row.values()) for row in picture.counts.values())
-    axes.set_title(f"Evictions from queue to queue ({total:,})", fontsize=9)
+    page.text(0.05, f"Evictions from queue to queue ({total:,})", fontsize=9)
     if not total:
-        _nothing(axes, "nobody was evicted")
+        _nothing(page, "nobody was evicted")
         return
     rows = list(picture.counts)
     columns = sorted({name for row in picture.counts.values() for name in row}, key=lambda name: (not name, name))
     table = [[picture.counts[row].get(column, 0) for column in columns] for row in rows]
     most = max(map(max, table))
+    axes = page.axes(2.3, 0.4, min(_INCHES - 2.6, 0.75 * len(columns)), _ROW * len(rows))
     axes.imshow(
         [[value**0.5 for value in row] for row in table], cmap="Greys", aspect="auto", vmin=0, vmax=1.25 * most**0.5
     )
@@ -186,7 +205,8 @@ def _evictions(part: Any, picture: Evictions) -> None:
     axes.set_ylabel("job of")
 
 
-def _nothing(axes: Any, text: str) -> None:
+def _nothing(page: _Page, text: str) -> None:
+    axes = page.axes(_LEFT, 0.35, _INCHES - _LEFT - _RIGHT, 0.4)
     axes.set_axis_off()
     axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, color="#555555")
 

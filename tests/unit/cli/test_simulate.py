@@ -41,7 +41,7 @@ def test_pictures_of_each_variant(tmp_path: Path, capsys: pytest.CaptureFixture[
     )
     assert run(["simulate", str(body), "--plot", str(plot)]) == 0
     drawn = (tmp_path / "out-as_is.svg").read_text()
-    for said in ("kueue: as/is", "Usage of cpu over time", "all queues (2)", "Evictions from queue to queue (1)"):
+    for said in ("kueue: as/is", "Usage of cpu over time", "nobody waited", "Evictions from queue to queue (1)"):
         assert f"<!-- {said} -->" in drawn
     assert run(["simulate", str(body), "--plot", str(tmp_path / "nowhere" / "out.svg")]) == 3
     assert "No such file" in capsys.readouterr().err
