@@ -9,9 +9,9 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import NoReturn
+from typing import Annotated, Literal, NoReturn
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 
 from app.cli import (
     compare,
@@ -30,10 +30,12 @@ from app.cli import (
     trace,
     worker,
 )
-from app.cli.output import BAD_INPUT, ReaderGone
+from app.cli.output import BAD_INPUT, ReaderGone, complain, say
 
 READER_GONE = 141
 """As shells say it of programs that end so: 128 and the number of SIGPIPE."""
+
+_OF_COMMANDS = ("ARBITER_URL", "ARBITER_TOKEN")
 
 _CODES = (
     "Exit codes: 0 done, or nothing to evict; 1 somebody would be evicted, or documents differ; 2 an ask can't run; "
@@ -70,8 +72,29 @@ application.command(database.commands)
 application.command(token.commands)
 
 
+@application.command
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="Whose completion.")], /) -> int:
+    """Print what makes SHELL complete this command's words: `source <(arbiter completion bash)`."""
+    say(application.generate_completion(shell=shell).rstrip("\n"))
+    return 0
+
+
+def _misspelt() -> list[str]:
+    """What is wrong with variables that begin as this program's do. Loading the settings takes longer than some
+    commands: only where there are variables that they alone know."""
+    if not any(name.upper().startswith("ARBITER_") and name not in _OF_COMMANDS for name in os.environ):
+        return []
+    from app.settings import misspelt
+
+    return misspelt()
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Carry out one command line; its exit code."""
+    if wrong := _misspelt():
+        for sentence in wrong:
+            complain(sentence)
+        return BAD_INPUT
     try:
         code = application(None if arguments is None else list(arguments))
     except CycloptsError:

@@ -12,11 +12,11 @@ from app.answering.comparison_bodies import Comparison
 from app.answering.sources import nothing_stored
 from app.cli import report
 from app.cli.manifests import as_request, failed, read_configuration, with_mode
-from app.cli.offline import Json, Situation, on_file
-from app.cli.output import BAD_INPUT, EVICTS, NOTHING, say
-from app.cli.sources import Source
+from app.cli.offline import Json, Situation
+from app.cli.output import BAD_INPUT, EVICTS, NOTHING, say, tried
+from app.cli.sources import Files, gathered
 from app.solver.model.configuration import EngineName
-from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.problems import Finding, InvalidInput, Problem
 
 _AS_IT_IS = "as it is"
 
@@ -25,6 +25,7 @@ def compare(
     file: Situation = "-",
     /,
     *,
+    files: Files = None,
     configuration: Annotated[
         list[str] | None, Parameter(negative=(), help="A variant with the configuration of this file.")
     ] = None,
@@ -47,13 +48,13 @@ def compare(
     Exit code 0: all variants agree, 1: they differ, 3: bad input, or a variant is refused.
     """
 
-    def act(body: bytes) -> int:
+    def act() -> int:
         added = _variants(configuration or [], engine or [], set or [])
-        found = as_request([Source(file, body)], None)
-        code = _compared(_with_variants(with_mode(found.body, None), added), json=json)
-        return BAD_INPUT if failed(found.findings) else code
+        found = as_request(gathered(file, files), None)
+        body = _with_variants(with_mode(found.body, None), added)
+        return _compared(body, found.findings, json=json)
 
-    return on_file(file, act)
+    return tried(file, act)
 
 
 def _with_variants(body: bytes, added: list[dict[str, Any]]) -> bytes:
@@ -90,13 +91,15 @@ def _field(word: str) -> tuple[str, Any]:
         return path, text
 
 
-def _compared(body: bytes, *, json: bool) -> int:
+def _compared(body: bytes, findings: list[Finding], *, json: bool) -> int:
+    """``findings``: what the import of manifests had to say."""
     encoded = compare_variants(body, datetime.now(UTC), nothing_stored())
     result = msgspec.json.decode(encoded, type=Comparison)
     if json:
-        say(encoded.decode())
+        said = msgspec.json.encode({"findings": findings})[1:-1] + b"," if findings else b""
+        say((b"{" + said + encoded[1:]).decode())
     else:
         report.comparison(result)
-    if any(one.answer is None for one in result.variants):
+    if failed(findings) or any(one.answer is None or failed(one.findings) for one in result.variants):
         return BAD_INPUT
     return EVICTS if result.differences else NOTHING

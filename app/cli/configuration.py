@@ -12,8 +12,10 @@ from cyclopts import App, Parameter
 from app.cli.differences import between
 from app.cli.output import DIFFERENT, read, say, table
 from app.cli.remote import Reply, Service, commented, findings, guarded, refused, segment
+from app.cli.sources import SUFFIXES, as_json
 from app.decoding import decode
 from app.solver.model.configuration import Configuration
+from app.solver.model.problems import InvalidInput, Problem
 
 commands = App(name="configuration", help="Stored configurations of a running service.")
 
@@ -38,7 +40,7 @@ class Remote:
 
 @commands.command
 def apply(
-    file: str,
+    file: Annotated[str, Parameter(allow_leading_hyphen=True, help="A file; '-' reads standard input.")],
     name: str | None = None,
     /,
     *,
@@ -47,12 +49,14 @@ def apply(
     url: Url = DEFAULT_URL,
     token: Token = None,
 ) -> int:
-    """Store the configuration in FILE under NAME (default: the file's name) as a new revision."""
+    """Store the configuration in FILE, JSON or YAML, under NAME (default: the file's name) as a new revision."""
     service = Service(url, token)
-    stored_as = name or Path(file).name.removesuffix(".json")
+    stored_as = name or (Path(file).stem if Path(file).suffix in SUFFIXES else Path(file).name)
 
     def act() -> int:
-        document = read(file)
+        if file == "-" and name is None:
+            raise InvalidInput([Problem(pointer="", detail="standard input has no name: say one after the -")])
+        document = as_json(read(file))
         path = f"/v1/configurations/{segment(stored_as)}"
         known = service.get(path)
         guard = {"If-Match": known.etag} if known.ok and known.etag else {"If-None-Match": "*"}
@@ -107,7 +111,9 @@ def list_all(*, url: Url = DEFAULT_URL, token: Token = None) -> int:
 @commands.command
 def diff(
     name: Name,
-    file: str | None = None,
+    file: Annotated[
+        str | None, Parameter(allow_leading_hyphen=True, help="JSON or YAML; '-' reads standard input.")
+    ] = None,
     /,
     *,
     against: Annotated[int | None, Parameter(help="The older revision; by default the one before.")] = None,
@@ -126,7 +132,7 @@ def diff(
         reply = _read(service, name)
         if not reply.ok:
             return refused(name, reply)
-        stored, local = _pretty(_document(reply)), _pretty(_normal(read(file)))
+        stored, local = _pretty(_document(reply)), _pretty(_normal(as_json(read(file))))
         lines = list(unified_diff(stored.splitlines(), local.splitlines(), name, file, lineterm=""))
         for line in lines:
             say(line)

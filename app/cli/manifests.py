@@ -77,6 +77,7 @@ def export(
         bool, Parameter(negative=(), help="A configuration of the service: name, or name@revision.")
     ] = False,
     strict: Annotated[bool, Parameter(negative=(), help="Print nothing where something would be lost.")] = False,
+    json: Annotated[bool, Parameter(negative=(), help="Print the text and the findings as JSON.")] = False,
     remote: Remote = _OURS,
 ) -> int:
     """Print a configuration as the YAML of a system; what that has no words for is said on standard error, and in
@@ -100,7 +101,7 @@ def export(
     _report(made.findings)
     if strict and any(finding.severity != "info" for finding in made.findings):
         return BAD_INPUT
-    say(made.text.rstrip("\n"))
+    say(_pretty({"format": chosen, "text": made.text, "findings": made.findings}) if json else made.text.rstrip("\n"))
     return BAD_INPUT if failed(made.findings) else 0
 
 

@@ -14,7 +14,7 @@ from app.cli import report
 from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.manifests import Situation as Asking
 from app.cli.manifests import as_request, failed, with_mode
-from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, read, say, tried
+from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, say, tried
 from app.cli.remote import Service, guarded, refused, segment
 from app.cli.sources import Files, gathered
 from app.solver.model.decision import Answer, planned
@@ -118,11 +118,6 @@ def _logged(decision: str, service: Service, act: Callable[[bytes], int]) -> int
 def _situation(file: str, files: list[str] | None, configuration: str | None, act: Callable[[Asking], int]) -> int:
     """``act`` on what the files say together."""
     return tried(file, lambda: act(as_request(gathered(file, files), configuration)))
-
-
-def on_file(file: str, act: Callable[[bytes], int]) -> int:
-    """``act`` on the bytes of ``file``, with everything that can be wrong about them said on standard error."""
-    return tried(file, lambda: act(read(file)))
 
 
 def _decided(found: Asking, mode: Mode | None, level: Explain | None, *, json: bool) -> int:

@@ -15,12 +15,8 @@ def serve(
 ) -> int:
     """Start the service, with a PostgreSQL of its own unless DATABASE_URL names one."""
     from app.serve import run  # the server's packages, which no other command needs
-    from app.settings import Settings, misspelt
+    from app.settings import Settings
 
-    if wrong := misspelt():
-        for sentence in wrong:
-            complain(sentence)
-        return BAD_INPUT
     named = {"host": host, "port": port, "workers": workers}
     given = {name: value for name, value in named.items() if value is not None}
     try:

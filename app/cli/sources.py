@@ -10,7 +10,7 @@ from app.cli.output import read
 from app.formats.documents.source import Unreadable
 from app.formats.documents.source import read as parsed
 
-_SUFFIXES = (".yaml", ".yml", ".json")
+SUFFIXES = (".yaml", ".yml", ".json")
 
 Files = Annotated[
     list[str] | None,
@@ -36,7 +36,7 @@ def gathered(first: str, more: list[str] | None) -> list[Source]:
     for name in names:
         folder = Path(name)
         if name != "-" and folder.is_dir():
-            files = sorted(one for one in folder.iterdir() if one.suffix in _SUFFIXES)
+            files = sorted(one for one in folder.iterdir() if one.suffix in SUFFIXES)
             if not files:
                 raise FileNotFoundError(2, "no .yaml, .yml or .json file in this folder", name)
             found += [Source(str(one), one.read_bytes()) for one in files]

@@ -10,6 +10,7 @@ from app.answering.answers import shares
 from app.answering.sources import nothing_stored
 from app.cli.offline import File, Json
 from app.cli.output import BAD_INPUT, complain, problems, read, say, table
+from app.cli.sources import as_json
 from app.errors import ArbiterError
 from app.solver.engines.ytsaurus.report.carry import after_shares
 from app.solver.model.duration import DurationError, parse
@@ -32,7 +33,7 @@ def starvation(
     Prints what changes and when; with --json the request as it stands in the end, to be decided.
     """
     try:
-        request: dict[str, Any] = documents.loads(read(file))
+        request: dict[str, Any] = documents.loads(as_json(read(file)))
         step = timedelta(microseconds=parse(every))
         now = datetime.fromisoformat(request["now"])
         if not 1 <= times <= _MOST_STEPS:

@@ -1,12 +1,15 @@
 """The commands that talk to a service, against one that runs."""
 
+import io
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
+import yaml
 
 from app.cli import run
 from app.cli.remote import Service
@@ -37,6 +40,18 @@ def arbiter(address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         return code, said.out, said.err
 
     return call
+
+
+def test_yaml_and_standard_input_are_applied_too(arbiter: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = yaml.safe_dump(DOCUMENT)
+    assert arbiter("apply", write(tmp_path, text, "written.yaml")) == (0, "written: revision 1\n", "")
+    assert arbiter("diff", "written", write(tmp_path, text, "again.yml")) == (0, "", "")
+    for said, expected in ((text, 0), (json.dumps(DOCUMENT), 0)):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(said.encode())))
+        assert arbiter("apply", "-", "piped")[0] == expected
+    code, _, complaints = arbiter("apply", "-")
+    assert code == 3
+    assert "standard input has no name" in complaints
 
 
 def write(folder: Path, document: Any, name: str = "team.json") -> str:

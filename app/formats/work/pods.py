@@ -23,8 +23,18 @@ def too_many(works: list[Work], cluster: Cluster) -> bool:
     """Whether there are more pods than one plan takes; a finding where there are."""
     total = sum(work.pods for work in works)
     if total > MOST_PODS:
-        cluster.left_out(works[0], f"{total} pods in all are more than the {MOST_PODS} of one plan", rule="too-many")
+        most = max(works, key=lambda work: work.pods)
+        detail = f"{total} pods in all are more than the {MOST_PODS} of one plan"
+        cluster.left_out(most, detail, *_counting(most), rule="too-many")
     return total > MOST_PODS
+
+
+def _counting(work: Work) -> list[str]:
+    """The field that says how many pods there are, where one does."""
+    sets = work.kind.sets[0] if len(work.kind.sets) == 1 else None
+    if sets is None or not sets.count or sets.at.endswith(("[]", "{}")):
+        return []
+    return [name for path in (sets.at, sets.count[0].path) for name in path.split(".") if name]
 
 
 def _name(work: Work, pod_set: PodSet, replica: int, i: int) -> str:

@@ -172,3 +172,16 @@ def test_a_strict_export_prints_nothing_where_something_would_be_lost(
     assert "# not carried over: /queues/0/priority" in capsys.readouterr().out
     assert run(["export", str(file), "--strict"]) == 3
     assert capsys.readouterr().out == ""
+
+
+def test_an_export_as_json_has_its_findings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "configuration.json"
+    assert run(["import", QUEUES, "--format", "kueue"]) == 0
+    file.write_text(capsys.readouterr().out)
+    assert run(["export", str(file), "--format", "yunikorn", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["text"].count("# not carried over") > 3
+    assert any(f["pointer"].endswith("/native/kueue/spec/namespaceSelector") for f in said["findings"])
+    assert run(["export", str(file), "--format", "yunikorn", "--strict"]) == 3
+    assert capsys.readouterr().out == ""
+    assert run(["export", str(file), "--strict"]) == 0

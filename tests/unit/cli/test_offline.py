@@ -1,11 +1,13 @@
 import io
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from app.answering.answers import answer
 from app.answering.sources import nothing_stored
@@ -215,3 +217,39 @@ def test_several_asks_are_a_cycle_unless_somebody_says_otherwise(
     assert run(["explain", write(tmp_path, several), "--mode", "independent"]) == 1
     assert "each ask as if it were alone: their plans exclude one another" in capsys.readouterr().out
     assert run(["decide", write(tmp_path, several), "--mode", "both"]) == 3
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_its_words(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["completion", shell]) == 0
+    said = capsys.readouterr().out
+    assert all(word in said for word in ("decide", "starvation", "--configuration"))
+    if shell == "bash" and (bash := shutil.which("bash")):
+        assert subprocess.run([bash, "-n"], input=said.encode(), check=False).returncode == 0
+
+
+@pytest.mark.parametrize("command", [["decide", str(EXAMPLE)], ["import", str(EXAMPLE)], ["configuration", "list"]])
+def test_every_command_refuses_a_misspelt_variable(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ARBITER_TOKENS", "secret")
+    assert run(command) == 3
+    assert capsys.readouterr() == ("", "ARBITER_TOKENS: there is no such setting; the nearest is ARBITER_TOKEN\n")
+
+
+def test_compare_takes_several_manifests_and_says_what_is_wrong_with_them(capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = EXAMPLE.parents[1] / "tests" / "manifests" / "kueue-workloads.json"
+    assert run(["compare", "-f", str(manifest), "--set", "queues.cq.priority=3", "--json"]) == 3
+    said = json.loads(capsys.readouterr().out)
+    assert "error" in {finding["severity"] for finding in said["findings"]}
+    assert len(said["variants"]) == 2
+
+
+def test_starvation_reads_yaml(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example = EXAMPLE.parent / "ytsaurus-starvation.json"
+    file = tmp_path / "situation.yaml"
+    file.write_text(yaml.safe_dump(json.loads(example.read_text())))
+    assert run(["starvation", str(example), "--times", "2"]) == 0
+    said = capsys.readouterr().out
+    assert run(["starvation", str(file), "--times", "2"]) == 0
+    assert capsys.readouterr().out == said

@@ -84,3 +84,16 @@ def test_the_queue_can_be_another_than_the_manifest_says(tmp_path: Path, capsys:
     assert "default/embeddings  research" in capsys.readouterr().out
     assert planned(tmp_path, JOB, "--queue", "sales") == 3
     assert "there is no queue 'sales'; there are 'research', 'serving'" in capsys.readouterr().err
+
+
+def test_far_too_many_pods_are_refused_by_the_field_that_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    template = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": 1}}}]}}
+    spec = {"parallelism": 2**31 - 1, "completions": 2**31 - 1, "template": template}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "big"}, "spec": spec}
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps(job))
+    cluster = Path(__file__).resolve().parents[2] / "manifests" / "kai-cluster.yaml"
+    assert run(["plan", str(file), "-f", str(cluster), "--queue", "team"]) == 3
+    assert "/manifest/spec/parallelism: batch/Job default/big: 2147483647 pods" in capsys.readouterr().err
