@@ -16,12 +16,11 @@ WORKLOADS = str(MANIFESTS / "kueue-workloads.json")
 QUEUES = str(MANIFESTS / "kueue-v1beta2.yaml")
 
 
-class Fed(io.StringIO):
+class Fed(io.TextIOWrapper):
     """Standard input with these bytes."""
 
     def __init__(self, content: bytes) -> None:
-        super().__init__()
-        self.buffer = io.BytesIO(content)
+        super().__init__(io.BytesIO(content))
 
 
 def test_a_manifest_is_printed_as_a_configuration_and_its_findings_are_complaints(
