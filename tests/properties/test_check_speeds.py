@@ -1,11 +1,16 @@
 """One rule, two speeds: the quick look at an input and the walk that names every problem agree on whatever is drawn."""
 
-from hypothesis import given
+# pyright: reportPrivateUsage=false
+
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from app.solver import check
+from app.solver.delta import apply_delta
 from app.solver.index import Index
 from app.solver.model.configuration import FlavorQuotas, Queue, Quota, ResourceGroup
+from app.solver.model.delta import Delta, NodeChanges, WorkloadChanges
+from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Ask, Node, QueueState, Reservation, State, Task, Workload
 
 NAMES = {"a", "b"}
@@ -16,7 +21,7 @@ requests = st.dictionaries(st.sampled_from(["cpu", "memory"]), amounts, max_size
 good = st.dictionaries(st.sampled_from(["cpu", "memory"]), st.sampled_from([0, 1, "2k"]), max_size=2)
 
 
-def tasks(resources: st.SearchStrategy[dict[str, object]]) -> st.SearchStrategy[Task]:
+def tasks(resources: st.SearchStrategy[dict[str, int | str]]) -> st.SearchStrategy[Task]:
     return st.builds(
         Task, name=st.sampled_from(["t1", "t2", "t3"]), requests=resources, node=nodes, required_node=nodes,
         usage=st.none() | resources, count=st.just(2), min_count=st.sampled_from([None, None, 1, 3]),
@@ -45,6 +50,18 @@ states = st.builds(
     reservations=st.lists(st.builds(Reservation, node=st.sampled_from(["n1", "gone"]), ask=asks), max_size=1),
     queues=st.dictionaries(queues, st.just(QueueState()), max_size=1),
 )
+some_nodes = st.lists(st.builds(Node, name=st.sampled_from(["n1", "n2"]), capacity=good), max_size=1)
+deltas = st.builds(
+    Delta, generation=st.just(1),
+    nodes=st.builds(
+        NodeChanges, add=some_nodes, change=some_nodes, remove=st.lists(st.sampled_from(["n1", "n2"]), max_size=1)
+    ),
+    workloads=st.builds(
+        WorkloadChanges, add=st.lists(workloads, max_size=1), change=st.lists(workloads, max_size=1),
+        remove=st.lists(st.sampled_from(["w1", "w2"]), max_size=1),
+    ),
+    queues=st.dictionaries(queues, st.just(QueueState()), max_size=1),
+)  # fmt: skip
 quotas = st.builds(
     Quota, guaranteed=st.none() | amounts | st.just("unlimited"), limit=st.none() | amounts,
     borrowing_limit=st.none() | amounts, lending_limit=st.none() | amounts,
@@ -73,6 +90,18 @@ def test_what_an_engine_looks_at_itself_is_all_that_is_left_to_it(state: State) 
     assert check.quick_state(NAMES, state, index) == (
         check.quick_state(NAMES, state, index, engine_looks=True) and left
     )
+
+
+@given(states, deltas)
+def test_what_a_delta_leaves_is_sound_at_a_glance_exactly_when_nothing_is_wrong_with_it(
+    old: State, delta: Delta
+) -> None:
+    assume(check.state_problems(NAMES, old) == [])
+    try:
+        new, index, changes = apply_delta(old, Index(old), delta)
+    except InvalidInput:
+        return  # names what is not there: never looked at
+    assert check.quick_changes(NAMES, old, new, index, changes) == (check.state_problems(NAMES, new) == [])
 
 
 @given(states, st.lists(asks, max_size=3))
