@@ -24,7 +24,8 @@ help: ## Show this list
 serve: $(READY) ## Start the service (HOST, PORT, DATA_DIR, DATABASE_URL)
 	@$(BIN)/arbiter serve
 
-test: $(READY) cluster ## Run the tests (TESTS=path, WORKERS=n)
+test: $(READY) ## Run the tests (TESTS=path, WORKERS=n)
+	@$(BIN)/python -m tests.cluster.build || true
 	@$(BIN)/pytest $(TESTS) -n $(WORKERS) --dist worksteal
 
 cluster: $(READY) ## Build the API server that tests follow, where Go is (once, minutes, into the user's cache)

@@ -172,14 +172,16 @@ def in_process(request: dict[str, Any], times: int) -> None:
     configured = solve.configure(decoded.configuration, decoded.engine)  # pyright: ignore[reportArgumentType]
     loaded = solve.load(configured, decoded.state)
     now = micros(decoded.now) if decoded.now else 0
-    question = Question(now, decoded.asks, decoded.mode, decoded.options)
-    everywhere = Question(now, decoded.asks, decoded.mode)
+    assert decoded.asks != "pending"
+    asks = decoded.asks
+    question = Question(now, asks, decoded.mode, decoded.options)
+    everywhere = Question(now, asks, decoded.mode)
     nodes = len(decoded.state.nodes)
     seconds = {
         "decode": best(times, lambda: msgspec.json.decode(body, type=DecisionRequest)),
         "configure": best(times, lambda: solve.configure(decoded.configuration, decoded.engine)),  # pyright: ignore[reportArgumentType]
         "load": best(times, lambda: solve.load(configured, decoded.state)),
-        "shares": best(times, lambda: msgspec.json.encode(solve.shares(loaded, decoded.asks, now))),
+        "shares": best(times, lambda: msgspec.json.encode(solve.shares(loaded, asks, now))),
         "one heartbeat": best(times, lambda: msgspec.json.encode(solve.decide(loaded, question))),
         "all heartbeats": best(1, lambda: solve.decide(loaded, everywhere)),
     }
