@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from http.client import HTTPConnection, HTTPException
 from importlib.resources import files
 from pathlib import Path
 from types import FrameType
@@ -28,6 +29,7 @@ from app.db import Database, migrate
 from app.db.embedded import EmbeddedError, EmbeddedPostgres
 from app.decoding import convert
 from app.errors import PreconditionFailed, Unavailable
+from app.filling import NAME, fill
 from app.http.connections import Connections, within_files
 from app.http.connections import Limits as ConnectionLimits
 from app.http.preconditions import Preconditions
@@ -39,7 +41,7 @@ from app.solver.model.configuration import Configuration
 from app.workers.dispatcher import Dispatcher
 
 EXAMPLE = Path(str(files("app") / "examples" / "kueue-classic.json"))
-EXAMPLE_NAME = "example"
+_EXAMPLE_SECONDS = 60.0
 _RETRY_SECONDS = 5.0
 _SWITCH_SECONDS = 0.0002
 """After which a thread that wants the interpreter gets it: the log writer must not hold answers up for longer."""
@@ -71,12 +73,13 @@ def run(settings: Settings, say: Callable[[str], None]) -> int:
         if own is not None:
             own.watch()
         settings = settings.model_copy(update={"database_url": url})
-        _prepare(settings, say)
+        first = _prepare(settings, say) and own is not None
         _welcome(settings, listening.getsockname()[1], say)
         if settings.simulation_worker == "beside":
             companion = Companion("app.background", settings.model_dump_json())
             companion.start()
-        Server(create_app(settings)).run(sockets=[listening])
+        fills = first and settings.examples == "on" and settings.authentication == "open"
+        Server(create_app(settings), fill=fills).run(sockets=[listening])
     except EmbeddedError as error:
         say(str(error))
         return 1
@@ -95,7 +98,8 @@ class Server(uvicorn.Server):
     """Ends within ``PROMISED_SECONDS`` of being told to: requests may finish, then solving is given up, then what waits
     for the decision log is written. Should anything hold out, the process says where it hangs and ends all the same."""
 
-    def __init__(self, app: FastAPI) -> None:
+    def __init__(self, app: FastAPI, *, fill: bool = False) -> None:
+        """``fill``: begin with examples, sent as anybody could once it listens."""
         limits = _limits(app.state.services.of(Settings))
         protocol = cast(type[asyncio.Protocol], partial(BulkProtocol, among=Connections(limits)))
         super().__init__(
@@ -106,6 +110,7 @@ class Server(uvicorn.Server):
             )
         )  # fmt: skip
         self._app = app
+        self._fill = fill
         signal.signal(signal.SIGHUP, self.handle_exit)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -113,6 +118,8 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         for listening in sockets or ():
             listening.listen(_BACKLOG)
+        if self._fill and sockets:
+            threading.Thread(target=_filled, args=(sockets[0].getsockname()[:2],), name="examples", daemon=True).start()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to end; told again, don't wait for requests."""
@@ -158,13 +165,34 @@ def _listen(settings: Settings, say: Callable[[str], None]) -> socket.socket | N
         return None
 
 
-def _prepare(settings: Settings, say: Callable[[str], None]) -> None:
-    """Migrate, and store the example in an empty service. A database that is away only costs what needs it."""
+def _filled(address: tuple[str, int]) -> None:
+    """Send the examples. What can't be sent is missing from the first look, and nothing else."""
+
+    def send(method: str, path: str, body: bytes, media: str) -> None:
+        connection = HTTPConnection(*address, timeout=_EXAMPLE_SECONDS)
+        try:
+            connection.request(method, path, body, {"Content-Type": media})
+            answer = connection.getresponse()
+            if answer.status >= 400:
+                raise OSError(f"{method} {path}: {answer.status} {answer.read(500)!r}")
+        finally:
+            connection.close()
+
     try:
-        _migrate(settings)
+        fill(send)
+    except (OSError, HTTPException) as error:
+        log.warning("the examples could not all be stored", error=str(error))
+
+
+def _prepare(settings: Settings, say: Callable[[str], None]) -> bool:
+    """Migrate, and store the example in an empty service: whether it was. A database that is away only costs what needs
+    it."""
+    try:
+        return _migrate(settings)
     except Unavailable as error:
         say(f"{error.detail}: serving what needs no database until it is back (/readyz)")
         threading.Thread(target=_migrate_later, args=(settings,), daemon=True).start()
+        return False
 
 
 def _migrate_later(settings: Settings) -> None:
@@ -178,31 +206,32 @@ def _migrate_later(settings: Settings) -> None:
         return
 
 
-def _migrate(settings: Settings) -> None:
-    """Raises Unavailable."""
+def _migrate(settings: Settings) -> bool:
+    """Whether nothing was there before. Raises Unavailable."""
     assert settings.database_url is not None
     database = Database(settings.database_url, settings)
     try:
         database.migration_state()
         migrate(settings.database_url)
-        _store_example(database)
+        return _store_example(database)
     finally:
         database.close()
 
 
-def _store_example(database: Database) -> None:
+def _store_example(database: Database) -> bool:
     stored = Configurations(database)
     if stored.page(None, 1):
-        return
+        return False
     request = msgspec.json.decode(EXAMPLE.read_bytes())
     draft = drafted(convert({"engine": request["engine"], **request["configuration"]}, Configuration), None)
     intent = Intent(Preconditions(None, ("*",)), "what an empty service starts with")
     acting = actor.become("service")
     try:
         with suppress(PreconditionFailed), database.session() as session:  # another service on it may be faster
-            Editor(stored).put(session, EXAMPLE_NAME, draft, intent)
+            Editor(stored).put(session, NAME, draft, intent)
     finally:
         actor.leave(acting)
+    return True
 
 
 def _welcome(settings: Settings, port: int, say: Callable[[str], None]) -> None:

@@ -82,6 +82,7 @@ class Settings(BaseSettings):
     oidc_client_secret: str | None = None
 
     console: Literal["on", "off"] = "on"
+    examples: Literal["on", "off"] = "on"
     console_key: Annotated[str | None, Field(min_length=32)] = None
     console_session_seconds: Annotated[int, Field(ge=60)] = 43_200
     console_listeners: Annotated[int, Field(ge=0)] = 100

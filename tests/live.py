@@ -6,7 +6,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,14 +29,14 @@ class Live:
 
 
 @contextmanager
-def serving(database_url: str, data_dir: Path, **environment: str) -> Iterator[tuple[str, list[str]]]:
+def serving(database_url: str, data_dir: Path, **environment: str) -> Generator[tuple[str, list[str]]]:
     """The address of a running service, and the lines that it said until it was up."""
     with running(database_url, data_dir, **environment) as live:
         yield live.address, live.said
 
 
 @contextmanager
-def running(database_url: str, data_dir: Path, **environment: str) -> Iterator[Live]:
+def running(database_url: str, data_dir: Path, **environment: str) -> Generator[Live]:
     """A running service; ended, unless it is by then."""
     given = {"DATABASE_URL": database_url, "DATA_DIR": str(data_dir), "PORT": "0"}
     process = started(**(given | environment))
@@ -90,4 +90,4 @@ def environment_of(changes: Mapping[str, str]) -> dict[str, str]:
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith("ARBITER_") and name not in reaching
     }
-    return kept | {"ARBITER_SIMULATION_WORKER": "elsewhere"} | dict(changes)
+    return kept | {"ARBITER_SIMULATION_WORKER": "elsewhere", "ARBITER_EXAMPLES": "off"} | dict(changes)

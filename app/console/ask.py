@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from app.console.api import Refused, segment
+from app.console.quotas import quota_of
 from app.console.verdicts import named, sentence
 from app.console.visit import PageRoute, Visit, Visiting
 from app.console.words import pretty
@@ -71,7 +72,10 @@ async def _changed(visit: Visit, request: Json, fields: dict[str, str]) -> tuple
     if priority := fields.get("priority", "").strip():
         if not priority.lstrip("-").isdigit():
             raise Malformed("priority", "A priority is a whole number.")
-        changed["asks"] = [{**one, "priority": int(priority)} for one in request.get("asks", ())]
+        asks: Any = request.get("asks", ())
+        if isinstance(asks, str):
+            raise Malformed("priority", "What is asked for waits beside the snapshot: its priorities stand there.")
+        changed["asks"] = [{**one, "priority": int(priority)} for one in asks]
         what.append(f"priority {priority}")
     queue, value = fields.get("queue", "").strip(), fields.get("value", "").strip()
     if queue or value:
@@ -105,12 +109,10 @@ def _with_quota(stored: Json, queue: str, resource: str, field: str, value: str)
     one = next((q for q in copied.get("queues", ()) if q.get("name") == queue), None)
     if one is None:
         raise Malformed("queue", f"There is no queue {queue!r} in the configuration.")
-    quotas = [one["quota"]] if "quota" in one else []
-    quotas += [f["quota"] for g in one.get("resource_groups", ()) for f in g.get("flavors", ())]
-    found = next((quota for quota in quotas if resource in quota), None)
+    found = quota_of(one, resource)
     if found is None:
         raise Malformed("resource", f"Queue {queue!r} states no quota of {resource!r}.")
-    found[resource] = {**found[resource], field: value}
+    found[field] = value
     return copied
 
 

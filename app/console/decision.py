@@ -89,7 +89,7 @@ def _plan(answer: Json, one: Json | None) -> Json:
 def _drawn(found: Recorded, one: Json | None, *, every: bool) -> dict[str, Any]:
     """Queues and nodes before and after; nothing of them where the request does not say what runs."""
     state: Json = found.resolved["state"]
-    asks = {ask["id"]: ask for ask in found.resolved.get("asks", ())}
+    asks = {ask["id"]: ask for ask in situation.asks_of(found.resolved)}
     ask = asks.get(one["ask"]) if one else None
     queues = situation.queues_of(found.configuration or {})
     situation.load(queues, state)

@@ -74,6 +74,15 @@ async def _begin(visit: Visit, name: str, queue: str) -> Response:
     return visit.show("edit.html", edited=Edited(name, queue, text, etag, ""), checked=None, diff=None, step="edit")
 
 
+async def offered(visit: Visit, name: str, document: Json, imported: list[Json]) -> Response:
+    """A document from elsewhere, as if typed over what is stored under ``name``: checked, compared, to be saved.
+    ``imported``: what there is to say of how it was read."""
+    current = Edited(name, "", "", "", "")
+    sent = Edited(name, "", pretty(document), (await _current(visit, current))[1], "")
+    checked = await _checked(visit, sent, document, save=False)
+    return _answer(visit, sent, checked, _difference(sent, checked.current, document), "compare", imported)
+
+
 @router.post("/configurations/{name}/edit", **page(needs="admin"))
 async def edited(visit: Visiting, name: str) -> Response:
     """Check, show the difference, save: whichever was asked for."""
@@ -143,8 +152,10 @@ def _difference(sent: Edited, current: Json | None, document: Any) -> Any:
         return None
 
 
-def _answer(visit: Visit, sent: Edited, checked: Checked, diff: Any, step: str) -> Response:
+def _answer(
+    visit: Visit, sent: Edited, checked: Checked, diff: Any, step: str, imported: list[Json] | None = None
+) -> Response:
     status = 200 if checked.problem is None else int(checked.problem.get("status", 422))
     if visit.request.headers.get("hx-request") == "true":
         status = 200  # a part of a page: what is wrong stands in it
-    return visit.show("edit.html", status, edited=sent, checked=checked, diff=diff, step=step)
+    return visit.show("edit.html", status, edited=sent, checked=checked, diff=diff, step=step, imported=imported)

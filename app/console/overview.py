@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from app.console.api import Api, segment
 from app.console.circle import circle
+from app.console.situation import asks_of
 from app.console.visit import PageRoute, Visiting
 from app.http.openapi import page
 
@@ -52,7 +53,7 @@ async def _stopped(api: Api, decisions: list[Json]) -> tuple[Counter[str], Count
         request = await api.find(f"/v1/decisions/{one['id']}/request")
         if record is None or request is None:
             continue
-        queues = {ask["id"]: ask["queue"] for ask in request.get("asks", ())}
+        queues = {ask["id"]: ask["queue"] for ask in asks_of(request)}
         for decision in record["answer"]["decisions"]:
             for victim in decision["victims"]:
                 reasons[victim["reason"]] += 1

@@ -12,6 +12,7 @@ from app.console.visit import PageRoute, Visiting
 from app.http.openapi import page
 
 _SHOWN = 200
+_LATELY = 10
 Json = dict[str, Any]
 Text = Annotated[str, Query(max_length=2048)]
 Name = Annotated[str, Query(max_length=256)]
@@ -83,8 +84,8 @@ def _below(tree: Queues, top: str) -> list[situation.Queue]:
 
 
 @router.get("/queues/of", **page(needs="read"))
-async def queue(visit: Visiting, configuration: Name, queue: Text) -> Response:
-    """One queue: its settings, with where each comes from."""
+async def queue(visit: Visiting, configuration: Name, queue: Text, snapshot: Name = "", page: Number = 1) -> Response:
+    """One queue: what runs and waits there in a snapshot, and its settings with where each comes from."""
     stored = await visit.api.get(f"/v1/configurations/{segment(configuration)}")
     tree = situation.queues_of(stored["configuration"])
     found = await visit.api.get(f"/v1/configurations/{segment(configuration)}/queues/{segment(queue)}")
@@ -99,11 +100,29 @@ async def queue(visit: Visiting, configuration: Name, queue: Text) -> Response:
     documents = {one["name"]: one for one in stored["configuration"].get("queues", ())}
     engine = stored["configuration"].get("engine", "kueue")
     way = situation.above(tree, queue)
+    here = frozenset(one.name for one in _below(tree, queue))
+    running, waiting = await _work(visit.api, snapshot, here) if snapshot else ([], [])
     return visit.show(
         "queue.html", name=configuration, queue=queue, stored=stored, document=found["queue"], problem=problem,
         settings=[(key, value, _origin(key, way, documents, engine)) for key, value in effective.items()],
-        way=way[::-1], one=tree[queue], units=situation.units,
+        way=way[::-1], one=tree[queue], units=situation.units, snapshot=snapshot, running=paged(running, page, _SHOWN),
+        snapshots=(await visit.api.get("/v1/snapshots"))["items"], waiting=waiting, requested=_requested,
+        lately=(await visit.api.get("/v1/decisions", {"queue": queue, "limit": _LATELY}))["items"],
     )  # fmt: skip
+
+
+async def _work(api: Api, snapshot: str, queues: frozenset[str]) -> tuple[list[Json], list[Json]]:
+    """What runs in these queues by a snapshot, and what waits for them beside it. Raises Refused."""
+    at = f"/v1/snapshots/{segment(snapshot)}"
+    state: Json = await api.get(f"{at}/state")
+    running = [one for one in state.get("workloads", ()) if one.get("queue") in queues and not one.get("evicted")]
+    return running, [ask for ask in (await api.get(f"{at}/asks"))["items"] if ask["queue"] in queues]
+
+
+def _requested(one: Json) -> Json:
+    """What a workload or an ask wants in all, in whole units by resource."""
+    found = situation.requested(one.get("tasks", ()))
+    return {resource: situation.units(amount, resource) for resource, amount in found.items()}
 
 
 def _origin(setting: str, way: list[situation.Queue], documents: dict[str, Json], engine: str) -> str:

@@ -8,14 +8,30 @@ from app.console import (
     decision,
     editing,
     events,
+    importing,
     log,
     overview,
     provider,
     queues,
+    quotas,
     sign_in,
     simulations,
-)  # fmt: skip
+)
 
 router = APIRouter()
-for part in (sign_in, provider, overview, events, queues, decision, log, ask, configurations, editing, simulations):
+for part in (
+    sign_in,
+    provider,
+    overview,
+    events,
+    queues,
+    decision,
+    log,
+    ask,
+    configurations,
+    editing,
+    simulations,
+    quotas,
+    importing,
+):
     router.include_router(part.router)

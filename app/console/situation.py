@@ -114,6 +114,12 @@ def _add_quota(into: dict[str, int | None], resource: str, value: Any) -> None:
     into[resource] = None if known is None or value == quantity.UNLIMITED else known + steps(value, resource)
 
 
+def asks_of(request: Json) -> list[Json]:
+    """The asks that a request writes out; none where it names those that wait beside a snapshot."""
+    asks: Any = request.get("asks", [])
+    return [] if isinstance(asks, str) else asks
+
+
 def requested(tasks: Iterable[Json]) -> Amounts:
     """What tasks ask for together."""
     total: defaultdict[str, int] = defaultdict(int)

@@ -1,8 +1,14 @@
 """The console of an open service, without a browser: empty, without its database, and against forged forms."""
 
+import json
 import re
 
 from starlette.testclient import TestClient
+
+from app.filling import NAME, fill
+from app.serve import EXAMPLE
+from app.settings import Settings
+from tests.working import working
 
 PLAIN = (
     "/",
@@ -15,6 +21,7 @@ PLAIN = (
     "/configurations",
     "/simulations",
     "/simulate",
+    "/import",
 )
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
@@ -30,6 +37,29 @@ def test_an_empty_service_says_what_to_do_next(service: TestClient) -> None:
         unknown = service.get(page, params={"unknown": 1})
         assert unknown.status_code == 422, page
         assert "text/html" in unknown.headers["content-type"]
+
+
+def test_with_the_examples_every_page_shows_something(service: TestClient, settings: Settings) -> None:
+    first = json.loads(EXAMPLE.read_bytes())
+
+    def send(method: str, path: str, body: bytes, media: str = "application/json") -> None:
+        answer = service.request(method, path, content=body, headers={"Content-Type": media})
+        assert answer.status_code < 300, answer.text
+
+    send("PUT", f"/v1/configurations/{NAME}", json.dumps({"engine": "kueue", **first["configuration"]}).encode())
+    fill(send)
+    with working(settings) as worker:
+        while worker.once():
+            pass
+    run = service.get("/v1/simulations").json()["items"][0]["id"]
+    shown = {page.partition("?")[0] for page in PLAIN} - {"/why"}
+    place = f"?configuration={NAME}&snapshot={NAME}"
+    more = {"/why?workload=sweep-17", f"/queues{place}", f"/queues/quotas{place}", f"/simulations/{run}"}
+    for page in sorted(shown | more):
+        answer = service.get(page)
+        assert answer.status_code == 200, page
+        assert 'class="empty"' not in answer.text, page
+    assert 'id="loops"' in service.get(f"/simulations/{run}").text
 
 
 def test_without_its_database_it_says_so(homeless: TestClient) -> None:

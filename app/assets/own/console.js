@@ -26,6 +26,21 @@ document.addEventListener("click", (event) => {
   }
 });
 
+// A file that is chosen goes where it could have been pasted; a slider says its value as it moves.
+document.addEventListener("change", async (event) => {
+  const into = event.target.dataset.into;
+  if (into && event.target.files.length) document.getElementById(into).value = await event.target.files[0].text();
+});
+const spelled = (value, resource) => {
+  const binary = /memory|storage|hugepages/.test(resource);
+  const [size, unit] = !binary ? [1, ""] : value >= 2 ** 40 ? [2 ** 40, " TiB"] : value >= 2 ** 30 ? [2 ** 30, " GiB"] : [2 ** 20, " MiB"];
+  return (Math.round(1000 * value / size) / 1000).toLocaleString("en").replaceAll(",", "\u202f") + unit;
+};
+document.addEventListener("input", (event) => {
+  const { type, dataset, id, value } = event.target;
+  if (type === "range") document.querySelector(`output[for="${id}"]`).textContent = spelled(Number(value), dataset.resource);
+});
+
 // One stream of events for all live parts of a page; none while the tab is hidden.
 let stream = null;
 const listen = () => {
@@ -63,7 +78,7 @@ const charts = () => {
     const line = getComputedStyle(document.documentElement).getPropertyValue("--line").trim();
     const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
     new uPlot({
-      width: place.clientWidth, height: 240,
+      width: place.clientWidth, height: 240, tzDate: (at) => uPlot.tzDate(new Date(1000 * at), "Etc/UTC"),
       axes: [axis, { ...axis, size: 56 }],
       series: [{}, ...series.map((one, i) => ({
         label: one.label, stroke: colours[i % colours.length], width: one.dash ? 1 : 2,

@@ -30,6 +30,7 @@ def seed(site: "Site") -> None:
     site.call("PUT", "/v1/configurations/large", large_tree(2000))
     site.call("PUT", "/v1/configurations/empty-handed", {"engine": "kueue", "queues": [{"name": "only"}]})
     state = {"engine": "kueue", "configuration": "example", "state": example("kueue-classic")["state"]}
+    state["asks"] = example("kueue-classic")["asks"]
     site.call("PUT", "/v1/snapshots/now", state)
     asked = {name: value for name, value in example("kueue-classic").items() if name in ("asks", "now", "engine")}
     kept = {**asked, "configuration": "example", "state": {"snapshot": "now"}}

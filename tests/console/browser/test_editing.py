@@ -3,7 +3,8 @@
 import json
 
 from tests.console.browser.conftest import Site, Visiting
-from tests.console.browser.seeds import example
+from tests.console.browser.seeds import EXAMPLES, example
+from tests.console.browser.test_pages import until
 
 QUEUE = {"name": "q", "quota": {"cpu": {"guaranteed": 4}}}
 
@@ -59,6 +60,27 @@ def test_a_new_configuration_from_an_empty_form(visit: Visiting, site: Site) -> 
         page.get_by_role("button", name="Save", exact=True).click()
         page.wait_for_url("**/configurations/fresh")
     assert site.call("GET", "/v1/configurations/fresh")["revision"] == 1
+
+
+def test_manifests_become_a_configuration(visit: Visiting, site: Site) -> None:
+    with visit("admin") as somebody:
+        page = somebody.go("/configurations")
+        page.get_by_role("link", name="import the manifests").click()
+        page.get_by_label("Name of the configuration").fill("imported")
+        page.get_by_label("A file").set_input_files(EXAMPLES / "kueue-cluster.yaml")
+        until(page, "document.getElementById('manifest').value.length > 0")
+        page.get_by_role("button", name="Read it").click()
+        page.get_by_role("heading", name="What saving changes").wait_for()
+        somebody.picture("import-compared")
+        page.get_by_role("button", name="Save", exact=True).click()
+        page.wait_for_url("**/configurations/imported")
+        somebody.expected = ("422",)
+        page = somebody.go("/import?name=imported")
+        page.get_by_label("YAML or JSON").fill("a: [")
+        page.get_by_role("button", name="Read it").click()
+        assert page.get_by_role("alert").count() == 1
+        assert page.get_by_label("YAML or JSON").input_value() == "a: ["
+    assert site.call("GET", "/v1/configurations/imported")["revision"] == 1
 
 
 def test_restoring_and_labels(visit: Visiting, site: Site) -> None:

@@ -15,7 +15,9 @@ PAGES = {
     "overview": "/",
     "queues": "/queues?configuration=example&snapshot=now",
     "queues-large": "/queues?configuration=large",
-    "queue": "/queues/of?configuration=example&queue=serving",
+    "queue": "/queues/of?configuration=example&queue=gpu-cohort&snapshot=now",
+    "quotas": "/queues/quotas?configuration=example&snapshot=now",
+    "import": "/import?name=imported",
     "decisions": "/decisions",
     "why": "/why?workload=sweep-17",
     "ask": "/ask",
@@ -191,6 +193,36 @@ def test_a_decision_on_a_snapshot_shows_what_it_held_then(visit: Visiting, site:
         page = somebody.go(f"/decisions/{site.decisions['snapshot']}")
         assert page.locator("table.tree").inner_text() == drawn
         assert page.locator(".facts", has_text="now").count() == 1
+
+
+def test_a_queue_lists_what_runs_and_waits_there(visit: Visiting) -> None:
+    with visit("read") as somebody:
+        page = somebody.go("/queues?configuration=example&snapshot=now")
+        page.get_by_role("link", name="serving").click()
+        runs = page.get_by_role("region", name="What runs").locator("tbody tr td:first-child").all_inner_texts()
+        waits = page.get_by_role("region", name="What waits").locator("tbody tr td:first-child").all_inner_texts()
+        assert (runs, waits) == (["chat-api"], ["embeddings-rollout"])
+
+
+def test_a_quota_is_moved_with_the_keyboard_or_the_mouse_and_says_whom_it_stops(visit: Visiting) -> None:
+    with visit("admin") as somebody:
+        page = somebody.go("/queues?configuration=example&snapshot=now")
+        page.get_by_role("link", name="Try other quotas").click()
+        page.get_by_text("1 ask waits beside").wait_for()
+        tried = page.locator("#tried")
+        page.get_by_label("research").focus()
+        for _ in range(3):
+            page.keyboard.press("ArrowRight")
+        tried.get_by_text("Would spare 1").wait_for()
+        assert "sweep-17" in tried.inner_text()
+        assert page.locator("output").first.inner_text() == "11"
+        assert serious(page) == []
+        somebody.picture("quotas-moved")
+        box = page.get_by_label("research").bounding_box()
+        assert box is not None
+        page.mouse.click(box["x"] + 2, box["y"] + box["height"] / 2)
+        tried.get_by_text("The same work stops, or none.").or_(tried.get_by_text("Would stop")).first.wait_for()
+        assert page.locator("output").first.inner_text() == "0"
 
 
 def test_large_ones_are_paged(visit: Visiting, site: Site) -> None:
