@@ -4,6 +4,7 @@ An entry waits in memory until the database has taken it. While the database is 
 and again; what no longer fits meanwhile is dropped, newest first, and counted.
 """
 
+import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -39,8 +40,9 @@ _AWAY = "the database is away"
 _PRUNE_EVERY = 600.0
 _COMPRESSION_LEVEL = 1
 _ROW_AT_ONCE = 64 << 10
-"""Bytes of an entry whose row is made where it was answered. That takes microseconds; making a hundred rows on the
-writer's thread, turn by turn with the answers that want the interpreter as well, costs those far more."""
+"""Bytes of an entry whose row is made where it was answered, once the answer is on its way. That takes microseconds;
+making a hundred rows on the writer's thread, turn by turn with the answers that want the interpreter as well, costs
+those far more."""
 _RECENT = timedelta(hours=1)
 """For so long a state stays that no decision in the log needs: the next one may be told against it."""
 
@@ -198,7 +200,7 @@ class DecisionLog:
     def offer(self, entry: Entry) -> bool:
         """Take ``entry`` if there is room; False: dropped and counted. Never blocks on the database."""
         if entry.size <= _ROW_AT_ONCE:
-            entry.row()
+            _after_the_answer(entry.row)
         with self._changed:
             if not self._fits(entry):
                 self._metrics.log_dropped.labels("queue_full").inc()
@@ -338,6 +340,14 @@ class DecisionLog:
             raise
         except Exception as error:  # retention can wait, the writing must not
             logger.warning("decision log: retention failed", error=str(error)[:500])
+
+
+def _after_the_answer(work: Callable[[], object]) -> None:
+    """On an event loop in its next turn: until then the answer goes out. In any other thread at once."""
+    try:
+        asyncio.get_running_loop().call_soon(work)
+    except RuntimeError:
+        work()
 
 
 def _squeezed(data: bytes) -> bytes:

@@ -22,7 +22,7 @@ from app.workers.turns import CLOSING
 T = TypeVar("T")
 
 _NAMED = b'"snapshot"'
-_AT_ONCE = 0.001
+_AT_ONCE = 0.002
 """Seconds of the processor that a request may take on the event loop; then a thread begins it again."""
 _PATIENCE = 0.1
 """The same for a small request in this process; then it is slow, and a worker begins it again."""

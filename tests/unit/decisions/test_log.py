@@ -1,3 +1,4 @@
+import asyncio
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -221,3 +222,22 @@ def test_who_waits_for_a_place_in_a_full_queue_is_refused() -> None:
     full.log.stop(0.1)
     with pytest.raises(Unavailable, match="stops"):
         first.result(0)
+
+
+def test_on_an_event_loop_the_row_is_made_once_the_answer_is_on_its_way() -> None:
+    """Compressing and hashing is not what the caller waits for; the writer finds the row made all the same."""
+    bench, offered = Bench(), entry()
+
+    async def answered() -> tuple[bool, bool]:
+        assert bench.log.offer(offered)
+        before = offered._row is not None  # pyright: ignore[reportPrivateUsage]
+        await asyncio.sleep(0)
+        return before, offered._row is not None  # pyright: ignore[reportPrivateUsage]
+
+    assert asyncio.run(answered()) == (False, True)
+
+
+def test_in_another_thread_the_row_is_made_where_it_was_answered() -> None:
+    bench, offered = Bench(), entry()
+    assert bench.log.offer(offered)
+    assert offered._row is not None  # pyright: ignore[reportPrivateUsage]
