@@ -59,6 +59,12 @@ def test_nodes_held_for_other_asks_are_what_is_in_the_way() -> None:
     assert decision["conditions"][0]["reason"] == "PreemptionDoesNotHelp"
 
 
+def test_held_nodes_are_told_in_the_order_of_the_nodes() -> None:
+    of = world(task("a", "n1", THREE), task("b", "n2", THREE), nodes=[node("n1", THREE), node("n2", THREE)])
+    of.reservations = [{"node": n, "ask": wanting(THREE, name=f"for-{n}", age=70)} for n in ("n2", "n1")]
+    assert why(of, wanting(THREE))["blocker"].endswith("n1 and n2 are held for asks for-n1 and for-n2")
+
+
 def test_one_node_held_for_one_ask() -> None:
     of = world(task("a", "n1", THREE), nodes=[node("n1", THREE)])
     of.reservations = [{"node": "n1", "ask": wanting(THREE, name="other", age=70)}]
