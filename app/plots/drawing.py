@@ -1,5 +1,6 @@
 """Numbers to SVG, by matplotlib. The same numbers give the same bytes: nothing of the machine's settings is used."""
 
+import re
 from datetime import UTC, datetime
 from io import BytesIO
 from typing import Any
@@ -25,6 +26,8 @@ _STYLES = ("-", "--", ":", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2
 _COLOURS = ("#22303c", "#1f77b4", "#d95f02", "#4d8a3a", "#8a4d9e", "#8c6d31", "#5f5f5f", "#c2185b")
 _TICKS = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 36_000: "10 h", 86_400: "1 d", 864_000: "10 d",
           8_640_000: "100 d"}  # fmt: skip
+_BLANKS = re.compile(rb"[ \t]+\n")
+"""At the ends of lines: nothing is lost with them."""
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _SETTINGS: dict[str, Any] = {
     "svg.hashsalt": "arbiter", "svg.fonttype": "path", "font.size": 8.5, "axes.titlesize": 8.5,
@@ -74,7 +77,7 @@ def svg(drawing: Drawing) -> bytes:
             page.top += _height(picture)
         out = BytesIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "Arbiter"})
-    return out.getvalue()
+    return _BLANKS.sub(b"\n", out.getvalue())
 
 
 def _height(picture: Picture) -> float:
