@@ -18,6 +18,7 @@ from app.cli import (
     configuration,
     database,
     follow,
+    live,
     manifests,
     offline,
     plan,
@@ -31,6 +32,9 @@ from app.cli import (
     worker,
 )
 from app.cli.output import BAD_INPUT, ReaderGone, complain, say
+
+_FILES, _NO_FILES = 0, 4
+"""kubectl's words for: complete file names too, and: nothing but these."""
 
 READER_GONE = 141
 """As shells say it of programs that end so: 128 and the number of SIGPIPE."""
@@ -62,6 +66,7 @@ application.command(plan.plan)
 application.command(starvation.starvation)
 application.command(simulate.simulate)
 application.command(follow.follow)
+application.command(live.why)
 application.command(follow.rights)
 application.command(manifests.import_manifest, name="import")
 application.command(manifests.export)
@@ -100,6 +105,16 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except CycloptsError:
         return BAD_INPUT
     return code if isinstance(code, int) else 0
+
+
+def complete() -> None:
+    """What `kubectl arbiter` can go on with, as kubectl asks a plugin's `kubectl_complete-arbiter`: one a line."""
+    words = sys.argv[1:] or [""]
+    if len(words) == 1:
+        for name in sorted(application):
+            if name.startswith(words[0]) and not name.startswith("-"):
+                print(name)
+    print(f":{_NO_FILES if len(words) == 1 else _FILES}")
 
 
 def main() -> NoReturn:

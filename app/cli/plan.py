@@ -1,8 +1,10 @@
 """``arbiter plan``: would this work run, if it were submitted to this cluster?"""
 
 import json as documents
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -13,9 +15,10 @@ from app.answering.planning.plan import plan as planned
 from app.answering.sources import nothing_stored
 from app.cli import plan_report
 from app.cli.configuration import DEFAULT_URL, Token, Url
+from app.cli.live import situation
 from app.cli.offline import Json
 from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, complain, problems, read, say
-from app.cli.remote import Service, guarded, refused
+from app.cli.remote import Reply, Service, guarded, refused
 from app.errors import ArbiterError
 from app.formats.documents.source import Unreadable
 from app.formats.documents.source import read as parsed
@@ -23,6 +26,8 @@ from app.solver.model.problems import InvalidInput, Problem
 
 _EXIT = {"admit": NOTHING, "preempt": EVICTS, "wait": CANNOT, "infeasible": CANNOT}
 _OF_A_REQUEST = ("engine", "now", "configuration", "state", "asks", "options")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_FILES = (".yaml", ".yml", ".json")
 _OF_A_STATE = ("nodes", "workloads", "reservations")
 
 
@@ -37,7 +42,7 @@ class Where:
             name=["--cluster", "-f"],
             negative=(),
             help="The cluster: the body of a decision, a configuration, a state, or manifests as `kubectl get -o yaml` "
-            "prints them. May be given several times.",
+            "prints them. May be given several times. A name that is no file: a cluster that the service follows.",
         ),
     ] = None
     snapshot: Annotated[str | None, Parameter(help="The cluster is this snapshot of the service.")] = None
@@ -70,19 +75,39 @@ def plan(
     def act() -> int:
         asked: dict[str, Any] = {"queue": queue, "namespace": namespace, "waited": waited}
         asked["manifest"] = _text(read(manifest))
+        service = Service(where.url, where.token)
+        if (name := _followed(where)) is not None:
+            cluster = situation(service, name)
+            return (
+                refused(name, cluster)
+                if isinstance(cluster, Reply)
+                else _sent(manifest, asked | cluster, service, json)
+            )
         if where.snapshot is None:
             asked |= _cluster(where.cluster or [], where.configuration)
             return _told(planned(documents.dumps(asked).encode(), datetime.now(UTC), nothing_stored()), json=json)
         asked |= {"state": {"snapshot": where.snapshot}, "configuration": where.configuration}
-        sent = documents.dumps(asked).encode()
-        reply = Service(where.url, where.token).post("/v1/plans", {"Content-Type": "application/json"}, sent)
-        return _told(reply.body, json=json) if reply.ok else refused(manifest, reply)
+        return _sent(manifest, asked, service, json)
 
     try:
         return guarded(act, manifest)
     except ArbiterError as error:
         problems(manifest, error.problems)
         return BAD_INPUT
+
+
+def _followed(where: Where) -> str | None:
+    """The name of the followed cluster that is meant, where no file is."""
+    if where.snapshot is not None or where.cluster is None or len(where.cluster) != 1:
+        return None
+    (given,) = where.cluster
+    is_name = _NAME.fullmatch(given) and not given.endswith(_FILES) and not Path(given).exists()
+    return given if is_name else None
+
+
+def _sent(manifest: str, asked: dict[str, Any], service: Service, json: bool) -> int:
+    reply = service.post("/v1/plans", {"Content-Type": "application/json"}, documents.dumps(asked).encode())
+    return _told(reply.body, json=json) if reply.ok else refused(manifest, reply)
 
 
 def _told(body: bytes, *, json: bool) -> int:

@@ -1,10 +1,14 @@
 """Kueue, followed on a real API server."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import msgspec
+import pytest
 
+from app.cli import run
 from tests.cluster import kueue
 from tests.cluster.following import eventually, following, fresh, kept
 from tests.cluster.server import Cluster
@@ -24,7 +28,7 @@ def agrees(cluster: Cluster, arbiter: httpx2.Client, name: str) -> bool:
 
 
 def test_a_cluster_is_followed_from_its_list_through_a_change_to_a_decision(
-    kubernetes: Cluster, arbiter: httpx2.Client
+    kubernetes: Cluster, arbiter: httpx2.Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kubernetes.apply(
         kueue.flavor(),
@@ -57,6 +61,7 @@ def test_a_cluster_is_followed_from_its_list_through_a_change_to_a_decision(
         assert revision["comment"] == "followed from the cluster: queue team-a changed"
         eventually(lambda: arbiter.post("/v1/decisions", json=body).json()["decisions"][0]["outcome"] == "wait")
         found = eventually(lambda: _following(arbiter, "first"))
+        _ask_about_it(str(arbiter.base_url), tmp_path, capsys)
         (follower,) = found["followers"]
         assert follower["writer"]
         assert {kind["kind"]: kind["objects"] for kind in follower["kinds"]} == {
@@ -71,3 +76,33 @@ def _following(arbiter: httpx2.Client, name: str) -> dict[str, Any] | None:
     found = arbiter.get(f"/v1/clusters/{name}").json()
     whole = found["followers"][0]["stage"] == "following" and found["followers"][0]["counts"].get("asks") == 1
     return found if whole else None
+
+
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: small, labels: {kueue.x-k8s.io/queue-name: b, kueue.x-k8s.io/priority-class: high}}
+spec:
+  template:
+    spec:
+      containers: [{name: c, resources: {requests: {cpu: 1}}}]
+"""
+
+
+def _ask_about_it(url: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same cluster at the command line."""
+    at = ["--cluster", "first", "--url", url]
+    assert run(["why", "urgent", *at]) == 2
+    assert "default/urgent: wait" in capsys.readouterr().out
+    assert run(["why", "default/run-007", *at]) == 0
+    assert "default/run-007: runs in team-a" in capsys.readouterr().out
+    assert run(["why", "nothing", *at]) == 3
+    assert "no such workload" in capsys.readouterr().err
+    job = folder / "job.yaml"
+    job.write_text(JOB)
+    assert run(["plan", str(job), *at, "--json"]) == 2
+    told = json.loads(capsys.readouterr().out)
+    assert [(one["queue"], one["priority"], one["outcome"]) for one in told["work"]] == [("team-b", 1000, "wait")]
+    assert [one["ask"] for one in told["waiting"]] == ["default/urgent"]
+    assert run(["plan", str(job), "--cluster", "nowhere", "--url", url]) == 3
+    assert "no follower reports" in capsys.readouterr().err
