@@ -201,7 +201,7 @@ def _struct_problems(
     for key, child in value.items():
         if key in fields:
             yield from _problems(child, fields[key].type, (*at, key))
-        else:
+        elif shape.__struct_config__.forbid_unknown_fields:
             yield Problem(pointer=pointer(*at, key), detail="unknown field")
     for name, field in fields.items():
         if field.required and name not in value:

@@ -41,6 +41,7 @@ from app.decisions import router as decisions
 from app.decisions.kept.ledger import Ledger
 from app.decisions.log import DatabaseStore, DecisionLog
 from app.decisions.service import Decider
+from app.extenders import router as extenders
 from app.forecasts import router as forecasts
 from app.forecasts.service import Forecasts
 from app.health import router as health
@@ -73,8 +74,8 @@ from app.workers.pool import Limits, Pool
 from app.workers.ticket import CLASSES, Class
 
 _CAPABILITIES = (
-    decisions, batch, comparisons, plans, rules, snapshots, clusters, manifests, configurations, simulations, forecasts,
-    backtests, traces, access, health,
+    decisions, batch, comparisons, plans, extenders, rules, snapshots, clusters, manifests, configurations, simulations,
+    forecasts, backtests, traces, access, health,
 )  # fmt: skip
 """What the interface documents."""
 
@@ -105,6 +106,7 @@ TAGS = [
     {"name": "decisions", "description": "Questions about a cluster"},
     {"name": "comparisons", "description": "The same question under several rule books"},
     {"name": "plans", "description": "Work that is not submitted yet"},
+    {"name": "extenders", "description": "Schedulers that ask before they evict"},
     {"name": "decision log", "description": "What was answered, and answering it again"},
     {"name": "snapshots", "description": "States that stay: changed by deltas, named by decisions"},
     {"name": "clusters", "description": "Clusters that are followed live: how old, how much, by whom"},

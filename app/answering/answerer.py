@@ -4,8 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+import msgspec
+
 from app.answering.answers import Answered, Facts, answer, effective_settings, preemptibility, shares
 from app.answering.comparison import compare
+from app.answering.guarding import guard
 from app.answering.imports import imported
 from app.answering.operations import Asked, Operation, Used
 from app.answering.planning.plan import plan
@@ -19,6 +22,13 @@ from app.solver.solve import Loaded
 Question = Callable[[bytes, datetime, Sources], bytes]
 
 
+class Logged(msgspec.Struct, frozen=True):
+    """A decision as the log has it, where whoever asked speaks in another way."""
+
+    request: bytes
+    answer: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """An answer's bytes; ``facts`` and ``seconds`` by stage where it is a decision, and what its log entry needs to be
@@ -28,11 +38,13 @@ class Reply:
     facts: Facts | None = None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     kept: list[Kept] = field(default_factory=list[Kept])
+    logged: Logged | None = None
 
     def answered(self) -> Answered:
         """As the decision log takes it."""
         assert self.facts is not None
-        return Answered(body=self.body, facts=self.facts, seconds=self.seconds)
+        body = self.body if self.logged is None else self.logged.answer
+        return Answered(body=body, facts=self.facts, seconds=self.seconds)
 
 
 class Answerer:
@@ -65,6 +77,8 @@ class Answerer:
         """Run one operation. Raises InvalidInput and the errors of ``app.errors``."""
         if asked.operation is Operation.DECISION:
             return self._decided(asked, body)
+        if asked.operation is Operation.PREEMPTION:
+            return self._guarded(asked, body)
         if asked.operation is Operation.IMPORT:
             assert asked.format is not None
             return Reply(imported(body, asked.format))
@@ -87,11 +101,23 @@ class Answerer:
 
         sources = self._sources if asked.pinned is None else self._sources.pinned(asked.pinned)
         answered = answer(body, asked.now, sources, through=through)
-        kept: list[Kept] = []
-        if seen and asked.known is not None:
-            self._recorder.forget(self.store.names())
-            kept = self._recorder.kept(seen[0][0], asked.known, own=seen[0][1])
+        kept = self._kept(asked, *seen[0]) if seen else []
         return Reply(answered.body, answered.facts, answered.seconds, kept)
+
+    def _guarded(self, asked: Asked, body: bytes) -> Reply:
+        found = guard(body, asked.now, self._sources, asked.configuration, asked.snapshot)
+        if found.answered is None or found.loaded is None:
+            return Reply(found.result)
+        logged = Logged(found.request, found.answered.body)
+        kept = self._kept(asked, found.loaded, own=False)
+        return Reply(found.result, found.answered.facts, found.answered.seconds, kept, logged)
+
+    def _kept(self, asked: Asked, loaded: Loaded, own: bool) -> list[Kept]:
+        """What the decision log lacks of the snapshot; ``own``: the configuration is the snapshot's."""
+        if asked.known is None:
+            return []
+        self._recorder.forget(self.store.names())
+        return self._recorder.kept(loaded, asked.known, own=own)
 
 
 def _as_then(loaded: Loaded, used: Used) -> Loaded:

@@ -112,7 +112,7 @@ def answer(
         loaded = through(request, load(request.configuration, request.engine, request.state, sources))
     with watch.stage("solve"):
         asks = asks_of(request.asks, loaded)
-        question = Question(at, asks, request.mode, request.options, explain or request.explain)
+        question = Question(at, asks, request.mode, request.options, explain or request.explain, request.proposals)
         result = solve.decide(loaded, question)
     with watch.stage("encode"):
         encoded = encode(result)

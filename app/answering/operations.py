@@ -16,6 +16,7 @@ class Operation(Enum):
     DECISION = "decision"
     COMPARISON = "comparison"
     PLAN = "plan"
+    PREEMPTION = "preemption"
     SHARES = "shares"
     PREEMPTIBILITY = "preemptibility"
     EFFECTIVE_SETTINGS = "effective-settings"
@@ -42,7 +43,7 @@ class Asked(msgspec.Struct, frozen=True):
 
     ``snapshot``: the one that it is about, where that is known. ``pinned``: decide on the revision and generation of
     an earlier answer. ``format``: of a manifest. ``known``: what the decision log has of the snapshot; None: it is to
-    be given nothing."""
+    be given nothing. ``configuration``: the one that is meant, where the body does not name it."""
 
     operation: Operation
     now: datetime
@@ -50,3 +51,4 @@ class Asked(msgspec.Struct, frozen=True):
     pinned: Used | None = None
     format: Format | None = None
     known: Known | None = None
+    configuration: str = ""

@@ -1,5 +1,6 @@
 """Nobody past here without a name and the scope that the request needs."""
 
+from base64 import b64decode
 from contextlib import suppress
 from functools import partial
 
@@ -74,10 +75,9 @@ class AuthenticationMiddleware:
         return await to_thread.run_sync(self._visitors.caller, scope, limiter=self._lookups)
 
     async def _caller(self, header: str | None) -> Caller:
-        kind, _, secret = (header or "").strip().partition(" ")
-        if kind.lower() != "bearer" or not secret:
+        secret = _secret(header or "")
+        if not secret:
             raise Unauthorized("send Authorization: Bearer with a token")
-        secret = secret.strip()
         if secret.startswith(PREFIX):
             found = self._tokens.remembered(secret)
             if found is None:
@@ -107,6 +107,20 @@ class AuthenticationMiddleware:
                     await to_thread.run_sync(write, limiter=self._writes)
         answer = self._visitors.refusal(scope, refusal) if self._visitors is not None and page else None
         await (answer or await answer_to(Request(scope), refusal))(scope, receive, send)
+
+
+def _secret(header: str) -> str:
+    """The token: as a bearer's, or as the password of callers that know no other way than a user and a password in an
+    address, as kube-scheduler's extenders. Nobody is asked for one, so that no browser sends it by itself."""
+    kind, _, rest = header.strip().partition(" ")
+    if kind.lower() == "bearer":
+        return rest.strip()
+    if kind.lower() != "basic":
+        return ""
+    try:
+        return b64decode(rest.strip(), validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
 
 
 def _is_public(found: Found) -> bool:

@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 from sqlalchemy import RowMapping
 
+from app.answering.answerer import Reply
 from app.answering.answers import Answered, stats_of
 from app.answering.operations import Asked, Operation, Used
 from app.answering.sources import Documents
@@ -76,15 +77,31 @@ class Decider:
         snapshot, _ = named_in(body)
         known = None if snapshot is None or self._log.is_behind else self._ledger.known(snapshot)
         reply = self._dispatcher.run(Asked(Operation.DECISION, moment, known=known), body)
+        identity, stored = self._remember(moment, body, reply)
+        return Decided(with_identity(identity, reply.answered()), stored)
+
+    def guard(self, configuration: str, snapshot: str, body: bytes) -> Decided:
+        """What kube-scheduler reads of ``POST /v1/extenders/{name}/preempt``. Raises as ``decide``, and Conflict."""
+        moment = datetime.now(UTC)
+        known = None if self._log.is_behind else self._ledger.known(snapshot)
+        asked = Asked(Operation.PREEMPTION, moment, snapshot, known=known, configuration=configuration)
+        reply = self._dispatcher.run(asked, body)
+        if reply.logged is None:
+            return Decided(reply.body, None)
+        _, stored = self._remember(moment, reply.logged.request, reply)
+        return Decided(reply.body, stored)
+
+    def _remember(self, moment: datetime, request: bytes, reply: Reply) -> "tuple[UUID, Future[None] | None]":
+        """Count a decision and hand it to the log: its id, and what tells that it is stored."""
         answered = reply.answered()
         facts = answered.facts
         self._metrics.decided(facts.engine, facts.outcomes, facts.reasons, facts.victims, answered.seconds)
         if facts.pending:
-            body = _written_out(body, facts.pending)
+            request = _written_out(request, facts.pending)
         identity = self._identifiers.new(moment)
         stored = None if self._waits is None else Future[None]()
-        self._offer(Entry(identity, moment, body, answered, stored, actor.current(), reply.kept))
-        return Decided(with_identity(identity, answered), stored)
+        self._offer(Entry(identity, moment, request, answered, stored, actor.current(), reply.kept))
+        return identity, stored
 
     def _offer(self, entry: Entry) -> None:
         """To the log, with what is needed to decide it again where it is about a snapshot."""

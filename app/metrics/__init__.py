@@ -41,6 +41,10 @@ class Metrics:
         self.victims = Counter(
             "arbiter_victims", "Evictions that answers planned.", ["engine", "reason"], registry=self.registry
         )
+        self.extender = Counter(
+            "arbiter_extender_requests", "Preemptions that kube-scheduler asked about: answered, or what came instead.",
+            ["outcome"], registry=self.registry,
+        )  # fmt: skip
         self.stages = {
             "decode": self._latency("decode", "Reading and validating a decision's body."),
             "compile": self._latency("compile", "Compiling its configuration and state."),

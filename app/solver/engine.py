@@ -6,9 +6,9 @@ from typing import Any, Generic, TypeVar
 
 from app.solver.delta import Changes
 from app.solver.model.configuration import Configuration
-from app.solver.model.decision import Result
+from app.solver.model.decision import Refusal, Result
 from app.solver.model.problems import Finding
-from app.solver.model.request import Options
+from app.solver.model.request import Eviction, Options
 from app.solver.model.rule import Rule
 from app.solver.model.state import Ask, State
 from app.solver.question import ProtectionQuestion, Question
@@ -48,6 +48,10 @@ class Engine(Generic[C, S]):
     """The body of ``POST /v1/shares`` at an instant in microseconds: ``{queues: {...}, workloads?: {...}}``."""
     preemptibility: Callable[[S, ProtectionQuestion], dict[str, Any]]
     """The body of ``POST /v1/preemptibility``."""
+    judge: Callable[[S, int, Ask, list[list[Eviction]]], list[list[Refusal]]] | None = None
+    """Who of each proposal may not be evicted for the ask at an instant in microseconds, given that all of it would be:
+    by the rules that a decision finds victims by. Every eviction is of something in the state; a refusal without a
+    detail says what its rule says. None: the engine has no say in who else is evicted."""
     effective_settings: Callable[[C, State | None], dict[str, Any]]
     """The body of ``POST /v1/effective-settings``; durations in seconds."""
     findings: Callable[[Configuration], list[Finding]]

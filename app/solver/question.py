@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from app.solver.model.request import Eviction, Explain, Mode, Options
+from app.solver.model.request import Eviction, Explain, Mode, Options, Proposal
 from app.solver.model.state import Ask
 from app.solver.trace import Why
 
@@ -16,6 +16,7 @@ class Question:
     mode: Mode = "independent"
     options: Options = field(default_factory=Options)
     explain: Explain = "none"
+    proposals: list[Proposal] | None = None
 
     def why(self) -> Why:
         """A fresh record for one ask."""

@@ -20,6 +20,7 @@ from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.request import Options
 from app.solver.model.state import Ask, State
 from app.solver.oversubscription import oversubscribed
+from app.solver.proposals import judged
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.registry import ENGINES, engine_of
 from app.solver.stopping import safe_point
@@ -169,6 +170,7 @@ def answer_of(loaded: Loaded, result: Result) -> Answer:
     return Answer(
         engine=loaded.configured.engine.name, configuration=loaded.configured.used, state=loaded.used,
         decisions=result.decisions, order=result.order, plan=result.plan, notes=result.notes,
+        proposals=result.proposals,
     )  # fmt: skip
 
 
@@ -177,7 +179,10 @@ def planned(loaded: Loaded, question: Question) -> Result:
     configured = loaded.configured
     _check_asks(loaded, question.asks)
     safe_point()
-    result = configured.engine.plan(loaded.compiled, question)
+    if question.proposals is not None:
+        result = judged(configured.engine, loaded.compiled, (loaded.state, loaded.index), question)
+    else:
+        result = configured.engine.plan(loaded.compiled, question)
     safe_point()
     verify(loaded.state, loaded.index, question, result)
     return result

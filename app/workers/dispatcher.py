@@ -80,7 +80,7 @@ class Dispatcher:
         ticket = held() or Ticket.now(self.class_of(body, asked.snapshot), self._seconds)
         if self._pool is None or ticket.of == "small":
             return self.here(lambda: self._answerer.run(asked, body))
-        reference = None
+        reference = asked.configuration or None
         if not asked.snapshot and asked.operation is not Operation.IMPORT:
             snapshot, reference = named_in(body)
             asked = replace(asked, snapshot=snapshot or "")

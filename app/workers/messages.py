@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from app import errors
+from app.answering.answerer import Logged
 from app.answering.answers import Facts
 from app.answering.operations import Asked
 from app.answering.recording import Kept
@@ -42,6 +43,7 @@ class Done(msgspec.Struct, frozen=True, tag=True):
     facts: Facts | None = None
     seconds: dict[str, float] = {}
     documents: list[Kept] = []
+    logged: Logged | None = None
 
 
 class WantHead(msgspec.Struct, frozen=True, tag=True):

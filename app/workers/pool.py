@@ -185,7 +185,7 @@ class Pool:
                         worker.kept = header.kept
                         if call.asked.operation is Operation.SNAPSHOT_DELETE:
                             self._forget([call.asked.snapshot])
-                        return Reply(answer, header.facts, header.seconds, header.documents)
+                        return Reply(answer, header.facts, header.seconds, header.documents, header.logged)
                     case Failed():
                         raise raised(header)
                     case WantHead() | WantDocument():

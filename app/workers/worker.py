@@ -90,7 +90,7 @@ def _answer(answerer: Answerer, store: SnapshotStore, call: Call, body: bytes) -
         raise
     except Exception as error:
         return failed(error, traceback.format_exc()), b""
-    return Done(store.kept, reply.facts, reply.seconds, reply.kept), reply.body
+    return Done(store.kept, reply.facts, reply.seconds, reply.kept, reply.logged), reply.body
 
 
 def main() -> None:

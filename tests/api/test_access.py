@@ -15,7 +15,7 @@ from app.serve import run
 from app.settings import Settings
 
 DOCUMENT = {"engine": "kueue", "queues": [{"name": "q"}]}
-QUESTION = {"configuration": DOCUMENT, "state": {}, "asks": []}
+QUESTION: dict[str, Any] = {"configuration": DOCUMENT, "state": {}, "asks": []}
 
 
 @pytest.fixture
@@ -28,7 +28,8 @@ def guarded(settings: Settings) -> Iterator[TestClient]:
 
 @pytest.fixture
 def tokens(guarded: TestClient) -> Tokens:
-    return guarded.app.state.services.of(Tokens)  # pyright: ignore[reportAttributeAccessIssue,reportUnknownMemberType]
+    app: Any = guarded.app
+    return app.state.services.of(Tokens)
 
 
 def bearer(tokens: Tokens, *scopes: str, expires: datetime | None = None) -> dict[str, str]:
@@ -40,7 +41,27 @@ def audit(guarded: TestClient, tokens: Tokens, **params: Any) -> list[tuple[str,
     return [(line["actor"], line["action"], line["target"]) for line in answer.json()["items"]]
 
 
-@pytest.mark.parametrize("header", [None, "Bearer", "Bearer arb_wrong", "Basic YTpi", "Bearer a.b.c", "arb_x"])
+def test_a_token_is_a_password_too(guarded: TestClient, tokens: Tokens) -> None:
+    secret, *_ = tokens.create("scheduler", ["decide"], None)
+    assert guarded.post("/v1/decisions", json=QUESTION, auth=("guard", secret)).status_code == 200
+    assert guarded.get("/v1/tokens", auth=("guard", secret)).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        None,
+        "Basic",
+        "Basic !",
+        "Basic /w==",
+        "Basic YTo=",
+        "Bearer",
+        "Bearer arb_wrong",
+        "Basic YTpi",
+        "Bearer a.b.c",
+        "arb_x",
+    ],
+)
 def test_nobody_without_a_good_token(guarded: TestClient, header: str | None) -> None:
     answer = guarded.post("/v1/decisions", json=QUESTION, headers={"Authorization": header} if header else {})
     assert answer.status_code == 401

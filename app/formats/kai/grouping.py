@@ -22,11 +22,21 @@ def groups_of(pods: Iterable[Pod], queue_labels: tuple[str, ...]) -> list[tuple[
     """Each group as the object that the pod grouper would write, with its pods, in the order of the source."""
     members: dict[tuple[str, str, str], list[Pod]] = {}
     for pod in pods:
-        members.setdefault(_key(pod), []).append(pod)
+        members.setdefault(key_of(pod), []).append(pod)
     return [(_object(key, of, queue_labels), of) for key, of in members.items()]
 
 
-def _key(pod: Pod) -> tuple[str, str, str]:
+def group_of(pod: Pod) -> str:
+    """The id of the group that the pod grouper would put the pod in."""
+    _, namespace, name = key_of(pod)
+    return f"{namespace}/{_group(name)}" if namespace else _group(name)
+
+
+def _group(name: str) -> str:
+    return f"pg-{name}"
+
+
+def key_of(pod: Pod) -> tuple[str, str, str]:
     """Kind of the owner, namespace, and what the group is called after."""
     kind, name = _owner(pod)
     namespace = pod.made.namespace
@@ -63,7 +73,7 @@ def _object(key: tuple[str, str, str], pods: list[Pod], queue_labels: tuple[str,
     return replace(
         first.made,
         kind="PodGroup",
-        name=f"pg-{name}",
+        name=_group(name),
         uid=None,
         created_at=min(created) if created else None,
         annotations={},

@@ -103,6 +103,7 @@ def as_task(pod: Pod, name: str, requests: Steps, **fields: Any) -> Task:
     """``pod`` as a task of a workload, or of an ask while it is pending: then it has no node and no state."""
     if pod.phase != "pending":
         fields["node"] = pod.node
+        fields["uid"] = pod.made.uid
         fields["state"] = {"releasing": "releasing", "done": "released"}.get(pod.phase, "running")
     return Task(
         name=name,

@@ -146,6 +146,30 @@ class Decision(Wire, frozen=True, kw_only=True):
     """Why, at the level that `explain` asked for."""
 
 
+class Refusal(Wire, frozen=True, kw_only=True):
+    """Why one workload or task of a proposal may not be evicted."""
+
+    workload: str
+    """The id of the workload."""
+    task: str | None = None
+    """The name of the task. Absent: all of the workload."""
+    rule: str
+    """By which rule; `GET /v1/rules` says what it means."""
+    detail: str
+    """The rule on this one, in one sentence."""
+
+
+class ProposalVerdict(Wire, frozen=True, kw_only=True):
+    """What the rules say to one proposal: it stands as a whole or not at all."""
+
+    node: str
+    """The proposal."""
+    allowed: bool
+    """Whether all that it would evict may go together."""
+    refusals: list[Refusal] = []
+    """Who may not, and why; none where it is allowed."""
+
+
 class Result(Wire, frozen=True, kw_only=True):
     """What an engine returns. ``notes`` are engine-specific additions shown beside the plan (state to carry over)."""
 
@@ -157,6 +181,8 @@ class Result(Wire, frozen=True, kw_only=True):
     """What to carry out."""
     notes: dict[str, Any] | None = None
     """What the engine carries over to its next cycle."""
+    proposals: list[ProposalVerdict] | None = None
+    """One for each proposal of the request, in its order. Absent: it has none."""
 
 
 class ConfigurationUsed(Wire, frozen=True, kw_only=True):
@@ -197,6 +223,8 @@ class Answer(Wire, frozen=True, kw_only=True):
     decided each alone (mode `independent`): their plans exclude one another, and stand in the decisions."""
     notes: dict[str, Any] | None = None
     """What the engine carries over to its next cycle."""
+    proposals: list[ProposalVerdict] | None = None
+    """One for each proposal of the request, in its order. Absent: it has none."""
 
 
 def each_alone(decided: list[tuple[Decision, Plan]], notes: dict[str, Any] | None = None) -> Result:

@@ -38,6 +38,22 @@ class StateOrReference(State, frozen=True, kw_only=True):
     """The name of a kept snapshot, in place of all else here."""
 
 
+class Eviction(Wire, frozen=True, kw_only=True):
+    workload: str
+    """The id of the workload."""
+    task: str | None = None
+    """The name of one of its tasks. Absent: all of it."""
+
+
+class Proposal(Wire, frozen=True, kw_only=True):
+    """Running work that another scheduler would evict together."""
+
+    node: str
+    """Where the room would be: what the answer calls the proposal; unique among them."""
+    evict: list[Eviction] = []
+    """Whom it would evict. One that the state does not have is refused."""
+
+
 class DecisionRequest(Wire, frozen=True, kw_only=True):
     """``POST /v1/decisions``."""
 
@@ -59,6 +75,9 @@ class DecisionRequest(Wire, frozen=True, kw_only=True):
     """Options of the engine for this request."""
     explain: Explain = "none"
     """How much to tell about why: nothing, candidates grouped by what became of them, or every candidate."""
+    proposals: list[Proposal] | None = None
+    """What another scheduler would evict for the one ask: which of these do the rules allow? Nothing else is decided
+    then, and nothing planned. Without an ask: for work that is in no queue. Absent: victims are looked for."""
 
 
 class SharesRequest(Wire, frozen=True, kw_only=True):
@@ -78,13 +97,6 @@ class SharesRequest(Wire, frozen=True, kw_only=True):
     YTsaurus."""
     options: Options = Options()
     """What the engine reads beside that. Read by YTsaurus: `last_update_at`."""
-
-
-class Eviction(Wire, frozen=True, kw_only=True):
-    workload: str
-    """The id of the workload."""
-    task: str | None = None
-    """The name of one of its tasks. Absent: all of it."""
 
 
 class PreemptibilityRequest(Wire, frozen=True, kw_only=True):

@@ -38,6 +38,8 @@ class Task(Wire, frozen=True, kw_only=True):
 
     name: Name
     """Unique within its workload or ask. Read by all engines."""
+    uid: str | None = None
+    """The UID of its pod, by which kube-scheduler calls it. Read by no engine."""
     count: Count = 1
     """How many alike: pods of a pod set, allocations of a kind. Read by all engines."""
     min_count: Count | None = None

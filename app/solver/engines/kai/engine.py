@@ -8,6 +8,7 @@ from app.solver.engines.kai.plan import plan
 from app.solver.engines.kai.report.effective_settings import effective_settings
 from app.solver.engines.kai.report.findings import findings
 from app.solver.engines.kai.report.preemptibility import preemptibility
+from app.solver.engines.kai.report.proposals import judge
 from app.solver.engines.kai.report.shares import shares
 from app.solver.engines.kai.rounds import KaiRounds
 from app.solver.engines.kai.rules import RULES
@@ -22,6 +23,7 @@ ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(
     rounds=KaiRounds,
     shares=shares,
     preemptibility=preemptibility,
+    judge=judge,
     effective_settings=effective_settings,
     findings=findings,
 )

@@ -3,7 +3,7 @@
 Sources are paths below pkg/scheduler of KAI-Scheduler; "design" is its design page on minimum runtimes.
 """
 
-from app.solver.model.rule import Rule
+from app.solver.model.rule import PROPOSALS, Rule
 
 _SOLVER = "actions/common/solvers"
 _MIN_RUNTIME = "design; plugins/minruntime/minruntime.go"
@@ -88,4 +88,4 @@ _PREEMPTIBILITY = (
     _rule("MinRuntimeNotPassed", "It has not run for its minimum runtime, and can't be taken.", _MIN_RUNTIME),
 )  # fmt: skip
 
-RULES: tuple[Rule, ...] = (*_VERDICTS, *_STEPS, *_PREEMPTIBILITY)
+RULES: tuple[Rule, ...] = (*_VERDICTS, *_STEPS, *_PREEMPTIBILITY, *PROPOSALS)

@@ -8,6 +8,7 @@ from app.solver.engines.kueue.plan import plan
 from app.solver.engines.kueue.report.effective_settings import effective_settings
 from app.solver.engines.kueue.report.findings import findings
 from app.solver.engines.kueue.report.preemptibility import preemptibility
+from app.solver.engines.kueue.report.proposals import judge
 from app.solver.engines.kueue.report.shares import shares
 from app.solver.engines.kueue.rounds import KueueRounds
 from app.solver.engines.kueue.rules import RULES
@@ -25,6 +26,7 @@ ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(
     rounds=KueueRounds,
     shares=shares,
     preemptibility=preemptibility,
+    judge=judge,
     effective_settings=effective_settings,
     findings=findings,
 )

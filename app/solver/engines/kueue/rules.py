@@ -1,6 +1,6 @@
 """Every rule that answers of Kueue name, with what it says and where it comes from."""
 
-from app.solver.model.rule import Rule
+from app.solver.model.rule import PROPOSALS, Rule
 
 _PREEMPTION = "pkg/scheduler/preemption/preemption.go"
 _CLASSICAL = "pkg/scheduler/preemption/classical/hierarchical_preemption.go"
@@ -94,4 +94,5 @@ RULES: tuple[Rule, ...] = (
         ("beyond-kueue", "What Kueue itself would have answered, and which setting beyond Kueue changed it."),
         ("steps-dropped", "Steps past a limit are counted only; the full explanation has them."),
     ),
+    *PROPOSALS,
 )

@@ -8,6 +8,7 @@ from app.solver.engines.yunikorn.plan import plan
 from app.solver.engines.yunikorn.report.effective_settings import effective_settings
 from app.solver.engines.yunikorn.report.findings import findings
 from app.solver.engines.yunikorn.report.preemptibility import preemptibility
+from app.solver.engines.yunikorn.report.proposals import judge
 from app.solver.engines.yunikorn.report.shares import shares
 from app.solver.engines.yunikorn.rounds import YuniKornRounds
 from app.solver.engines.yunikorn.rules import RULES
@@ -22,6 +23,7 @@ ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(
     rounds=YuniKornRounds,
     shares=shares,
     preemptibility=preemptibility,
+    judge=judge,
     effective_settings=effective_settings,
     findings=findings,
 )

@@ -7,7 +7,7 @@ documentation, whose laws are numbered in its order.
 from collections.abc import Iterator
 
 from app.solver.engines.yunikorn.compile.rule_sets import DIFFERENCES
-from app.solver.model.rule import Rule
+from app.solver.model.rule import PROPOSALS, Rule
 
 _DESIGN = "Preemption Design"
 _VICTIMS = "queue.go, findEligiblePreemptionVictims"
@@ -95,4 +95,4 @@ def _rules() -> Iterator[Rule]:
         yield Rule(rule=difference.rule, sentence=sentence, source=f"{_DESIGN}; {difference.source}")
 
 
-RULES: tuple[Rule, ...] = tuple(_rules())
+RULES: tuple[Rule, ...] = (*_rules(), *PROPOSALS)

@@ -65,7 +65,7 @@ def preemptibility(state: CompiledState, question: ProtectionQuestion) -> dict[s
     """The body of the answer. Raises InvalidInput for evictions of what is not there."""
     rules = state.configuration.policy.rules
     jobs, _ = with_asks(state, _all_asks(question))
-    found = [_protection(state, jobs, j, question, rules) for j in range(len(state.jobs.id))]
+    found = [protection_of(state, jobs, j, question, rules) for j in range(len(state.jobs.id))]
     evicted = _evicted(jobs, question.evict, len(found), rules)
     names = state.configuration.tree.names
     return {
@@ -81,7 +81,8 @@ def _all_asks(question: ProtectionQuestion) -> list[Ask]:
     return [*question.asks, question.ask]
 
 
-def _protection(state: CompiledState, jobs: Jobs, j: int, question: ProtectionQuestion, rules: Rules) -> Protection:
+def protection_of(state: CompiledState, jobs: Jobs, j: int, question: ProtectionQuestion, rules: Rules) -> Protection:
+    """How job ``j`` stands against who asks."""
     victim = jobs.queue[j]
     asking = None if question.ask is None else state.configuration.tree.index[question.ask.queue]
     action = question.action or ("preempt" if asking == victim else "reclaim")
@@ -110,7 +111,6 @@ def _evicted(jobs: Jobs, evictions: Iterable[Eviction], running: int, rules: Rul
     only a pod that runs can be lost."""
     problems: list[Problem] = []
     listed: dict[int, set[int]] = {}
-    counted = counted_states(rules)
     for i, eviction in enumerate(evictions):
         j = jobs.by_id.get(eviction.workload, running)
         if j >= running:
@@ -118,23 +118,28 @@ def _evicted(jobs: Jobs, evictions: Iterable[Eviction], running: int, rules: Rul
                 Problem(pointer=pointer("evict", i, "workload"), detail=f"no workload {eviction.workload!r}")
             )
             continue
-        if eviction.task is None:
-            listed.setdefault(j, set()).update(t for t in jobs.tasks[j] if jobs.task_state[t] in counted)
-            continue
-        named = [t for t in jobs.tasks[j] if jobs.task_name[t] == eviction.task]
-        if not named:
+        if eviction.task is not None and all(jobs.task_name[t] != eviction.task for t in jobs.tasks[j]):
             detail = f"workload {eviction.workload!r} has no task {eviction.task!r}"
             problems.append(Problem(pointer=pointer("evict", i, "task"), detail=detail))
-        listed.setdefault(j, set()).update(t for t in named if rules == "shipped" or jobs.task_state[t] in counted)
+        listed.setdefault(j, set()).update(lost_with(jobs, j, eviction, rules))
     if problems:
         raise InvalidInput(problems)
     return {j: len(tasks) for j, tasks in listed.items()}
 
 
+def lost_with(jobs: Jobs, j: int, eviction: Eviction, rules: Rules) -> list[int]:
+    """The pods of job ``j`` that count as lost with ``eviction``: see ``_evicted``."""
+    counted = counted_states(rules)
+    if eviction.task is None:
+        return [t for t in jobs.tasks[j] if jobs.task_state[t] in counted]
+    named = (t for t in jobs.tasks[j] if jobs.task_name[t] == eviction.task)
+    return [t for t in named if rules == "shipped" or jobs.task_state[t] in counted]
+
+
 def _shown(p: Protection, queues: list[str], rules: Rules) -> dict[str, Any]:
     until = protected_until(p.started_at, p.minimum.micros, rules)
-    set_by = _NODE_POOL_NAME if p.minimum.set_by == NODE_POOL else queues[p.minimum.set_by]
-    reason, message = _why(p, set_by)
+    set_by = set_by_whom(p, queues)
+    reason, message = why(p, set_by)
     return {
         "preemptible": p.passes_filter,
         "reason": reason,
@@ -151,12 +156,18 @@ def _shown(p: Protection, queues: list[str], rules: Rules) -> dict[str, Any]:
     }
 
 
+def set_by_whom(p: Protection, queues: list[str]) -> str:
+    """Who set the minimum runtime, by name."""
+    return _NODE_POOL_NAME if p.minimum.set_by == NODE_POOL else queues[p.minimum.set_by]
+
+
 def _instant(micros: int) -> str | None:
     """None where RFC 3339 has no year for it: protected for ever, as far as anyone can write down."""
     return at(micros).isoformat().replace("+00:00", "Z") if abs(micros) <= _LATEST else None
 
 
-def _why(p: Protection, set_by: str) -> tuple[str, str]:
+def why(p: Protection, set_by: str) -> tuple[str, str]:
+    """Its standing in one word and in one sentence; ``set_by``: the name of who set the minimum."""
     minimum = f"{p.action}-min-runtime of {seconds(p.minimum.micros)} s (set by {set_by})"
     if p.started_at is None:
         return "StartUnknown", f"nothing tells when it started, so its {minimum} protects nothing"

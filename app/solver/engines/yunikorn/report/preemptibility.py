@@ -11,8 +11,9 @@ from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.request import Request, ask_problems, refuse, requests_of
 from app.solver.engines.yunikorn.decide.victims import required_node
 from app.solver.engines.yunikorn.decide.victims.candidates import fates, reach
-from app.solver.engines.yunikorn.decide.victims.guarantee import levels, shift, tested_cells
+from app.solver.engines.yunikorn.decide.victims.guarantee import levels
 from app.solver.engines.yunikorn.decide.victims.laws import Allowance, law_2_slack, law_2_slack_for_any
+from app.solver.engines.yunikorn.report.proposals import as_released
 from app.solver.model.problems import Problem, pointer
 from app.solver.question import ProtectionQuestion
 
@@ -76,19 +77,10 @@ class _Guarantees:
         """Whether all of them may go, one after the other."""
         if self._lawful is not None:
             return self._lawful.let_together(tasks)
-        return self._request is None or self._request.required is not None or self._over_before(self._request, tasks)
-
-    def _over_before(self, request: Request, tasks: list[int]) -> bool:
-        """As released: each queue is over its guarantee in what the ask names before the task leaves it."""
-        state, slack = self._overlay.state, list(self._overlay.slack)
-        known = levels(state.configuration, request.queue)
-        for task in tasks:
-            queue = int(state.queue[task])
-            cells = tested_cells(known[queue], request.amounts)
-            if cells is not None and not any(slack[cell] < 0 for cell in cells):
-                return False
-            shift(state.configuration, queue, state.amounts(task), 1, slack)
-        return True
+        if self._request is None or self._request.required is not None:
+            return True
+        known = levels(self._overlay.state.configuration, self._request.queue)
+        return not as_released(self._overlay, self._request, known, tasks)
 
 
 def _workloads(state: CompiledState, kept: dict[int, str]) -> dict[str, Any]:

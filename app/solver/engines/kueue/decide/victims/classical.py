@@ -4,7 +4,8 @@ Source: Kueue ``pkg/scheduler/preemption/preemption.go`` (classicalPreemptions) 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from app.solver.engines.kueue.decide.recorder import SILENT, Recorder
 from app.solver.engines.kueue.decide.victims import minimise, order
 from app.solver.engines.kueue.decide.victims.order import Indices
 from app.solver.stopping import safe_point
+
+Spared = Literal["ask-would-borrow", "queue-back-within-quota"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,25 @@ def _in_order(overlay: Overlay, found: Found) -> Iterator[int]:
     return order.chain(order.ascending(overlay, of[half], nearest_first) for half in (0, 1) for of in classes)
 
 
+class Proposals:
+    """Judges sets of candidates that somebody else would have go, by the attempts of one preemptor."""
+
+    def __init__(self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -> None:
+        self._search = _Search(overlay, preemptor, contested, SILENT)
+        found = self._search.found
+        self._classes = [frozenset(of.tolist()) for of in (found.own, found.hierarchical, found.priority)]
+        self.candidates = frozenset[int]().union(*self._classes)
+
+    def stays(self, chosen: frozenset[int]) -> dict[int, str]:
+        """Of ``chosen`` candidates those that would stay, by rule; none where an attempt takes them all and the ask
+        then fits. Where no attempt does, what the one says that takes the most."""
+        found = self._search.found
+        own, hierarchical, priority = (np.array(sorted(of & chosen), dtype=np.int64) for of in self._classes)
+        among = replace(found, own=own, hierarchical=hierarchical, priority=priority)
+        said = [self._search.try_all(among, borrow=borrow) for borrow in self._search.attempts()]
+        return min(said, key=len)
+
+
 class _Search:
     """The candidates of one preemptor, and the attempts at them."""
 
@@ -111,12 +133,12 @@ class _Search:
         self._preemptor = preemptor
         self._contested = contested
         self._record = record
-        self._found = collect(overlay, preemptor, contested)
-        self._candidates = _Once(_in_order(overlay, self._found))
+        self.found = collect(overlay, preemptor, contested)
+        self._candidates = _Once(_in_order(overlay, self.found))
 
     def attempts(self) -> tuple[bool, ...]:
         """Whether to allow borrowing, attempt by attempt."""
-        found, queue = self._found, self._preemptor.queue
+        found, queue = self.found, self._preemptor.queue
         if not len(found.hierarchical) and not len(found.priority):
             return (True,)
         if self._overlay.state.configuration.policy[queue].borrow_within_cohort:
@@ -135,13 +157,11 @@ class _Search:
             queue = int(overlay.state.queue[workload])
             reason: Reason = "InClusterQueue"
             if queue != preemptor.queue:
-                loan = workload in self._found.with_borrowing
+                loan = workload in self.found.with_borrowing
                 reason = "InCohortReclaimWhileBorrowing" if loan else "InCohortReclamation"
-                if may_go_for_a_loan is not None and not loan and workload not in may_go_for_a_loan:
-                    record.would_borrow(overlay, workload)
-                    continue
-                if not _still_exceeds(overlay, queue, self._found.ancestor[queue], self._contested):
-                    record.back_within(overlay, workload)
+                spared = self._spared(workload, queue, may_go_for_a_loan)
+                if spared is not None:
+                    (record.would_borrow if spared == "ask-would-borrow" else record.back_within)(overlay, workload)
                     continue
             overlay.remove(workload)
             targets.append((workload, reason))
@@ -154,9 +174,37 @@ class _Search:
             overlay.restore(workload)
         return []
 
+    def _spared(self, workload: int, queue: int, may_go_for_a_loan: frozenset[int] | None) -> Spared | None:
+        """The rule by which a candidate of another queue stays when its turn comes; None where it goes."""
+        loan = workload in self.found.with_borrowing
+        if may_go_for_a_loan is not None and not loan and workload not in may_go_for_a_loan:
+            return "ask-would-borrow"
+        if not _still_exceeds(self._overlay, queue, self.found.ancestor[queue], self._contested):
+            return "queue-back-within-quota"
+        return None
+
+    def try_all(self, chosen: Found, *, borrow: bool) -> dict[int, str]:
+        """Of ``chosen`` candidates those that would stay, by rule, were all of them to go in order."""
+        overlay, preemptor = self._overlay, self._preemptor
+        may_go_for_a_loan = self._usable_while_borrowing() if borrow else None
+        taken, stays = list[int](), dict[int, str]()
+        for workload in _in_order(overlay, chosen):
+            queue = int(overlay.state.queue[workload])
+            spared = None if queue == preemptor.queue else self._spared(workload, queue, may_go_for_a_loan)
+            if spared is not None:
+                stays[workload] = spared
+                continue
+            overlay.remove(workload)
+            taken.append(workload)
+        if not stays and not overlay.usage.fits(preemptor.queue, preemptor.request, borrow=borrow):
+            stays = dict.fromkeys(taken, "not-enough")
+        for workload in taken:
+            overlay.restore(workload)
+        return stays
+
     def _usable_while_borrowing(self) -> frozenset[int] | None:
         """Candidates of other queues that may go for an ask that borrows, whatever their priority; None: all."""
-        return frozenset(self._found.hierarchical.tolist()) if len(self._found.priority) else None
+        return frozenset(self.found.hierarchical.tolist()) if len(self.found.priority) else None
 
 
 def _under_nominal(overlay: Overlay, queue: int, contested: frozenset[int]) -> bool:

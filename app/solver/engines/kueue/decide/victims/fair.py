@@ -55,10 +55,49 @@ def collect(overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -
     return Pool(overlay.state, np.concatenate(parts))
 
 
+class Proposals:
+    """Judges sets of candidates that somebody else would have go, by the strategies of the configuration."""
+
+    def __init__(self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -> None:
+        self._overlay, self._preemptor, self._contested = overlay, preemptor, contested
+        pool = collect(overlay, preemptor, contested)
+        self.candidates = frozenset(workload for _, of in pool.items() for workload in of)
+
+    def stays(self, chosen: frozenset[int]) -> dict[int, str]:
+        """Of ``chosen`` candidates those that would stay, by rule, were as many as may to go; none where all of them
+        may and the ask then fits."""
+        overlay, preemptor = self._overlay, self._preemptor
+        search = _Search(overlay, preemptor, self._contested, SILENT, until_it_fits=False)
+        strategies = overlay.state.configuration.strategies
+        overlay.usage.add(preemptor.queue, preemptor.request)
+        pool = Pool(overlay.state, np.array(sorted(chosen), dtype=np.int64))
+        search.first_round(pool, final=strategies[0] == "LessThanOrEqualToFinalShare")
+        if len(strategies) > 1:
+            search.second_round()
+        taken = [workload for workload, _ in search.targets]
+        stays = {workload: self._rule(workload) for workload in sorted(chosen.difference(taken))}
+        overlay.usage.remove(preemptor.queue, preemptor.request)
+        if not stays and not overlay.usage.fits(preemptor.queue, preemptor.request):
+            stays = dict.fromkeys(taken, "not-enough")
+        for workload in taken:
+            overlay.restore(workload)
+        return stays
+
+    def _rule(self, workload: int) -> str:
+        """Of one that stays, once the others have gone."""
+        queue = int(self._overlay.state.queue[workload])
+        borrows = self._overlay.usage.exceeds(queue, self._contested)
+        return "share-too-low" if borrows else "queue-back-within-quota"
+
+
 class _Search:
     """One search. ``targets``: taken so far, all removed from the overlay."""
 
-    def __init__(self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int], record: Recorder) -> None:
+    def __init__(
+        self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int], record: Recorder, *,
+        until_it_fits: bool = True,
+    ) -> None:  # fmt: skip
+        self._until_it_fits = until_it_fits
         self.targets: list[Target] = []
         self._overlay = overlay
         self._preemptor = preemptor
@@ -155,7 +194,7 @@ class _Search:
         fits = overlay.usage.fits(preemptor.queue, preemptor.request)
         self._record.taken(overlay, preemptor, self.targets, fits=fits)
         overlay.usage.add(preemptor.queue, preemptor.request)
-        return fits
+        return fits and self._until_it_fits
 
     def _within_nominal(self) -> bool:
         """Whether the preemptor's queue, with the ask, stays within its nominal quota of everything contested (Kueue:

@@ -148,29 +148,43 @@ def _mask(overlay: Overlay, request: Request, found: Reach) -> Bools:
     return mask
 
 
+Keeper = Callable[[int], str | None]
+"""The rule that keeps a task, by its canonical index; None for a candidate."""
+
+
 def fates(overlay: Overlay, request: Request, found: Reach) -> Iterator[tuple[int, str]]:
     """Every task that is no candidate, and the rule that keeps it; for explanations."""
+    of = keeper(overlay, request, found)
+    return ((task, rule) for task in range(overlay.state.task_count) if (rule := of(task)) is not None)
+
+
+def keeper(overlay: Overlay, request: Request, found: Reach) -> Keeper:
+    """The rule that keeps each task, worked out when it is asked for."""
     state = overlay.state
     shares = state.shares_a_type(request.amounts)
     inside = set(state.configuration.tree.under(found.fence))
-    for task in range(state.task_count):
+
+    def of(task: int) -> str | None:
         q = int(state.queue[task])
-        of = state.tasks[task]
         if q == request.queue:
-            yield task, "asking-queue"
-        elif q not in inside:
-            yield task, "outside-the-fence"
-        elif q in found.excluded:
-            yield task, found.excluded[q]
-        elif of.required_node is not None:
-            yield task, "bound-to-its-node"
-        elif of.state != "running" or (overlay.gone is not None and overlay.gone[task]):
-            yield task, "already-leaving"
-        elif of.node is None:
-            yield task, "on-no-node"
-        elif not shares[task]:
-            yield task, "no-common-resource"
-        elif int(state.priority[task]) > found.ceiling[q]:
-            yield task, "higher-priority"
-        elif state.configuration.rules == "documented" and int(state.workload[task]) == request.workload:
-            yield task, "same-application"
+            return "asking-queue"
+        if q not in inside:
+            return "outside-the-fence"
+        return found.excluded.get(q) or of_itself(task) or against(task, q)
+
+    def of_itself(task: int) -> str | None:
+        if state.tasks[task].required_node is not None:
+            return "bound-to-its-node"
+        if state.tasks[task].state != "running" or (overlay.gone is not None and overlay.gone[task]):
+            return "already-leaving"
+        return "on-no-node" if state.tasks[task].node is None else None
+
+    def against(task: int, q: int) -> str | None:
+        if not shares[task]:
+            return "no-common-resource"
+        if int(state.priority[task]) > found.ceiling[q]:
+            return "higher-priority"
+        same = state.configuration.rules == "documented" and int(state.workload[task]) == request.workload
+        return "same-application" if same else None
+
+    return of

@@ -11,6 +11,7 @@ from app.solver.engines.yunikorn.decide.needs import Needs, path_needs, without_
 from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.record import Silent
 from app.solver.engines.yunikorn.decide.request import Request
+from app.solver.engines.yunikorn.decide.victims.candidates import Keeper
 
 _INSERTION = 20
 """Longest run that Go's stable sort sorts by insertion."""
@@ -40,23 +41,28 @@ def candidates(overlay: Overlay, request: Request) -> list[int]:
 
 def fates(overlay: Overlay, request: Request) -> Iterator[tuple[int, str]]:
     """Every task that is no candidate, and the rule that keeps it; for explanations."""
+    of = keeper(overlay, request)
+    return ((task, rule) for task in range(overlay.state.task_count) if (rule := of(task)) is not None)
+
+
+def keeper(overlay: Overlay, request: Request) -> Keeper:
+    """The rule that keeps each task, worked out when it is asked for."""
     state, open_ = overlay.state, set(candidates(overlay, request))
-    for task in range(state.task_count):
-        of = state.tasks[task]
+
+    def of(task: int) -> str | None:
         if task in open_:
-            continue
+            return None
         if int(state.node[task]) != request.required:
-            yield task, "on-another-node"
-        elif of.required_node is not None:
-            yield task, "bound-to-its-node"
-        elif of.state != "running" or (overlay.gone is not None and overlay.gone[task]):
-            yield task, "already-leaving"
-        elif int(state.priority[task]) > request.priority:
-            yield task, "higher-priority"
-        elif not any(r in request.amounts for r in state.amounts(task)):
-            yield task, "no-common-resource"
-        else:
-            yield task, "same-application"
+            return "on-another-node"
+        if state.tasks[task].required_node is not None:
+            return "bound-to-its-node"
+        if state.tasks[task].state != "running" or (overlay.gone is not None and overlay.gone[task]):
+            return "already-leaving"
+        if int(state.priority[task]) > request.priority:
+            return "higher-priority"
+        return "same-application" if any(r in request.amounts for r in state.amounts(task)) else "no-common-resource"
+
+    return of
 
 
 def _order(overlay: Overlay, task: int) -> tuple[int, int, int]:

@@ -1,0 +1,136 @@
+"""kube-scheduler's proposals of whom to evict, as a decision on them: ``POST /v1/extenders/{name}/preempt``.
+
+A proposal is named by its node. The decision is one that anybody could ask for, and is logged as such.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from app.answering.answers import Answered, Stopwatch, encode, facts_of
+from app.answering.sources import Sources
+from app.decoding import decode
+from app.formats.extender import ExtenderPreemptionArgs, ExtenderPreemptionResult, MetaPod, MetaVictims, Victims
+from app.formats.guarding import Around, Recogniser, is_system_critical, read_pod, recogniser
+from app.solver import solve
+from app.solver.model.decision import Answer
+from app.solver.model.instant import micros
+from app.solver.model.problems import InvalidInput, Problem, Unsupported
+from app.solver.model.request import DecisionRequest, Eviction, Proposal, StateOrReference
+from app.solver.model.state import Ask, Task, Workload
+from app.solver.question import Question
+from app.solver.solve import Loaded
+
+_NO_PROPOSALS = "one of NodeNameToVictims and NodeNameToMetaVictims is expected"
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """``result`` for kube-scheduler; the decision behind it, as a request and its answer, where there is one."""
+
+    result: bytes
+    request: bytes = b""
+    answered: Answered | None = None
+    loaded: Loaded | None = None
+
+
+class _Workloads(Mapping[str, Workload]):
+    """Running workloads by id, without a copy."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+
+    def __getitem__(self, name: str) -> Workload:
+        return self._loaded.state.workloads[self._loaded.index.workloads[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaded.index.workloads)
+
+    def __len__(self) -> int:
+        return len(self._loaded.index.workloads)
+
+
+def guard(body: bytes, now: datetime, sources: Sources, configuration: str, snapshot: str) -> Guarded:
+    """The nodes of ``body`` whose victims the rules let go, as kube-scheduler reads them. Raises InvalidInput,
+    NotFound, Conflict."""
+    watch = Stopwatch()
+    with watch.stage("decode"):
+        args = decode(body, ExtenderPreemptionArgs)
+        pod = read_pod(args.pod)
+        if pod is None:
+            raise InvalidInput([Problem(pointer="/Pod/metadata/name", detail="a pod with a name is expected")])
+        if args.victims is None and args.meta_victims is None:
+            raise InvalidInput([Problem(pointer="/NodeNameToVictims", detail=_NO_PROPOSALS)])
+    if is_system_critical(pod):
+        return Guarded(_result(args, None))
+    with watch.stage("compile"):
+        configured = sources.configurations.named(configuration, None)
+        loaded = sources.loaded(configured, snapshot)
+        found = recogniser(
+            configured.engine.name, Around(configured.configuration, _Workloads(loaded), _waiting(loaded))
+        )
+        if found is None:
+            raise Unsupported([Problem(pointer="", detail=f"{configured.engine.name} has no pods")])
+        ask = found.ask(pod)
+        asks = [] if ask is None else [ask]
+        request = DecisionRequest(
+            configuration=configuration, state=StateOrReference(snapshot=snapshot), asks=asks,
+            proposals=_proposals(args, found, loaded),
+        )  # fmt: skip
+    with watch.stage("solve"):
+        answer = solve.decide(loaded, Question(micros(now), asks, proposals=request.proposals))
+    with watch.stage("encode"):
+        answered = Answered(body=encode(answer), facts=facts_of(answer, micros(now), asks), seconds=watch.seconds)
+        return Guarded(_result(args, answer), encode(request), answered, loaded)
+
+
+def _proposals(args: ExtenderPreemptionArgs, found: Recogniser, loaded: Loaded) -> list[Proposal]:
+    if args.victims is not None:
+        return [Proposal(node=node, evict=_of_pods(of, found)) for node, of in args.victims.items()]
+    by_uid = _by_uid(loaded)
+    return [Proposal(node=node, evict=_of_uids(of, by_uid)) for node, of in (args.meta_victims or {}).items()]
+
+
+def _of_pods(victims: Victims, found: Recogniser) -> list[Eviction]:
+    places = (found.place(pod) for pod in victims.pods or ())
+    return list(dict.fromkeys(place for place in places if place is not None))
+
+
+def _of_uids(victims: MetaVictims, by_uid: dict[str, tuple[Workload, Task]]) -> list[Eviction]:
+    """A UID that the snapshot does not have stands for a workload that it does not have: it is refused."""
+    out: list[Eviction] = []
+    for pod in victims.pods or ():
+        known = by_uid.get(pod.uid)
+        out.append(Eviction(workload=pod.uid) if known is None else Eviction(workload=known[0].id, task=known[1].name))
+    return out
+
+
+def _by_uid(loaded: Loaded) -> dict[str, tuple[Workload, Task]]:
+    return {task.uid: (w, task) for w in loaded.state.workloads for task in w.tasks if task.uid is not None}
+
+
+def _result(args: ExtenderPreemptionArgs, answer: Answer | None) -> bytes:
+    """The nodes that stay, all of them without an answer. One without victims is of no use to kube-scheduler."""
+    proposed = _as_meta(args)
+    if answer is not None:
+        stay = {verdict.node for verdict in answer.proposals or () if verdict.allowed}
+        proposed = {node: victims for node, victims in proposed.items() if node in stay}
+    return msgspec.json.encode(
+        ExtenderPreemptionResult({node: victims for node, victims in proposed.items() if victims.pods})
+    )
+
+
+def _as_meta(args: ExtenderPreemptionArgs) -> dict[str, MetaVictims]:
+    if args.victims is None:
+        return args.meta_victims or {}
+    return {
+        node: MetaVictims([MetaPod(pod.metadata.uid) for pod in of.pods or ()], of.violations)
+        for node, of in args.victims.items()
+    }
+
+
+def _waiting(loaded: Loaded) -> dict[str, Ask]:
+    """What waits beside the snapshot, by id."""
+    return {ask.id: ask for ask in loaded.beside.asks}

@@ -1,0 +1,1 @@
+"""Schedulers that ask before they act: kube-scheduler's extenders."""

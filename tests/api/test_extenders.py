@@ -1,0 +1,142 @@
+"""``POST /v1/extenders/{name}/preempt`` as kube-scheduler speaks it: what stays, what is logged, what is counted."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.main import create_app
+from app.settings import Settings
+
+NOW = "2026-11-22T12:00:00Z"
+LONG_AGO = "2026-01-01T00:00:00Z"
+AHEAD = "2999-01-01T00:00:00Z"
+KAI: dict[str, Any] = {
+    "engine": "kai",
+    "queues": [
+        {"name": "top", "quota": {"cpu": {"guaranteed": 8}}},
+        {"name": "a", "parent": "top", "quota": {"cpu": {"guaranteed": 4}}, "kai": {"reclaim_min_runtime": "10m"}},
+        {"name": "b", "parent": "top", "quota": {"cpu": {"guaranteed": 4}}},
+    ],
+}
+STATE: dict[str, Any] = {
+    "nodes": [{"name": "n1", "capacity": {"cpu": 8}}],
+    "workloads": [
+        {
+            "id": f"ml/{name}", "queue": "a", "started_at": started, "min_available": 1,
+            "tasks": [{"name": f"{name}-0", "uid": f"uid-{name}", "node": "n1", "requests": {"cpu": 2}}],
+        }
+        for name, started in (("old", LONG_AGO), ("young", AHEAD))
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture(params=[0, 2], ids=["in-process", "two-workers"])
+def client(settings: Settings, request: pytest.FixtureRequest) -> Iterator[TestClient]:
+    with TestClient(
+        create_app(settings.model_copy(update={"workers": request.param})), raise_server_exceptions=False
+    ) as opened:
+        assert opened.put("/v1/configurations/prod", json=KAI).status_code == 201
+        assert opened.put("/v1/snapshots/prod", json={"configuration": "prod", "state": STATE}).status_code == 200
+        yield opened
+
+
+def pod(name: str, group: str | None = None, **fields: Any) -> dict[str, Any]:
+    """As the API server would send it, with fields that nobody here reads."""
+    annotations = {} if group is None else {"pod-group-name": group}
+    metadata = {
+        "name": name, "namespace": "ml", "uid": f"uid-{name.removesuffix('-0')}", "annotations": annotations,
+        "labels": {"kai.scheduler/queue": "b"}, "managedFields": [{"manager": "x"}],
+    }  # fmt: skip
+    containers = [{"name": "main", "image": "i", "resources": {"requests": {"cpu": "2"}}}]
+    return {"metadata": metadata, "spec": {"priority": 9, "containers": containers, **fields}, "status": {}}
+
+
+ASKING = pod("serve", "serve", schedulerName="default-scheduler")
+
+
+def ask(client: TestClient, victims: dict[str, list[dict[str, Any]]], asking: dict[str, Any] = ASKING) -> Any:
+    proposals = {node: {"Pods": pods, "NumPDBViolations": 1} for node, pods in victims.items()}
+    body = {"Pod": asking, "NodeNameToVictims": proposals, "NodeNameToMetaVictims": None}
+    answer = client.post("/v1/extenders/prod/preempt", json=body)
+    assert answer.status_code == 200, answer.text
+    assert set(answer.json()) == {"NodeNameToMetaVictims"}
+    return answer.json()["NodeNameToMetaVictims"]
+
+
+def counted(client: TestClient, outcome: str) -> float:
+    found = re.search(
+        rf'^arbiter_extender_requests_total{{outcome="{outcome}"}} (\S+)', client.get("/metrics").text, re.MULTILINE
+    )
+    return float(found[1]) if found else 0.0
+
+
+def test_only_lawful_nodes_stay_and_the_log_says_why(client: TestClient) -> None:
+    old, young = pod("old-0", "old"), pod("young-0", "young")
+    stays = ask(client, {"n1": [old], "n2": [young], "n3": [old, young], "n4": []})
+    assert stays == {"n1": {"Pods": [{"UID": "uid-old"}], "NumPDBViolations": 1}}
+    (entry,) = client.get("/v1/decisions", params={"ask": "ml/serve"}).json()["items"]
+    assert entry["outcomes"] == ["preempt"]
+    record = client.get(f"/v1/decisions/{entry['id']}").json()["answer"]
+    said = {verdict["node"]: verdict for verdict in record["proposals"]}
+    assert {node for node, verdict in said.items() if verdict["allowed"]} == {"n1", "n4"}
+    (refusal,) = said["n2"]["refusals"]
+    assert (refusal["workload"], refusal["task"], refusal["rule"]) == ("ml/young", "young-0", "reclaim-min-runtime")
+    assert client.post(f"/v1/decisions/{entry['id']}/replay").json()["identical"] is True
+    assert client.get(f"/v1/decisions/{entry['id']}/explanation").json()["identical"] is True
+    assert counted(client, "answered") == 1
+
+
+def test_uids_alone_are_enough(client: TestClient) -> None:
+    proposals = {
+        name: {"Pods": [{"UID": uid}], "NumPDBViolations": 0}
+        for name, uid in (("n1", "uid-old"), ("n2", "uid-young"), ("n3", "uid-stranger"))
+    }
+    body = {"Pod": ASKING, "NodeNameToVictims": None, "NodeNameToMetaVictims": proposals}
+    answer = client.post("/v1/extenders/prod/preempt?snapshot=prod", json=body).json()
+    assert answer == {"NodeNameToMetaVictims": {"n1": proposals["n1"]}}
+    history = client.get("/v1/workloads/ml%2Fserve/history").json()
+    assert history["items"][0]["asked"][0]["reason"] == "ProposalAllowed"
+
+
+def test_who_belongs_to_no_queue(client: TestClient) -> None:
+    """A stranger may be evicted by anybody, evicts strangers only; what Kubernetes itself needs is never held up."""
+    stranger, young = pod("other-0"), pod("young-0", "young")
+    asked = {"n1": [stranger], "n2": [stranger, young]}
+    assert set(ask(client, asked)) == {"n1"}
+    assert set(ask(client, asked, pod("plain"))) == {"n1"}
+    newest = client.get("/v1/decisions").json()["items"][0]
+    refused = client.get(f"/v1/decisions/{newest['id']}").json()["answer"]["proposals"][1]["refusals"]
+    assert [one["rule"] for one in refused] == ["no-queue"]
+    assert set(ask(client, asked, pod("agent", priority=2_000_001_000))) == {"n1", "n2"}
+
+
+def test_fields_that_nobody_reads_are_no_mistake_whatever_is_in_them(client: TestClient) -> None:
+    """An instant at the end of the calendar has the body looked at twice."""
+    old = pod("old-0", "old", terminationGracePeriodSeconds=30)
+    old["metadata"]["creationTimestamp"] = "0001-01-01T00:00:00+23:00"
+    assert set(ask(client, {"n1": [old]})) == {"n1"}
+
+
+def test_a_pod_that_the_snapshot_does_not_have_yet_stays(client: TestClient) -> None:
+    assert ask(client, {"n1": [pod("new-0", "new")], "n2": [pod("old-1", "old")]}) == {}
+
+
+def test_what_can_t_be_answered_is_a_status_and_counted(client: TestClient) -> None:
+    url = "/v1/extenders/prod/preempt"
+    good = {"Pod": ASKING, "NodeNameToVictims": {}}
+    assert client.post("/v1/extenders/nobody/preempt", json=good).status_code == 404
+    assert client.post(f"{url}?snapshot=lost", json=good).json()["code"] == "snapshot_lost"
+    assert counted(client, "not_found") == 2
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"pod": ASKING}, "/Pod"),
+        ({"Pod": ASKING}, "/NodeNameToVictims"),
+        ({"Pod": {}, "NodeNameToVictims": {}}, "/Pod/metadata/name"),
+        ({"Pod": ASKING, "NodeNameToVictims": {"n": {"Pods": [{}]}}}, "/NodeNameToVictims/n/Pods/0/metadata"),
+    ]
+    for body, at in wrong:
+        answer = client.post(url, json=body)
+        assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, at)
+    assert counted(client, "invalid") == 4
