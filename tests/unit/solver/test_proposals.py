@@ -1,19 +1,23 @@
 """Proposals of another scheduler, by hand: what each system's rules let go, together and each alone."""
 
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from app.solver import solve
+from app.solver import proposals, solve
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import Proposal
+from app.solver.model.rule import PROPOSALS
 from app.solver.model.state import Ask, State
 from app.solver.question import Question
+from app.solver.registry import engine_of
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 KAI: dict[str, Any] = {
@@ -181,6 +185,12 @@ def test_kueue_lends_to_nobody_who_would_borrow() -> None:
     workloads = [kueue_workload("a0", "a", 4), kueue_workload("b0", "b", 5)]
     roomy = KUEUE | {"queues": [*KUEUE["queues"], {"name": "c", "parent": "all", "quota": {"cpu": {"guaranteed": 9}}}]}
     assert rules(judged(roomy, workloads, KUEUE_ASK, [("b0", None)])) == [["ask-would-borrow"]]
+
+
+def test_the_rules_that_all_engines_share_are_named_where_proposals_are_judged() -> None:
+    said = set(re.findall(r'"([A-Za-z-]+)"', Path(proposals.__file__).read_text()))
+    assert {rule.rule for rule in PROPOSALS} <= said
+    assert all(set(PROPOSALS) <= set(engine_of(name).rules) for name in ("kai", "kueue", "yunikorn"))
 
 
 def test_work_in_no_queue_takes_from_none_that_is_in_one() -> None:
