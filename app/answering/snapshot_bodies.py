@@ -1,6 +1,6 @@
 """Bodies of the snapshot endpoints."""
 
-from app.solver.model.base import Time, Wire
+from app.solver.model.base import Time, Total, Wire
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.decision import ConfigurationUsed, Decision, Plan
 from app.solver.model.state import Ask, State
@@ -23,15 +23,15 @@ class SnapshotRequest(Wire, frozen=True, kw_only=True):
 
 
 class Counts(Wire, frozen=True, kw_only=True):
-    nodes: int
+    nodes: Total
     """How many nodes."""
-    workloads: int
+    workloads: Total
     """How many workloads."""
-    tasks: int
+    tasks: Total
     """How many tasks."""
-    reservations: int
+    reservations: Total
     """How many reservations."""
-    asks: int = 0
+    asks: Total = 0
     """How many asks wait beside it."""
 
 
@@ -94,7 +94,7 @@ class ApplyRequest(Wire, frozen=True, kw_only=True):
     ask: str | None = None
     """Carry out the decision on this ask alone. Needed where several asks were decided each alone (mode `independent`):
     their plans exclude one another."""
-    generation: int | None = None
+    generation: Total | None = None
     """Refuse (409) unless the snapshot is still at it. Absent: the one that the decision was made on."""
     now: Time | None = None
     """When what is placed starts. Absent: the host's clock."""

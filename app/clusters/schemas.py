@@ -6,12 +6,11 @@ from typing import Annotated, Literal
 import msgspec
 
 from app.answering.snapshot_bodies import Counts
-from app.solver.model.base import Name, Priority, Time, Wire
+from app.solver.model.base import Name, Priority, Time, Total, Wire
 from app.solver.model.configuration import EngineName
 from app.solver.model.problems import Finding
 
 Stage = Literal["listing", "following", "broken"]
-Total = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=10**9)]
 Text = Annotated[str, msgspec.Meta(max_length=2000)]
 
@@ -48,7 +47,7 @@ class ClusterReport(Wire, frozen=True, kw_only=True):
     """What it follows."""
     counts: Counts | None = None
     """What is in the snapshot. Absent: there is none yet."""
-    generation: int | None = None
+    generation: Total | None = None
     """The generation of the snapshot that it wrote last. Absent: none yet."""
     synced_at: Time | None = None
     """The last time at which the snapshot was all that the follower had heard. Absent: never yet."""

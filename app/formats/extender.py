@@ -11,41 +11,57 @@ from app.formats.documents.reader import Findings, Reader
 from app.formats.kubernetes.cluster import Pod
 from app.formats.kubernetes.objects import Object
 from app.formats.kubernetes.pod_spec import PodSpec
+from app.solver.model.base import Total
 
 
 class OwnerReference(msgspec.Struct, frozen=True, rename="camel"):
     """Who made a pod."""
 
     kind: str = ""
+    """The owner's kind, as `Job`."""
     name: str = ""
+    """The owner's name."""
     uid: str = ""
+    """The owner's UID."""
     api_version: str = ""
+    """Group and version of the kind, as `batch/v1`."""
     controller: bool | None = None
+    """Whether it manages the pod: one owner at most does."""
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):
     """What tells a pod apart, and which work it belongs to."""
 
     name: str = ""
+    """The pod's name."""
     namespace: str = ""
+    """The pod's namespace."""
     uid: str = ""
+    """The pod's UID."""
     labels: dict[str, str] | None = None
+    """Its labels: the system's own say whose work it is."""
     annotations: dict[str, str] | None = None
+    """Its annotations, read as its labels are."""
     owner_references: list[OwnerReference] | None = None
+    """What made it."""
 
 
 class VictimSpec(msgspec.Struct, frozen=True, rename="camel"):
     """Who schedules a pod."""
 
     scheduler_name: str | None = None
+    """Which scheduler places the pod."""
     priority_class_name: str | None = None
+    """Its priority class."""
 
 
 class VictimPod(msgspec.Struct, frozen=True):
     """A running pod."""
 
     metadata: Metadata
+    """What tells it apart."""
     spec: VictimSpec = VictimSpec()
+    """Who schedules it."""
 
 
 class Victims(msgspec.Struct, frozen=True, rename={"pods": "Pods", "violations": "NumPDBViolations"}):
@@ -53,7 +69,7 @@ class Victims(msgspec.Struct, frozen=True, rename={"pods": "Pods", "violations":
 
     pods: list[VictimPod] | None = None
     """The pods."""
-    violations: int = 0
+    violations: Total = 0
     """How many PodDisruptionBudgets that would break."""
 
 
@@ -69,7 +85,7 @@ class MetaVictims(msgspec.Struct, frozen=True, rename={"pods": "Pods", "violatio
 
     pods: list[MetaPod] | None = None
     """The pods."""
-    violations: int = 0
+    violations: Total = 0
     """How many PodDisruptionBudgets that breaks."""
 
 

@@ -40,7 +40,9 @@ def _described(schema: dict[str, Any], called: Iterable[type[msgspec.Struct]]) -
     meant = next((shape for shape in called if set(shape.__struct_encode_fields__) == set(properties or ())), None)
     if meant is None or properties is None:
         return schema
-    texts = descriptions(meant)
+    said = descriptions(meant)
+    spelled = zip(meant.__struct_encode_fields__, meant.__struct_fields__, strict=True)
+    texts = {name: said[field] for name, field in spelled if field in said}
     told = {name: value | {"description": texts[name]} for name, value in properties.items() if name in texts}
     return schema | {"properties": properties | told}
 

@@ -130,7 +130,7 @@ class SimulationRequest(Wire, frozen=True, kw_only=True):
     """What follows a loop: `stop` goes on at the next event from outside, `continue` plays its turns again."""
     explain: Explain = "none"
     """How much the decision requests of the rounds ask about why."""
-    seed: int | None = None
+    seed: Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)] | None = None
     """Kept with the run for callers that drew the trace from it; nothing is drawn here."""
 
 

@@ -19,6 +19,8 @@ Duration = Annotated[
     int | float | str, msgspec.Meta(title="Duration", description="Seconds, or a Go duration: `30s`, `1h30m`")
 ]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+Total = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""How many of what is counted over time or over a cluster: exact in JSON everywhere."""
 Priority = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=512)]
 

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from app.solver.model.base import Time, Wire
+from app.solver.model.base import Time, Total, Wire
 from app.solver.model.trace import Explanation
 
 Units = int | float
@@ -128,7 +128,7 @@ class Decision(Wire, frozen=True, kw_only=True):
     """The flavor of each resource, by name of the task and of the resource (Kueue)."""
     borrowing: bool | None = None
     """Whether it uses more than the nominal quota of its queue (Kueue)."""
-    counts: dict[str, int] | None = None
+    counts: dict[str, Total] | None = None
     """How many of each task are admitted, where fewer than asked."""
     victims: list[Victim]
     """What stops for it, in the engine's order."""

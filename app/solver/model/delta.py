@@ -1,6 +1,6 @@
 """What changed in a cluster since a snapshot's generation: nodes, workloads, tasks and reservations by id."""
 
-from app.solver.model.base import Wire
+from app.solver.model.base import Total, Wire
 from app.solver.model.state import Ask, Node, QueueState, Reservation, Task, Workload
 
 
@@ -79,7 +79,7 @@ class AskChanges(Wire, frozen=True, kw_only=True):
 class Delta(Wire, frozen=True, kw_only=True):
     """``generation``: the one that the sender knows; a snapshot that has moved on refuses the delta whole."""
 
-    generation: int
+    generation: Total
     """The generation that the sender knows; a snapshot that has moved on refuses the delta whole (409)."""
     nodes: NodeChanges = NodeChanges()
     """What became of nodes."""

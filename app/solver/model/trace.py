@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from app.solver.model.base import Wire
+from app.solver.model.base import Total, Wire
 
 Number = int | float | str | bool | None
 
@@ -43,7 +43,7 @@ class Group(Wire, frozen=True, kw_only=True):
     """What became of them."""
     rule: str
     """By which rule; `GET /v1/rules` says what it means."""
-    count: int
+    count: Total
     """How many they are."""
     examples: list[str]
     """The first few of them: `workload`, or `workload/task`."""

@@ -1,7 +1,8 @@
 """Descriptions of properties come from the docstrings under the fields."""
 
 import json
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, cast
 
 from app.answering.comparison_bodies import ComparisonRequest
 from app.configurations.queues.schemas import QueueDocument
@@ -41,3 +42,27 @@ def test_inherited_fields_keep_their_texts_unless_declared_again() -> None:
     assert descriptions(StateOrReference).items() >= descriptions(State).items()
     assert descriptions(QueueDocument)["name"] != descriptions(Queue)["name"]
     assert descriptions(QueueDocument)["parent"] == descriptions(Queue)["parent"]
+
+
+def _integers(schema: dict[str, Any], at: str, seen: set[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every integer that a body of this schema can hold, with its place."""
+    if (name := schema.get("$ref", "").rpartition("/")[2]) and name not in seen:
+        seen.add(name)
+        yield from _integers(schemas()[name], name, seen)
+    if schema.get("type") == "integer":
+        yield at, schema
+    parts: list[Any] = [schema.get(name) for name in ("items", "additionalProperties")]
+    for part in (*parts, *schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        if isinstance(part, dict):
+            yield from _integers(cast("dict[str, Any]", part), at, seen)
+    for field, part in schema.get("properties", {}).items():
+        yield from _integers(part, f"{at}.{field}", seen)
+
+
+def test_every_integer_that_is_sent_has_bounds() -> None:
+    """One without is promised to be an int64, and Python would take any."""
+    ways = [way for item in json.loads(text())["paths"].values() for way in item.values()]
+    bodies = [part["schema"] for way in ways for part in way.get("requestBody", {}).get("content", {}).values()]
+    found = list(_integers({"anyOf": bodies}, "", set()))
+    assert len(found) > 30
+    assert [at for at, schema in found if "maximum" not in schema and "enum" not in schema] == []
