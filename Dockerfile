@@ -1,12 +1,12 @@
-# The service without a database of its own (the extra `embedded`): give it DATABASE_URL. docker-compose.yml shows the pair.
+# The service with pictures and followers, and no database of its own (the extra `embedded`): give it DATABASE_URL. docker-compose.yml shows the pair.
 FROM python:3.13-slim AS build
 ENV UV_PROJECT_ENVIRONMENT=/srv/arbiter/.venv UV_LINK_MODE=copy UV_COMPILE_BYTECODE=1
 RUN pip install --no-cache-dir uv==0.13.9
 WORKDIR /srv/arbiter
 COPY pyproject.toml uv.lock README.md LICENSE ./
-RUN uv sync --locked --no-dev --no-install-project
+RUN uv sync --locked --no-dev --extra kubernetes --extra plot --no-install-project
 COPY app ./app
-RUN uv sync --locked --no-dev
+RUN uv sync --locked --no-dev --extra kubernetes --extra plot
 
 FROM python:3.13-slim
 RUN useradd --system --home-dir /srv/arbiter --no-create-home arbiter
