@@ -1,7 +1,8 @@
 """JSON schemas that code generators read well, from those that msgspec writes.
 
-Both accept the same documents, with two exceptions: answers may grow fields in later versions, so shapes that are never
-sent are open, and a number is said to be a double or a 64-bit integer where JSON knows only numbers.
+Both accept the same documents, with three exceptions: answers may grow fields in later versions, so shapes that are never
+sent are open; a number is said to be a double or a 64-bit integer where JSON knows only numbers; and where a word may
+stand for a list, the list is shown and the word is said.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,6 +18,8 @@ _NUMBERS = {"integer": "int64", "number": "double"}
 _INTEGER, _NUMBER, _NULL = {"type": "integer"}, {"type": "number"}, {"type": "null"}
 _MEANT_ABSENT = frozenset({("Queue", "weight")})
 """Leaving it out is not the same as its default, which a generated client would send."""
+_SHOWN_AS_LIST = "Asks"
+"""Java's generator makes nothing that compiles of a list or a word, Go's a type that every caller would have to wrap."""
 
 
 def portable(schemas: Mapping[str, Schema], sent: Iterable[str], common: Mapping[str, Schema]) -> Schemas:
@@ -78,6 +81,9 @@ def _rewritten(schema: Schema, found: Schemas, named: Mapping[bytes, str]) -> Sc
     if "$ref" in schema:
         return {"$ref": schema["$ref"]}
     made = dict(schema)
+    if made.get("title") == _SHOWN_AS_LIST:
+        told = {name: made[name] for name in ("default", "description") if name in made}
+        made = next(one for one in made["anyOf"] if one.get("type") == "array") | told
     for key in ("properties", "$defs"):
         if key in made:
             made[key] = {name: _rewritten(inner, found, named) for name, inner in made[key].items()}

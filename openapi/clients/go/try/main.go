@@ -77,13 +77,6 @@ func question() client.DecisionRequest {
 	flavors := map[string]string{"cpu": "default"}
 	var stored client.ConfigurationOrName
 	check(stored.FromConfigurationOrName0(name))
-	var asks client.Asks
-	check(asks.FromAsks0([]client.Ask{{
-		Id: "chat-api", Queue: "serving", Priority: &priority,
-		Tasks: []client.Task{{
-			Name: "replica", Count: &count, Requests: &client.Resources{"cpu": *text("3500m")}, Flavors: &flavors,
-		}},
-	}}))
 	return client.DecisionRequest{
 		Now:           &now,
 		Configuration: &stored,
@@ -91,7 +84,12 @@ func question() client.DecisionRequest {
 			Id: "sweep-17", Queue: "research", StartedAt: &started,
 			Tasks: &[]client.Task{{Name: "trial", Requests: &client.Resources{"cpu": *number(10)}, Flavors: &flavors}},
 		}}},
-		Asks: &asks,
+		Asks: &[]client.Ask{{
+			Id: "chat-api", Queue: "serving", Priority: &priority,
+			Tasks: []client.Task{{
+				Name: "replica", Count: &count, Requests: &client.Resources{"cpu": *text("3500m")}, Flavors: &flavors,
+			}},
+		}},
 	}
 }
 
