@@ -1,8 +1,8 @@
 """JSON schemas that code generators read well, from those that msgspec writes.
 
-Both accept the same documents, with three exceptions: answers may grow fields in later versions, so shapes that are never
-sent are open; a number is said to be a double or a 64-bit integer where JSON knows only numbers; and where a word may
-stand for a list, the list is shown and the word is said.
+Both accept the same documents, with three exceptions: answers may grow fields in later versions, so shapes that are
+never sent are open; a number is said to be a double or a 64-bit integer where JSON knows only numbers; and where a word
+may stand for a list, the list is shown and the word is said.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ _INTEGER, _NUMBER, _NULL = {"type": "integer"}, {"type": "number"}, {"type": "nu
 _MEANT_ABSENT = frozenset({("Queue", "weight")})
 """Leaving it out is not the same as its default, which a generated client would send."""
 _SHOWN_AS_LIST = "Asks"
-"""Java's generator makes nothing that compiles of a list or a word, Go's a type that every caller would have to wrap."""
+"""Of a list or a word Java's generator makes nothing that compiles, Go's a type that each caller would have to fill."""
 
 
 def portable(schemas: Mapping[str, Schema], sent: Iterable[str], common: Mapping[str, Schema]) -> Schemas:
