@@ -149,6 +149,8 @@ class BulkProtocol(HttpToolsProtocol):
         """Nothing came for too long: whoever has begun to ask is told, the others know."""
         if self.phase == "head" and self._head_bytes:
             self._refuse(408)
+        elif self.phase == "body" and self.cycle.response_started and not self.cycle.response_complete:
+            self._among.enter(self, "stream")  # the answer began after the last piece had come
         else:
             self.drop()
 

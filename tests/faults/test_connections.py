@@ -81,14 +81,19 @@ def test_what_stays_unfinished_ends(address: tuple[str, int], sent: bytes, expec
         assert expected in (0, 200) or b"application/problem+json" in answer
 
 
-def test_a_stream_may_pause(address: tuple[str, int]) -> None:
-    """It is being answered, so whoever sends it may wait for that."""
+@pytest.mark.parametrize("first", [0.0, 0.5], ids=["before the answer begins", "while it is answered"])
+def test_a_stream_may_pause(address: tuple[str, int], first: float) -> None:
+    """It is being answered, so whoever sends it may wait for that, wherever its first line came."""
     line = json.dumps(decision()).encode() + b"\n"
+    chunk = b"%x\r\n%b\r\n" % (len(line), line)
+    head = POST.replace(b"decisions", b"decisions:batch") + b"Transfer-Encoding: chunked\r\n\r\n"
     with connect(address) as connection, connection.makefile("rb") as answers:
-        connection.sendall(POST.replace(b"decisions", b"decisions:batch") + b"Transfer-Encoding: chunked\r\n\r\n")
-        for pause in (0.0, 8.0):
+        if first:
+            connection.sendall(head)
+            time.sleep(first)
+        for sent, pause in ((chunk if first else head + chunk, 0.0), (chunk, 8.0)):
             time.sleep(pause)
-            connection.sendall(b"%x\r\n%b\r\n" % (len(line), line))
+            connection.sendall(sent)
             while b'"status":200' not in (said := answers.readline()):
                 assert said
         connection.sendall(b"0\r\n\r\n")
