@@ -66,6 +66,13 @@ def refuse_duplicates(variants: list[Variant]) -> None:
         raise InvalidInput(found)
 
 
+def too_many(variants: list[Variant], most: int) -> list[Problem]:
+    """What is wrong where there are more than ``most``."""
+    if len(variants) <= most:
+        return []
+    return [Problem(pointer="/variants", detail=f"{len(variants)} variants; at most {most} are allowed")]
+
+
 def _loaded(
     request: ComparisonRequest, variant: Variant, sources: Sources
 ) -> tuple[Loaded, list[Ask], list[Finding]]:  # fmt: skip

@@ -3,7 +3,7 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Request, Response
 from starlette.responses import StreamingResponse
 
 from app.answering.answers import encode
@@ -15,6 +15,7 @@ from app.http.openapi import NDJSON, lines, operation
 from app.http.pages import Cursor, Limit
 from app.http.responses import json_response
 from app.http.services import service
+from app.jobs.parameters import First, Most, Which
 from app.workers.offload import Offload
 
 DOCUMENTED = (BacktestRequest, Backtest, BacktestPage, DecisionDiffers)
@@ -93,11 +94,9 @@ def delete_backtest(id: Id, backtests: Service) -> Response:  # noqa: A002
 def differences(
     id: Id,  # noqa: A002
     backtests: Service,
-    variant: Annotated[
-        str | None, Query(max_length=512, description="The name of a variant. Absent: the first.")
-    ] = None,
-    first: Annotated[int, Query(alias="from", ge=0, le=2**62, description="The first line wanted, from 0.")] = 0,
-    limit: Annotated[int | None, Query(ge=1, le=2**62, description="The most lines wanted. Absent: all.")] = None,
+    variant: Which = None,
+    first: First = 0,
+    limit: Most = None,
 ) -> Response:
     """One line a decision that the variant makes otherwise or refuses, oldest first, as far as it has come."""
     return StreamingResponse(backtests.differences(id, variant, first, limit), media_type=NDJSON)

@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 
 from app.answering.comparison_bodies import Difference
-from app.simulations.results import Status
+from app.jobs.schemas import JobState
 from app.solver.model.base import Time, Wire
 from app.solver.model.configuration import EngineName
 from app.solver.model.problems import Problem
@@ -85,21 +85,9 @@ class BacktestOutcome(Wire, frozen=True, kw_only=True):
     variants: list[BacktestVariant]
 
 
-class Backtest(Wire, frozen=True, kw_only=True):
+class Backtest(JobState, frozen=True, kw_only=True):
     """``GET /v1/backtests/{id}``."""
 
-    id: UUID
-    """Its id."""
-    status: Status
-    """`queued`, `running`, `done`, `failed` (see `error`) or `cancelled`."""
-    created_at: Time
-    """When it was asked for."""
-    started_at: Time | None = None
-    """When it was begun. Absent: it was not."""
-    ended_at: Time | None = None
-    """When it ended. Absent: it has not."""
-    attempt: int = 0
-    """How often it was begun: again after a worker was lost."""
     since: Time | None = None
     """From when. Absent: from the first entry."""
     until: Time

@@ -6,15 +6,15 @@ from uuid import UUID
 
 import msgspec
 from sqlalchemy import RowMapping
-from sqlalchemy.orm import Session
 
-from app.answering.comparison import refuse_duplicates
+from app.answering.comparison import refuse_duplicates, too_many
 from app.answering.sources import Documents
 from app.backtests.running import DIFFERENCES
 from app.backtests.schemas import Backtest, BacktestOutcome, BacktestPage, BacktestProgress, BacktestRequest
 from app.decoding import decode
-from app.errors import BadInput, NotFound
-from app.http.pages import decode_id, encode_cursor
+from app.errors import BadInput
+from app.jobs.kind import JobsOfKind
+from app.jobs.schemas import state_of
 from app.jobs.service import Jobs, New, outcome_of
 from app.simulations.pinning import Pinning
 from app.simulations.running import stream_of
@@ -32,12 +32,12 @@ class About(msgspec.Struct, frozen=True):
     until: Time
 
 
-class Backtests:
+class Backtests(JobsOfKind[Backtest, BacktestPage]):
     """Accepted, shown, read from, stopped. ``variants``: the most that one may have; ``settle``: waits until what was
     just answered is in the log."""
 
     def __init__(self, jobs: Jobs, documents: Documents, variants: int, settle: Callable[[], object]) -> None:
-        self._jobs = jobs
+        super().__init__(jobs, KIND, _shown, BacktestPage)
         self._documents = documents
         self._variants = variants
         self._settle = settle
@@ -47,10 +47,7 @@ class Backtests:
         request = decode(body, BacktestRequest)
         refuse_duplicates(request.variants)
         until = request.until or datetime.now(UTC)
-        problems: list[Problem] = []
-        if len(request.variants) > self._variants:
-            detail = f"{len(request.variants)} variants; at most {self._variants} are allowed"
-            problems.append(Problem(pointer="/variants", detail=detail))
+        problems = too_many(request.variants, self._variants)
         if request.since is not None and request.since >= until:
             problems.append(Problem(pointer="/since", detail="not before `until`: the range is empty"))
         if problems:
@@ -62,32 +59,11 @@ class Backtests:
         about = About([variant.name for variant in request.variants], request.since, until)
         new = New(msgspec.json.encode(about), msgspec.json.encode(pinned))
         self._settle()
-
-        def made(_: Session) -> New:
-            return new
-
-        return self.get(self._jobs.add(KIND, made))
-
-    def get(self, identity: UUID) -> Backtest:
-        """Raises NotFound, Unavailable."""
-        return _shown(self._jobs.row(identity, KIND))
-
-    def page(self, cursor: str | None, limit: int) -> BacktestPage:
-        """Raises BadRequest, Unavailable."""
-        rows = self._jobs.page(KIND, None if cursor is None else decode_id(cursor), limit + 1)
-        more = encode_cursor(str(rows[limit - 1]["id"])) if len(rows) > limit else None
-        return BacktestPage(items=[_shown(row) for row in rows[:limit]], next_cursor=more)
-
-    def stop(self, identity: UUID) -> None:
-        """Raises NotFound, Unavailable."""
-        self._jobs.stop(identity, KIND)
+        return self._accept(lambda _: new)
 
     def differences(self, identity: UUID, variant: str | None, first: int, most: int | None) -> Iterator[bytes]:
         """The lines of a variant from number ``first``, some at a time, as far as they are there. Raises NotFound."""
-        names = self.get(identity).names
-        if variant is not None and variant not in names:
-            raise NotFound(f"backtest {identity} has no variant {variant!r}")
-        number = 0 if variant is None else names.index(variant)
+        number = self._variant(identity, variant, self.get(identity).names)
         return self._jobs.lines(identity, stream_of(number, DIFFERENCES), first, most)
 
 
@@ -96,7 +72,6 @@ def _shown(row: RowMapping) -> Backtest:
     outcome: BacktestOutcome | None = outcome_of(row, BacktestOutcome) if "outcome" in row else None
     told = {} if outcome is None else msgspec.structs.asdict(outcome)
     return Backtest(
-        id=row["id"], status=row["status"], created_at=row["created_at"], started_at=row["started_at"],
-        ended_at=row["ended_at"], attempt=row["attempt"], since=about.since, until=about.until, names=about.variants,
+        **state_of(row), since=about.since, until=about.until, names=about.variants,
         progress=None if row["progress"] is None else BacktestProgress(**row["progress"]), error=row["error"], **told,
     )  # fmt: skip

@@ -1,11 +1,10 @@
 """The body and the answers of forecasts."""
 
 from typing import Annotated
-from uuid import UUID
 
 import msgspec
 
-from app.simulations.results import Status
+from app.jobs.schemas import JobState
 from app.simulations.schemas import Change, Checkpoint, Instant, OnLoop, Requeue, Units
 from app.solver.model.base import Duration, Time, Wire
 from app.solver.model.configuration import Configuration, EngineName
@@ -117,21 +116,9 @@ class ForecastOutcome(Wire, frozen=True, kw_only=True):
     rounds: int
 
 
-class Forecast(Wire, frozen=True, kw_only=True):
+class Forecast(JobState, frozen=True, kw_only=True):
     """``GET /v1/forecasts/{id}``."""
 
-    id: UUID
-    """Its id."""
-    status: Status
-    """`queued`, `running`, `done`, `failed` (see `error`) or `cancelled`."""
-    created_at: Time
-    """When it was asked for."""
-    started_at: Time | None = None
-    """When it was begun. Absent: it was not."""
-    ended_at: Time | None = None
-    """When it ended. Absent: it has not."""
-    attempt: int = 0
-    """How often it was begun: again after a worker was lost."""
     start: Time
     """The time of the state."""
     end: Time | None = None

@@ -7,7 +7,7 @@ has written is never seen with that of the next.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -16,7 +16,6 @@ from sqlalchemy.orm import Session
 
 from app.db import metadata
 
-Status = Literal["queued", "running", "done", "failed", "cancelled"]
 _ALIVE = ("queued", "running")
 
 jobs = sa.Table(

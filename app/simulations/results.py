@@ -1,12 +1,8 @@
 """What the endpoints of simulations answer beside the lines of a run."""
 
-from typing import Literal
-from uuid import UUID
-
+from app.jobs.schemas import JobState
 from app.simulations.schemas import Summary, Units
 from app.solver.model.base import Time, Wire
-
-Status = Literal["queued", "running", "done", "failed", "cancelled"]
 
 
 class Progress(Wire, frozen=True, kw_only=True):
@@ -75,21 +71,9 @@ class Outcome(Wire, frozen=True, kw_only=True):
     differences: list[JobDifference] = []
 
 
-class Simulation(Wire, frozen=True, kw_only=True):
+class Simulation(JobState, frozen=True, kw_only=True):
     """``GET /v1/simulations/{id}``."""
 
-    id: UUID
-    """Its id."""
-    status: Status
-    """`queued`, `running`, `done`, `failed` (see `error`) or `cancelled`."""
-    created_at: Time
-    """When it was asked for."""
-    started_at: Time | None = None
-    """When it first began. Absent: it has not."""
-    ended_at: Time | None = None
-    """When it ended. Absent: it has not."""
-    attempt: int = 0
-    """How often it was begun: again from the start after a worker was lost."""
     trace: TraceUsed | None = None
     """The stored trace. Absent: the request brought its own."""
     names: list[str] = []

@@ -17,6 +17,7 @@ from app.http.openapi import NDJSON, lines, operation
 from app.http.pages import Cursor, Limit
 from app.http.responses import json_response
 from app.http.services import service
+from app.jobs.parameters import First, Most, Which
 from app.plots.data import Kind
 from app.simulations.examples import SIMULATION
 from app.simulations.results import Series, Simulation, SimulationPage
@@ -42,9 +43,6 @@ async def _service(request: Request) -> Simulations:
 
 Service = Annotated[Simulations, Depends(_service)]
 Id = Annotated[UUID, Path(description="`id` of a simulation")]
-Which = Annotated[str | None, Query(max_length=512, description="The name of a variant. Absent: the first.")]
-First = Annotated[int, Query(alias="from", ge=0, le=2**62, description="The first line wanted; the first of all is 0.")]
-Most = Annotated[int | None, Query(ge=1, le=2**62, description="The most lines wanted. Absent: all.")]
 
 
 @dataclass(frozen=True, slots=True)

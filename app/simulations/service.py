@@ -12,7 +12,8 @@ from sqlalchemy.orm import Session
 from app.answering.sources import Compiled, Documents
 from app.decoding import decode
 from app.errors import BadInput, Conflict, NotFound
-from app.http.pages import decode_id, encode_cursor
+from app.jobs.kind import JobsOfKind
+from app.jobs.schemas import state_of
 from app.jobs.service import Jobs, New, outcome_of
 from app.plots.data import Drawing, Kind
 from app.plots.elsewhere import drawn, require
@@ -48,11 +49,11 @@ class StoredTraces(Protocol):
         ...
 
 
-class Simulations:
+class Simulations(JobsOfKind[Simulation, SimulationPage]):
     """Accepted, shown, read from, stopped. ``variants``: the most that one may have."""
 
     def __init__(self, jobs: Jobs, traces: StoredTraces, documents: Documents, variants: int) -> None:
-        self._jobs = jobs
+        super().__init__(jobs, KIND, _shown, SimulationPage)
         self._configurations = Compiled(documents)
         self._traces = traces
         self._documents = documents
@@ -74,21 +75,7 @@ class Simulations:
             about = About(variants=names, trace=used)
             return New(msgspec.json.encode(about), msgspec.json.encode(pinned), trace)
 
-        return self.get(self._jobs.add(KIND, made))
-
-    def get(self, identity: UUID) -> Simulation:
-        """Raises NotFound, Unavailable."""
-        return _shown(self._jobs.row(identity, KIND))
-
-    def page(self, cursor: str | None, limit: int) -> SimulationPage:
-        """Raises BadRequest, Unavailable."""
-        rows = self._jobs.page(KIND, None if cursor is None else decode_id(cursor), limit + 1)
-        more = encode_cursor(str(rows[limit - 1]["id"])) if len(rows) > limit else None
-        return SimulationPage(items=[_shown(row) for row in rows[:limit]], next_cursor=more)
-
-    def stop(self, identity: UUID) -> None:
-        """Raises NotFound, Unavailable."""
-        self._jobs.stop(identity, KIND)
+        return self._accept(made)
 
     def lines(
         self, identity: UUID, variant: str | None, kind: str, first: int = 0, most: int | None = None
@@ -109,7 +96,7 @@ class Simulations:
         self, identity: UUID, variant: str | None, queue: str | None, resource: str | None, points: int
     ) -> Series:
         """What a queue (None: all together) held, waited for and was guaranteed. Raises NotFound, Conflict."""
-        at, summary = self.ended(identity, variant)
+        at, summary, _ = self._done(identity, variant)
         start, end = micros(summary.start), micros(summary.end)
         levels = levels_of(self._jobs.lines(identity, stream_of(at, "levels")), queue or "")
         found = areas(levels, edges(start, end, points), resource)
@@ -120,7 +107,7 @@ class Simulations:
     def plot(self, identity: UUID, variant: str | None, kind: Kind, resource: str | None) -> bytes:
         """SVG; waits of all variants together where none is named. Raises NotFound, Conflict, NotInstalled."""
         require()
-        at, summary = self.ended(identity, variant)
+        at, summary, names = self._done(identity, variant)
 
         def lines(number: int, of: str) -> Iterator[bytes]:
             return lines_in(self._jobs.lines(identity, stream_of(number, of)))
@@ -128,7 +115,6 @@ class Simulations:
         def levels(queue: str) -> Iterator[Level]:
             return levels_of(self._jobs.lines(identity, stream_of(at, "levels")), queue)
 
-        names = self.get(identity).names
         title = summary.engine if not names else f"{summary.engine}: {names[at]}"
         if kind == "usage":
             picture = usage_of(summary, resource_of(summary, resource), levels)
@@ -141,13 +127,15 @@ class Simulations:
             picture = waits_of(lines(at, "jobs"))
         return drawn(Drawing(title, [picture]))
 
-    def ended(self, identity: UUID, variant: str | None) -> tuple[int, Summary]:
-        """Which of its variants that is, and what it came to. Raises NotFound, and Conflict before its end."""
-        at = self.index(identity, variant)
+    def _done(self, identity: UUID, variant: str | None) -> tuple[int, Summary, list[str]]:
+        """Which of its variants that is, what it came to, and the names of all; none where it has no variants.
+
+        Raises NotFound, and Conflict before its end."""
         told = self.get(identity)
+        at = self._variant(identity, variant, told.names or [""])
         if told.status != "done":
             raise Conflict(f"simulation {identity} is {told.status}: there is nothing to draw before it is done")
-        return at, told.variants[at].summary
+        return at, told.variants[at].summary, told.names
 
     def request_of(self, identity: UUID, variant: str | None, n: int) -> bytes:
         """The decision request of a round, from 1: the run is played again up to it.
@@ -164,12 +152,7 @@ class Simulations:
 
     def index(self, identity: UUID, variant: str | None) -> int:
         """Which of its variants that is. Raises NotFound."""
-        about = _about(self._jobs.row(identity, KIND))
-        if variant is None:
-            return 0
-        if variant not in about.variants:
-            raise NotFound(f"simulation {identity} has no variant {variant!r}")
-        return about.variants.index(variant)
+        return self._variant(identity, variant, _about(self._jobs.row(identity, KIND)).variants)
 
 
 def _in_time() -> bool:
@@ -201,8 +184,7 @@ def _shown(row: RowMapping) -> Simulation:
     about, progress = _about(row), row["progress"]
     outcome = outcome_of(row, Outcome) if "outcome" in row else None
     return Simulation(
-        id=row["id"], status=row["status"], created_at=row["created_at"], started_at=row["started_at"],
-        ended_at=row["ended_at"], attempt=row["attempt"], trace=about.trace,
+        **state_of(row), trace=about.trace,
         names=about.variants if about.variants != [""] else [],
         progress=None if progress is None else _progress(progress, about),
         variants=[] if outcome is None else outcome.variants,
