@@ -119,4 +119,4 @@ def test_inflating_is_under_the_deadline(live: Live) -> None:
     body, coding = BOMBS["gzip of 62 KB"]
     began = time.monotonic()
     assert post(live, body, Content_Encoding=coding, Request_Timeout="2ms") == 504
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 5

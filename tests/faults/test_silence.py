@@ -150,7 +150,7 @@ def test_known_tokens_do_not_wait(fault: Fault) -> None:
         took = [timed(lambda: client.post("/v1/decisions", json=decision())) for _ in range(5)]
         assert [answer.status_code for answer, _ in took] == [200] * 5
         assert max(seconds for _, seconds in took) < SOON
-        assert sorted(seconds for _, seconds in took)[2] < 0.5
+        assert sorted(seconds for _, seconds in took)[2] < SOON / 2
 
 
 def test_a_start_against_silence_takes_seconds(fault: Fault) -> None:
@@ -159,11 +159,11 @@ def test_a_start_against_silence_takes_seconds(fault: Fault) -> None:
     began = time.monotonic()
     with pytest.raises(Unavailable):
         database.migration_state()
-    assert time.monotonic() - began < LATEST
+    assert (first := time.monotonic() - began) < LATEST
     began = time.monotonic()
     with pytest.raises(Unavailable):
         database.migration_state()
-    assert time.monotonic() - began < 0.1, "it is not asked again until it answers"
+    assert time.monotonic() - began < first / 2, "it is not asked again until it answers"
     fault.end()
     until(lambda: not database.is_silent, 10)
     assert database.migration_state()[0]

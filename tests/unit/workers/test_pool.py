@@ -206,7 +206,7 @@ def test_closing_ends_what_runs_and_what_waits(pool: Pool) -> None:
         for one in asked:
             with pytest.raises(Unavailable):
                 one.result()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
     assert pool.alive() == 0
     with pytest.raises(Unavailable):
         call(pool, Operation.DECISION, body())
