@@ -235,8 +235,8 @@ async def get_round_request(
     simulations: Service,
     variant: Which = None,
 ) -> Response:
-    """Post it to `/v1/decisions`, and the answer is the round's. The run is played again up to there: later rounds take
-    longer."""
+    """Post it to `/v1/decisions`, and the answer is the round's. It is made of what the run has kept; nothing is played
+    again."""
     found = await service(request, Offload).run("large", simulations.request_of, id, variant, n)
     return json_response(found)
 

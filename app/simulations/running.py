@@ -20,7 +20,9 @@ from app.simulations.levels import line_of
 from app.simulations.results import Outcome, VariantSummary
 from app.simulations.schemas import Change, Event, Job, JobLine, RoundLine, SimulationRequest, Trace
 
-STREAMS = ("events", "rounds", "jobs", "levels")
+RECORDS = "records"
+"""What the requests of rounds are made of: for no reader but ours."""
+STREAMS = ("events", "rounds", "jobs", "levels", RECORDS)
 _SHARED = 50_000
 """Jobs of a trace that are kept decoded where several variants run over them."""
 _LOOK_EVERY = 1000
@@ -115,14 +117,16 @@ def check_stored(
 class _Storing:
     """The sink of one variant."""
 
-    leveled = True
+    leveled = recorded = True
 
     def __init__(self, number: int, name: str, work: Work, limits: Limits, differing: Differing | None) -> None:
         self._number = number
         self._name = name
         self._work = work
         self._differing = differing
-        self._events, self._rounds, self._jobs, self._levels = (stream_of(number, kind) for kind in STREAMS)
+        self._events, self._rounds, self._jobs, self._levels, self._records = (
+            stream_of(number, kind) for kind in STREAMS
+        )
         self._most = limits.days * _MICROS_A_DAY
         self._days = limits.days
         self._first: int | None = None
@@ -140,6 +144,10 @@ class _Storing:
     def round(self, line: RoundLine) -> None:
         """See ``Sink``."""
         self._work.write(self._rounds, _encode(line))
+
+    def record(self, line: bytes) -> None:
+        """See ``Sink``."""
+        self._work.write(self._records, line)
 
     def job(self, line: JobLine) -> None:
         """See ``Sink``."""

@@ -1,6 +1,7 @@
 """Simulations as those see them who ask for them."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from typing import Protocol
 from uuid import UUID
@@ -9,7 +10,8 @@ import msgspec
 from sqlalchemy import RowMapping
 from sqlalchemy.orm import Session
 
-from app.answering.sources import Compiled, Documents
+from app.answering.answers import configure
+from app.answering.sources import Compiled, Documents, Sources
 from app.decoding import decode
 from app.errors import BadInput, Conflict, NotFound
 from app.jobs.kind import JobsOfKind
@@ -17,17 +19,17 @@ from app.jobs.schemas import state_of
 from app.jobs.service import Jobs, New, outcome_of
 from app.plots.data import Drawing, Kind
 from app.plots.elsewhere import drawn, require
-from app.simulations.core.replay import request_of
+from app.simulations.core.records import base_of, request_of
 from app.simulations.core.scenario import scenario_of, variants_of
 from app.simulations.levels import Level, areas, edges, levels_of, series_of
 from app.simulations.pictures import evictions_of, lines_in, resource_of, usage_of, waits_by_variant, waits_of
 from app.simulations.pinning import Pinning
 from app.simulations.results import About, Outcome, Progress, Series, Simulation, SimulationPage, TraceUsed
-from app.simulations.running import OpenTrace, stream_of, with_trace
+from app.simulations.running import RECORDS, OpenTrace, stream_of, with_trace
 from app.simulations.schemas import SimulationRequest, Summary, Trace
 from app.solver.model.instant import at, micros
 from app.solver.model.problems import Problem, pointer
-from app.workers.ticket import held
+from app.solver.solve import Configured
 
 KIND = "simulation"
 ENDED = frozenset({"done", "failed", "cancelled"})
@@ -138,29 +140,30 @@ class Simulations(JobsOfKind[Simulation, SimulationPage]):
         return at, told.variants[at].summary, told.names
 
     def request_of(self, identity: UUID, variant: str | None, n: int) -> bytes:
-        """The decision request of a round, from 1: the run is played again up to it.
+        """The decision request of a round, from 1. Raises NotFound."""
+        stream = stream_of(self.index(identity, variant), RECORDS)
+        line = next(self._jobs.lines(identity, stream, n - 1, 1), None)
+        if line is None:
+            raise NotFound(f"simulation {identity} has no round {n} yet, or never")
+        base = base_of(line)
+        lines = lines_in(self._jobs.lines(identity, stream, base - 1, n - base + 1))
+        return request_of(lines, partial(self._configured, identity, variant))
 
-        Raises NotFound, DeadlinePassed."""
-        at = self.index(identity, variant)
+    def _configured(self, identity: UUID, variant: str | None, number: int) -> Configured:
+        """The configuration of a record's number. A stored trace is read only for those of its changes."""
         body, trace = self._jobs.request(identity, KIND)
-        asked, jobs = with_trace(decode(body, SimulationRequest), None if trace is None else self._traces.opened(trace))
+        asked = decode(body, SimulationRequest)
+        if number and trace is not None:
+            asked, _ = with_trace(asked, self._traces.opened(trace))
+        at = self.index(identity, variant)
         one = next(islice((one for _, one in variants_of(asked, self._configurations)), at, None))
-        found = request_of(one, self._configurations, n, _in_time, None if jobs is None else jobs())
-        if found is None:
-            raise NotFound(f"simulation {identity} has no round {n}")
-        return found
+        if number == 0:
+            return configure(one.configuration, one.engine, Sources(self._configurations))
+        return scenario_of(one, self._configurations, ()).configuration(number)
 
     def index(self, identity: UUID, variant: str | None) -> int:
         """Which of its variants that is. Raises NotFound."""
         return self._variant(identity, variant, _about(self._jobs.row(identity, KIND)).variants)
-
-
-def _in_time() -> bool:
-    """Raises DeadlinePassed where the request that asks has one."""
-    ticket = held()
-    if ticket is not None:
-        ticket.check()
-    return False
 
 
 def variant_names(request: SimulationRequest, most: int) -> list[str]:

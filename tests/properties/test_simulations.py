@@ -1,6 +1,7 @@
 """Laws of every run, on small random clusters and traces, under each engine."""
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,9 +12,10 @@ from msgspec.structs import replace
 
 from app.answering.answers import answer
 from app.answering.sources import nothing_stored
+from app.simulations.core import records
 from app.simulations.core.asked import Asked
 from app.simulations.schemas import Event, SimulationRequest
-from tests.unit.simulations.running import Told, play, request_for, watched
+from tests.unit.simulations.running import Told, play, request_for, told_again, watched
 
 ENGINES = ("kueue", "yunikorn", "kai", "ytsaurus")
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
@@ -68,11 +70,19 @@ def requests(draw: st.DrawFn) -> SimulationRequest:
     )  # fmt: skip
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _whole_states_now_and_then() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "_LEAST", 1000)
+        yield
+
+
 @given(requests())
 @settings(max_examples=60, deadline=None)
 def test_the_laws_of_a_run(request: SimulationRequest) -> None:
     told, rounds = watched(request)
     _every_round_can_be_posted(told, rounds)
+    assert told_again(request, told) == [asked.request() for asked in rounds]
     _events_counted_give_the_summary(told)
     _everybody_runs_as_long_as_it_must(told, request)
     _is_in_one_state_and_fits(told, request)

@@ -6,6 +6,7 @@ Nodes, and what runs at the start, are in order of name, whatever the order of t
 from msgspec.structs import replace
 
 from app.simulations.core.amounts import Amounts
+from app.simulations.core.records import Recorder
 from app.solver import solve
 from app.solver.delta import apply_delta
 from app.solver.model.base import Resources
@@ -17,9 +18,11 @@ from app.solver.solve import Configured, Loaded
 
 
 class Kept:
-    """What runs now, and the same compiled as of the last round. ``_pending``, ``_nodes``: what has changed since."""
+    """What runs now, and the same compiled as of the last round. ``_pending``, ``_nodes``: what has changed since;
+    ``recorder``: who is told of it."""
 
-    def __init__(self, configured: Configured, state: State) -> None:
+    def __init__(self, configured: Configured, state: State, recorder: Recorder | None = None) -> None:
+        self._recorder = recorder
         sorted_state = replace(
             state,
             nodes=sorted(state.nodes, key=_name),
@@ -72,13 +75,13 @@ class Kept:
         after = sorted([*kept, *nodes.add], key=_name)
         self._place = {node.name: i for i, node in enumerate(after)}
         held = [reservation for reservation in state.reservations if reservation.node not in gone]
-        self._loaded = _load(self.configured, replace(state, nodes=after, reservations=held))
+        self._replace(self.configured, replace(state, nodes=after, reservations=held))
 
     def configure(self, configured: Configured) -> None:
         """Another configuration is in force. Raises InvalidInput where what runs has no place in it."""
         state = self.loaded().state
         known = {name: queue for name, queue in state.queues.items() if name in configured.names}
-        self._loaded = _load(configured, replace(state, queues=known))
+        self._replace(configured, replace(state, queues=known))
 
     def note(self, turn: Turn) -> None:
         """What an engine carries over: of workloads, nodes, queues and reservations."""
@@ -94,6 +97,11 @@ class Kept:
         if self._pending or self._queues or self._nodes or self._reservations is not None:
             self._follow()
         return self._loaded
+
+    def _replace(self, configured: Configured, state: State) -> None:
+        self._loaded = _load(configured, state)
+        if self._recorder is not None:
+            self._recorder.replaced()
 
     def _follow(self) -> None:
         state, index = self._loaded.state, self._loaded.index
@@ -111,6 +119,8 @@ class Kept:
         )
         after, index, changes = apply_delta(state, index, delta)
         self._loaded = solve.update(self._loaded, after, index, changes, generation=None)
+        if self._recorder is not None:
+            self._recorder.changed(delta)
         self._pending, self._queues, self._nodes, self._reservations = {}, {}, {}, None
 
 

@@ -39,6 +39,12 @@ class Scenario:
     round_every: int
     grace: int
 
+    def configuration(self, number: int) -> Configured:
+        """The one that is in force from the beginning (0), or that change ``number - 1`` brings."""
+        found = self.configured if number == 0 else self.changes[number - 1].configured
+        assert found is not None, "a number is given to changes that have one"
+        return found
+
 
 def scenario_of(
     request: SimulationRequest,

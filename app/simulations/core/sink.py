@@ -12,9 +12,10 @@ class Stopped(Exception):
 
 class Sink(Protocol):
     """Called in order, from the thread of the run. What a method raises ends the run. ``leveled``: whether ``level`` is
-    to be called."""
+    to be called; ``recorded``: whether ``record`` is."""
 
     leveled: bool
+    recorded: bool
 
     def event(self, event: Event) -> None:
         """Something happened."""
@@ -22,6 +23,10 @@ class Sink(Protocol):
 
     def round(self, line: RoundLine) -> None:
         """A round was answered; the events that follow from it come after."""
+        ...
+
+    def record(self, line: bytes) -> None:
+        """What the request of the round that was told last can be made of again, as a line of ``core.records``."""
         ...
 
     def job(self, line: JobLine) -> None:
@@ -42,13 +47,17 @@ class Sink(Protocol):
 class Silence:
     """A sink that keeps nothing; to be subclassed by those who want some of it."""
 
-    leveled = False
+    leveled = recorded = False
 
     def event(self, event: Event) -> None:
         """See ``Sink``."""
         del event
 
     def round(self, line: RoundLine) -> None:
+        """See ``Sink``."""
+        del line
+
+    def record(self, line: bytes) -> None:
         """See ``Sink``."""
         del line
 

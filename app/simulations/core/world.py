@@ -14,6 +14,7 @@ from app.simulations.core.kept import Kept
 from app.simulations.core.ledger import Ledger
 from app.simulations.core.life import Clock, Life, one_by_one
 from app.simulations.core.loops import Loops
+from app.simulations.core.records import Recorder
 from app.simulations.core.scenario import Scenario
 from app.simulations.core.sink import Sink
 from app.simulations.core.times import span, time_of
@@ -35,7 +36,8 @@ class World:
         self.scenario = scenario
         self._sink = sink
         self._watch = watch
-        self._kept = Kept(scenario.configured, scenario.request.state)
+        self._recorder = Recorder() if sink.recorded else None
+        self._kept = Kept(scenario.configured, scenario.request.state, self._recorder)
         configured = scenario.configured
         self._rounds: Rounds[Any, Any] = configured.engine.rounds(configured.compiled, configured.configuration)
         capacity = self._rounds.capacity(self._kept.nodes)
@@ -114,6 +116,8 @@ class World:
             state=loaded.used.digest, loop=stop,
         )  # fmt: skip
         self._sink.round(line)
+        if self._recorder is not None:
+            self._sink.record(self._recorder.round(self._round, loaded.state, question))
         if loop is not None:
             self._books.other(now, "loop", round=loop.second, first=loop.first, jobs=loop.jobs)
             self._looping = stop
@@ -232,6 +236,8 @@ class World:
                 self._books.other(now, "node", node=node)
         if change.configured is not None:
             self._kept.configure(change.configured)
+            if self._recorder is not None:
+                self._recorder.configured(i + 1)
             for queue in change.queues or [None]:
                 self._books.other(now, "configuration", queue=queue)
         configured, ledger = self._kept.configured, self._books.ledger

@@ -10,6 +10,7 @@ from app.answering.sources import Compiled
 from app.decoding import convert
 from app.simulations.core.amounts import Amounts
 from app.simulations.core.asked import Asked
+from app.simulations.core.records import base_of, request_of
 from app.simulations.core.run import run, simulate
 from app.simulations.core.scenario import scenario_of
 from app.simulations.core.sink import Silence
@@ -29,7 +30,9 @@ class Told:
     jobs: list[JobLine] = field(default_factory=list[JobLine])
     summary: Summary | None = None
 
+    records: list[bytes] = field(default_factory=list[bytes])
     leveled = False
+    recorded = True
 
     def level(self, queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> None:
         del queue, since, usage, waiting, guarantee
@@ -39,6 +42,9 @@ class Told:
 
     def round(self, line: RoundLine) -> None:
         self.rounds.append(line)
+
+    def record(self, line: bytes) -> None:
+        self.records.append(line)
 
     def job(self, line: JobLine) -> None:
         self.jobs.append(line)
@@ -92,3 +98,9 @@ def rounds_of(request: SimulationRequest) -> list[Asked]:
 def request_for(configuration: Any, jobs: Iterable[Any], changes: Iterable[Any] = (), **more: Any) -> SimulationRequest:
     body = {"configuration": configuration, "trace": {"jobs": list(jobs), "changes": list(changes)}, **more}
     return convert(body, SimulationRequest)
+
+
+def told_again(request: SimulationRequest, told: Told) -> list[bytes]:
+    """The request of every round, made of what was recorded."""
+    configured = scenario_of(request, Compiled(None)).configuration
+    return [request_of(told.records[base_of(line) - 1 : n], configured) for n, line in enumerate(told.records, 1)]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.solver.model.problems import InvalidInput
-from tests.unit.simulations.running import job, played, request_for, rounds_of
+from tests.unit.simulations.running import job, played, request_for, rounds_of, told_again
 from tests.unit.simulations.test_kueue_run import two_queues
 from tests.unit.simulations.test_law import LATER, answer, nothing_stored
 from tests.unit.simulations.test_placed_runs import NODES, configuration, queue
@@ -40,8 +40,10 @@ def test_what_runs_on_a_node_that_goes_runs_again_elsewhere_and_the_rounds_still
     assert [(event.rule, event.lost) for event in gone] == [("NodeRemoved", 8)]
     assert [line for line in told.said() if "started" in line][-1] == f"10 started {gone[0].job}"
     assert told.said()[-1] == f"30 finished {gone[0].job}"
-    for asked in rounds_of(request):
+    rounds = rounds_of(request)
+    for asked in rounds:
         assert answer(asked.request(), LATER, nothing_stored()).body == asked.answer()
+    assert told_again(request, told) == [asked.request() for asked in rounds]
 
 
 def test_what_runs_at_the_start_goes_on_for_what_remains_and_may_be_evicted() -> None:

@@ -2,10 +2,12 @@
 
 from datetime import UTC, datetime
 
+import pytest
+
 from app.answering.answers import answer
-from app.answering.sources import Compiled, nothing_stored
-from app.simulations.core.replay import request_of
-from tests.unit.simulations.running import job, play, request_for, rounds_of
+from app.answering.sources import nothing_stored
+from app.simulations.core import records
+from tests.unit.simulations.running import job, request_for, told_again, watched
 from tests.unit.simulations.test_kueue_run import two_queues
 
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
@@ -13,12 +15,22 @@ LATER = datetime(2030, 1, 1, tzinfo=UTC)
 
 def test_every_round_can_be_posted_and_gets_the_recorded_answer() -> None:
     jobs = [job(f"j{i}", "ab"[i % 2], 1 + i % 4, i, 7 + i % 3, priority=i % 3) for i in range(12)]
-    request = request_for(two_queues(), jobs, grace=2, explain="summary")
-    told, rounds = play(request), rounds_of(request)
+    told, rounds = watched(request_for(two_queues(), jobs, grace=2, explain="summary"))
     assert len(rounds) == len(told.rounds) > 20
     for line, asked in zip(told.rounds, rounds, strict=True):
         answered = answer(asked.request(), LATER, nothing_stored())
         assert answered.body == asked.answer()
         assert answered.facts.state_digest == line.state
-    assert request_of(request, Compiled(None), 7, lambda: False) == rounds[6].request()
-    assert request_of(request, Compiled(None), len(rounds) + 1, lambda: False) is None
+
+
+def test_a_round_is_told_again_from_the_last_whole_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "_LEAST", 2000)
+    jobs = [job(f"j{i}", "ab"[i % 2], 1 + i % 4, i, 7 + i % 3, priority=i % 3) for i in range(24)]
+    changes = [{"at": 11, "queues": {"a": {"quota": {"cpu": {"guaranteed": 6}}}}}]
+    request = request_for(two_queues(), jobs, changes, grace=2)
+    told, rounds = watched(request)
+    bases = [records.base_of(line) for line in told.records]
+    assert bases[0] == 1
+    assert 2 < len(set(bases)) < len(bases) / 4
+    assert bases == sorted(bases)
+    assert told_again(request, told) == [asked.request() for asked in rounds]
