@@ -30,6 +30,7 @@ jobs = sa.Table(
     sa.Column("ended_at", sa.DateTime(timezone=True)),
     sa.Column("heartbeat_at", sa.DateTime(timezone=True)),
     sa.Column("attempt", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("lost", sa.Integer, nullable=False, server_default="0"),
     sa.Column("trace", sa.Uuid),
     sa.Column("about", sa.LargeBinary, nullable=False),
     sa.Column("request", sa.LargeBinary, nullable=False),
@@ -56,11 +57,12 @@ _SHOWN = [column for column in jobs.c if column.name not in ("request", "outcome
 
 
 class Claimed(NamedTuple):
-    """A job that this worker has from now on, as long as its heart beats."""
+    """A job that this worker has from now on, as long as its heart beats; ``lost``: workers that vanished over it."""
 
     id: UUID
     kind: str
     attempt: int
+    lost: int
     trace: UUID | None
     request: bytes
 
@@ -102,9 +104,10 @@ def claim(session: Session, kinds: Sequence[str], lost_after: float) -> Claimed 
         .where(jobs.c.id == wanted.scalar_subquery())
         .values(
             status="running", attempt=jobs.c.attempt + 1, heartbeat_at=now, progress=None,
+            lost=jobs.c.lost + sa.case((jobs.c.status == "running", 1), else_=0),
             started_at=sa.func.coalesce(jobs.c.started_at, now),
         )
-        .returning(jobs.c.id, jobs.c.kind, jobs.c.attempt, jobs.c.trace, jobs.c.request)
+        .returning(jobs.c.id, jobs.c.kind, jobs.c.attempt, jobs.c.lost, jobs.c.trace, jobs.c.request)
     )  # fmt: skip
     found = session.execute(taken).first()
     if found is None:

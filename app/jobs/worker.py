@@ -26,7 +26,8 @@ from app.solver.stopping import stoppable
 BEAT_SECONDS = 0.5
 LOST_SECONDS = 15.0
 """After which a worker that is not heard of has lost its job."""
-_MOST_ATTEMPTS = 3
+_MOST_LOST = 3
+"""Workers that may vanish over one job; one that gives it back, for a service that is restarted, has not vanished."""
 _STUCK_SECONDS = 10.0
 """From being told to stop until the process ends, whatever it does."""
 _STORE_SECONDS = 30.0
@@ -102,8 +103,8 @@ class Worker:
             job = repository.claim(session, list(self._kinds), LOST_SECONDS)
         if job is None:
             return False
-        if job.attempt > _MOST_ATTEMPTS:
-            self._end(job, status="failed", error=f"its worker was lost {_MOST_ATTEMPTS} times")
+        if job.lost >= _MOST_LOST:
+            self._end(job, status="failed", error=f"its worker was lost {job.lost} times")
         else:
             self._attempt(job)
         return True

@@ -3,9 +3,12 @@
 import json
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from sqlalchemy import update
+from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
 from app.db import Database
@@ -188,3 +191,38 @@ def test_a_lost_attempt_leaves_nothing_behind(settings: Settings, service: TestC
     assert (told["status"], told["attempt"]) == ("done", 3)
     assert len(lines(service, f"{where}/events")) > 3
     database.close()
+
+
+def claimed(session: Session) -> repository.Claimed:
+    taken = repository.claim(session, ["simulation"], 0)
+    assert taken is not None
+    return taken
+
+
+def test_what_takes_its_workers_along_is_given_up(settings: Settings, service: TestClient, worker: Worker) -> None:
+    where = service.post("/v1/simulations", json=SIMULATION).headers["location"]
+    database = Database(settings.database_url, settings)
+    for _ in range(3):
+        with database.session() as session:
+            claimed(session)
+    with database.session() as session:
+        session.execute(update(repository.jobs).values(heartbeat_at=datetime(2026, 1, 1, tzinfo=UTC)))
+    database.close()
+    assert worker.once()
+    told = service.get(where).json()
+    assert (told["status"], told["error"]) == ("failed", "its worker was lost 3 times")
+
+
+def test_services_that_are_restarted_cost_a_job_nothing(
+    settings: Settings, service: TestClient, worker: Worker
+) -> None:
+    where = service.post("/v1/simulations", json=SIMULATION).headers["location"]
+    database = Database(settings.database_url, settings)
+    for _ in range(4):
+        with database.session() as session:
+            taken = claimed(session)
+            repository.release(session, taken.id, taken.attempt)
+    database.close()
+    assert worker.once()
+    told = service.get(where).json()
+    assert (told["status"], told["attempt"]) == ("done", 5)
