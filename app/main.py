@@ -60,6 +60,8 @@ from app.metrics import router as metrics
 from app.plans import router as plans
 from app.rules import router as rules
 from app.settings import Settings
+from app.shadow import router as shadow
+from app.shadow.service import Retention, Shadow
 from app.simulations import router as simulations
 from app.simulations.service import Simulations
 from app.snapshots import router as snapshots
@@ -74,8 +76,8 @@ from app.workers.pool import Limits, Pool
 from app.workers.ticket import CLASSES, Class
 
 _CAPABILITIES = (
-    decisions, batch, comparisons, plans, extenders, rules, snapshots, clusters, manifests, configurations, simulations,
-    forecasts, backtests, traces, access, health,
+    decisions, batch, comparisons, plans, extenders, rules, snapshots, clusters, shadow, manifests, configurations,
+    simulations, forecasts, backtests, traces, access, health,
 )  # fmt: skip
 """What the interface documents."""
 
@@ -110,6 +112,7 @@ TAGS = [
     {"name": "decision log", "description": "What was answered, and answering it again"},
     {"name": "snapshots", "description": "States that stay: changed by deltas, named by decisions"},
     {"name": "clusters", "description": "Clusters that are followed live: how old, how much, by whom"},
+    {"name": "shadow", "description": "Real preemptions beside what Arbiter says for the moment before"},
     {"name": "configurations", "description": "Stored settings, flavors and queue trees, with immutable revisions"},
     {"name": "simulations", "description": "Decisions over time: a trace of jobs, round by round"},
     {"name": "traces", "description": "Jobs and changes over time, to play on other configurations"},
@@ -145,6 +148,7 @@ def create_app(settings: Settings) -> FastAPI:
         Listeners(settings.console_listeners), Recordings(), ProviderSignIn(_code_flow(settings)),
         Snapshots(dispatcher, decider),
         Clusters(database),
+        Shadow(database, dispatcher, _retention(settings), kept.shadowed),
         Administration(database, stored, settings.idempotency_seconds),
         Budget(settings.bodies_memory_bytes),
         Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds),
@@ -183,6 +187,10 @@ def _simulations(
         Forecasts(jobs, stored, settings.simulation_variants, settings.simulation_days),
         Backtests(jobs, stored, settings.simulation_variants, lambda: log.settle(_SETTLE_SECONDS)),
     )
+
+
+def _retention(settings: Settings) -> Retention:
+    return Retention(settings.shadow_retention_days, settings.shadow_retention_entries, settings.shadow_retention_bytes)
 
 
 def _decision_log(database: Database, settings: Settings, metrics: Metrics, ledger: Ledger) -> DecisionLog:

@@ -105,6 +105,10 @@ class Settings(BaseSettings):
     configuration_poll_seconds: Annotated[float, Field(gt=0, le=60)] = 0.5
     idempotency_seconds: Annotated[float, Field(gt=0)] = 86_400.0
 
+    shadow_retention_days: Annotated[float, Field(ge=0)] = 30
+    shadow_retention_entries: Annotated[int, Field(ge=0)] = 10_000
+    shadow_retention_bytes: Annotated[int, Field(ge=0)] = 1024 * MIB
+
     trace_jobs: Annotated[int, Field(ge=1)] = 1_000_000
     trace_bytes: Annotated[int, Field(ge=1)] = 512 * MIB
 

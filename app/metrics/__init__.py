@@ -45,6 +45,10 @@ class Metrics:
             "arbiter_extender_requests", "Preemptions that kube-scheduler asked about: answered, or what came instead.",
             ["outcome"], registry=self.registry,
         )  # fmt: skip
+        self.shadow = Counter(
+            "arbiter_shadow", "Real preemptions compared with Arbiter's: agreed, differs, unjudged.",
+            ["engine", "outcome"], registry=self.registry,
+        )  # fmt: skip
         self.stages = {
             "decode": self._latency("decode", "Reading and validating a decision's body."),
             "compile": self._latency("compile", "Compiling its configuration and state."),
@@ -124,6 +128,10 @@ class Metrics:
         if (known := self._histograms.get(key)) is None:
             known = self._histograms[key] = metric.labels(*labels)
         return known
+
+    def shadowed(self, engine: str, outcome: str) -> None:
+        """Count one real preemption that was compared."""
+        self._counter(self.shadow, engine, outcome).inc()
 
     def text(self) -> bytes:
         """Everything in Prometheus' text format."""

@@ -32,6 +32,7 @@ STORY = [
     "get_workload_history", "put_snapshot", "list_snapshots", "get_snapshot", "get_snapshot_state",
     "list_snapshot_asks", "change_snapshot", "guard_preemption", "apply_decision", "delete_snapshot",
     "report_cluster", "list_clusters", "get_cluster", "delete_cluster",
+    "report_preemption", "list_preemptions", "get_preemption", "get_preemption_request",
     "list_trace_formats", "put_trace", "list_traces", "get_trace", "get_trace_summary",
     "simulate", "list_simulations", "get_simulation", "list_simulation_events", "list_simulation_rounds",
     "list_simulation_jobs", "get_simulation_series", "get_simulation_plot",
@@ -45,7 +46,7 @@ STORY = [
 """In an order in which everything that an example names is there."""
 
 FIRST = {"put_configuration", "put_label", "put_trace"}
-IDS = {"decide", "simulate", "forecast", "backtest", "create_token"}
+IDS = {"decide", "report_preemption", "simulate", "forecast", "backtest", "create_token"}
 
 
 def whole(part: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from app.clusters.router import EXAMPLE as CLUSTER
 from app.decisions.examples import DECISION, SITUATION
 from app.document import text
 from app.forecasts.examples import FORECAST
+from app.shadow.router import EXAMPLE as PREEMPTION
 from app.simulations.examples import SIMULATION
 from tests.live import ROOT, environment_of, serving
 
@@ -64,6 +65,7 @@ def ids(address: str) -> dict[str, str]:
             service.put(f"/v1/clusters/{name}", json=CLUSTER).raise_for_status()
             service.put(f"/v1/traces/{name}", content=TRACE, headers=LINES).raise_for_status()
         found = {"DECISION": service.post("/v1/decisions", json=DECISION).raise_for_status().json()["id"]}
+        found["PREEMPTION"] = service.post("/v1/shadow", json=PREEMPTION).raise_for_status().json()["id"]
         token = {"name": "kept", "scopes": ["read"]}
         found["TOKEN"] = service.post("/v1/tokens", json=token).raise_for_status().json()["id"]
         found["FORECAST"] = service.post("/v1/forecasts", json=FORECAST).raise_for_status().json()["id"]

@@ -1,0 +1,1 @@
+"""Shadow: real preemptions beside what Arbiter says for the moment before them."""

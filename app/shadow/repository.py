@@ -1,0 +1,86 @@
+"""All SQL of shadow."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from app.db import metadata
+
+shadow = sa.Table(
+    "shadow",
+    metadata,
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("cluster", sa.Text(collation="C"), nullable=False),
+    sa.Column("engine", sa.Text, nullable=False),
+    sa.Column("outcome", sa.Text, nullable=False),
+    sa.Column("ask", sa.Text(collation="C"), nullable=False),
+    sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("bytes", sa.Integer, nullable=False),
+    sa.Column("record", sa.LargeBinary, nullable=False),
+    sa.Column("request", sa.LargeBinary),
+    sa.Index("ix_shadow_cluster", "cluster", "id"),
+    sa.Index("ix_shadow_outcome", "outcome", "id"),
+    sa.Index("ix_shadow_ask", "ask", "id"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What a listing is limited to; None: anything. ``since`` is included, ``until`` is not."""
+
+    cluster: str | None = None
+    engine: str | None = None
+    outcome: str | None = None
+    ask: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+def save(session: Session, row: Mapping[str, Any]) -> None:
+    """Store one comparison."""
+    session.execute(sa.insert(shadow).values(**row))
+
+
+def page(session: Session, filters: Filters, before: UUID | None, limit: int) -> Sequence[sa.RowMapping]:
+    """Up to ``limit`` comparisons without their requests, newest first, older than ``before``."""
+    query = sa.select(shadow.c.id, shadow.c.record)
+    if before is not None:
+        query = query.where(shadow.c.id < before)
+    for name in ("cluster", "engine", "outcome", "ask"):
+        if (wanted := getattr(filters, name)) is not None:
+            query = query.where(shadow.c[name] == wanted)
+    if filters.since is not None:
+        query = query.where(shadow.c.seen_at >= filters.since)
+    if filters.until is not None:
+        query = query.where(shadow.c.seen_at < filters.until)
+    return session.execute(query.order_by(shadow.c.id.desc()).limit(limit)).mappings().all()
+
+
+def find(session: Session, identity: UUID) -> sa.RowMapping | None:
+    """One comparison, with its request."""
+    return session.execute(sa.select(shadow).where(shadow.c.id == identity)).mappings().first()
+
+
+def prune(session: Session, *, before: UUID | None, keep: int | None, keep_bytes: int | None) -> None:
+    """Delete what is older than ``before``, beyond the newest ``keep``, or beyond the newest that take ``keep_bytes``;
+    None: no such bound."""
+    newest = sa.func.row_number().over(order_by=shadow.c.id.desc()).label("number")
+    total = sa.func.sum(shadow.c.bytes).over(order_by=shadow.c.id.desc()).label("total")
+    running = sa.select(shadow.c.id, newest, total).subquery()
+    bounds: list[sa.ColumnElement[bool]] = []
+    if keep is not None:
+        bounds.append(running.c.number > keep)
+    if keep_bytes is not None:
+        bounds.append(running.c.total > sa.literal(keep_bytes, sa.BigInteger))
+    doomed: list[sa.ColumnElement[bool]] = []
+    if bounds:
+        doomed.append(shadow.c.id.in_(sa.select(running.c.id).where(sa.or_(*bounds))))
+    if before is not None:
+        doomed.append(shadow.c.id < before)
+    if doomed:
+        session.execute(sa.delete(shadow).where(sa.or_(*doomed)))

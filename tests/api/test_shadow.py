@@ -1,0 +1,101 @@
+"""``/v1/shadow``: real preemptions, compared, listed, counted and forgotten in time."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.cli import run
+from app.main import create_app
+from app.settings import Settings
+from app.shadow.router import EXAMPLE
+
+TRUE = [{"workload": "sweep-17", "reason": "InCohortReclamation"}]
+
+
+def report(service: TestClient, **fields: Any) -> dict[str, Any]:
+    answer = service.post("/v1/shadow", json={**EXAMPLE, **fields})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_what_agrees_and_what_differs_and_how(service: TestClient) -> None:
+    assert report(service, victims=TRUE)["outcome"] == "agreed"
+    silent = report(service, victims=[{"workload": "sweep-17"}])
+    assert (silent["outcome"], silent["has_request"]) == ("agreed", False)
+    other = report(service, victims=[{"workload": "sweep-17", "reason": "InClusterQueue"}])
+    assert other["outcome"] == "differs"
+    assert other["detail"] == (
+        "Arbiter says preempt; evicted, though Arbiter would not: sweep-17 (InClusterQueue); "
+        "not evicted, though Arbiter would: sweep-17 (InCohortReclamation)"
+    )
+    more = report(service, victims=[*TRUE, {"workload": "gone"}])
+    assert (more["not_expected"], more.get("not_observed")) == ([{"workload": "gone"}], [])
+    why = "the cluster was listed anew meanwhile"
+    unjudged = report(service, requests=[], unjudged=why)
+    assert (unjudged["outcome"], unjudged["detail"]) == ("unjudged", why)
+    for outcome, count in (("agreed", 2), ("differs", 2), ("unjudged", 1)):
+        assert f'arbiter_shadow_total{{engine="kueue",outcome="{outcome}"}} {count}.0' in service.get("/metrics").text
+        assert len(service.get("/v1/shadow", params={"outcome": outcome}).json()["items"]) == count
+
+
+def test_it_agrees_if_one_of_the_moments_does(service: TestClient) -> None:
+    (before,) = EXAMPLE["requests"]
+    empty = {**before, "state": {}}
+    assert report(service, victims=TRUE, requests=[empty, before])["outcome"] == "agreed"
+    neither = report(service, victims=TRUE, requests=[empty, empty])
+    assert neither["detail"].startswith("Arbiter says admit")
+
+
+def test_pages_filters_and_the_request_of_a_difference(
+    service: TestClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = [report(service, cluster=name, seen_at=f"2026-11-22T12:00:0{i}Z")["id"] for i, name in enumerate("abab")]
+    first = service.get("/v1/shadow", params={"limit": 3}).json()
+    rest = service.get("/v1/shadow", params={"limit": 3, "cursor": first["next_cursor"]}).json()
+    assert [one["id"] for one in first["items"] + rest["items"]] == made[::-1]
+    assert "next_cursor" not in rest
+    asked = {"cluster": "a", "engine": "kueue", "ask": EXAMPLE["ask"], "since": "2026-11-22T12:00:01Z"}
+    assert [one["id"] for one in service.get("/v1/shadow", params=asked).json()["items"]] == [made[2]]
+    assert service.get("/v1/shadow", params={"until": "2026-11-22T12:00:00Z"}).json()["items"] == []
+    assert service.get("/v1/shadow", params={"cursor": "x"}).status_code == 400
+    file = tmp_path / "request.json"
+    file.write_bytes(service.get(f"/v1/shadow/{made[0]}/request").content)
+    assert json.loads(file.read_bytes())["asks"] == EXAMPLE["requests"][0]["asks"]
+    assert run(["explain", "-f", str(file)]) == 1
+    assert "sweep-17" in capsys.readouterr().out
+    agreed = report(service, victims=TRUE)["id"]
+    assert service.get(f"/v1/shadow/{agreed}").json()["outcome"] == "agreed"
+    assert service.get(f"/v1/shadow/{agreed}/request").status_code == 404
+
+
+def test_what_is_not_whole_by_itself_is_refused_and_not_kept(service: TestClient) -> None:
+    both = copy.deepcopy(EXAMPLE["requests"][0])
+    wrong: list[tuple[str, dict[str, Any]]] = [
+        ("/requests", {"requests": []}),
+        ("/requests", {"unjudged": "why"}),
+        ("/requests/0/state/snapshot", {"requests": [{**both, "state": {"snapshot": "production"}}]}),
+        ("/requests/0/configuration", {"requests": [{**both, "configuration": "production"}]}),
+        ("/requests/0/asks", {"requests": [{**both, "asks": "pending"}]}),
+        ("/requests/0/asks", {"ask": "nobody"}),
+        ("/requests/0/asks/0/queue", {"requests": [{**both, "asks": [{**both["asks"][0], "queue": "nowhere"}]}]}),
+        ("/victims", {"victims": []}),
+    ]
+    for pointer, fields in wrong:
+        answer = service.post("/v1/shadow", json={**EXAMPLE, **fields})
+        assert answer.status_code == 422, answer.text
+        assert pointer in {error["pointer"] for error in answer.json()["errors"]}, (pointer, answer.text)
+    assert service.get("/v1/shadow").json()["items"] == []
+
+
+def test_only_the_newest_are_kept(settings: Settings) -> None:
+    with TestClient(create_app(settings.model_copy(update={"shadow_retention_entries": 2}))) as service:
+        made = [report(service)["id"] for _ in range(3)]
+        assert [one["id"] for one in service.get("/v1/shadow").json()["items"]] == [made[2], made[1]]
+    for bound in ({"shadow_retention_bytes": 1}, {"shadow_retention_days": 1e-9}):
+        with TestClient(create_app(settings.model_copy(update=bound))) as service:
+            last = report(service)["id"]
+            assert [one["id"] for one in service.get("/v1/shadow").json()["items"]] in ([], [last])
