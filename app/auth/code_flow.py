@@ -5,18 +5,15 @@ its own. What ties the three steps together (state, nonce, verifier) travels in 
 """
 
 import base64
-import json
 import secrets
 import time
-import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, cast
-from urllib.error import HTTPError
 from urllib.parse import urlencode
 
-from anyio import to_thread
+from anyio import CapacityLimiter, fail_after, to_thread
 
 from app.auth.keys import fetch
 from app.auth.oidc import OpenId
@@ -24,9 +21,10 @@ from app.auth.service import Caller
 from app.errors import Unavailable
 
 _FRESH_SECONDS = 600.0
-_SECONDS = 10
-_MOST_BYTES = 1 << 20
-Post = Callable[[str, dict[str, str]], Any]
+_AT_ONCE = 4
+"""Questions to the provider at once, in threads of their own: one that hangs must not take those of all requests."""
+_SECONDS = 12.0
+"""For an answer of the provider, with the wait for a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,32 +37,20 @@ class Client:
     scope: str = "openid profile"
 
 
-def post(url: str, fields: dict[str, str]) -> Any:
-    """The JSON answer to a form. Raises OSError, ValueError."""
-    if not url.startswith(("https://", "http://")):
-        raise ValueError(f"{url}: not an http address")
-    request = urllib.request.Request(url, urlencode(fields).encode(), {"Accept": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
-            return json.loads(answer.read(_MOST_BYTES))
-    except HTTPError as refused:
-        refused.close()  # it is an answer too, with a connection of its own
-        raise
-
-
 class CodeFlow:
-    """``api`` checks access tokens as the API does, ``own`` id tokens, whose audience is the client."""
+    """``api`` checks access tokens as the API does, ``own`` id tokens, whose audience is the client. ``ask``: the JSON
+    at an address, or its answer to a form."""
 
     def __init__(
-        self, client: Client, api: OpenId, own: OpenId, *, get: Callable[[str], Any] = fetch, send: Post = post,
+        self, client: Client, api: OpenId, own: OpenId, *, ask: Callable[..., Any] = fetch,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._client = client
         self._api = api
         self._own = own
-        self._get = get
-        self._send = send
+        self._ask = ask
         self._clock = clock
+        self._threads = CapacityLimiter(_AT_ONCE)
         self._found: tuple[float, dict[str, Any]] | None = None
 
     async def begin(self, back: str) -> tuple[str, dict[str, str]]:
@@ -88,7 +74,7 @@ class CodeFlow:
         if self._client.secret is not None:
             fields["client_secret"] = self._client.secret
         where = (await self._provider())["token_endpoint"]
-        answer = await self._reached(self._send, where, fields)
+        answer = await self._asked(where, fields)
         identity = str(answer.get("id_token", ""))
         claims = await self._own.claims(identity)
         if claims is None or not secrets.compare_digest(str(claims.get("nonce", "")), str(kept["nonce"])):
@@ -101,12 +87,13 @@ class CodeFlow:
         """The provider's own description (OpenID Connect Discovery), kept for minutes."""
         if self._found is None or self._clock() - self._found[0] > _FRESH_SECONDS:
             where = self._client.issuer.rstrip("/") + "/.well-known/openid-configuration"
-            self._found = (self._clock(), await self._reached(self._get, where))
+            self._found = (self._clock(), await self._asked(where))
         return self._found[1]
 
-    async def _reached(self, call: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+    async def _asked(self, *question: Any) -> dict[str, Any]:
         try:
-            answer = await to_thread.run_sync(call, *arguments)
+            with fail_after(_SECONDS):
+                answer = await to_thread.run_sync(self._ask, *question, abandon_on_cancel=True, limiter=self._threads)
         except (OSError, ValueError):
             raise Unavailable("the provider can't be reached, or refuses") from None
         if not isinstance(answer, dict):

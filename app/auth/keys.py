@@ -9,10 +9,11 @@ import json
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import urlencode
 
 import jwt
 
@@ -113,13 +114,14 @@ def read_keys(document: Any) -> Published:
     return keys
 
 
-def fetch(url: str) -> Any:
-    """The JSON document at ``url``, within 10 seconds. Raises OSError, ValueError."""
+def fetch(url: str, form: Mapping[str, str] | None = None) -> Any:
+    """The JSON document at ``url``, or its answer to a form, within 10 seconds. Raises OSError, ValueError."""
     if not url.startswith(("https://", "http://")):
         raise ValueError(f"{url}: not an http address")
     end = time.monotonic() + _FETCH_SECONDS
     pieces = list[bytes]()
-    with _opened(url) as response:
+    sent = None if form is None else urlencode(form).encode()
+    with _opened(urllib.request.Request(url, sent, {"Accept": "application/json"})) as response:
         while piece := response.read1(_PIECE):
             pieces.append(piece)
             if time.monotonic() > end:
@@ -129,9 +131,9 @@ def fetch(url: str) -> Any:
     return json.loads(b"".join(pieces))
 
 
-def _opened(url: str) -> Any:
+def _opened(request: urllib.request.Request) -> Any:
     try:
-        return urllib.request.urlopen(url, timeout=_SOCKET_SECONDS)
+        return urllib.request.urlopen(request, timeout=_SOCKET_SECONDS)
     except HTTPError as refused:
         refused.close()  # it is an answer too, with a connection of its own
         raise

@@ -45,6 +45,8 @@ class Provider:
         self.server.daemon_threads = True
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
+        self.address = f"http://127.0.0.1:{self.server.server_port}"
+
     def close(self) -> None:
         self.goes_on.set()
         self.server.shutdown()
@@ -65,7 +67,19 @@ def guarded(settings: Settings, provider: Provider, monkeypatch: pytest.MonkeyPa
         "authentication": "required",
         "oidc_issuer": ISSUER,
         "oidc_audience": AUDIENCE,
-        "oidc_jwks_url": f"http://127.0.0.1:{provider.server.server_port}/keys",
+        "oidc_jwks_url": f"{provider.address}/keys",
+    }
+    with TestClient(create_app(settings.model_copy(update=given)), raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture
+def console(settings: Settings, provider: Provider) -> Iterator[TestClient]:
+    given = {
+        "authentication": "required",
+        "oidc_issuer": provider.address,
+        "oidc_audience": AUDIENCE,
+        "oidc_client_id": "console",
     }
     with TestClient(create_app(settings.model_copy(update=given)), raise_server_exceptions=False) as client:
         yield client
@@ -111,3 +125,20 @@ def test_a_provider_that_never_answered_is_asked_once_at_a_time(guarded: TestCli
     while asked(guarded, token())[0] != 200:
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def test_nobody_waits_for_those_who_sign_in(console: TestClient, provider: Provider) -> None:
+    tokens: Tokens = console.app.state.services.of(Tokens)  # pyright: ignore[reportAttributeAccessIssue,reportUnknownMemberType]
+    own = tokens.create("own", ["read"], None)[0]
+    assert asked(console, own)[0] == 200
+    provider.hangs = True
+    with ThreadPoolExecutor(CLIENTS) as strangers:
+        waiting = [strangers.submit(console.get, "/sign-in/provider", follow_redirects=False) for _ in range(CLIENTS)]
+        while provider.asked < 4:
+            time.sleep(0.01)
+        for _ in range(10):
+            status, seconds = asked(console, own)
+            assert status == 200
+            assert seconds < 2.5
+        assert {one.result().status_code for one in waiting} == {503}
+    assert provider.asked < CLIENTS / 2

@@ -136,7 +136,5 @@ def request_of(lines: Iterable[bytes], configured: Callable[[int], Configured]) 
         nodes=list(nodes.values()), workloads=list(workloads.values()), reservations=list(reservations.values()),
         queues=queues,
     )  # fmt: skip
-    question = Question(
-        record.now, [asks[name] for name in record.ids], record.mode, record.options, record.explain
-    )
+    question = Question(record.now, [asks[name] for name in record.ids], record.mode, record.options, record.explain)
     return in_words(configured(record.configuration), state, question)
