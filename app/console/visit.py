@@ -17,13 +17,13 @@ from app.console.api import Api, Refused
 from app.console.cookies import cookie_of, set_cookie
 from app.console.navigation import entries
 from app.console.rendering import rendered
-from app.errors import ArbiterError, BadRequest, Forbidden, TooLarge, Unavailable, UnsupportedMediaType
+from app.errors import ArbiterError, BadRequest, Forbidden, Unavailable
+from app.http.body import read_form
 from app.http.problems import answer_to
 from app.http.routing import Operations
 from app.http.services import service
 from app.settings import Settings
 
-_FORM = "application/x-www-form-urlencoded"
 _MOST_FORM_BYTES = 8 << 20
 _MOST_FIELDS = 2000
 _MOST_SHOWN = 100_000
@@ -60,16 +60,9 @@ class Visit:
         """The fields of a form of ours. Raises Forbidden for a forged one, BadRequest, TooLarge."""
         if self._form is not None:
             return self._form
-        if self.request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
-            raise UnsupportedMediaType(f"a form is {_FORM}")
-        pieces, size = list[bytes](), 0
-        async for piece in self.request.stream():
-            size += len(piece)
-            if size > _MOST_FORM_BYTES:
-                raise TooLarge(f"a form has at most {_MOST_FORM_BYTES >> 20} MiB")
-            pieces.append(piece)
+        body = await read_form(self.request, _MOST_FORM_BYTES)
         try:
-            fields = parse_qsl(b"".join(pieces).decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+            fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
         except ValueError:
             raise BadRequest("the form can't be read") from None
         self._form = dict(fields)

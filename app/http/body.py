@@ -25,6 +25,7 @@ LINES = ("application/x-ndjson", "application/jsonl", "application/json")
 FILES = ("application/x-ndjson", "application/jsonl", "text/plain", "text/csv", "application/octet-stream",
          "application/gzip", "application/x-gzip")  # fmt: skip
 MULTIPART = "multipart/form-data"
+FORM = "application/x-www-form-urlencoded"
 _GZIPPED = b"\x1f\x8b\x08"
 MANIFESTS = ("application/yaml", "application/json", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain")
 
@@ -66,6 +67,15 @@ async def read_files(request: Request) -> dict[str, bytes]:
         if content.startswith(_GZIPPED):
             found[name] = await _inflated(request, content, "gzip", hold)
     return found
+
+
+async def read_form(request: Request, limit: int) -> bytes:
+    """The fields of a page's form, as sent, at most ``limit`` bytes. Raises BadRequest, TooLarge,
+    UnsupportedMediaType."""
+    if _media(request.headers.get("content-type")) != FORM:
+        raise UnsupportedMediaType(f"a form is {FORM}", headers={"Accept": FORM})
+    _check_announced(request.headers.get("content-length"), limit)
+    return await _receive(request, limit, hold_of(request.scope))
 
 
 def require_lines(request: Request) -> None:

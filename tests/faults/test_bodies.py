@@ -18,6 +18,7 @@ from tests.live import Live, running
 
 MIB = 1 << 20
 HEAD = b"POST /v1/decisions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+FORM = b"POST /sign-in HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n"
 
 
 def resident(live: Live) -> int:
@@ -74,14 +75,15 @@ def watched(live: Live) -> Iterator[list[float]]:
         watcher.join()
 
 
-def test_bodies_without_their_last_byte_cost_what_is_stated(live: Live) -> None:
+@pytest.mark.parametrize("head", [HEAD, FORM], ids=["decision", "form"])
+def test_bodies_without_their_last_byte_cost_what_is_stated(live: Live, head: bytes) -> None:
     assert post(live, b"{}") == 422
     before, size = resident(live), 4 * MIB
     with ExitStack() as stack:
         opened = [stack.enter_context(connect(live)) for _ in range(150)]
         for connection in opened:
             with suppress(OSError):  # refused before it is sent
-                connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % size + b" " * (size - 1))
+                connection.sendall(head + b"Content-Length: %d\r\n\r\n" % size + b" " * (size - 1))
         refused = 0
         for connection in opened:
             connection.settimeout(0.05)
