@@ -1,7 +1,6 @@
 """``import``, ``export``, and manifests where a request is expected: ``kubectl get … -o json | arbiter decide -``."""
 
 import json as jsonlib
-import re
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -15,24 +14,15 @@ from app.decoding import decode
 from app.formats import Imported, import_configuration
 from app.formats import export as written
 from app.formats.names import ExportFormat, Format
+from app.formats.recognised import is_native
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.request import Mode
 from app.solver.native import without_native
 
 _OURS = Remote()
-_YAML_OBJECT = re.compile(rb"\s*(?:(?:#[^\n]*|---[^\n]*)\n\s*)*(?:apiVersion|kind|partitions)\s*:")
 
 File = Annotated[str, Parameter(allow_leading_hyphen=True, help="A file; '-' reads standard input.")]
-
-
-class _Probe(msgspec.Struct):
-    """Enough of a JSON document to tell a Kubernetes object, or an answer of YuniKorn, from a request."""
-
-    kind: str | None = None
-    queuename: str | None = None
-    applications: msgspec.Raw = msgspec.Raw()
-    state: msgspec.Raw = msgspec.Raw()
 
 
 def import_manifest(
@@ -64,7 +54,7 @@ def import_manifest(
     elif json:
         say(_pretty(found))
     else:
-        say(_pretty(_request(found, found.configuration) if request else found.configuration))
+        say(_pretty(_request(found) if request else found.configuration))
     return code or (BAD_INPUT if failed(found.findings) else 0)
 
 
@@ -117,32 +107,34 @@ def as_request(sources: list[Source], configuration: str | None) -> Situation:
     the file ``configuration`` in place of theirs. Where that is a manifest too, it is read together with them, so that
     what it says of queues counts for the work. Raises InvalidInput, OSError."""
     given = None if configuration is None else Source(configuration, read(configuration))
-    if len(sources) == 1 and not _is_manifest(sources[0].body):
+    if len(sources) == 1 and not is_native(sources[0].body):
         if given is not None:
             raise InvalidInput([Problem(pointer="", detail="--configuration goes with a manifest, not with a request")])
         return Situation(as_json(sources[0].body), [])
     for source in sources:
-        if not _is_manifest(source.body):
+        if not is_native(source.body):
             raise InvalidInput([Problem(pointer="", detail=f"{source.name}: several files must all be manifests")])
-    together = given is not None and _is_manifest(given.body)
-    found = imported([*sources, *([given] if given is not None and together else [])], "kubernetes")
-    chosen = found.configuration if given is None or together else decode(as_json(given.body), Configuration)
-    if not chosen.queues:
+    if given is not None and is_native(given.body):
+        found = imported([*sources, given], "kubernetes")
+    else:
+        known = None if given is None else decode(as_json(given.body), Configuration)
+        found = imported(sources, "kubernetes", known)
+    if not found.configuration.queues:
         raise InvalidInput(
             [Problem(pointer="/queues", detail="no queues in the manifest: give them with --configuration")]
         )
-    return Situation(msgspec.json.encode(_request(found, chosen)), found.findings)
+    return Situation(msgspec.json.encode(_request(found)), found.findings)
 
 
-def imported(sources: list[Source], format: Format) -> Imported:  # noqa: A002
-    """What the sources make together; findings are said on standard error, and of several name theirs. Raises
-    InvalidInput."""
+def imported(sources: list[Source], format: Format, known: Configuration | None = None) -> Imported:  # noqa: A002
+    """What the sources make together, with the configuration ``known`` in place of theirs; findings are said on
+    standard error, and of several name theirs. Raises InvalidInput."""
     if len(sources) == 1:
-        found = import_configuration(sources[0].body, format)
+        found = import_configuration(sources[0].body, format, known)
         _report(found.findings)
         return found
     body, names = joined(sources)
-    found = import_configuration(body, format)
+    found = import_configuration(body, format, known)
     for finding in found.findings:
         number = finding.pointer[1:].partition("/")[0]
         where = f"{names[int(number)]}: " if number.isdigit() and int(number) < len(names) else ""
@@ -169,35 +161,24 @@ def with_mode(body: bytes, mode: Mode | None) -> bytes:
     return body if mode is None else msgspec.json.encode({**found, "mode": mode})
 
 
-def _is_manifest(body: bytes) -> bool:
-    if body.lstrip()[:1] != b"{":
-        return _YAML_OBJECT.match(body) is not None
-    try:
-        probe = msgspec.json.decode(body, type=_Probe)
-    except msgspec.MsgspecError:
-        return False
-    marked = probe.kind is not None or probe.queuename is not None or bool(bytes(probe.applications))
-    return marked and not bytes(probe.state)
-
-
 def read_configuration(file: str) -> Configuration:
     """A configuration of Arbiter, or the one that a manifest makes."""
     body = read(file)
-    if not _is_manifest(body):
+    if not is_native(body):
         return decode(as_json(body), Configuration)
     found = import_configuration(body, "kubernetes")
     _report(found.findings)
     return found.configuration
 
 
-def _request(found: Imported, configuration: Configuration) -> dict[str, object]:
-    engine = configuration.engine or found.configuration.engine
+def _request(found: Imported) -> dict[str, object]:
     """What a decision needs; what is only kept for an export stays behind."""
     body: dict[str, object] = {
-        "configuration": without_native(configuration), "state": found.state, "asks": found.asks
+        "configuration": without_native(found.configuration), "state": found.state, "asks": found.asks
     }  # fmt: skip
     if len(found.asks) > 1:
         body["mode"] = "cycle"
+    engine = found.configuration.engine
     return body if engine is None else {"engine": engine, **body}
 
 

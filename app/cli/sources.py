@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from app.cli.output import read
 from app.formats.documents.source import Unreadable
 from app.formats.documents.source import read as parsed
+from app.formats.documents.yson import read_any
 
 SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -62,7 +63,7 @@ def joined(sources: list[Source]) -> tuple[bytes, list[str]]:
     documents: list[object] = []
     names: list[str] = []
     for source in sources:
-        for _, document in parsed(source.body):
+        for _, document in read_any(source.body):
             documents.append(document)
             names.append(source.name)
     return json.dumps(documents).encode(), names

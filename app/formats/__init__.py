@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from app.formats import manifests
 from app.formats.documents.exported import Exported
@@ -23,13 +23,13 @@ from app.formats.yunikorn import dump
 from app.formats.yunikorn import exporting as yunikorn_export
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import Finding
-from app.solver.model.state import State
 from app.solver.native import MAX_BYTES, size_of, without_native
 
 __all__ = ["EXPORTS", "FORMATS", "ExportFormat", "Exported", "Format", "Imported", "Unreadable", "export",
            "export_configuration", "import_configuration"]  # fmt: skip
 
 _MANIFESTS: dict[str, EngineName | None] = {"kueue": "kueue", "yunikorn": "yunikorn", "kai": "kai", "kubernetes": None}
+_ON_KUBERNETES: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn")
 _Writer = Callable[[Configuration], Exported]
 _WRITERS: dict[str, _Writer] = {
     "kueue": kueue_export.export,
@@ -39,10 +39,12 @@ _WRITERS: dict[str, _Writer] = {
 }
 
 
-def import_configuration(text: bytes, format: str) -> Imported:  # noqa: A002
-    """Read ``text``: JSON or YAML, one document or several. ``kubernetes`` reads objects of whichever system they
-    belong to. Raises Unreadable for what is no such document at all."""
-    found = _read(text, format)
+def import_configuration(text: bytes, format: str, known: Configuration | None = None) -> Imported:  # noqa: A002
+    """Read ``text``: JSON, YAML or YSON, one document or several. ``kubernetes`` reads documents of whichever system
+    they belong to. ``known``: a configuration that takes the place of the source's; what the source shows of queues
+    that nobody configures (dynamic ones of YuniKorn, ephemeral pools) is added to it. Raises Unreadable for what is no
+    such document at all."""
+    found = _read(text, format, known)
     size = size_of(found.configuration)
     if size <= MAX_BYTES:
         return found
@@ -51,21 +53,46 @@ def import_configuration(text: bytes, format: str) -> Imported:  # noqa: A002
     return Imported(without_native(found.configuration), found.state, found.asks, [*found.findings, finding])
 
 
-def _read(text: bytes, format: str) -> Imported:  # noqa: A002
+def _read(text: bytes, format: str, known: Configuration | None) -> Imported:  # noqa: A002
     if format not in FORMATS:
         raise Unreadable(f"no format {format!r}: there are {', '.join(FORMATS)}")
     findings = Findings()
-    documents = read_yson(text) if format == "ytsaurus" and is_yson(text) else read(text)
+    yson = format in ("ytsaurus", "kubernetes") and is_yson(text)
+    documents = read_yson(text) if yson else read(text)
     if all(document == [] for _, document in documents):
         findings.add("empty", "warning", (), "there is no object in it")
-    if format == "ytsaurus":
-        if len(documents) == 1 and orchid.is_orchid(documents[0][1]):
-            return orchid.read_orchid(*documents[0], findings)
-        configuration = ytsaurus_import.read_configuration(_mappings(documents, findings), findings)
-        return Imported(configuration, State(), [], findings.all())
-    if format in ("yunikorn", "kubernetes") and dump.is_dump(documents):
-        return dump.read_dump(documents, findings)
-    return manifests.read_manifests(documents, _MANIFESTS[format], findings)
+    several = _spread(documents)
+    if format == "ytsaurus" or (format == "kubernetes" and (yson or _of_ytsaurus(several))):
+        _refuse_another(known, "ytsaurus")
+        return orchid.read_trees(_mappings(several, findings), findings, known)
+    dumps = next((listed for listed in (several, documents) if dump.is_dump(listed)), None)
+    if format in ("yunikorn", "kubernetes") and dumps is not None:
+        _refuse_another(known, "yunikorn")
+        return dump.read_dump(dumps, findings, known)
+    engine = _MANIFESTS[format]
+    _refuse_another(known, *_ON_KUBERNETES if engine is None else (engine,))
+    return manifests.read_manifests(documents, engine, findings, known)
+
+
+def _spread(documents: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
+    """The documents with lists taken apart: several sources come as one list."""
+    found: list[tuple[Path, Any]] = []
+    for at, document in documents:
+        listed = cast(list[Any], document) if isinstance(document, list) else None
+        found += [(at, document)] if listed is None else [((*at, i), one) for i, one in enumerate(listed)]
+    return found
+
+
+def _of_ytsaurus(documents: list[tuple[Path, Any]]) -> bool:
+    """Whether these are orchids and pool trees as YTsaurus prints them, or writes them without attributes."""
+    return bool(documents) and all(orchid.is_orchid(one) or ytsaurus_import.is_tree(one) for _, one in documents)
+
+
+def _refuse_another(known: Configuration | None, *engines: EngineName) -> None:
+    """Raises Unreadable where the given configuration is of another system than the source can be."""
+    if known is not None and known.engine is not None and known.engine not in engines:
+        detail = f"a configuration of {known.engine} does not go with a source of {' or '.join(engines)}"
+        raise Unreadable(detail, "/engine")
 
 
 def export(configuration: Configuration, format: str) -> Exported:  # noqa: A002

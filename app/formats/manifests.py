@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
@@ -69,24 +70,57 @@ class _Sorted:
         return None
 
 
-def read_manifests(documents: list[tuple[Path, Any]], engine: EngineName | None, findings: Findings) -> Imported:
-    """Read the objects of one system. ``engine`` None: the one that most of them belong to."""
+def read_manifests(
+    documents: list[tuple[Path, Any]], engine: EngineName | None, findings: Findings, known: Configuration | None = None
+) -> Imported:
+    """Read the objects of one system. ``engine`` None: the one that most of them belong to. ``known``: the
+    configuration that counts in place of the source's."""
     found = _Sorted(documents, findings)
     for kind, listed in (("PodGroup", found.groups), ("Workload", found.workloads), ("Pod", found.pods)):
         unique(((made.id, made) for made in listed), kind, findings)
+    kept = _Sorted(kept_objects(known), Findings())
     classes = read_classes(found.classes)
+    classes.by_name = {**read_classes(kept.classes).by_name, **classes.by_name}
     pods = read_pods(found.pods, {made.name for made in found.nodes}, classes)
-    chosen = engine or _engine(found, pods, findings)
+    chosen = engine or (known.engine if known is not None else None) or _engine(found, pods, findings)
     _report_others(found, chosen)
+    reading = _Reading(found, pods, classes, known, findings)
     if chosen == "kueue":
-        return _kueue(found, pods, classes, findings)
+        _, local = kueue_import.read_configuration(kept.kueue, Findings())
+        return _kueue(reading, local)
     if chosen == "kai":
-        return _kai(found, pods, classes, findings)
+        return _kai(reading)
     if chosen == "yunikorn":
-        return _yunikorn(found, pods, classes, findings)
+        return _yunikorn(reading)
     findings.add("no-engine", "warning", (), "nothing here belongs to Kueue, KAI Scheduler or YuniKorn")
     nodes = read_nodes(found.nodes, pods, rename={})
-    return Imported(Configuration(), State(nodes=nodes), [], findings.all())
+    return Imported(Configuration() if known is None else known, State(nodes=nodes), [], findings.all())
+
+
+def kept_objects(configuration: Configuration | None) -> list[tuple[Path, Any]]:
+    """The objects that a configuration keeps whole: LocalQueues and priority classes among them."""
+    native = None if configuration is None else configuration.native
+    return [(("native", "objects", i), made) for i, made in enumerate(native.objects if native is not None else ())]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What every system's reader gets."""
+
+    found: _Sorted
+    pods: list[Pod]
+    classes: Classes
+    known: Configuration | None
+    findings: Findings
+
+    def counting(self, own: Configuration) -> Configuration:
+        """The configuration that counts: ``known``, else the source's ``own``."""
+        if self.known is None:
+            return own
+        if own.queues:
+            detail = f"{len(own.queues)} queues of the source: the configuration that is given takes their place"
+            self.findings.add("replaced", "info", (), detail)
+        return self.known
 
 
 def _engine(found: _Sorted, pods: list[Pod], findings: Findings) -> EngineName | None:
@@ -122,13 +156,16 @@ def _duplicates(found: list[Object], kinds: dict[str, str], findings: Findings) 
         unique(((made.name, made) for made in found if made.kind == kind and made.name), shown, findings)
 
 
-def _kueue(found: _Sorted, pods: list[Pod], classes: Classes, findings: Findings) -> Imported:
+def _kueue(reading: _Reading, kept: dict[str, str]) -> Imported:
+    """``kept``: the ClusterQueue of each LocalQueue that the configuration keeps."""
+    found, findings = reading.found, reading.findings
     _duplicates(found.kueue, {kind: kind for kind in _KUEUE_KINDS}, findings)
-    configuration, local = kueue_import.read_configuration(found.kueue, findings)
-    workloads, asks = kueue_workloads.read_workloads(found.workloads, configuration, local, classes)
-    if pods:
-        findings.add("not-carried", "info", (), f"Kueue decides on Workloads: {len(pods)} pods are left out")
-    configuration = _with_classes(configuration, found.classes)
+    own, local = kueue_import.read_configuration(found.kueue, findings)
+    configuration = reading.counting(_with_classes(own, found.classes))
+    local_queues = {**kept, **local}
+    workloads, asks = kueue_workloads.read_workloads(found.workloads, configuration, local_queues, reading.classes)
+    if reading.pods:
+        findings.add("not-carried", "info", (), f"Kueue decides on Workloads: {len(reading.pods)} pods are left out")
     return _imported(configuration, read_nodes(found.nodes, [], rename={}), workloads, asks, findings)
 
 
@@ -141,23 +178,26 @@ def _with_classes(configuration: Configuration, classes: list[Object]) -> Config
     return replace(configuration, native=replace(native, objects=[*native.objects, *kept]))
 
 
-def _kai(found: _Sorted, pods: list[Pod], classes: Classes, findings: Findings) -> Imported:
+def _kai(reading: _Reading) -> Imported:
+    found, findings = reading.found, reading.findings
     _duplicates(found.kai, {"Queue": "Queue"}, findings)
-    configuration = _with_classes(kai_import.read_configuration(found.kai, findings), found.classes)
+    own = kai_import.read_configuration(found.kai, findings)
+    configuration = reading.counting(_with_classes(own, found.classes))
     queues = {queue.name for queue in configuration.queues}
-    own, strangers = _parted(pods, kai_pods.belongs)
+    members, strangers = _parted(reading.pods, kai_pods.belongs)
     gpus = kai_pods.gpu_memory((made.name, made.labels) for made in found.nodes)
-    workloads, asks = kai_pods.read_groups(found.groups, own, queues, classes, gpus)
+    workloads, asks = kai_pods.read_groups(found.groups, members, queues, reading.classes, gpus)
     return _imported(configuration, read_nodes(found.nodes, strangers, rename={}), workloads, asks, findings)
 
 
-def _yunikorn(found: _Sorted, pods: list[Pod], classes: Classes, findings: Findings) -> Imported:
-    configuration = yunikorn_import.read_configuration(found.yunikorn, findings)
-    own, strangers = _parted(pods, yunikorn_pods.belongs)
-    workloads, asks, dynamic = yunikorn_pods.read_applications(own, configuration.queues, classes, findings)
+def _yunikorn(reading: _Reading) -> Imported:
+    found, findings = reading.found, reading.findings
+    configuration = reading.counting(yunikorn_import.read_configuration(found.yunikorn, findings))
+    own, strangers = _parted(reading.pods, yunikorn_pods.belongs)
+    workloads, asks, dynamic = yunikorn_pods.read_applications(own, configuration.queues, reading.classes, findings)
     if dynamic:
         configuration = replace(configuration, queues=[*configuration.queues, *dynamic])
-    if found.classes and not pods:
+    if found.classes and not reading.pods:
         findings.add(
             "not-carried", "info", (), "priority classes are no part of queues.yaml: an export leaves them out"
         )

@@ -8,7 +8,7 @@ import importlib
 import re
 from typing import Any, cast
 
-from app.formats.documents.source import MAX_BYTES, MAX_DEPTH, MAX_VALUES, Path, Unreadable
+from app.formats.documents.source import MAX_BYTES, MAX_DEPTH, MAX_VALUES, Path, Unreadable, read
 from app.solver.stopping import safe_point
 
 _TEXT = re.compile(rb'\s*(<|\{\s*("(?:[^"\\]|\\.){0,500}"|[A-Za-z_][\w.\-]{0,500})\s*=|\{\s*\x01|\x01)')
@@ -19,6 +19,11 @@ _BINARY_STRING = b"\x01"
 def is_yson(body: bytes) -> bool:
     """Whether ``body`` begins as YSON does and no JSON or YAML: with attributes, or a key before ``=``."""
     return _TEXT.match(body[:2048]) is not None
+
+
+def read_any(body: bytes) -> list[tuple[Path, Any]]:
+    """The documents of ``body``, in YSON, JSON or YAML. Raises Unreadable."""
+    return read_yson(body) if is_yson(body) else read(body)
 
 
 def read_yson(body: bytes) -> list[tuple[Path, Any]]:

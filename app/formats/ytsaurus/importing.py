@@ -87,6 +87,19 @@ def read_configuration(documents: list[tuple[Path, Any]], findings: Findings) ->
     )
 
 
+def is_tree(document: Any) -> bool:
+    """Whether this is a pool tree in either shape, not an object of Kubernetes."""
+    if not isinstance(document, dict) or "kind" in document:
+        return False
+    return any(isinstance(document.get(key), dict) for key in ("$attributes", "$value", "pools"))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+
+
+def settings_of(config: Reader) -> ytsaurus.Settings | None:
+    """The settings of a tree among all the others that a scheduler tells of it, with every default written out."""
+    values = _values(config, TREE_FIELDS, _TREE_BLOCKS)
+    return _made(config, ytsaurus.Settings, values) if values else None
+
+
 def _split(reader: Reader, *, cypress: bool) -> tuple[Reader, Reader]:
     """Attributes, to be kept, and children of a node, in either shape; without attributes a node of Cypress is its
     children."""

@@ -3,19 +3,22 @@
 Read are ``nodes``, ``operations`` with their running jobs, and one tree of ``pool_trees`` (older versions:
 ``scheduling_info_per_pool_tree``, with everything below ``fair_share_info``). The orchid is no stable interface: what
 a version does not tell is a finding. It does not say what each job asks for; that is the operation's usage divided by
-its jobs.
+its jobs. Of the settings it tells those of the tree, not those of each pool: the tree of Cypress beside it has them.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
+
 from app.formats.documents.imported import Imported
 from app.formats.documents.reader import Findings, Reader
 from app.formats.documents.source import Path
 from app.formats.kubernetes.amounts import Steps, quantities, steps
+from app.formats.ytsaurus.importing import read_configuration, settings_of
 from app.solver.model import ytsaurus
-from app.solver.model.configuration import UNWEIGHTED, Configuration, Queue, Quota
-from app.solver.model.state import Ask, Node, State, Task, Workload
+from app.solver.model.configuration import UNWEIGHTED, Configuration, Queue, Quota, Settings
+from app.solver.model.state import Ask, Node, QueueState, State, Task, Workload
 
 _TREES = ("pool_trees", "scheduling_info_per_pool_tree")
 _ROOT = "<Root>"
@@ -43,7 +46,23 @@ def is_orchid(document: Any) -> bool:
     )
 
 
-def read_orchid(at: Path, document: Any, findings: Findings) -> Imported:
+def read_trees(documents: list[tuple[Path, Any]], findings: Findings, known: Configuration | None = None) -> Imported:
+    """Pool trees are the configuration; of an orchid what runs and waits, and where there is no tree beside it the
+    configuration too. ``known`` takes the place of either."""
+    orchids = [(at, document) for at, document in documents if is_orchid(document)]
+    trees = [(at, document) for at, document in documents if not is_orchid(document)]
+    own = read_configuration(trees, findings) if trees or not orchids else None
+    if known is not None and own is not None and own.queues:
+        detail = f"{len(own.queues)} pools of the source: the configuration that is given takes their place"
+        findings.add("replaced", "info", (), detail)
+    if not orchids:
+        return Imported(known or own or Configuration(engine="ytsaurus"), State(), [], findings.all())
+    for at, _ in orchids[1:]:
+        findings.add("not-carried", "warning", at, "a second orchid is another cluster's: import it by itself")
+    return _read_orchid(*orchids[0], findings, known or own)
+
+
+def _read_orchid(at: Path, document: Any, findings: Findings, known: Configuration | None) -> Imported:
     """Configuration, state and asks of one pool tree: the default one, else that with the most operations."""
     root = Reader(document, at, findings)
     trees = next((root.child(key) for key in _TREES if key in root), Reader(None, at, findings))
@@ -51,17 +70,49 @@ def read_orchid(at: Path, document: Any, findings: Findings) -> Imported:
     for name in trees.value:
         if name != chosen:
             trees.warn(name, f"pool tree {name!r} is a cluster of its own: left out")
-    tree = _info(trees.child(chosen))
-    queues = _pools(tree.child("pools"))
-    nodes = root.child("nodes")
-    told = tree.child("operations")
+    tree = trees.child(chosen)
+    info = _info(tree)
+    pools = info.child("pools")
+    nodes = _nodes(root.child("nodes"), tree)
+    told = info.child("operations")
     running: list[Workload] = []
     asks: list[Ask] = []
     operations = root.child("operations")
     for name in operations.value:
-        _operation(name, operations.child(name), _shares(told.child(name)), set(nodes.value), running, asks)
-    state = State(nodes=[_node(name, nodes.child(name)) for name in nodes.value], workloads=running)
-    return Imported(Configuration(engine="ytsaurus", queues=queues), state, asks, findings.all())
+        _operation(
+            name, operations.child(name), _shares(told.child(name)), {node.name for node in nodes}, running, asks
+        )
+    state = State(nodes=nodes, workloads=running, queues=_starving(pools))
+    return Imported(_configuration(pools, tree, known), state, asks, findings.all())
+
+
+def _configuration(pools: Reader, tree: Reader, known: Configuration | None) -> Configuration:
+    """``known`` with the pools that only the orchid has; without it what the orchid tells: settings of the tree, pools
+    with guarantees, limits, weights and modes."""
+    queues = _pools(pools)
+    if known is None:
+        settings = Settings(ytsaurus=settings_of(tree.child("config")))
+        return Configuration(engine="ytsaurus", settings=settings, queues=queues)
+    names = {queue.name for queue in known.queues}
+    more = [queue for queue in queues if queue.name not in names]
+    for queue in more:
+        detail = f"pool {queue.name!r} is not configured: added as it is in the orchid"
+        pools.findings.add("dynamic-queue", "info", (*pools.at, queue.name), detail)
+    return replace(known, queues=[*known.queues, *more])
+
+
+def _nodes(nodes: Reader, tree: Reader) -> list[Node]:
+    """The nodes that the tree lists; all, where it lists none."""
+    listed = set(tree.strings("node_addresses")) if "node_addresses" in tree else None
+    names = [name for name in nodes.value if listed is None or name in listed]
+    return [_node(name, nodes.child(name)) for name in names]
+
+
+def _starving(pools: Reader) -> dict[str, QueueState]:
+    """What pools carry over from update to update, of those that starve."""
+    found = {name: pools.child(name).choice("starvation_status", _STATES) for name in pools.value if name != _ROOT}
+    starving: dict[str, Any] = {name: status for name, status in found.items() if status not in (None, "non_starving")}
+    return {name: QueueState(ytsaurus=ytsaurus.PoolState(starvation=status)) for name, status in starving.items()}
 
 
 def _tree_of(root: Reader, trees: Reader) -> str:

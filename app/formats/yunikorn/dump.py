@@ -1,5 +1,7 @@
 """What YuniKorn's REST interface tells: the full state dump, and its answers about queues, applications and nodes.
 
+A dump of 1.2 or newer has the configuration too, under ``config``.
+
 ``/debug/fullstatedump`` (before 1.7 ``/ws/v1/fullstatedump``), ``/ws/v1/partition/<name>/queues``, ``…/applications``
 and ``…/nodes``. Amounts of vcore are thousandths, times are nanoseconds since 1970.
 """
@@ -8,9 +10,13 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from app.formats.documents.imported import Imported
 from app.formats.documents.reader import Findings, Reader
 from app.formats.documents.source import Path
+from app.formats.kubernetes.objects import YUNIKORN_QUEUES, Object
+from app.formats.yunikorn.importing import read_configuration
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota
 from app.solver.model.instant import at as instant
@@ -21,6 +27,8 @@ _PARTITION = "default"
 _DONE = ("Completed", "Failed", "Rejected", "Expired", "Failing")
 _POD_NAME, _NAMESPACE = "kubernetes.io/meta/podName", "kubernetes.io/meta/namespace"
 _THOUSANDTHS = ("vcore",)
+_AS_WRITTEN = ("properties", "guaranteed", "max", "maxresources", "resourceweights")
+"""Mappings of a configuration whose keys are names."""
 
 
 def is_dump(documents: list[tuple[Path, Any]]) -> bool:
@@ -44,15 +52,22 @@ def _kind(document: Any) -> str | None:
 _MARKS = {"applicationID": "applications", "nodeID": "nodes", "queuename": "queues"}
 
 
-def read_dump(documents: list[tuple[Path, Any]], findings: Findings) -> Imported:
-    """Queues, nodes, running applications and what they still ask for, of the partition ``default``."""
+def read_dump(documents: list[tuple[Path, Any]], findings: Findings, known: Configuration | None = None) -> Imported:
+    """Queues, nodes, running applications and what they still ask for, of the partition ``default``. The configuration
+    is ``known``, else the ``config`` that a dump has, else the tree of queues as it is; queues that only the tree has
+    are added."""
     found: dict[str, list[Reader]] = {"queues": [], "applications": [], "nodes": []}
+    configured: list[Object] = []
     for at, document in documents:
         kind = _kind(document)
         if kind == "dump":
-            _of_dump(Reader(document, at, findings), found)
+            dump = Reader(document, at, findings)
+            _of_dump(dump, found)
+            configured += [] if known is not None else _config(dump)
         elif kind is not None:
             found[kind] += _listed(document, at, findings)
+    if known is None and configured:
+        known = read_configuration(configured, findings)
     queues = [queue for tree in found["queues"] for queue in _queues(tree)]
     running: list[Workload] = []
     asks: list[Ask] = []
@@ -60,7 +75,60 @@ def read_dump(documents: list[tuple[Path, Any]], findings: Findings) -> Imported
     for reader in found["applications"]:
         _application(reader, set(nodes), running, asks)
     state = State(nodes=[_node(name, reader) for name, reader in nodes.items()], workloads=running)
-    return Imported(Configuration(engine="yunikorn", queues=queues), state, asks, findings.all())
+    configuration = Configuration(engine="yunikorn", queues=queues) if known is None else _with(known, queues, findings)
+    return Imported(configuration, state, asks, findings.all())
+
+
+def _with(known: Configuration, tree: list[Queue], findings: Findings) -> Configuration:
+    """``known`` with the queues that only the tree has: made by placement, or no longer configured but not empty."""
+    names = {queue.name for queue in known.queues}
+    more = [queue for queue in tree if queue.name not in names]
+    for queue in more:
+        if queue.yunikorn is None or not queue.yunikorn.dynamic:
+            detail = f"queue {queue.name!r} is in the tree and not configured: added as it is there"
+            findings.add("dynamic-queue", "info", ("queues",), detail)
+    return replace(known, queues=[*known.queues, *more]) if more else known
+
+
+def _config(dump: Reader) -> list[Object]:
+    """The configuration that a dump has under ``config``, as the object that queues.yaml is. Go prints names of fields
+    with capitals; YuniKorn reads them without."""
+    config = dump.take("config")
+    if not isinstance(config, dict):
+        return []
+    document = _lowered(cast(dict[str, Any], config))
+    if not isinstance(document.get("partitions"), list):
+        return []
+    root = Reader({"partitions": document["partitions"]}, (*dump.at, "config"), dump.findings)
+    return [
+        Object(
+            kind=YUNIKORN_QUEUES, group="", version="", name="", namespace="", uid=None, created_at=None, deleted=False,
+            labels={}, annotations={}, owners=(), root=root, order=0,
+        )
+    ]  # fmt: skip
+
+
+def _lowered(document: dict[str, Any]) -> dict[str, Any]:
+    """With the names of fields in lower case, those of resources and properties as they are, and nothing that Go prints
+    of what is not set. Without recursion."""
+    top: dict[str, Any] = {}
+    pending: list[tuple[dict[str, Any], dict[str, Any]]] = [(document, top)]
+    while pending:
+        old, new = pending.pop()
+        for key, value in old.items():
+            name = key.lower()
+            if not value and value is not False:
+                continue
+            if isinstance(value, dict) and name not in _AS_WRITTEN:
+                new[name] = inner = dict[str, Any]()
+                pending.append((cast(dict[str, Any], value), inner))
+            elif isinstance(value, list) and all(isinstance(one, dict) for one in cast(list[Any], value)):
+                listed = [(cast(dict[str, Any], one), dict[str, Any]()) for one in cast(list[Any], value)]
+                new[name] = [made for _, made in listed]
+                pending += listed
+            else:
+                new[name] = value
+    return top
 
 
 def _listed(document: Any, at: Path, findings: Findings) -> list[Reader]:

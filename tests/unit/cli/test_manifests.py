@@ -93,6 +93,45 @@ def test_queues_that_are_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture
     assert [d["ask"] for d in json.loads(capsys.readouterr().out)["decisions"]] == ["ns/late", "ns/daemon"]
 
 
+def test_what_a_configuration_of_arbiter_says_of_queues_counts_for_the_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A dynamic queue of YuniKorn and a LocalQueue of Kueue: from the JSON that `arbiter import` printed too."""
+    pods, queues, own = tmp_path / "pods.json", tmp_path / "queues.yaml", tmp_path / "own.json"
+    pods.write_text(json.dumps(cluster("Node", "Pod", "PriorityClass")).replace("root.dev.team", "root.dev.made.later"))
+    queues.write_text("partitions:\n- name: default\n  queues: [{name: prod}, {name: dev, parent: true}]\n")
+    assert run(["import", str(queues)]) == 0
+    own.write_text(capsys.readouterr().out)
+    said: list[str] = []
+    for given in (queues, own):
+        assert run(["decide", str(pods), "--configuration", str(given)]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+    assert run(["import", str(pods), "-f", str(queues), "--request"]) == 0
+    names = [queue["name"] for queue in json.loads(capsys.readouterr().out)["configuration"]["queues"]]
+    assert "root.dev.made.later" in names
+
+    items = json.loads(Path(WORKLOADS).read_bytes())["items"]
+    of_queues = ("LocalQueue", "ClusterQueue", "Cohort", "ResourceFlavor", "WorkloadPriorityClass")
+    for file, ours in ((queues, True), (pods, False)):
+        file.write_text(yaml.safe_dump_all(item for item in items if (item["kind"] in of_queues) == ours))
+    assert run(["import", str(queues)]) == 0
+    own.write_text(capsys.readouterr().out)
+    assert run(["decide", WORKLOADS]) == 3
+    whole = capsys.readouterr().out
+    assert run(["decide", str(pods), "--configuration", str(own)]) == 3
+    assert capsys.readouterr().out == whole
+
+
+def test_a_configuration_of_another_system_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = tmp_path / "own.json"
+    own.write_text(json.dumps({"engine": "ytsaurus", "queues": [{"name": "q"}]}))
+    assert run(["decide", WORKLOADS, "--configuration", str(own)]) == 3
+    assert (
+        "a configuration of ytsaurus does not go with a source of kueue or kai or yunikorn" in capsys.readouterr().err
+    )
+
+
 def test_a_configuration_does_not_go_with_a_request(capsys: pytest.CaptureFixture[str]) -> None:
     request = Path(__file__).parents[3] / "examples" / "kueue-classic.json"
     assert run(["decide", str(request), "--configuration", QUEUES]) == 3

@@ -52,6 +52,62 @@ def test_the_single_answers_of_the_rest_interface_are_read_too() -> None:
     applications = imported(dump["applications"], "yunikorn")
     assert [workload.id for workload in applications.state.workloads] == ["nightly", "checkout"]
     assert "node 'node-1' is not in the source" in applications.findings[0].detail
+    together = imported([dump["queues"][0], dump["applications"], dump["nodes"][0]["nodesInfo"]], "kubernetes")
+    assert (together.configuration, together.state, together.asks) == (whole.configuration, whole.state, whole.asks)
+
+
+CONFIG: dict[str, Any] = {
+    "Partitions": [
+        {
+            "Name": "default",
+            "Preemption": {"Enabled": None, "QuotaPreemptionEnabled": None},
+            "NodeSortPolicy": {"Type": "", "ResourceWeights": None},
+            "Queues": [
+                {
+                    "Name": "root", "Parent": True, "SubmitACL": "*", "Resources": {"Guaranteed": None, "Max": None},
+                    "Queues": [
+                        {
+                            "Name": "Batch", "Resources": {"Guaranteed": {"vcore": "4"}, "Max": {"vcore": "12"}},
+                            "Properties": {"application.sort.policy": "fifo"}, "MaxApplications": 9, "Queues": None,
+                            "Limits": [{"Limit": "", "Users": ["*"], "MaxResources": {"vcore": "2"}}],
+                        },
+                        {
+                            "Name": "online", "Resources": {"Guaranteed": {"vcore": "8000m"}},
+                            "Properties": {"preemption.delay": "30s"},
+                            "ChildTemplate": {"Properties": {"preemption.policy": "fence"}, "Resources": {}},
+                        },
+                    ],
+                }
+            ],
+        }
+    ],
+    "Checksum": "A1B2",
+    "Extra": {"log.level": "0"},
+}  # fmt: skip
+
+
+def test_the_configuration_inside_a_dump_is_the_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what the tree of queues does not tell: child templates, access, limits. A queue that only the tree has
+    stays."""
+    dump = json.loads(DUMP.read_bytes()) | {"config": CONFIG}
+    dump["queues"][0]["children"].append({"queuename": "root.later", "isLeaf": True, "isManaged": False})
+    found = imported(dump, "yunikorn")
+    queues = {queue.name: queue for queue in found.configuration.queues}
+    assert list(queues) == ["root", "root.batch", "root.online", "root.later"]
+    quota = queues["root.batch"].quota["vcore"]
+    assert (quota.guaranteed, quota.limit) == ("4", "12")
+    assert queues["root.online"].yunikorn.child_template.properties == {"preemption.policy": "fence"}
+    assert queues["root.later"].yunikorn.dynamic
+    assert queues["root"].native.yunikorn == {"submitacl": "*"}
+    assert queues["root.batch"].native.yunikorn["maxapplications"] == 9
+    said = {finding.pointer: finding.rule for finding in found.findings}
+    assert said["/config/partitions/0/queues/0/queues/0/limits"] == "not-decided"
+    file = tmp_path / "dump.json"
+    file.write_text(json.dumps(dump))
+    assert run(["decide", str(file)]) == 1
+    assert capsys.readouterr().out.startswith("c-2: preempt on node-1, evicts 1\n")
 
 
 def test_what_is_wrong_in_a_dump_is_said() -> None:
@@ -240,8 +296,49 @@ def test_the_schedulers_orchid_needs_no_state_written_by_hand(
     }
     file = tmp_path / "orchid.json"
     file.write_text(json.dumps(ORCHID))
-    assert run(["import", str(file), "--format", "ytsaurus", "--request"]) == 0
-    request = tmp_path / "request.json"
-    request.write_text(capsys.readouterr().out)
-    assert run(["decide", str(request)]) == 1
+    assert run(["decide", str(file)]) == 1
+    said = capsys.readouterr()
+    assert "bb-2: preempt on exec-2:9012" in said.out
+    assert "pool tree 'cloud' is a cluster of its own" in said.err
+
+
+def test_an_orchid_in_yson_with_the_tree_of_cypress_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `yt get` prints both: the tree has the settings of pools, the orchid what runs; an ephemeral pool is only
+    there."""
+    yson = pytest.importorskip("yt.yson", reason="the extra arbiter[yson] is not installed")
+    orchid, tree = tmp_path / "orchid.yson", tmp_path / "tree.yson"
+    orchid.write_bytes(yson.dumps(ORCHID, yson_format="pretty"))
+    assert run(["decide", str(orchid)]) == 1
     assert "bb-2: preempt on exec-2:9012" in capsys.readouterr().out
+    guarantee = b"strong_guarantee_resources={cpu=12}"
+    tree.write_bytes(b'<id="1-2">{prod=<' + guarantee + b";enable_aggressive_starvation=%true>{};lab=<mode=fifo>{}}")
+    for command in (
+        ["decide", str(orchid), "--configuration", str(tree)],
+        ["decide", "-f", str(orchid), "-f", str(tree)],
+    ):
+        assert run(command) == 1
+        said = capsys.readouterr()
+        assert "bb-2: preempt on exec-2:9012" in said.out
+        assert "pool 'nlp' is not configured: added as it is in the orchid" in said.err
+    assert run(["import", str(orchid), "-f", str(tree), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    pools = {queue["name"]: queue.get("ytsaurus") for queue in found["configuration"]["queues"]}
+    assert pools == {"prod": {"enable_aggressive_starvation": True}, "lab": {"mode": "fifo"}, "nlp": None}
+    assert [workload["id"] for workload in found["state"]["workloads"]] == ["aa-1"]
+
+
+def test_an_orchid_tells_the_settings_the_nodes_and_the_starvation_of_its_tree() -> None:
+    """``scheduling_info_per_pool_tree`` of the present release."""
+    physical = ORCHID["pool_trees"]["physical"]
+    config = {"fair_share_starvation_timeout": 45000, "preemption_satisfaction_threshold": 0.9, "never_heard_of": 1}
+    pools = physical["pools"] | {"prod": physical["pools"]["prod"] | {"starvation_status": "starving"}}
+    info = {"fair_share_info": physical | {"pools": pools}}
+    tree = {"config": config, "node_addresses": ["exec-1:9012"], **info}
+    document = {key: value for key, value in ORCHID.items() if key != "pool_trees"}
+    found = imported(document | {"scheduling_info_per_pool_tree": {"physical": tree}}, "kubernetes")
+    settings = found.configuration.settings.ytsaurus
+    assert (settings.fair_share_starvation_timeout, settings.preemption_satisfaction_threshold) == (45, 0.9)
+    assert [node.name for node in found.state.nodes] == ["exec-1:9012"]
+    assert {name: queue.ytsaurus.starvation for name, queue in found.state.queues.items()} == {"prod": "starving"}
