@@ -3,6 +3,7 @@
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -10,6 +11,8 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.mortal import mortal
 
 ROOT = Path(__file__).parents[1]
 ADDRESS = re.compile(r"http://[0-9.]+:[0-9]+")
@@ -58,8 +61,8 @@ def running(database_url: str, data_dir: Path, **environment: str) -> Generator[
 
 def started(**environment: str) -> subprocess.Popen[str]:
     """``arbiter serve``, its standard output a pipe, as under a supervisor or before ``tee``."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "app.cli", "serve"],
+    return mortal(
+        [sys.executable, "-m", "app.cli", "serve"], signal.SIGTERM,
         cwd=ROOT, env=environment_of(environment), stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
 

@@ -24,8 +24,8 @@ DOCUMENT: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def address(new_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serving(new_database(), tmp_path_factory.mktemp("data")) as (found, _):
+def address(migrated_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serving(migrated_database(), tmp_path_factory.mktemp("data")) as (found, _):
         yield found
 
 

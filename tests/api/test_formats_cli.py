@@ -14,8 +14,8 @@ MANIFEST = Path(__file__).parents[1] / "manifests" / "yunikorn-queues.yaml"
 
 
 @pytest.fixture(scope="module")
-def address(new_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serving(new_database(), tmp_path_factory.mktemp("data")) as (found, _):
+def address(migrated_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serving(migrated_database(), tmp_path_factory.mktemp("data")) as (found, _):
         yield found
 
 

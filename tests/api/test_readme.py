@@ -36,8 +36,10 @@ def commands(page: str = README) -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def live(new_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[str]]]:
-    with serving(new_database(), tmp_path_factory.mktemp("data")) as service:
+def live(
+    migrated_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, list[str]]]:
+    with serving(migrated_database(), tmp_path_factory.mktemp("data")) as service:
         yield service
 
 

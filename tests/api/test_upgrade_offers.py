@@ -23,8 +23,13 @@ Talk = Callable[..., list[bytes]]
 
 
 @pytest.fixture(scope="module")
-def address(new_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
-    with serving(new_database(), tmp_path_factory.mktemp("data"), WORKERS="0", ARBITER_LOG_LEVEL="error") as (url, _):
+def address(
+    migrated_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, int]]:
+    with serving(migrated_database(), tmp_path_factory.mktemp("data"), WORKERS="0", ARBITER_LOG_LEVEL="error") as (
+        url,
+        _,
+    ):
         parts = urlsplit(url)
         assert parts.hostname is not None
         assert parts.port is not None

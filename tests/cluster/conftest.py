@@ -42,11 +42,11 @@ def server() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def arbiter(new_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
+def arbiter(migrated_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
     """A running service."""
     folder = tmp_path_factory.mktemp("followed")
     with (
-        serving(new_database(), folder, ARBITER_LOG_LEVEL="warning", WORKERS="1") as (address, _),
+        serving(migrated_database(), folder, ARBITER_LOG_LEVEL="warning", WORKERS="1") as (address, _),
         httpx2.Client(base_url=address, timeout=60) as client,
     ):
         yield client

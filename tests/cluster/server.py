@@ -5,6 +5,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -21,6 +22,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.cluster.build import folder as programs
+from tests.mortal import mortal
 
 _SECONDS = 240.0
 """How long a start may take on a slow machine."""
@@ -194,9 +196,8 @@ class Cluster:
         # Not this machine's variables: a proxy would come between the API server and its etcd.
         environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(self.folder)}
         with (self.folder / f"{program}.log").open("ab") as log:
-            return subprocess.Popen(
-                [str(programs() / program), *arguments], stdout=log, stderr=log, env=environment, cwd=self.folder
-            )
+            command = [programs() / program, *arguments]
+            return mortal(command, signal.SIGKILL, stdout=log, stderr=log, env=environment, cwd=self.folder)
 
 
 def _within(path: str, space: str) -> str:

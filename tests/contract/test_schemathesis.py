@@ -46,8 +46,8 @@ def closed(document: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def address(new_database: Callable[[], str], tmp_path: Path) -> Iterator[str]:
-    with serving(new_database(), tmp_path, **SERVICE) as (found, _):
+def address(migrated_database: Callable[[], str], tmp_path: Path) -> Iterator[str]:
+    with serving(migrated_database(), tmp_path, **SERVICE) as (found, _):
         yield found
 
 

@@ -7,7 +7,6 @@ import pytest
 from httpx2 import Response
 from starlette.testclient import TestClient
 
-from app.db import migrate
 from app.db.embedded import EmbeddedPostgres
 from app.main import create_app
 from app.settings import Settings
@@ -22,14 +21,13 @@ class Fragile:
     def __init__(self, folder: Path) -> None:
         self.server = EmbeddedPostgres(folder, settings=("fsync=off",))
         url = self.server.start()
-        migrate(url)
         settings = Settings(database_url=url, workers=0, database_connect_timeout=1, database_pool_timeout=1)
         self.app = create_app(settings)
 
 
 @pytest.fixture
-def fragile(open_folder: Path) -> Iterator[Fragile]:
-    made = Fragile(open_folder / "d")
+def fragile(data_folder: Path) -> Iterator[Fragile]:
+    made = Fragile(data_folder)
     yield made
     made.server.stop()
 

@@ -10,7 +10,6 @@ import psycopg
 import pytest
 from starlette.testclient import TestClient
 
-from app.db import migrate
 from app.main import create_app
 from app.metrics import Metrics
 from app.settings import Settings
@@ -19,10 +18,8 @@ from tests.faults.outage import Outage
 
 
 @pytest.fixture
-def url(new_database: Callable[[], str]) -> str:
-    made = new_database()
-    migrate(made)
-    return made
+def url(migrated_database: Callable[[], str]) -> str:
+    return migrated_database()
 
 
 @pytest.fixture

@@ -27,10 +27,8 @@ end $$
 
 
 @pytest.fixture
-def url(new_database: Callable[[], str]) -> str:
-    made = new_database()
-    migrate(made)
-    return made
+def url(migrated_database: Callable[[], str]) -> str:
+    return migrated_database()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from starlette.testclient import TestClient
 
-from app.db import Database, migrate
+from app.db import Database
 from app.decisions import repository
 from app.decisions.kept import repository as kept
 from app.decisions.log import DatabaseStore
@@ -35,10 +35,8 @@ def job(number: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def settings(new_database: Callable[[], str], tmp_path: Path) -> Settings:
-    url = new_database()
-    migrate(url)
-    return Settings(database_url=url, data_dir=tmp_path, workers=0)
+def settings(migrated_database: Callable[[], str], tmp_path: Path) -> Settings:
+    return Settings(database_url=migrated_database(), data_dir=tmp_path, workers=0)
 
 
 def serve(settings: Settings) -> TestClient:

@@ -68,8 +68,8 @@ def until(what: Callable[[], bool]) -> float:
 
 
 @pytest.fixture(scope="module")
-def url(new_database: Callable[[], str]) -> str:
-    return new_database()
+def url(migrated_database: Callable[[], str]) -> str:
+    return migrated_database()
 
 
 @pytest.fixture(scope="module")

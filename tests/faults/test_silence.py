@@ -16,7 +16,7 @@ from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
 from app.auth.service import Tokens
-from app.db import Database, migrate
+from app.db import Database
 from app.db.embedded import EmbeddedPostgres
 from app.errors import Unavailable
 from app.main import create_app
@@ -67,12 +67,10 @@ class Lost(BlackHole):
 
 
 @pytest.fixture(params=["frozen", "lost"])
-def fault(request: pytest.FixtureRequest, open_folder: Path) -> Iterator[Fault]:
-    folder = open_folder / "d"
-    server = EmbeddedPostgres(folder, settings=("fsync=off",))
+def fault(request: pytest.FixtureRequest, data_folder: Path) -> Iterator[Fault]:
+    server = EmbeddedPostgres(data_folder, settings=("fsync=off",))
     url = server.start()
-    migrate(url)
-    made = Frozen(url, folder) if request.param == "frozen" else Lost(url, folder)
+    made = Frozen(url, data_folder) if request.param == "frozen" else Lost(url, data_folder)
     yield made
     made.end()
     if isinstance(made, Lost):

@@ -78,7 +78,7 @@ def _whole_states_now_and_then() -> Iterator[None]:
 
 
 @given(requests())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, derandomize=True, deadline=None, database=None)
 def test_the_laws_of_a_run(request: SimulationRequest) -> None:
     told, rounds = watched(request)
     _every_round_can_be_posted(told, rounds)
@@ -159,7 +159,7 @@ def _is_in_one_state_and_fits(told: Told, request: SimulationRequest) -> None:
 
 
 @given(requests(), st.randoms(use_true_random=False))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15, derandomize=True, deadline=None, database=None)
 def test_the_order_of_the_request_makes_no_difference(request: SimulationRequest, random: Any) -> None:
     trace = request.trace
     assert not isinstance(trace, str)

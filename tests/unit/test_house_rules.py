@@ -3,6 +3,7 @@
 import ast
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,15 @@ def modules(under: Path) -> set[str]:
     return {path.stem for path in found if path.stem != "__init__"}
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    """The code of ``path``, which nobody here changes."""
+    return ast.parse(path.read_text())
+
+
 def names(path: Path) -> Iterator[str]:
     """Dotted names that the code of ``path`` uses."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             yield f"{node.value.id}.{node.attr}"
 
@@ -70,7 +77,7 @@ def test_only_repositories_and_the_database_know_sql() -> None:
         if any(
             isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("sqlalchemy", "psycopg")
             and {alias.name for alias in node.names} - {"Session", "RowMapping"}
-            for node in ast.walk(ast.parse(path.read_text()))
+            for node in ast.walk(tree(path))
         )
     }  # fmt: skip
     assert {str(path.relative_to(ROOT)) for path in knowing - allowed if path.name != "repository.py"} == set()
@@ -80,7 +87,7 @@ def test_the_solver_reads_no_clock_and_draws_no_lots() -> None:
     banned = {"time", "random", "secrets", "logging", "structlog", "socket", "subprocess", "threading", "os", "uuid"}
     found: set[str] = set()
     for path in (APP / "solver").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree(path)):
             imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             imported += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             found |= {f"{path.relative_to(ROOT)}: {name}" for name in imported if name.split(".")[0] in banned}
@@ -96,13 +103,15 @@ LONG = {
 """Functions that may be longer than others, and why."""
 
 
-def functions() -> Iterator[tuple[str, int]]:
+@cache
+def functions() -> list[tuple[str, int]]:
     """``path:name`` of every function of the app, and its lines."""
-    for path in APP.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                assert node.end_lineno is not None
-                yield f"{path.relative_to(ROOT)}:{node.name}", node.end_lineno - node.lineno + 1
+    return [
+        (f"{path.relative_to(ROOT)}:{node.name}", (node.end_lineno or 0) - node.lineno + 1)
+        for path in APP.rglob("*.py")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
 
 
 def test_no_function_is_past_45_lines() -> None:

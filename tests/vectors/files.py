@@ -8,6 +8,8 @@ from typing import Any
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[2] / "shared" / "vectors"
+AT_HAND = SHARED if SHARED.is_dir() else HERE
+"""All there are here. The selection is a part of the collection, so nothing is replayed twice."""
 ENGINES = ("kueue", "yunikorn", "kai", "ytsaurus")
 
 
@@ -19,19 +21,24 @@ def files(root: Path) -> list[Path]:
     return [path for folder in folders for path in sorted(folder.glob("*.jsonl.gz"))]
 
 
-def count(path: Path) -> int:
-    """How many vectors a file has, without parsing them."""
-    with gzip.open(path) as lines:
-        return sum(1 for line in lines if line.strip())
+def parts(path: Path, size: int) -> int:
+    """How many tests a file is dealt to, each with about ``size`` bytes of it as it lies there, without reading it."""
+    return -(-path.stat().st_size // size)
 
 
 @lru_cache(maxsize=8)
-def _lines(path: Path) -> list[bytes]:
-    with gzip.open(path) as lines:
-        return [line for line in lines if line.strip()]
+def lines(path: Path) -> list[bytes]:
+    """The vectors of a file, unparsed."""
+    with gzip.open(path) as found:
+        return [line for line in found if line.strip()]
+
+
+def selected(path: Path) -> Path:
+    """Where the selection from a file of the collection lies, if any of it is selected."""
+    return HERE / path.parent.name / path.name
 
 
 def read(path: Path, start: int = 0, number: int | None = None) -> list[dict[str, Any]]:
     """The vectors of a file, or ``number`` of them from number ``start`` on."""
-    lines = _lines(path)
-    return [json.loads(line) for line in lines[start : len(lines) if number is None else start + number]]
+    found = lines(path)
+    return [json.loads(line) for line in found[start : len(found) if number is None else start + number]]

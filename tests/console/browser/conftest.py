@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from app.auth.service import Tokens
-from app.db import Database, migrate
+from app.db import Database
 from app.jobs.worker import Worker
 from app.settings import Settings
 from tests.console.browser.seeds import seed
@@ -47,9 +47,8 @@ class Site:
 
 
 @pytest.fixture(scope="session")
-def site(new_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    url = new_database()
-    migrate(url)
+def site(migrated_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    url = migrated_database()
     database = Database(url, Settings(database_url=url))
     tokens = Tokens(database)
     secrets = {scope: tokens.create(f"a {scope}", [scope], None)[0] for scope in ("read", "decide", "admin")}

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, cast
 
 from app.answering.comparison_bodies import ComparisonRequest
@@ -14,8 +15,14 @@ from app.solver.model.request import DecisionRequest, StateOrReference
 from app.solver.model.state import State
 
 
+@cache
+def document() -> dict[str, Any]:
+    """Nobody here changes it."""
+    return json.loads(text())
+
+
 def schemas() -> dict[str, Any]:
-    return json.loads(text())["components"]["schemas"]
+    return document()["components"]["schemas"]
 
 
 def test_every_property_says_what_it_means() -> None:
@@ -61,7 +68,7 @@ def _integers(schema: dict[str, Any], at: str, seen: set[str]) -> Iterator[tuple
 
 def test_every_integer_that_is_sent_has_bounds() -> None:
     """One without is promised to be an int64, and Python would take any."""
-    ways = [way for item in json.loads(text())["paths"].values() for way in item.values()]
+    ways = [way for item in document()["paths"].values() for way in item.values()]
     bodies = [part["schema"] for way in ways for part in way.get("requestBody", {}).get("content", {}).values()]
     found = list(_integers({"anyOf": bodies}, "", set()))
     assert len(found) > 30

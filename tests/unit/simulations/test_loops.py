@@ -51,7 +51,8 @@ def test_ytsaurus_taken_literally_gives_one_cpu_to_two_operations_in_turn() -> N
     assert told.summary.first_loops[0].jobs == ["blue", "red"]
     configuration = told_configuration("ytsaurus-documented")
     released = replace(configuration, settings=Settings(ytsaurus=Block(rules="shipped")))
-    assert loops(play(replace(request("ytsaurus-documented"), configuration=released))) == 0
+    # Ten times as long as the timeouts after which anybody would be stopped.
+    assert loops(play(replace(request("ytsaurus-documented"), configuration=released, until=1200))) == 0
 
 
 def told_configuration(name: str) -> Configuration:
