@@ -214,8 +214,9 @@ def follow(draws: Draws) -> None:
         fresh = solve.load(configured, state, generation=step)
         assert columns(kept.compiled) == before
         assert columns(later.compiled) == columns(fresh.compiled)
-        explain = "full" if step == STEPS - 1 else "none"
-        assert answers(later, request, explain) == answers(fresh, request, explain)
+        if step in (STEPS // 2, STEPS - 1):  # everything that answers are made of is the same at every step
+            explain = "full" if step == STEPS - 1 else "none"
+            assert answers(later, request, explain) == answers(fresh, request, explain)
         assert [later.compiled.task_of(i) for i in range(len(later.compiled.allocations))] == [
             fresh.compiled.task_of(i) for i in range(len(fresh.compiled.allocations))
         ]

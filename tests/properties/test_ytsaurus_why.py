@@ -4,18 +4,15 @@ import random
 from collections import Counter
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+import pytest
 
 from app.solver.engines.ytsaurus.rules import RULES
 from tests.properties.ytsaurus_trees import heartbeat
 from tests.unit.solver.engines.ytsaurus.cluster import decide, node, operation, pool, request
 
 Json = dict[str, Any]
-LAWS = settings(
-    derandomize=True, max_examples=120, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-)
-SEEDS = st.integers(0, 2**32)
+MANY, FEW = 400, 120
+"""Clusters that every law is held against, and those where it takes a second answer."""
 KNOWN = {rule.rule for rule in RULES}
 
 
@@ -59,10 +56,14 @@ def _one(body: Json) -> Json:
     return {"node": body["options"]["ytsaurus"]["heartbeat_node"]}
 
 
-@LAWS
-@given(SEEDS)
-def test_the_victims_shown_are_those_of_the_answer(seed: int) -> None:
-    for decision in explained(cluster(seed))["decisions"]:
+@pytest.fixture(scope="module")
+def answers() -> list[Json]:
+    """By seed. Laws only read them."""
+    return [explained(cluster(seed)) for seed in range(MANY)]
+
+
+def test_the_victims_shown_are_those_of_the_answer(answers: list[Json]) -> None:
+    for decision in (decision for answer in answers for decision in answer["decisions"]):
         candidates = decision["explanation"].get("candidates", [])
         names = [(c["workload"], c["task"]) for c in candidates]
         assert len(names) == len(set(names))
@@ -70,12 +71,13 @@ def test_the_victims_shown_are_those_of_the_answer(seed: int) -> None:
         assert shown == {(v["workload"], v["task"]): v["reason"] for v in decision["victims"]}
 
 
-@LAWS
-@given(SEEDS)
-def test_what_goes_for_others_is_said_to(seed: int) -> None:
-    answer = explained(cluster(seed))
-    if "order" not in answer:
-        return  # in mode independent every ask has a plan of its own
+def test_what_goes_for_others_is_said_to(answers: list[Json]) -> None:
+    for answer in answers:
+        if "order" in answer:  # in mode independent every ask has a plan of its own
+            _is_said_to_go_for_others(answer)
+
+
+def _is_said_to_go_for_others(answer: Json) -> None:
     evictions = {(e["workload"], e["task"]): e for e in answer["plan"]["evictions"]}
     for decision in answer["decisions"]:
         for c in decision["explanation"].get("candidates", []):
@@ -88,21 +90,21 @@ def test_what_goes_for_others_is_said_to(seed: int) -> None:
                 assert eviction.get("for_ask") is None
 
 
-@LAWS
-@given(SEEDS)
-def test_groups_are_the_candidates_counted(seed: int) -> None:
-    body = cluster(seed)
-    full, summary = explained(body), explained(body, "summary")
-    for one, other in zip(full["decisions"], summary["decisions"], strict=True):
-        candidates, groups = one["explanation"].get("candidates", []), other["explanation"].get("groups", [])
-        counted = Counter((c["verdict"], c["rule"]) for c in candidates)
-        assert counted == {(g["verdict"], g["rule"]): g["count"] for g in groups}
+def test_groups_are_the_candidates_counted(answers: list[Json]) -> None:
+    for seed, full in enumerate(answers[:FEW]):
+        summary = explained(cluster(seed), "summary")
+        for one, other in zip(full["decisions"], summary["decisions"], strict=True):
+            candidates, groups = one["explanation"].get("candidates", []), other["explanation"].get("groups", [])
+            counted = Counter((c["verdict"], c["rule"]) for c in candidates)
+            assert counted == {(g["verdict"], g["rule"]): g["count"] for g in groups}
 
 
-@LAWS
-@given(SEEDS)
-def test_who_waits_is_told_what_stands_in_the_way(seed: int) -> None:
-    answer = explained(cluster(seed))
+def test_who_waits_is_told_what_stands_in_the_way(answers: list[Json]) -> None:
+    for answer in answers:
+        _is_told_what_stands_in_the_way(answer)
+
+
+def _is_told_what_stands_in_the_way(answer: Json) -> None:
     preemptive = [p for p in answer["plan"]["placements"] if p["stage"] != "regular"]
     for decision in answer["decisions"]:
         blocker = decision["explanation"].get("blocker")
@@ -125,10 +127,10 @@ def rules_of(answer: Json) -> set[str]:
     return found
 
 
-def test_the_catalogue_is_what_is_said_and_nothing_else() -> None:
+def test_the_catalogue_is_what_is_said_and_nothing_else(answers: list[Json]) -> None:
     found: set[str] = set()
-    for seed in range(400):
-        found |= rules_of(explained(cluster(seed)))
+    for answer in answers:
+        found |= rules_of(answer)
     many = [node(f"n{i}", 1) for i in range(600)]
     asks = [{"id": f"a{i}", "queue": "a", "tasks": [{"name": "t", "requests": {"cpu": 2}}]} for i in range(2)]
     found |= rules_of(decide(request([pool("a")], many, [operation("x", "a")], asks), None, explain="full"))
