@@ -10,13 +10,13 @@ from starlette.testclient import TestClient
 
 from app.auth.scopes import Scope
 from app.auth.service import Tokens
-from app.document import text
 from app.main import create_app
 from app.settings import Settings
 from tests.contract.test_schemathesis import closed
+from tests.document import document
 from tests.working import working
 
-DOCUMENT: dict[str, Any] = closed(json.loads(text()))
+DOCUMENT: dict[str, Any] = closed(document())
 OPERATIONS = {
     operation["operationId"]: (method, path, operation)
     for path, item in DOCUMENT["paths"].items()

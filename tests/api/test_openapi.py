@@ -13,9 +13,9 @@ from starlette.testclient import TestClient
 
 from app.document import main, text
 from app.http.problems import MEDIA_TYPE
+from tests.document import FILE, document
 
-FILE = Path(__file__).parents[2] / "openapi" / "openapi.json"
-DOCUMENT: dict[str, Any] = json.loads(text())
+DOCUMENT = document()
 METHODS = {"get", "put", "post", "delete", "patch"}
 
 

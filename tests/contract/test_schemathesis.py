@@ -16,10 +16,10 @@ import pytest
 from app.backtests.examples import BACKTEST
 from app.clusters.router import EXAMPLE as CLUSTER
 from app.decisions.examples import DECISION, SITUATION
-from app.document import text
 from app.forecasts.examples import FORECAST
 from app.shadow.router import EXAMPLE as PREEMPTION
 from app.simulations.examples import SIMULATION
+from tests.document import document
 from tests.live import ROOT, environment_of, serving
 
 CONFIGURATION = Path(__file__).parent / "schemathesis.toml"
@@ -110,16 +110,16 @@ def question(
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_nothing_undocumented_happens(part: int, address: str, ids: dict[str, str], tmp_path: Path) -> None:
-    whole = json.loads(text())
-    document = part_of(closed(whole), part)
-    done, found = question(document, address, tmp_path, ids=ids)
+    whole = document()
+    asked = part_of(closed(whole), part)
+    done, found = question(asked, address, tmp_path, ids=ids)
     _, _, failures = done.stdout.partition("FAILURES")
     assert done.returncode == 0, (failures or done.stdout)[-8000:] + done.stderr[-2000:]
-    assert found["operations"]["tested"] == found["operations"]["total"] == operations(document) > 0
+    assert found["operations"]["tested"] == found["operations"]["total"] == operations(asked) > 0
     assert {name: phase["status"] for name, phase in found["phases"].items() if name != "stateful"} == {
         "examples": "success", "coverage": "success", "fuzzing": "success",
     }  # fmt: skip
-    assert found["test_cases"]["generated"] >= ENOUGH * operations(document) / operations(whole)
+    assert found["test_cases"]["generated"] >= ENOUGH * operations(asked) / operations(whole)
     assert found["test_cases"]["without_checks"] == 0
     accepted = {
         operation: sum(phase["accepted"] for phase in phases.values())
@@ -135,8 +135,8 @@ def failed(found: dict[str, Any]) -> set[tuple[str, str]]:
 
 
 def test_what_the_document_does_not_say_is_found(address: str, tmp_path: Path) -> None:
-    document = json.loads(text())
-    operations = {way["operationId"]: way for item in document["paths"].values() for way in item.values()}
+    changed = document()
+    operations = {way["operationId"]: way for item in changed["paths"].values() for way in item.values()}
     del operations["list_tokens"]["responses"]["200"]
     operations["list_tokens"]["responses"]["418"] = {"description": "What it never answers"}
     answer = operations["get_health"]["responses"]["200"]["content"]
@@ -146,7 +146,7 @@ def test_what_the_document_does_not_say_is_found(address: str, tmp_path: Path) -
     (limit,) = (part for part in operations["list_decisions"]["parameters"] if part.get("name") == "limit")
     limit["schema"]["maximum"] = 3
     chosen = "^(list_tokens|get_health|list_audit|list_decisions)$"
-    done, found = question(document, address, tmp_path, "--include-operation-id-regex", chosen)
+    done, found = question(changed, address, tmp_path, "--include-operation-id-regex", chosen)
     assert done.returncode == 1
     assert failed(found) == {
         ("GET /v1/tokens", "UndefinedStatusCode"),
@@ -167,7 +167,7 @@ def test_a_service_that_breaks_is_found(tmp_path: Path) -> None:
     with HTTPServer(("127.0.0.1", 0), Broken) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}"
-        done, found = question(json.loads(text()), address, tmp_path, "--include-operation-id-regex", "^get_health$")
+        done, found = question(document(), address, tmp_path, "--include-operation-id-regex", "^get_health$")
         server.shutdown()
     assert done.returncode == 1
     assert ("GET /healthz", "ServerError") in failed(found)

@@ -5,6 +5,7 @@ import resource
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
@@ -53,52 +54,52 @@ def status(answer: bytes) -> int:
     return int(answer.split(b" ", 2)[1]) if answer else 0
 
 
-def healthy(address: tuple[str, int], seconds: float = 2.0) -> None:
-    with closing(HTTPConnection(*address, timeout=seconds)) as connection:
+def healthy(address: tuple[str, int]) -> None:
+    with closing(HTTPConnection(*address, timeout=60)) as connection:
         connection.request("GET", "/healthz")
         assert connection.getresponse().status == 200
 
 
-@pytest.mark.parametrize(
-    ("sent", "expected"),
-    [
-        (b"", 0),
-        (b"G", 408),
-        (GET, 408),
-        (POST + b"Content-Length: 10\r\n\r\n123456789", 408),
-        (FORM + b"Content-Length: 10\r\n\r\n123456789", 408),
-        (POST + b"Transfer-Encoding: chunked\r\n\r\n5\r\n1234", 408),
-        (POST + b"Transfer-Encoding: chunked\r\n\r\n5;" + b"x" * 1000, 408),
-        (GET + b"Content-Length: 10\r\n\r\n1", 200),
-    ],
-    ids=[
-        "silent",
-        "a letter",
-        "half a head",
-        "half a body",
-        "half a form",
-        "half a chunk",
-        "a chunk's extension",
-        "unread",
-    ],
-)
-def test_what_stays_unfinished_ends(address: tuple[str, int], sent: bytes, expected: int) -> None:
-    with connect(address) as connection:
-        connection.sendall(sent)
-        began = time.monotonic()
-        answer = rest(connection)
-        assert time.monotonic() - began < 10
-        assert status(answer) == expected
-        assert expected in (0, 200) or b"application/problem+json" in answer or sent.startswith(FORM)
+UNFINISHED: dict[str, tuple[bytes, int]] = {
+    "silent": (b"", 0),
+    "a letter": (b"G", 408),
+    "half a head": (GET, 408),
+    "half a body": (POST + b"Content-Length: 10\r\n\r\n123456789", 408),
+    "half a form": (FORM + b"Content-Length: 10\r\n\r\n123456789", 408),
+    "half a chunk": (POST + b"Transfer-Encoding: chunked\r\n\r\n5\r\n1234", 408),
+    "a chunk's extension": (POST + b"Transfer-Encoding: chunked\r\n\r\n5;" + b"x" * 1000, 408),
+    "unread": (GET + b"Content-Length: 10\r\n\r\n1", 200),
+}
 
 
-@pytest.mark.parametrize("first", [0.0, 0.5], ids=["before the answer begins", "while it is answered"])
-def test_a_stream_may_pause(address: tuple[str, int], first: float) -> None:
-    """It is being answered, so whoever sends it may wait for that, wherever its first line came."""
+def test_what_stays_unfinished_ends(address: tuple[str, int]) -> None:
+    """All beside one another: each waits for seconds."""
+    with ExitStack() as stack:
+        connections: dict[str, socket.socket] = {}
+        for name, (sent, _) in UNFINISHED.items():
+            connections[name] = connection = stack.enter_context(connect(address))
+            connection.settimeout(60)  # the service's own limits are a second or two
+            connection.sendall(sent)
+        for name, (_, expected) in UNFINISHED.items():
+            answer = rest(connections[name])
+            assert status(answer) == expected, name
+            assert expected in (0, 200) or b"application/problem+json" in answer or name == "half a form", name
+
+
+def test_a_stream_may_pause(address: tuple[str, int]) -> None:
+    """It is being answered, so whoever sends it may wait for that, wherever its first line came: with its head, before
+    the answer begins, or while it is answered. Both beside one another, for they wait as long as any limit lasts."""
+    with ThreadPoolExecutor(2) as clients:
+        for streamed in [clients.submit(stream_that_pauses, address, first) for first in (0.0, 0.5)]:
+            streamed.result()
+
+
+def stream_that_pauses(address: tuple[str, int], first: float) -> None:
     line = json.dumps(decision()).encode() + b"\n"
     chunk = b"%x\r\n%b\r\n" % (len(line), line)
     head = POST.replace(b"decisions", b"decisions:batch") + b"Transfer-Encoding: chunked\r\n\r\n"
     with connect(address) as connection, connection.makefile("rb") as answers:
+        connection.settimeout(60)
         if first:
             connection.sendall(head)
             time.sleep(first)
@@ -111,14 +112,22 @@ def test_a_stream_may_pause(address: tuple[str, int], first: float) -> None:
 
 
 def test_trickling_is_not_progress(address: tuple[str, int]) -> None:
-    for head in (GET + b"X-Slow: ", *(post + b"Content-Length: 100000\r\n\r\n" for post in (POST, FORM))):
-        with connect(address) as connection, suppress(OSError):
-            connection.sendall(head)
-            began = time.monotonic()
-            while time.monotonic() - began < 12:
+    heads = [GET + b"X-Slow: ", *(post + b"Content-Length: 100000\r\n\r\n" for post in (POST, FORM))]
+    with ThreadPoolExecutor(len(heads)) as clients:
+        assert all(clients.map(lambda head: cut_off(address, head), heads))
+
+
+def cut_off(address: tuple[str, int], head: bytes) -> bool:
+    """Whether somebody who sends a byte now and then is told to go, long before all is sent."""
+    with connect(address) as connection:
+        connection.sendall(head)
+        for _ in range(300):
+            try:
                 connection.sendall(b"x")
-                time.sleep(0.2)
-        assert time.monotonic() - began < 10
+            except OSError:
+                return True
+            time.sleep(0.2)
+    return False
 
 
 def test_an_idle_connection_is_kept_for_a_while(address: tuple[str, int]) -> None:
@@ -130,9 +139,10 @@ def test_an_idle_connection_is_kept_for_a_while(address: tuple[str, int]) -> Non
             while not answer.endswith(b"}"):
                 answer += connection.recv(1 << 16)
             assert status(answer) == 200
+        connection.settimeout(60)
         began = time.monotonic()
         assert rest(connection) == b""
-        assert 1 < time.monotonic() - began < 6
+        assert time.monotonic() - began > 1
 
 
 @pytest.mark.parametrize(
@@ -195,14 +205,14 @@ def files(most: int) -> Iterator[None]:
 
 
 def test_idle_sockets_shut_nobody_out(migrated_url: str, tmp_path: Path) -> None:
+    # None of their own limits is near: whoever were shut out would wait longer than a client here does.
+    patient = {f"ARBITER_{name}_TIMEOUT": "600" for name in ("HEAD", "BODY", "IDLE")}
     with ExitStack() as stack:
         with files(1024):
-            url, _ = stack.enter_context(serving(migrated_url, tmp_path, WORKERS="0"))
+            url, _ = stack.enter_context(serving(migrated_url, tmp_path, WORKERS="0", **patient))
         for i in range(1100):
             connection = stack.enter_context(connect(at(url)))
             if i % 3:
                 connection.sendall(GET if i % 3 == 1 else POST + b"Content-Length: 10\r\n\r\n1")
-        began = time.monotonic()
         for _ in range(20):
             healthy(at(url))
-        assert time.monotonic() - began < 5

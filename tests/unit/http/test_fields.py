@@ -1,27 +1,22 @@
 """Descriptions of properties come from the docstrings under the fields."""
 
-import json
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, cast
 
 from app.answering.comparison_bodies import ComparisonRequest
 from app.configurations.queues.schemas import QueueDocument
-from app.document import text
 from app.http.fields import descriptions
 from app.solver.model.configuration import Queue
 from app.solver.model.kueue import Queue as KueueQueue
 from app.solver.model.request import DecisionRequest, StateOrReference
 from app.solver.model.state import State
+from tests.document import document
 
 
 @cache
-def document() -> dict[str, Any]:
-    """Nobody here changes it."""
-    return json.loads(text())
-
-
 def schemas() -> dict[str, Any]:
+    """Nobody here changes them."""
     return document()["components"]["schemas"]
 
 
