@@ -15,6 +15,9 @@ SEED ?= 0
 SAMPLE ?= 25
 BENCH ?= --chart docs/performance.svg
 
+# Hundreds of processes start in a run of the tests: each would compile all of the code anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help serve test cluster mutants check format bench openapi assets clients migrate clean
 

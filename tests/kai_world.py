@@ -276,9 +276,9 @@ def decide(body: Json) -> Json:
 class Outcome:
     """A request and its answer side by side."""
 
-    def __init__(self, body: Json) -> None:
+    def __init__(self, body: Json, answer: Json | None = None) -> None:
         self.body = body
-        self.answer = decide(body)
+        self.answer = decide(body) if answer is None else answer
         self.plan: Json = self.answer["plan"]
         self.workloads: dict[str, Json] = {w["id"]: w for w in body["state"]["workloads"]}
         self.asks: dict[str, Json] = {a["id"]: a for a in body["asks"]}

@@ -35,20 +35,24 @@ def any_cluster(seed: int) -> Json:
 
 @FAST
 @given(SEEDS)
-def test_explaining_changes_nothing_else(seed: int) -> None:
+def test_an_explanation_is_that_of_the_answer_given(seed: int) -> None:
     body = any_cluster(seed)
-    plain = decide(body)
-    for level in ("summary", "full"):
-        explained = decide(body | {"explain": level})
-        for decision in explained["decisions"]:
+    plain, summary, full = (decide(body | {"explain": level}) for level in ("none", "summary", "full"))
+    _every_candidate_has_one_verdict_and_the_victims_are_those_of_the_answer(Outcome(body, full))
+    _groups_are_the_candidates_counted(full, summary)
+    _who_waits_is_told_what_stands_in_the_way(full)
+    assert _rules_of(full) <= KNOWN
+    _explaining_changes_nothing_else(plain, {"summary": summary, "full": full})
+
+
+def _explaining_changes_nothing_else(plain: Json, explained: dict[str, Json]) -> None:
+    for level, answer in explained.items():
+        for decision in answer["decisions"]:
             assert decision.pop("explanation")["level"] == level
-        assert {k: v for k, v in explained.items() if k != "stats"} == {k: v for k, v in plain.items() if k != "stats"}
+        assert {k: v for k, v in answer.items() if k != "stats"} == {k: v for k, v in plain.items() if k != "stats"}
 
 
-@FAST
-@given(SEEDS)
-def test_every_candidate_has_one_verdict_and_the_victims_are_those_of_the_answer(seed: int) -> None:
-    outcome = Outcome(any_cluster(seed) | {"explain": "full"})
+def _every_candidate_has_one_verdict_and_the_victims_are_those_of_the_answer(outcome: Outcome) -> None:
     for decision in outcome.answer["decisions"]:
         candidates = decision["explanation"].get("candidates", [])
         names = [(c["workload"], c.get("task")) for c in candidates]
@@ -71,11 +75,7 @@ def test_every_candidate_has_one_verdict_and_the_victims_are_those_of_the_answer
         assert not candidates or running - {own} <= {workload for workload, _ in names} <= running
 
 
-@FAST
-@given(SEEDS)
-def test_groups_are_the_candidates_counted(seed: int) -> None:
-    body = any_cluster(seed)
-    full, summary = decide(body | {"explain": "full"}), decide(body | {"explain": "summary"})
+def _groups_are_the_candidates_counted(full: Json, summary: Json) -> None:
     for one, other in zip(full["decisions"], summary["decisions"], strict=True):
         candidates, groups = one["explanation"].get("candidates", []), other["explanation"].get("groups", [])
         assert Counter((c["verdict"], c["rule"]) for c in candidates) == {
@@ -83,19 +83,11 @@ def test_groups_are_the_candidates_counted(seed: int) -> None:
         }
 
 
-@FAST
-@given(SEEDS)
-def test_who_waits_is_told_what_stands_in_the_way(seed: int) -> None:
-    for decision in decide(any_cluster(seed) | {"explain": "full"})["decisions"]:
+def _who_waits_is_told_what_stands_in_the_way(full: Json) -> None:
+    for decision in full["decisions"]:
         explanation = decision["explanation"]
         assert (decision["outcome"] in ("wait", "infeasible")) == bool(explanation.get("blocker"))
         assert decision["ask"] in explanation["headline"]
-
-
-@FAST
-@given(SEEDS)
-def test_every_rule_stands_in_the_catalogue(seed: int) -> None:
-    assert rules_of(any_cluster(seed)) <= KNOWN
 
 
 @pytest.mark.parametrize("file", sorted(VECTORS.glob("*.jsonl.gz")), ids=lambda file: file.name)
@@ -103,12 +95,12 @@ def test_every_rule_of_a_recorded_decision_stands_in_the_catalogue(file: Path) -
     with gzip.open(file, "rt") as lines:
         bodies = [vector["request"] for vector in map(json.loads, lines) if "path" not in vector]
     for body in bodies[:100]:
-        assert rules_of({"mode": "independent"} | body) <= KNOWN
+        assert _rules_of(decide({"mode": "independent"} | body | {"explain": "full"})) <= KNOWN
 
 
-def rules_of(body: Json) -> set[str]:
+def _rules_of(full: Json) -> set[str]:
     found: set[str] = set()
-    for decision in decide(body | {"explain": "full"})["decisions"]:
+    for decision in full["decisions"]:
         explanation = decision["explanation"]
         found |= {step["rule"] for step in explanation["steps"]}
         found |= {candidate["rule"] for candidate in explanation.get("candidates", [])}

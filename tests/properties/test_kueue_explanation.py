@@ -10,6 +10,7 @@ from tests.properties import test_kueue_laws
 from tests.properties.test_kueue_cycle import NEUTRAL, Cluster, clusters
 from tests.unit.solver.engines.kueue.cluster import decide, preemptibility
 
+Json = dict[str, Any]
 LAWS = settings(derandomize=True, max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 MODES = st.sampled_from(["independent", "cycle"])
 CATALOGUE = {rule.rule for rule in RULES}
@@ -40,15 +41,18 @@ def told(of: Cluster, mode: str, level: str) -> tuple[dict[str, Any], dict[str, 
 
 @LAWS
 @given(contested(), MODES)
-def test_explaining_changes_nothing(of: Cluster, mode: str) -> None:
+def test_what_is_told_is_told_of_the_answer_given(of: Cluster, mode: str) -> None:
     plain = decide(*of, mode=mode)
-    assert plain == told(of, mode, "summary")[0] == told(of, mode, "full")[0]
+    answer, full = told(of, mode, "full")
+    shorter, summary = told(of, mode, "summary")
+    assert plain == answer == shorter, "explaining changes nothing"
+    _the_candidates_called_victims_are_the_victims(of, answer, full)
+    _groups_and_candidates_add_up(full, summary)
+    _who_waits_is_told_what_is_in_the_way(answer, summary)
+    _a_rule_that_is_named_stands_in_the_catalogue(of, full)
 
 
-@LAWS
-@given(contested(), MODES)
-def test_the_candidates_called_victims_are_the_victims(of: Cluster, mode: str) -> None:
-    answer, explanations = told(of, mode, "full")
+def _the_candidates_called_victims_are_the_victims(of: Cluster, answer: Json, explanations: Json) -> None:
     running = {w["id"] for w in of[1]}
     for name, decision in answer["decisions"].items():
         candidates = explanations[name]["candidates"]
@@ -65,10 +69,7 @@ def test_the_candidates_called_victims_are_the_victims(of: Cluster, mode: str) -
             assert not names
 
 
-@LAWS
-@given(contested(), MODES)
-def test_groups_and_candidates_add_up(of: Cluster, mode: str) -> None:
-    full, summary = told(of, mode, "full")[1], told(of, mode, "summary")[1]
+def _groups_and_candidates_add_up(full: Json, summary: Json) -> None:
     for name, explained in summary.items():
         counts: dict[tuple[str, str], int] = {}
         for candidate in full[name]["candidates"]:
@@ -78,19 +79,14 @@ def test_groups_and_candidates_add_up(of: Cluster, mode: str) -> None:
         assert (explained["headline"], explained.get("blocker")) == (full[name]["headline"], full[name].get("blocker"))
 
 
-@LAWS
-@given(contested(), MODES)
-def test_who_waits_is_told_what_is_in_the_way(of: Cluster, mode: str) -> None:
-    answer, explanations = told(of, mode, "summary")
+def _who_waits_is_told_what_is_in_the_way(answer: Json, explanations: Json) -> None:
     for name, decision in answer["decisions"].items():
         waits = decision["outcome"] in ("wait", "infeasible")
         assert bool(explanations[name].get("blocker")) == waits
 
 
-@LAWS
-@given(contested(), MODES)
-def test_a_rule_that_is_named_stands_in_the_catalogue(of: Cluster, mode: str) -> None:
-    for explained in told(of, mode, "full")[1].values():
+def _a_rule_that_is_named_stands_in_the_catalogue(of: Cluster, explanations: Json) -> None:
+    for explained in explanations.values():
         assert {step["rule"] for step in explained["steps"]} <= CATALOGUE
         assert {candidate["rule"] for candidate in explained["candidates"]} <= CATALOGUE
     for ask in (None, of[2][0]):
