@@ -1,8 +1,7 @@
 """Laws of every run, on small random clusters and traces, under each engine."""
 
 from collections import Counter
-from collections.abc import Sequence
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
