@@ -1,8 +1,9 @@
 """``python -m tests.mutants``: how many of a seeded sample of mutants the tests notice, package by package.
 
-The same tree, seed, sample and package give the same mutants. What each test reaches is recorded first, on the code as
-it is; a mutant meets the tests that run the changed lines (all of its package's where they run at import), the quickest
-first, until one fails, then those that start processes with the code, and no more than BUDGET seconds of them.
+The same tree, seed, sample and package give the same mutants. A mutant of an engine meets the committed vectors first.
+What each test reaches is recorded, on the code as it is; a mutant that is left meets the tests that run the changed
+lines (all of its package's where they run at import), the quickest first, until one fails, then those that start
+processes with the code, and no more than BUDGET seconds of them.
 """
 
 import argparse
@@ -20,11 +21,13 @@ from tests.mutants.packages import files, package_of, packages
 from tests.mutants.recordings import Reached, Recordings
 from tests.mutants.sampling import sample
 from tests.mutants.workshop import Workshop, may_notice, workshop
+from tests.vectors.files import HERE, read
+from tests.vectors.killing import Killing
 
 ROOT = Path(__file__).resolve().parents[2]
 _RECORDING = 3600.0
 """Seconds for a batch of files of tests, while they are watched."""
-_BATCH = 4
+_BATCH = 16
 
 
 class Options(NamedTuple):
@@ -101,20 +104,33 @@ def _watched(shop: Workshop, package: str, options: Options) -> list[Reached]:
 def _package(shop: Workshop, package: str, chosen: Sequence[Mutant], options: Options) -> tuple[str, Counter[str]]:
     """Name and how many mutants of the sample met which end."""
     _say(f"{package}: {len(chosen)} mutants")
-    tests = _watched(shop, package, options)
     known = equivalents()
-    met = [[] if key(mutant) in known else _met(mutant, tests, options.budget) for mutant in chosen]
+    told = _told_by_vectors(package, [mutant for mutant in chosen if key(mutant) not in known])
+    done = known.keys() | told
+    tests = _watched(shop, package, options) if any(key(mutant) not in done for mutant in chosen) else []
+    met = [[] if key(mutant) in done else _met(mutant, tests, options.budget) for mutant in chosen]
     names = {test.name for some in met for test in some}
     ends: Counter[str] = Counter()
     with shop.collected([test.name for test in tests if test.name in names]):
         for i, (mutant, some) in enumerate(zip(chosen, met, strict=True)):
             end = shop.verdict(mutant, some) if some else "not reached"
-            end = "equivalent" if key(mutant) in known else end
+            end = "equivalent" if key(mutant) in known else "killed" if key(mutant) in told else end
             ends[end] += 1
             _say(f"  {i + 1}/{len(chosen)} {mutant.path}:{mutant.line} {end}")
             if end not in ("killed", "timed out", "equivalent"):
                 _say(mutant.difference((shop.root / mutant.path).read_text()))
     return package, ends
+
+
+def _told_by_vectors(package: str, chosen: Sequence[Mutant]) -> set[tuple[str, str, str]]:
+    """Mutants of an engine on which a committed vector disagrees: much the cheapest way to ask."""
+    paths = sorted(HERE.glob(f"{package.rpartition('/')[2]}/*.jsonl.gz")) if "engines/" in package else []
+    if not paths:
+        return set()
+    killing = Killing([vector for path in paths for vector in read(path)])
+    found = {key(mutant) for mutant in chosen if killing.first(mutant, killing.runs(mutant)) is not None}
+    _say(f"  {len(found)} killed by the committed vectors")
+    return found
 
 
 def _met(mutant: Mutant, tests: Sequence[Reached], budget: float) -> list[Reached]:

@@ -247,7 +247,9 @@ def _has_only_an_effect(node: ast.stmt) -> bool:
     """Whether the code still runs without it: a call whose value nobody takes, what is set in something, ..."""
     if isinstance(node, ast.Assign):
         return all(isinstance(target, ast.Attribute | ast.Subscript) for target in node.targets)
-    return isinstance(node, ast.Raise | ast.Delete) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+    if isinstance(node, ast.Delete):  # without a name that is forgotten the code does the same
+        return not any(isinstance(target, ast.Name) for target in node.targets)
+    return isinstance(node, ast.Raise) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
 
 
 def _of_call(node: ast.Call, other: str) -> Iterator[tuple[ast.expr, str]]:

@@ -37,6 +37,7 @@ def changes(source: str) -> list[str]:
         ("def f(a):\n    if a > 0:\n        g(a)", ["if (not (a > 0)):", "if (a >= 0):", "if a > 1:", "pass"]),
         ("def f(a):\n    a.left -= 1", ["a.left += 1", "pass", "a.left -= 2"]),
         ("def f(a):\n    a.since = None", ["pass"]),
+        ("def f(a):\n    del a[0]", ["pass", "del a[1]"]),
         ("def f(a):\n    return min(a) if a else -1", MANY),
         ("def f(a):\n    return sorted(a, key=len)", ["return list(a)"]),
         (
@@ -58,6 +59,7 @@ def test_changes(source: str, expected: list[str]) -> None:
         "STEPS = 1, 2.5",
         "def f(a, b): return zip(a, b, strict=True)",
         "def f(a, b): safe_point()",
+        "def f(a): del a",
         "@cache(maxsize=2)\ndef f() -> int | None: ...",
         "class A(Struct, frozen=True): ...",
         "def f(a: Literal[1] | None): return f'{a + 1}'",

@@ -90,6 +90,36 @@ def test_task_groups_ask_for_placeholders_first() -> None:
     assert answer["asks"][1]["tasks"][0]["requests"] == {"vcore": 2, "memory": 2**30, "pods": 1}
 
 
+def test_a_task_group_without_name_or_size_is_an_error_and_left_out() -> None:
+    groups: list[Any] = [
+        {"name": "a"},
+        {"minMember": 1},
+        {"name": "b", "minMember": 1},
+        {"name": "c", "minMember": 4000},
+    ]
+    for definition, ids, wrong in (
+        (groups, ["default/tg-x-b-0", "default/x-0"], ["/0", "/1", "/3"]),
+        ({"name": "a"}, ["default/x-0"], [""]),
+    ):
+        annotations = {"yunikorn.apache.org/task-groups": json.dumps(definition)}
+        answer = planned("yunikorn", of("batch/v1", "Job", {"template": pod(ETL, annotations, cpu=1)}))
+        assert [ask["id"] for ask in answer["asks"]] == ids
+        at = "/manifest/metadata/annotations/yunikorn.apache.org~1task-groups"
+        assert [(f["severity"], f["pointer"]) for f in answer["findings"]] == [("error", at + i) for i in wrong]
+
+
+def test_pods_are_named_after_replica_and_pod_set_where_there_are_several() -> None:
+    both = {"size": 2, "leaderTemplate": pod(ETL, cpu=1), "workerTemplate": pod(ETL, cpu=1)}
+    for replicas, names in (
+        (1, ["leader-0", "worker-0"]),
+        (2, ["0-leader-0", "0-worker-0", "1-leader-0", "1-worker-0"]),
+    ):
+        spec = {"replicas": replicas, "leaderWorkerTemplate": both}
+        answer = planned("yunikorn", of("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", spec))
+        assert [ask["id"] for ask in answer["asks"]] == [f"default/x-{name}" for name in names]
+    assert planned("yunikorn", of("v1", "Pod", pod(cpu=1)["spec"], **ETL))["asks"][0]["id"] == "default/x"
+
+
 def test_a_queue_that_placement_would_make_is_made() -> None:
     labels = {**ETL, "queue": "root.users.ann"}
     answer = planned("yunikorn", of("batch/v1", "Job", {"template": pod(labels, cpu=3)}))

@@ -121,6 +121,31 @@ def test_what_is_wrong_in_a_dump_is_said() -> None:
     assert ("/nodes/0/partitionName", "warning") in found
 
 
+def test_a_pending_pod_of_a_dump_may_need_a_node_and_its_times_may_be_missing() -> None:
+    dump = json.loads(DUMP.read_bytes())
+    application = dump["applications"][1]
+    (request,) = application["requests"]
+    del request["requestTime"]
+    application["requests"] = [
+        request | {"allocationKey": "a", "requiredNodeId": "node-2", "priority": "-5"},
+        request | {"allocationKey": "b", "requiredNodeId": "", "requestTime": -1, "preempted": True},
+        request | {"allocationKey": "c", "pendingCount": 0},
+        request | {"allocationKey": "d", "requestTime": 2**63, "originator": True, "priority": "5000000000"},
+    ]
+    dump["applications"][0] |= {"submissionTime": 0, "queueName": "Root.Batch"}
+    dump["applications"].append({"applicationID": "lost", "requests": [request]})
+    found = imported(dump, "yunikorn")
+    assert [(ask.id, ask.required_node, ask.priority, ask.created_at, ask.originator) for ask in found.asks] == [
+        ("a", "node-2", -5, None, False), ("b", None, 0, None, False), ("d", None, 0, None, True),
+    ]  # fmt: skip
+    nightly, checkout = found.state.workloads
+    assert (nightly.queue, nightly.created_at) == ("root.batch", None)
+    assert checkout.created_at.isoformat() == "2026-03-01T10:00:00+00:00"
+    assert {(one.severity, one.pointer) for one in found.findings} == {
+        ("error", "/applications/1/requests/3/priority"), ("error", "/applications/3"),
+    }  # fmt: skip
+
+
 YSON = b"""
 <
     "config" = {"fair_share_starvation_timeout" = 30000; "fair_share_starvation_tolerance" = 0.8};

@@ -40,6 +40,7 @@ class Preemptor:
         self._candidates = candidates
         self._pool = pool
         self._slack = list(overlay.slack)
+        self._moves: list[tuple[int, Amounts, int]] = []
         self._path_cells = self._state.configuration.path_cells
         known = levels(self._state.configuration, request.queue)
         self._tests = [tested_cells(level, self._ask) for level in known]
@@ -160,7 +161,6 @@ class Preemptor:
                 continue
             self._move(queue, amounts, 1)
             if not self._ask_has_left(amounts):
-                self._move(queue, amounts, -1)
                 break
             if any(amount > 0 and ask.get(r, 0) > free[r] for r, amount in amounts.items()):
                 self._move(self._request.queue, amounts, -1)
@@ -170,9 +170,7 @@ class Preemptor:
             else:
                 self._move(queue, amounts, -1)
                 tail.append(task)
-        for task in head:
-            self._move(int(state.queue[task]), state.amounts(task), -1)
-            self._move(self._request.queue, state.amounts(task), 1)
+        self._undo()
         return head + tail
 
     def _second_pass(self, order: list[int], free: list[int]) -> tuple[int, list[int]] | None:
@@ -187,17 +185,16 @@ class Preemptor:
             accepted.append(task)
             for r, amount in amounts.items():
                 free[r] += amount
-            if index < 0 and all(r < len(free) and free[r] >= need for r, need in self._needs.items()):
+            if all(r < len(free) and free[r] >= need for r, need in self._needs.items()):
                 index = len(accepted) - 1
                 break
-        for task in accepted:
-            self._move(int(state.queue[task]), state.amounts(task), -1)
+        self._undo()
         return None if index < 0 else (index, accepted)
 
     def _additional(self, chosen: Sequence[int]) -> list[int]:
-        """More victims from anywhere, until the asking queue's guarantee is used up (not until the ask fits)."""
+        """More victims from anywhere, until the asking queue's guarantee is used up (not until the ask fits). The last
+        pass: nobody asks for slack after it."""
         state = self._state
-        slack = list(self._slack)
         for task in chosen:
             self._move(int(state.queue[task]), state.amounts(task), 1)
         taken: list[int] = []
@@ -215,7 +212,6 @@ class Preemptor:
                 taken.append(task)
             else:
                 self._move(queue, amounts, -1)
-        self._slack = slack
         return taken
 
     def _settled(self, victims: Sequence[int]) -> bool:
@@ -253,6 +249,13 @@ class Preemptor:
 
     def _move(self, queue: int, amounts: Amounts, sign: int) -> None:
         shift(self._state.configuration, queue, amounts, sign, self._slack)
+        self._moves.append((queue, amounts, sign))
+
+    def _undo(self) -> None:
+        """Take back every move of a pass."""
+        for queue, amounts, sign in self._moves:
+            shift(self._state.configuration, queue, amounts, -sign, self._slack)
+        self._moves.clear()
 
 
 def _still_above(ask: Amounts, total: Amounts) -> bool:

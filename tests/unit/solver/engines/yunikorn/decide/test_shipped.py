@@ -131,3 +131,38 @@ def test_an_ask_that_just_fits_its_guarantee_lacks_candidates_not_a_guarantee() 
     of = world(task("t", "n1", {"vcore": 4}, priority=9), guaranteed=1)
     reason = of.one(ask("want", "root.prod", TWO, workload="prod"))["conditions"][0]["reason"]
     assert reason == "QueueGuaranteesCheckFailed"
+
+
+@pytest.mark.parametrize(("on_n2", "expected"), [([2], ["b0"]), ([1, 1], [])])
+def test_a_node_is_searched_as_if_none_was_before(on_n2: list[int], expected: list[str]) -> None:
+    """The queue is 1 over its guarantee of 3: it gives one task, whatever its size, of the node that is looked at."""
+    of = world(
+        task("a0", "n1", {"vcore": 1}), task("a1", "n1", {"vcore": 1}),
+        *(task(f"b{i}", "n2", {"vcore": size}) for i, size in enumerate(on_n2)),
+        nodes=[node("n1", TWO), node("n2", TWO)],
+    )  # fmt: skip
+    of.queues[2] = queue("root.test", {"vcore": 3})
+    assert chosen(of, wanting(TWO)) == expected
+
+
+@pytest.mark.parametrize(("guaranteed", "expected"), [(1, ["b", "c"]), (2, [])])
+def test_whom_the_asking_queue_gains_nothing_from_stays_where_it_is(guaranteed: int, expected: list[str]) -> None:
+    """Additional victims, newest first: ``a`` is passed over, and counts as used when ``b`` and ``c`` are asked."""
+    both_types = {"vcore": 1, "memory": 1}
+    of = World(
+        queues=[
+            queue("root"), queue("root.p", {"memory": (None, 2)}), queue("root.p.prod", {"memory": 2}),
+            queue("root.p.test", {"vcore": guaranteed}),
+        ],
+        nodes=[node("n1", {"vcore": 9, "memory": 9})],
+        workloads=[
+            app("prod", "root.p.prod"),
+            app(
+                "test", "root.p.test",
+                task("a", "n1", {"vcore": 1}, 10), task("b", "n1", both_types, 20), task("c", "n1", both_types, 30),
+            ),
+        ],
+        rules="shipped",
+    )  # fmt: skip
+    wanted = ask("want", "root.p.prod", {"vcore": 2, "memory": 2}, workload="prod")
+    assert chosen(of, wanted) == expected

@@ -1,0 +1,25 @@
+"""The name of the Workload that Kueue made for a pod's owner: its digits are a SHA-1 of kind, group, name and UID."""
+
+from app.formats.extender import OwnerReference
+from app.formats.guarding import workload_names
+
+JOB_SET = {"jobset.sigs.k8s.io/jobset-name": "train", "jobset.sigs.k8s.io/jobset-uid": "uj"}
+OWNERS = [
+    OwnerReference(kind="ReplicaSet", api_version="apps/v1", name="rs", uid="ur"),
+    OwnerReference(kind="Job", api_version="batch/v1", name="j", uid="uo", controller=True),
+]
+
+
+def test_names_the_likeliest_first() -> None:
+    words = JOB_SET | {"kueue.x-k8s.io/pod-group-name": "group", "kueue.x-k8s.io/workload": "own"}
+    made = ["jobset-train-4801f", "job-j-e9150", "replicaset-rs-0eb76", "pod-p-0-d71f7"]
+    assert workload_names("p-0", "up", words, OWNERS) == ["own", "group", *made]
+    for key in JOB_SET:
+        assert workload_names("p-0", "up", {key: JOB_SET[key]}, OWNERS) == made[1:]
+
+
+def test_a_long_name_is_cut_to_what_a_name_may_be_long_now_and_formerly() -> None:
+    (short,) = workload_names("n" * 53, "u", {}, [])
+    long, former = workload_names("n" * 54, "u", {}, [])
+    assert (len(short), len(long), len(former)) == (63, 64, 63)
+    assert long[-6:] == former[-6:]

@@ -1,0 +1,144 @@
+"""What a manifest says wrongly, twice, or past what Arbiter decides: every finding of small documents, by hand."""
+
+import json
+from typing import Any
+
+import pytest
+
+from app.formats import Unreadable, import_configuration
+from app.formats.documents.reader import Findings
+from app.formats.documents.source import read
+from app.solver.model.configuration import Quota
+from app.solver.model.problems import Finding
+
+
+def said(document: Any, system: str) -> list[str]:
+    found = import_configuration(json.dumps(document).encode(), system).findings
+    return [f"{one.severity} {one.rule} {one.pointer}" for one in found]
+
+
+def test_of_findings_of_a_kind_twenty_are_listed_and_the_others_counted() -> None:
+    findings = Findings()
+    for i in range(22):
+        findings.add("bad-value", "error", ("items", i, "x"), "no")
+        findings.add("bad-value" if i else "not-carried", "info", ("items", i, "y"), "no")
+    found = findings.all()
+    assert [sum(one.pointer.endswith(name) for one in found) for name in ("/x", "/y")] == [20, 21]
+    assert found[41:] == [
+        Finding(
+            rule="bad-value", severity=severity, pointer="", detail=f"{more} more like the 20 listed about {name!r}"
+        )
+        for severity, more, name in (("error", 2, "x"), ("info", 1, "y"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        ("a: 1\nb: {a: 1, a: 2}", "line 2: key 'a' occurs twice in one mapping"),
+        ("a: 1\n<<: {b: 1}\n<<: {c: 1}\nb: 2\nb: 3", "line 5: key 'b' occurs twice in one mapping"),
+        ("a: *x", "line 1: alias \\*x has no anchor before it"),
+        ("a: !!python/name:os.system x", "line 1: tag .* is not supported"),
+        ("a: !!set {x}", "line 1: tag .* is not supported"),
+        ("\n? [1]\n: 2", "line 2: a key must be a scalar"),
+        ("<<: 3", "line 1: << merges mappings only"),
+        ('{"a": [{"b": 1, "b": 2}]}', "key 'b' occurs twice in one object"),
+        ('{"a": NaN}', "NaN is not JSON"),
+    ],
+)
+def test_what_a_source_may_not_have(text: str, detail: str) -> None:
+    with pytest.raises(Unreadable, match=detail):
+        read(text.encode())
+
+
+def test_what_yaml_means() -> None:
+    text = """
+    base: &base {a: 1, b: [yes, 010, 0x1f, .5, -3, ~]}
+    one: {<<: *base, a: 2}
+    '<<': plain
+    text: !!str 12
+    number: !!float "1.5"
+    again: *base
+    """
+    base = {"a": 1, "b": ["yes", "010", 31, 0.5, -3, None]}
+    expected = {"base": base, "one": {**base, "a": 2}, "<<": "plain", "text": "12", "number": 1.5, "again": base}
+    assert read(text.encode()) == [((), expected)]
+    assert read(b"a: 1\n---\n---\nb: 2") == [((0,), {"a": 1}), ((1,), {"b": 2})]
+
+
+def test_the_file_of_kais_scheduler() -> None:
+    spread = {"name": "nodeplacement", "arguments": {"gpu": "spread", "cpu": "binpack"}}
+    tier = {"name": "x", "plugins": [{"name": "gpupack", "what": 1, "arguments": {"how": 2}}, spread]}
+    assert said({"actions": "allocate, dance, stalegangeviction", "more": 3, "tiers": [tier]}, "kai") == [
+        "warning not-carried /tiers/0/plugins/0/arguments/how",
+        "warning not-carried /tiers/0/plugins/0/what",
+        "warning not-carried /tiers/0/plugins/1/arguments/gpu",
+        "warning not-carried /tiers/0/name",
+        "info rewritten /tiers",
+        "warning not-carried /more",
+        "error bad-value /actions",
+        "info not-carried /actions",
+    ]
+
+
+def kai(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": "default"}, "spec": spec}
+
+
+SHARD = {
+    "args": {"max-consolidation-preemptees": "few", "use-scheduling-signatures": "no", "verbosity": 4},
+    "minRuntime": {"reclaimMinRuntime": "5s", "huh": 1},
+    "plugins": {"proportion": {"enabled": False, "arguments": {"x": 1}, "y": 2}},
+    "actions": {
+        "reclaim": {"priority": 501, "z": 1}, "preempt": {"enabled": False}, "consolidation": {"priority": 500},
+        "stalegangeviction": {"enabled": False, "w": 1},
+    },
+    "kValue": 1, "what": 1,
+}  # fmt: skip
+
+
+def test_a_shard_of_kai() -> None:
+    shard = kai("SchedulingShard", SHARD) | {"apiVersion": "kai.scheduler/v1"}
+    assert said(shard, "kai") == [
+        "warning not-decided /spec/minRuntime/huh",
+        "warning not-decided /spec/plugins/proportion/arguments/x",
+        "warning not-decided /spec/plugins/proportion/enabled",
+        "warning not-decided /spec/plugins/proportion/y",
+        "warning not-carried /spec/actions/reclaim/z",
+        "warning not-carried /spec/actions/stalegangeviction/w",
+        "error bad-value /spec/args/use-scheduling-signatures",
+        "error bad-value /spec/args/max-consolidation-preemptees",
+        "info not-decided /spec/args/verbosity",
+        "warning not-decided /spec/kValue",
+        "warning not-decided /spec/what",
+    ]
+    settings = import_configuration(json.dumps(shard).encode(), "kai").configuration.settings.kai
+    assert settings is not None
+    assert settings.actions == ["reclaim", "allocate", "consolidation"]
+    assert (settings.use_scheduling_signatures, settings.max_consolidation_preemptees) == (True, 16)
+    assert settings.default_reclaim_min_runtime == "5s"
+
+
+def test_amounts_of_a_queue_of_kai() -> None:
+    """Memory is in megabytes, thousandths of a GPU are the finest, and -1 is unlimited."""
+    resources = {
+        "cpu": {"quota": -2, "limit": 2**53 + 1, "overQuotaWeight": 1},
+        "memory": {"quota": 0.5, "limit": -1, "lendingLimit": 3},
+        "gpu": {"quota": 0.0004, "limit": 2, "huh": 1},
+    }
+    queue = kai("Queue", {"huh": 1, "resources": resources}) | {"apiVersion": "scheduling.run.ai/v2"}
+    assert said(queue, "kai") == [
+        "error bad-value /spec/resources/cpu/quota",
+        "error bad-value /spec/resources/cpu/limit",
+        "warning not-decided /spec/resources/memory/lendingLimit",
+        "warning rounded /spec/resources/gpu/quota",
+        "warning not-decided /spec/resources/gpu/huh",
+        "warning not-decided /spec/huh",
+        "info defaults ",
+    ]
+    (read_queue,) = import_configuration(json.dumps(queue).encode(), "kai").configuration.queues
+    assert read_queue.quota == {
+        "cpu": Quota(guaranteed=0, limit=0, weight=1),
+        "memory": Quota(guaranteed=500_000, limit=None, weight=0),
+        "gpu": Quota(guaranteed=0, limit=2, weight=0),
+    }
