@@ -23,20 +23,18 @@ def ask_turns(block: Preemption, ask: Ask, now: int) -> int | None:
     boost = block.waiting_boost
     if boost is not None and knobs.boosted(ask.priority or 0, boost, now - since) < boost.ceiling:
         found += _next_point(boost.rate_per_hour, since + parse(boost.grace), now)
-    return min((at for at in found if at > now), default=None)
+    return min(found, default=None)
 
 
 def victim_turns(penalty: LongRunnerPenalty | None, priority: int, since: int, now: int) -> int | None:
     """When a workload of ``priority`` that runs since ``since`` next counts for less, after ``now``; None: never."""
     if penalty is None or knobs.penalised(priority, penalty, now - since) <= penalty.floor:
         return None
-    return min(
-        (at for at in _next_point(penalty.rate_per_hour, since + parse(penalty.grace), now) if at > now), default=None
-    )
+    return next(iter(_next_point(penalty.rate_per_hour, since + parse(penalty.grace), now)), None)
 
 
 def _next_point(rate_per_hour: float, start: int, now: int) -> list[int]:
-    """When the next whole point is reached, counted from ``start``."""
+    """When the next whole point is reached, counted from ``start``: after ``now``, as those until then are counted."""
     if rate_per_hour <= 0:
         return []
     return [start + _up((points(rate_per_hour, now - start) + 1) * HOUR / Fraction(rate_per_hour))]

@@ -78,7 +78,6 @@ class Explainer(Recorder):
         self._all_protected(overlay, "waits-before-preempting", detail)
 
     def _all_protected(self, overlay: Overlay, rule: str, detail: str) -> None:
-        self._candidates = []
         for workload in range(len(overlay.state.workloads)):
             self._record(overlay, workload, "protected", rule, detail)
 
