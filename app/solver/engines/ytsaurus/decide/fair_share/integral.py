@@ -119,14 +119,15 @@ class IntegralShares:
         self.proposed[root] = self.proposed[root] + share
 
     def _fitting(self, pool: int, proposed: Floats) -> Floats:
-        """``proposed``, with the last bits such that it does not exceed the limit (``AdjustProposedIntegralShare``)."""
-        limits, strong = self._limits[pool], self._strong[pool]
-        if (strong + proposed <= limits).all():
-            return proposed
-        out: Floats = np.maximum(limits - strong, 0.0)
-        for _ in range(_MOST_STEPS):
-            over = strong + out > limits
-            if not over.any():
-                break
-            out = np.where(over, np.nextafter(out, np.zeros_like(out)), out)
-        return out
+        return fitting(proposed, self._strong[pool], self._limits[pool])
+
+
+def fitting(proposed: Floats, strong: Floats, limits: Floats) -> Floats:
+    """``proposed``, with the last bits such that with ``strong`` it does not exceed ``limits``; where it does, all
+    resources take what the limits leave (YTsaurus: ``AdjustProposedIntegralShare``)."""
+    if (strong + proposed <= limits).all():
+        return proposed
+    out: Floats = np.maximum(limits - strong, 0.0)
+    for _ in range(_MOST_STEPS):
+        out = np.where(strong + out > limits, np.nextafter(out, np.zeros_like(out)), out)
+    return out

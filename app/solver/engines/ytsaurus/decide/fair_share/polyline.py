@@ -163,8 +163,8 @@ def _crossed(one: Polyline, other: Polyline, x: Floats) -> list[tuple[float, flo
 
 
 def _on_segment(of: Polyline, begin: Floats, x: Floats) -> Floats:
-    """Values at ``x`` on the segments that go on to the right of ``begin``."""
-    i = np.minimum(np.searchsorted(of.x, begin, side="right"), len(of.x) - 1) - 1
+    """Values at ``x`` on the segments that go on to the right of ``begin``, which is not the end."""
+    i = np.searchsorted(of.x, begin, side="right") - 1
     return of._within(i, x)[:, 0]  # pyright: ignore[reportPrivateUsage]
 
 
@@ -178,7 +178,7 @@ def _crossing(one: Polyline, other: Polyline, begin: float, end: float) -> float
 
 class _segment:  # noqa: N801  # a function with what it remembers
     def __init__(self, of: Polyline, begin: float) -> None:
-        i = min(int(np.searchsorted(of.x, begin, side="right")), len(of.x) - 1) - 1
+        i = int(np.searchsorted(of.x, begin, side="right")) - 1
         self._x, self._width = float(of.x[i]), float(of.x[i + 1]) - float(of.x[i])
         self._low, self._high = float(of.y[i, 0]), float(of.y[i + 1, 0])
 

@@ -39,7 +39,7 @@ def test_of_two_turns_the_first_counts() -> None:
     assert turns == [None if at is None else BEGUN + at * HOUR // 60 for at in expected]
 
 
-@pytest.mark.parametrize(("grace", "rate", "bound", "priority"), product(["0s", "90s", "1h"], RATES, [2, 9], [0, 4]))
+@pytest.mark.parametrize(("grace", "rate", "bound", "priority"), [*product(["0s", "90s", "1h"], RATES, [2, 9], [0, 4])])
 def test_a_priority_moves_at_its_turn_and_not_before(grace: str, rate: float, bound: int, priority: int) -> None:
     boost = WaitingBoost(grace=grace, rate_per_hour=rate, ceiling=bound)
     penalty = LongRunnerPenalty(grace=grace, rate_per_hour=rate, floor=-bound)

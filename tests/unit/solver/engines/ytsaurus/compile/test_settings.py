@@ -203,3 +203,12 @@ def test_flags_of_fair_share_that_come_to_nothing_are_findings() -> None:
 def test_bad_settings_are_findings_that_refuse() -> None:
     found = findings({"settings": {"ytsaurus": {"preemption_satisfaction_threshold": -1}}, "queues": []})
     assert "/settings/ytsaurus/preemption_satisfaction_threshold" in found["error invalid-document"]
+
+
+def test_a_pool_of_several_flavors_is_refused() -> None:
+    body = small()
+    flavors = [{"name": name, "quota": {"cpu": {"guaranteed": 1}}} for name in "xy"]
+    body["configuration"]["queues"][0]["resource_groups"] = [{"resources": ["cpu"], "flavors": flavors}]
+    assert list(refused(body)) == ["/configuration/queues/0/resource_groups/0/flavors/1"]
+    del flavors[1]
+    assert effective(body)

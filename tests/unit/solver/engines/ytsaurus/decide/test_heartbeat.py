@@ -187,6 +187,13 @@ def test_limits_stop_starts() -> None:
     assert [who for who, _, _ in started(decide(body))].count("x-next") == 2
 
 
+def test_an_operation_fills_its_limit_and_no_more() -> None:
+    for limit, starts in ((3, 2), ("2999m", 1)):
+        body = request([pool("a")], [node()], [operation("x", "a", [alloc("x0")])], [ask("x", "a", 4)])
+        body["state"]["workloads"][0]["ytsaurus"] = {"resource_limits": {"cpu": limit}}
+        assert [who for who, _, _ in started(decide(body))] == ["x-next"] * starts
+
+
 def test_a_pool_at_its_limit_says_so() -> None:
     body = crowded(a={"quota": {"cpu": {"limit": 2}}}, explain="full")
     body["state"]["workloads"][0]["tasks"] = [alloc("x0"), alloc("x1")]

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from app.solver.engines.ytsaurus.decide.fair_share.integral import fitting
 from app.solver.engines.ytsaurus.report.carry import after_shares
 from tests.unit.solver.engines.ytsaurus.cluster import (
     NOW,
@@ -181,3 +183,20 @@ def test_effective_settings_say_what_counts() -> None:
         "smooth_period": 60,
         "pool_capacity_saturation_period": 86400,
     }
+
+
+@pytest.mark.parametrize(
+    ("proposed", "strong", "limit", "expected"),
+    [
+        (0.5, 0.25, 0.75, 0.5),  # as much as the limit leaves
+        (0.75, 0.25, 0.75, 0.5),
+        (0.5, 0.75, 0.5, 0.0),  # over the limit without it
+        (0.7, 0.06, 0.67, 0.61),  # 0.67 - 0.06 is 0.6100000000000001, and 0.06 more of that is over the limit
+        (0.3, 0.15, 0.42, 0.26999999999999996),
+    ],
+)
+def test_a_guarantee_fits_its_limit_to_the_last_bit(
+    proposed: float, strong: float, limit: float, expected: float
+) -> None:
+    found = fitting(np.array([proposed]), np.array([strong]), np.array([limit]))
+    assert found.tolist() == [expected]
