@@ -11,7 +11,7 @@ from app.solver.engines.yunikorn.decide.quota_change import enforce
 from app.solver.engines.yunikorn.decide.record import Silent
 from app.solver.engines.yunikorn.decide.request import Request, check_asks, requests_of
 from app.solver.engines.yunikorn.report import answer
-from app.solver.engines.yunikorn.report.comparison import compare
+from app.solver.engines.yunikorn.report.comparison import Comparisons
 from app.solver.engines.yunikorn.report.explain import recorder
 from app.solver.model.decision import Decision, Placement, Plan, Result, each_alone, plan_of
 from app.solver.question import Question
@@ -32,11 +32,12 @@ def plan(state: CompiledState, question: Question) -> Result:
     placements: dict[str, list[Placement]] = {}
     notes: dict[str, Any] = {}
     cancelled: list[dict[str, str]] = []
+    comparisons = Comparisons()
     for turn, ask in enumerate(asks):
         if turn and not cycle:
             overlay = Overlay(state)
         record = recorder(question.why())
-        overlay, outcomes = _units(overlay, requests_of(state, ask), context, record)
+        overlay, outcomes = _units(overlay, requests_of(state, ask), context, record, comparisons)
         decisions[ask.id] = answer.answer(overlay, ask, outcomes, question.now, record)
         waits = decisions[ask.id].outcome == "wait"
         placements[ask.id] = [] if waits else answer.placements(overlay, ask, outcomes)
@@ -59,7 +60,7 @@ def _plan(decided: list[Decision], placements: list[Placement]) -> Plan:
 
 
 def _units(
-    overlay: Overlay, requests: list[Request], context: Context, record: Silent
+    overlay: Overlay, requests: list[Request], context: Context, record: Silent, comparisons: Comparisons
 ) -> tuple[Overlay, list[tuple[Request, Outcome]]]:
     """The allocation asks of one ask, each seeing what the ones before took; all of them, or nobody is evicted."""
     trial = overlay if len(requests) == 1 else overlay.copy()
@@ -69,8 +70,10 @@ def _units(
         outcome = decide(trial, request, context, record)
         record.decided(trial, request, outcome)
         if record.on:
-            compare(trial, request, context, outcome, record)
+            comparisons.compare(trial, request, context, outcome, record)
         outcomes.append((request, outcome))
+        if len(requests) > 1 or outcome.kind != "wait" or outcome.cancelled:
+            comparisons.forget()
         if outcome.kind == "wait" and len(requests) > 1:
             return overlay, outcomes[-1:]
         apply(trial, request, outcome)

@@ -4,12 +4,16 @@ Both are found by deciding again, silently, on a changed copy of the overlay; so
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import structs
+from msgspec.json import encode
 
 from app.solver.engines.yunikorn.compile import rule_sets
 from app.solver.engines.yunikorn.compile.rule_sets import Difference, RuleSet
 from app.solver.engines.yunikorn.compile.state import OPTED_OUT
-from app.solver.engines.yunikorn.decide.ask import Context, decide
+from app.solver.engines.yunikorn.decide.ask import ATTEMPTS, Context, decide
 from app.solver.engines.yunikorn.decide.outcome import Outcome
 from app.solver.engines.yunikorn.decide.overlay import Overlay
 from app.solver.engines.yunikorn.decide.record import SILENT, Silent
@@ -26,29 +30,69 @@ MOST_TRIED = 12
 """Quota changes that are tried for one ask."""
 
 
-def compare(overlay: Overlay, request: Request, context: Context, outcome: Outcome, record: Silent) -> None:
-    """The difference that decided, and the smallest change for an ask that waits. ``overlay``: before it."""
-    _differences(overlay, request, context, outcome, record)
-    if outcome.kind == "wait":
-        record.step(outcome.failed or "", outcome.reason)
-        record.blocked(outcome.reason, _changes(overlay, request, context))
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What was found for an ask: under the other rule set, by which differences, and the changes that let it in."""
+
+    twin: Overlay
+    theirs: Outcome | None
+    differences: list[Difference]
+    changes: list[Change]
 
 
-def _differences(overlay: Overlay, request: Request, context: Context, outcome: Outcome, record: Silent) -> None:
+class Comparisons:
+    """Comparisons of one question. Asks that are alike, but for their names, are compared once while nobody changes
+    the overlay: of thousands that wait alike each would find the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, _Compared] = {}
+
+    def forget(self) -> None:
+        """The overlay is no longer what it was."""
+        self._known.clear()
+
+    def compare(self, overlay: Overlay, request: Request, context: Context, outcome: Outcome, record: Silent) -> None:
+        """Record the difference that decided, and the smallest change for an ask that waits. ``overlay``: before it."""
+        alike = _likeness(overlay, request)
+        found = self._known.get(alike)
+        if found is None:
+            found = self._known[alike] = _compared(overlay, request, context, outcome)
+        if found.theirs is not None:
+            mine = overlay.state.configuration.rules
+            detail = f"{_other(mine)} rules: {headline(found.twin, [(request, found.theirs)])}"
+            for difference in found.differences:
+                _tell(record, difference, mine, detail)
+        if outcome.kind == "wait":
+            record.step(outcome.failed or "", outcome.reason)
+            record.blocked(outcome.reason, found.changes)
+
+
+def _likeness(overlay: Overlay, request: Request) -> object:
+    """All that an outcome depends on; an ask that holds a node is like no other."""
+    if any(held.ask.id == request.ask.id for holders in overlay.held.values() for held in holders):
+        return request.ask.id
+    ask = encode(structs.replace(request.ask, id="", uid=None, tasks=[]))
+    task = encode(structs.replace(request.task, name="", uid=None))
+    attempts_left = overlay.attempts.get(request.queue, 0) < ATTEMPTS
+    return ask, task, request.workload, request.priority, request.created, attempts_left
+
+
+def _compared(overlay: Overlay, request: Request, context: Context, outcome: Outcome) -> _Compared:
+    changes = list(_changes(overlay, request, context)) if outcome.kind == "wait" else []
+    if outcome.kind == "admit" and not outcome.attempted and not overlay.held:
+        return _Compared(overlay, None, [], changes)  # room is room to both, where nobody waits for some
     mine = overlay.state.configuration.rules
-    other: RuleSet = "shipped" if mine == "documented" else "documented"
-    twin = what_if.under(overlay, other)
+    twin = what_if.under(overlay, _other(mine))
     theirs = decide(twin, request, context, SILENT)
     if (outcome.kind, outcome.node, sorted(outcome.victims)) == (theirs.kind, theirs.node, sorted(theirs.victims)):
-        return
-    detail = f"{other} rules: {headline(twin, [(request, theirs)])}"
+        return _Compared(twin, None, [], changes)
     documented, shipped = (outcome, theirs) if mine == "documented" else (theirs, outcome)
-    found = False
-    for difference in _that_apply(overlay, twin, request, documented, shipped):
-        found = True
-        _tell(record, difference, mine, detail)
-    if not found:
-        _tell(record, rule_sets.NODE_CHOICE, mine, detail)
+    found = list(_that_apply(overlay, twin, request, documented, shipped)) or [rule_sets.NODE_CHOICE]
+    return _Compared(twin, theirs, found, changes)
+
+
+def _other(rules: RuleSet) -> RuleSet:
+    return "shipped" if rules == "documented" else "documented"
 
 
 def _tell(record: Silent, difference: Difference, rules: RuleSet, detail: str) -> None:
