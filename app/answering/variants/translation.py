@@ -10,16 +10,21 @@ from typing import Any, TypeVar
 import msgspec
 
 from app.answering.variants.placing import Room, one_node
+from app.answering.variants.words import unsaid
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import UNWEIGHTED, Configuration, Queue, Quota
 from app.solver.model.problems import Finding, pointer
 from app.solver.model.quantity import UNLIMITED, QuantityError, parse, scale_of, units
 from app.solver.model.request import StateOrReference
-from app.solver.model.state import Ask, Node, Task, Workload
+from app.solver.model.state import Ask, Node, State, Task, Workload
 from app.solver.model.yunikorn import Queue as YuniKornQueue
 
 R = TypeVar("R", Workload, Ask)
 _ROOT = "root"
+_CALLED: dict[type[msgspec.Struct], str] = {
+    Configuration: "a configuration", Queue: "queues", State: "a state", Node: "nodes", Workload: "running work",
+    Ask: "asks", Task: "tasks",
+}  # fmt: skip
 _MOST_PODS = 20_000
 
 
@@ -57,17 +62,22 @@ class _Telling:
             queues.insert(0, Queue(name=_ROOT, yunikorn=YuniKornQueue(parent=True)))
         engine: Any = self._new
         configuration = msgspec.structs.replace(self._configuration, engine=engine, queues=queues)
+        self._lose_unsaid(self._configuration, "/configuration")
+        if getattr(self._configuration.settings, self._old) is not None:
+            detail = f"settings of {self._old} do not count: {self._new} decides by its own, or by its defaults"
+            self._lose(pointer("configuration", "settings", self._old), "no-word", detail)
         if state.snapshot is not None:
             self._lose(
                 "/state/snapshot", "kept-as-is", "a snapshot is decided on as it is: its names are not translated"
             )
             return Told(configuration, state, self._each(asks, "asks"), list(self._findings.values()))
+        self._lose_unsaid(msgspec.structs.replace(state, snapshot=None), "/state")
         nodes, workloads = state.nodes, state.workloads
         if self._new != "kueue":
             nodes, workloads = self._on_nodes(nodes, workloads)
         made = msgspec.structs.replace(
             state,
-            nodes=[self._node(node) for node in nodes],
+            nodes=[self._node(node, pointer("state", "nodes", i)) for i, node in enumerate(nodes)],
             workloads=self._each(workloads, "state", "workloads"),
         )
         return Told(configuration, made, self._each(asks, "asks"), list(self._findings.values()))
@@ -75,6 +85,13 @@ class _Telling:
     def _lose(self, where: str, rule: str, detail: str, severity: Any = "warning") -> None:
         """Of one kind only the first is listed."""
         self._findings.setdefault((rule, detail), Finding(rule=rule, severity=severity, pointer=where, detail=detail))
+
+    def _lose_unsaid(self, one: msgspec.Struct, at: str) -> None:
+        """What the other engine has no word for."""
+        kind = State if isinstance(one, State) else type(one)
+        for lost in unsaid(one, kind, self._old, self._new):
+            detail = f"{self._new} does not read {lost.field.replace('_', ' ')} of {_CALLED[kind]}"
+            self._lose(f"{at}/{lost.field}", "no-word", detail, lost.severity)
 
     def _new_names(self) -> dict[str, str]:
         """YuniKorn's queues are paths under one root."""
@@ -105,6 +122,7 @@ class _Telling:
 
     def _queue(self, i: int, queue: Queue) -> Queue:
         at = pointer("configuration", "queues", i)
+        self._lose_unsaid(queue, at)
         own = getattr(queue, self._old)
         if own is not None:
             self._lose(f"{at}/{self._old}", "no-word", f"what only {self._old} reads of a queue does not count")
@@ -191,7 +209,8 @@ class _Telling:
             return Quota(guaranteed=guaranteed, limit=limit)
         return Quota(guaranteed=guaranteed, borrowing_limit=units(max(0, more), name))
 
-    def _node(self, node: Node) -> Node:
+    def _node(self, node: Node, at: str) -> Node:
+        self._lose_unsaid(node, at)
         capacity, occupied = self._amounts(node.capacity), self._amounts(node.occupied)
         return msgspec.structs.replace(node, capacity=capacity, occupied=occupied)
 
@@ -199,6 +218,9 @@ class _Telling:
         return [self._work(one, pointer(*at, i)) for i, one in enumerate(listed)]
 
     def _work(self, one: R, at: str) -> R:
+        self._lose_unsaid(one, at)
+        for i, task in enumerate(one.tasks):
+            self._lose_unsaid(task, f"{at}/tasks/{i}")
         tasks = [task for old in one.tasks for task in self._tasks(old, at)]
         flavors = self._flavors(one) if self._new == "kueue" and isinstance(one, Workload) else None
         if flavors:

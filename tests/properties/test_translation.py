@@ -1,0 +1,98 @@
+"""A situation told in the words of another engine: whatever that has no word for is a finding."""
+
+import re
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+from app.answering.variants.translation import told
+from app.answering.variants.words import READ_BY
+from app.http.fields import descriptions
+from app.solver import solve
+from app.solver.model import configuration as configuration_model
+from app.solver.model import kueue, ytsaurus, yunikorn
+from app.solver.model import state as state_model
+from app.solver.model.configuration import Configuration, EngineName, Flavor, Queue, Quota, Settings, Taint
+from app.solver.model.instant import at
+from app.solver.model.request import StateOrReference
+from app.solver.model.state import Ask, Expression, Node, QueueState, Reservation, Task, Toleration, Workload
+
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+SPOKEN = {"Kueue": "kueue", "YuniKorn": "yunikorn", "KAI": "kai", "YTsaurus": "ytsaurus"}
+PAIRS = [(old, new) for old in ENGINES for new in ENGINES if old != new]
+
+
+def test_the_table_is_what_the_descriptions_say() -> None:
+    for kind, fields in READ_BY.items():
+        for name, text in descriptions(kind).items():
+            found = re.search(r"Read by ((?:Kueue|YuniKorn|KAI|YTsaurus|,| and|\s)+)", text)
+            if found is not None:
+                readers = {SPOKEN[word] for word in re.findall(r"[A-Z]\w+", found[1])}
+                assert set(fields.get(name, ())) == readers, (kind.__name__, name)
+
+
+TASK = Task(
+    name="t", min_count=1, requests={"cpu": 1}, usage={"cpu": 1}, node="n", flavors={"cpu": "f"}, priority=3,
+    created_at=at(5), started_at=at(6), preemptible=False, originator=True, required_node="n", state="releasing",
+    node_selector={"a": "b"}, tolerations=[Toleration(key="a")],
+    node_affinity=[[Expression(key="a", operator="Exists")]],
+)  # fmt: skip
+COMMON: dict[str, Any] = {
+    "queue": "root.a", "uid": "u", "priority": 4, "created_at": at(7), "min_available": 1, "weight": 2.0,
+    "limit": {"cpu": 4}, "ytsaurus": ytsaurus.Workload(starvation="starving"), "tasks": [TASK], "preemptible": False,
+}  # fmt: skip
+ASK = Ask(
+    id="ask", **COMMON, workload="w", preemption_policy="Never", originator=True, required_node="n",
+    feasible_nodes=["n"], yunikorn=yunikorn.Ask(triggered_preemption=True), kueue=kueue.Ask(first_attempt_at=at(3)),
+)  # fmt: skip
+RUNNING = Workload(
+    id="w", **COMMON, started_at=at(8), evicted=True, on_preemption="Terminate",
+    disruption_cost_milestones=[kueue.Milestone(seconds=60, cost=2)],
+)  # fmt: skip
+NODE = Node(
+    name="n", capacity={"cpu": 8}, occupied={"cpu": 1}, labels={"a": "b"}, schedulable=False,
+    taints=[Taint(key="a", effect="NoSchedule")], ytsaurus=ytsaurus.Node(overcommit_since=at(2)),
+)  # fmt: skip
+STATE = StateOrReference(
+    nodes=[NODE], workloads=[RUNNING], reservations=[Reservation(node="n", ask=ASK)],
+    queues={"root.a": QueueState(ytsaurus=ytsaurus.PoolState(starvation="starving"))},
+)  # fmt: skip
+CONFIGURATION = Configuration(
+    flavors=[Flavor(name="f", node_labels={"a": "b"})],
+    queues=[
+        Queue(name="root"),
+        Queue(name="root.a", parent="root", priority=2, created_at=at(1), weight=3.0,
+              quota={"cpu": Quota(guaranteed=2, borrowing_limit=1, lending_limit=1, weight=2.0)}),
+    ],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_whatever_the_other_engine_does_not_read_is_a_finding(old: EngineName, new: EngineName) -> None:
+    found = told(CONFIGURATION, STATE, [ASK], old, new).findings
+    named = [re.sub(r"/\d+", "/#", finding.pointer) for finding in found]
+    places: dict[type, str] = {
+        Configuration: "/configuration", Queue: "/configuration/queues/#", Node: "/state/nodes/#",
+        Workload: "/state/workloads/#", Ask: "/asks/#", Task: "/state/workloads/#/tasks/#",
+    }  # fmt: skip
+    for kind, place in places.items():
+        for name, readers in READ_BY[kind].items():
+            told_by_a_property = kind is Queue and name == "priority" and new == "yunikorn"
+            if old in readers and new not in readers and not told_by_a_property:
+                assert f"{place}/{name}" in named, (kind.__name__, name)
+    for name, readers in READ_BY[state_model.State].items():
+        assert (f"/state/{name}" in named) == (old in readers and new not in readers), name
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_settings_and_blocks_of_an_engine_are_findings_of_every_other(old: EngineName, new: EngineName) -> None:
+    """And queues that only lose words are taken by the other."""
+    settings: Any = getattr(configuration_model, f"{old}_model").Settings()
+    block: Any = getattr(configuration_model, f"{old}_model").Queue()
+    queues = [CONFIGURATION.queues[0], msgspec.structs.replace(CONFIGURATION.queues[1], **{old: block})]
+    changes: Any = {"queues": queues, "settings": Settings(**{old: settings})}
+    made = told(msgspec.structs.replace(CONFIGURATION, **changes), StateOrReference(), [], old, new)
+    named = {finding.pointer for finding in made.findings}
+    assert {f"/configuration/settings/{old}", f"/configuration/queues/1/{old}"} <= named
+    solve.configure(made.configuration, new)
