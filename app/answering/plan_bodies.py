@@ -45,6 +45,9 @@ class PlanRequest(Wire, frozen=True, kw_only=True):
     waited: Duration = 0
     """For how long the work is taken to have waited: some rules let work preempt only after a delay. Default: submitted
     just now."""
+    set: dict[str, Any] = {}
+    """Fields of the configuration to set, by path, as a variant of a comparison has them: would it run, if the
+    configuration were so?"""
     options: Options = Options()
     """Options of the engine for this request."""
     explain: Explain = "summary"

@@ -1,6 +1,5 @@
 """``arbiter compare``: one situation under several configurations, settings and engines."""
 
-import json as documents
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -11,12 +10,13 @@ from app.answering.comparison import compare as compare_variants
 from app.answering.comparison_bodies import Comparison
 from app.answering.sources import nothing_stored
 from app.cli import report
+from app.cli.fields import Fields, fields_of
 from app.cli.manifests import as_request, failed, read_configuration, with_mode
 from app.cli.offline import Json, Situation
 from app.cli.output import BAD_INPUT, EVICTS, NOTHING, say, tried
 from app.cli.sources import Files, gathered
 from app.solver.model.configuration import EngineName
-from app.solver.model.problems import Finding, InvalidInput, Problem
+from app.solver.model.problems import Finding
 
 _AS_IT_IS = "as it is"
 
@@ -32,27 +32,22 @@ def compare(
     engine: Annotated[
         list[EngineName] | None, Parameter(negative=(), help="A variant told in the words of this engine.")
     ] = None,
-    set: Annotated[  # noqa: A002
-        list[str] | None,
-        Parameter(
-            negative=(),
-            help="A variant with this field, as queues.research.quota.gpu.guaranteed=12; all of them in one variant.",
-        ),
-    ] = None,
+    set: Fields = None,  # noqa: A002
     json: Json = False,
 ) -> int:
     """Decide a situation under several variants, and show where the answers differ.
 
-    Variants are those of the request, and with the options one each beside the situation as it is.
+    Variants are those of the request, and with the options one each beside the situation as it is; all fields of
+    --set together are one.
 
     Exit code 0: all variants agree, 1: they differ, 3: bad input, or a variant is refused.
     """
 
     def act() -> int:
-        added = _variants(configuration or [], engine or [], set or [])
+        added, findings = _variants(configuration or [], engine or [], set or [])
         found = as_request(gathered(file, files), None)
         body = _with_variants(with_mode(found.body, None), added)
-        return _compared(body, found.findings, json=json)
+        return _compared(body, [*found.findings, *findings], json=json)
 
     return tried(file, act)
 
@@ -70,25 +65,18 @@ def _with_variants(body: bytes, added: list[dict[str, Any]]) -> bytes:
     return msgspec.json.encode({**found, "variants": [*(own or [{"name": _AS_IT_IS}]), *added]})
 
 
-def _variants(configurations: list[str], engines: list[EngineName], fields: list[str]) -> list[dict[str, Any]]:
-    """Raises InvalidInput, OSError."""
-    found: list[dict[str, Any]] = [
-        {"name": name, "configuration": msgspec.to_builtins(read_configuration(name))} for name in configurations
+def _variants(
+    configurations: list[str], engines: list[EngineName], fields: list[str]
+) -> tuple[list[dict[str, Any]], list[Finding]]:
+    """The variants, and what was found in the manifests of some. Raises InvalidInput, OSError."""
+    read = {name: read_configuration(name) for name in configurations}
+    variants: list[dict[str, Any]] = [
+        {"name": name, "configuration": msgspec.to_builtins(document)} for name, (document, _) in read.items()
     ]
-    found += [{"name": name, "engine": name} for name in engines]
+    variants += [{"name": name, "engine": name} for name in engines]
     if fields:
-        found.append({"name": ", ".join(fields), "set": dict(map(_field, fields))})
-    return found
-
-
-def _field(word: str) -> tuple[str, Any]:
-    path, equals, text = word.partition("=")
-    if not equals or not path:
-        raise InvalidInput([Problem(pointer="", detail=f"--set {word!r}: a path, = and a value are expected")])
-    try:
-        return path, documents.loads(text)
-    except ValueError:
-        return path, text
+        variants.append({"name": ", ".join(fields), "set": fields_of(fields)})
+    return variants, [finding for _, found in read.values() for finding in found]
 
 
 def _compared(body: bytes, findings: list[Finding], *, json: bool) -> int:

@@ -8,7 +8,8 @@ from cyclopts import Parameter
 
 from app.cli.configuration import Remote
 from app.cli.output import BAD_INPUT, UNREACHABLE, complain, problems, read, say
-from app.cli.remote import Service, Unreachable, segment
+from app.cli.remote import Service, Unreachable, refused, segment
+from app.cli.remote import findings as remarked
 from app.cli.sources import Files, Source, as_json, gathered, joined
 from app.decoding import decode
 from app.formats import Imported, import_configuration
@@ -70,11 +71,11 @@ def export(
     json: Annotated[bool, Parameter(negative=(), help="Print the text and the findings as JSON.")] = False,
     remote: Remote = _OURS,
 ) -> int:
-    """Print a configuration as the YAML of a system; what that has no words for is said on standard error, and in
-    comments at its top. Exit code 3 with --strict when something would be lost."""
+    """Print a configuration, of Arbiter or of a system, as the YAML of a system; what that has no words for is said on
+    standard error, and in comments at its top. Exit code 3 with --strict when something would be lost."""
     service = Service(remote.url, remote.token)
     try:
-        configuration = _fetched(source, service) if stored else decode(as_json(read(source)), Configuration)
+        configuration, findings = (_fetched(source, service), []) if stored else read_configuration(source)
         chosen = format or configuration.engine
         if chosen is None:
             raise InvalidInput([Problem(pointer="/engine", detail="no engine is named: say --format")])
@@ -91,8 +92,9 @@ def export(
     _report(made.findings)
     if strict and any(finding.severity != "info" for finding in made.findings):
         return BAD_INPUT
-    say(_pretty({"format": chosen, "text": made.text, "findings": made.findings}) if json else made.text.rstrip("\n"))
-    return BAD_INPUT if failed(made.findings) else 0
+    findings = [*findings, *made.findings]
+    say(_pretty({"format": chosen, "text": made.text, "findings": findings}) if json else made.text.rstrip("\n"))
+    return BAD_INPUT if failed(findings) else 0
 
 
 class Situation(NamedTuple):
@@ -161,14 +163,15 @@ def with_mode(body: bytes, mode: Mode | None) -> bytes:
     return body if mode is None else msgspec.json.encode({**found, "mode": mode})
 
 
-def read_configuration(file: str) -> Configuration:
-    """A configuration of Arbiter, or the one that a manifest makes."""
+def read_configuration(file: str) -> tuple[Configuration, list[Finding]]:
+    """A configuration of Arbiter, or the one that a manifest makes and what was found there. Raises InvalidInput,
+    OSError."""
     body = read(file)
     if not is_native(body):
-        return decode(as_json(body), Configuration)
+        return decode(as_json(body), Configuration), []
     found = import_configuration(body, "kubernetes")
     _report(found.findings)
-    return found.configuration
+    return found.configuration, found.findings
 
 
 def _request(found: Imported) -> dict[str, object]:
@@ -191,12 +194,10 @@ def _stored(configuration: Configuration, name: str, service: Service) -> int:
     except Unreachable as error:
         complain(str(error))
         return UNREACHABLE
-    body = reply.json()
     if not reply.ok:
-        complain(f"{name}: {reply.status} {body.get('detail') or body.get('title') or 'refused'}")
-        for fault in body.get("errors", ()):
-            complain(f"  {fault.get('pointer') or '(document)'}: {fault.get('detail')}")
-        return BAD_INPUT if reply.status < 500 else UNREACHABLE
+        return refused(name, reply)
+    body = reply.json()
+    remarked(body)
     say(f"{name}: {'' if body['changed'] else 'unchanged at '}revision {body['revision']}")
     return 0
 

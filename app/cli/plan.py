@@ -15,13 +15,17 @@ from app.answering.planning.plan import plan as planned
 from app.answering.sources import nothing_stored
 from app.cli import plan_report
 from app.cli.configuration import DEFAULT_URL, Token, Url
+from app.cli.fields import Fields, fields_of
 from app.cli.live import situation
 from app.cli.offline import Json
 from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, complain, problems, read, say
 from app.cli.remote import Reply, Service, guarded, refused
+from app.cli.sources import Source, gathered, joined
 from app.errors import ArbiterError
 from app.formats.documents.source import Unreadable
 from app.formats.documents.source import read as parsed
+from app.formats.documents.yson import is_yson, read_yson
+from app.formats.recognised import is_native
 from app.solver.model.problems import InvalidInput, Problem
 
 _EXIT = {"admit": NOTHING, "preempt": EVICTS, "wait": CANNOT, "infeasible": CANNOT}
@@ -64,6 +68,7 @@ def plan(
     queue: Annotated[str | None, Parameter(help="Where the work goes, whatever it says itself.")] = None,
     namespace: Annotated[str, Parameter(name=["--namespace", "-n"], help="Of objects that name none.")] = "default",
     waited: Annotated[str, Parameter(help="For how long it is taken to have waited, as in 30s or 5m.")] = "0s",
+    set: Fields = None,  # noqa: A002
     json: Json = False,
 ) -> int:
     """Would this work run, as what, who would stop for it, and what would let it in? MANIFEST is what you would submit.
@@ -74,7 +79,7 @@ def plan(
 
     def act() -> int:
         asked: dict[str, Any] = {"queue": queue, "namespace": namespace, "waited": waited}
-        asked["manifest"] = _text(read(manifest))
+        asked |= {"manifest": _work(read(manifest)), "set": fields_of(set or [])}
         service = Service(where.url, where.token)
         if (name := _followed(where)) is not None:
             cluster = situation(service, name)
@@ -127,32 +132,38 @@ def _cluster(files: list[str], configuration: str | None) -> dict[str, Any]:
         detail = "what cluster? name a file with -f, or a snapshot of the service with --snapshot"
         raise InvalidInput([Problem(pointer="", detail=detail)])
     found: dict[str, Any] = {}
-    manifests: list[str] = []
-    for file in [*files, *([] if configuration is None else [configuration])]:
-        text = _text(read(file))
-        document = _document(text)
+    manifests: list[Source] = []
+    for source in gathered(files[0], [*files[1:], *([] if configuration is None else [configuration])]):
+        document = None if is_native(source.body) else _said(_text(source.body))
         if document is None:
-            manifests.append(text)
+            manifests.append(source)
         else:
             found |= document
     if manifests:
-        found["cluster"] = "\n---\n".join(manifests)
+        alone = len(manifests) == 1 and not is_yson(manifests[0].body)
+        found["cluster"] = _text(manifests[0].body if alone else joined(manifests)[0])
     return found
 
 
-def _document(text: str) -> dict[str, Any] | None:
-    """What a document of Arbiter says of a cluster; None for a manifest."""
+def _said(text: str) -> dict[str, Any] | None:
+    """What a document of Arbiter says of a cluster; None for what is none."""
     found = parsed(text.encode())
     if len(found) != 1 or not isinstance(found[0][1], dict):
         return None
     document = cast(dict[str, Any], found[0][1])
-    if any(key in document for key in ("kind", "partitions", "applications", "queuename")):
-        return None
     if "configuration" in document or "state" in document:
         return {key: document[key] for key in _OF_A_REQUEST if key in document}
     if isinstance(document.get("queues"), list):
         return {"configuration": document}
     return {"state": document} if any(key in document for key in _OF_A_STATE) else None
+
+
+def _work(body: bytes) -> str | dict[str, Any]:
+    """The manifest as a request has it: YSON is told as JSON."""
+    if not is_yson(body):
+        return _text(body)
+    document = read_yson(body)[0][1]
+    return cast(dict[str, Any], document) if isinstance(document, dict) else _text(body)
 
 
 def _text(body: bytes) -> str:

@@ -25,6 +25,7 @@ from app.solver.model.state import Ask, Node, State, Workload
 
 _KUEUE_KINDS = ("ClusterQueue", "Cohort", "ResourceFlavor")
 _KAI_KINDS = ("SchedulingShard", "Config", "Topology")
+_OF_NEW_PODS = ("LimitRange", "RuntimeClass")
 _ORDER: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn")
 
 _Belongs = Callable[[Pod], bool]
@@ -44,7 +45,9 @@ class _Sorted:
         self.nodes: list[Object] = []
         for made in objects(documents, findings):
             place = self._place(made)
-            if place is None:
+            if made.kind in _OF_NEW_PODS:
+                made.root.warn("kind", f"{made.kind}: counts for work that is planned; pods have it in them", "info")
+            elif place is None:
                 unknown_kind(made)
             else:
                 place.append(made)
@@ -120,7 +123,7 @@ class _Reading:
         if own.queues:
             detail = f"{len(own.queues)} queues of the source: the configuration that is given takes their place"
             self.findings.add("replaced", "info", (), detail)
-        return self.known
+        return self.known if self.known.engine is not None else replace(self.known, engine=own.engine)
 
 
 def _engine(found: _Sorted, pods: list[Pod], findings: Findings) -> EngineName | None:

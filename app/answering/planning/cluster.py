@@ -5,13 +5,16 @@ from typing import Any
 
 import msgspec
 
-from app.answering.answers import asks_of, load
+from app.answering.answers import asks_of, configure, load
 from app.answering.plan_bodies import PlanRequest
 from app.answering.sources import Sources
+from app.answering.variants.overrides import with_fields
 from app.formats import import_configuration
 from app.formats.documents.reader import Findings
-from app.formats.documents.source import read
+from app.formats.documents.source import Path, read
+from app.formats.documents.yson import is_yson
 from app.formats.kubernetes.priority_classes import PriorityClass
+from app.formats.manifests import kept_objects
 from app.formats.work.read import Beside, read_beside
 from app.solver import solve
 from app.solver.model.configuration import Configuration, Queue
@@ -46,6 +49,13 @@ def situation(request: PlanRequest, sources: Sources) -> Situation:
         found = Situation(loaded, asks_of(request.asks, loaded), beside)
     else:
         found = _of_manifests(request, request.cluster.encode(), beside, sources)
+    if request.set:
+        found.loaded = with_configuration(found.loaded, with_fields(found.loaded.configured.configuration, request.set))
+    kept = kept_objects(found.loaded.configured.configuration)
+    of_configuration = Beside()
+    read_beside(kept, of_configuration, Findings())
+    beside.complete(of_configuration)
+    beside.admission.kueue = found.loaded.configured.engine.name == "kueue"
     beside.local_queues.update(request.local_queues)
     for name, value in request.priority_classes.items():
         for group in _GROUPS:
@@ -54,26 +64,45 @@ def situation(request: PlanRequest, sources: Sources) -> Situation:
 
 
 def _of_manifests(request: PlanRequest, text: bytes, beside: Beside, sources: Sources) -> Situation:
+    known = None
+    if request.configuration is not None:
+        state = request.state or StateOrReference()
+        known = configure(request.configuration, request.engine, sources, state).configuration
     try:
-        imported = import_configuration(text, request.engine or "kubernetes")
-        read_beside(read(text), beside, Findings())
+        imported = import_configuration(text, request.engine or "kubernetes", known)
+        read_beside(_objects(text), beside, Findings())
     except InvalidInput as invalid:
         raise InvalidInput(_below(problem) for problem in invalid.problems) from None
-    configuration: str | Configuration = request.configuration or imported.configuration
-    if isinstance(configuration, Configuration) and not configuration.queues:
+    configuration = imported.configuration
+    if not configuration.queues:
         detail = "there are no queues in it: give them with `configuration`"
         raise InvalidInput([Problem(pointer=_CLUSTER, detail=detail)])
     state = request.state or StateOrReference(**_fields(imported.state))
-    engine = request.engine or imported.configuration.engine
-    loaded = load(configuration, engine, state, sources)
+    named = known is not None and configuration.queues == known.queues
+    loaded = load(
+        (request.configuration if named else None) or configuration,
+        request.engine or configuration.engine,
+        state,
+        sources,
+    )
     findings = [msgspec.structs.replace(f, pointer=_CLUSTER + f.pointer) for f in imported.findings]
     return Situation(loaded, [*imported.asks, *asks_of(request.asks, loaded)], beside, findings)
 
 
+def _objects(text: bytes) -> list[tuple[Path, Any]]:
+    """The documents, where they can be objects that stand beside work."""
+    return [] if is_yson(text) else read(text)
+
+
 def with_queues(loaded: Loaded, queues: list[Queue]) -> Loaded:
     """The same cluster with more queues. Raises InvalidInput."""
+    document = loaded.configured.configuration
+    return with_configuration(loaded, msgspec.structs.replace(document, queues=[*document.queues, *queues]))
+
+
+def with_configuration(loaded: Loaded, document: Configuration) -> Loaded:
+    """The same cluster with another configuration. Raises InvalidInput."""
     was = loaded.configured
-    document = msgspec.structs.replace(was.configuration, queues=[*was.configuration.queues, *queues])
     made = solve.configure(document, was.engine.name, name=was.used.name, revision=was.used.revision)
     again = solve.load(made, loaded.state, snapshot=loaded.snapshot, generation=loaded.generation)
     return replace(again, beside=loaded.beside)

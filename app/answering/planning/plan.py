@@ -13,7 +13,8 @@ from app.answering.planning.rounds import settle
 from app.answering.sources import Sources
 from app.decoding import decode
 from app.formats.documents.reader import Findings
-from app.formats.documents.source import Path, read
+from app.formats.documents.source import Path
+from app.formats.documents.yson import read_any
 from app.formats.kai.pods import gpu_memory
 from app.formats.work import SPECIAL, kai, kueue, ytsaurus, yunikorn
 from app.formats.work.asking import Cluster, Planned, resource_names
@@ -113,7 +114,7 @@ def _documents(request: PlanRequest) -> list[tuple[Path, object]]:
     manifest = request.manifest
     if isinstance(manifest, str):
         try:
-            return list(read(manifest.encode()))
+            return list(read_any(manifest.encode()))
         except InvalidInput as invalid:
             raise InvalidInput(
                 Problem(pointer=_MANIFEST + problem.pointer, detail=problem.detail) for problem in invalid.problems

@@ -8,6 +8,8 @@ from app.formats.documents.reader import Findings, Reader
 from app.formats.documents.source import Path
 from app.formats.kubernetes.objects import Object, objects
 from app.formats.kubernetes.priority_classes import Classes, read_classes
+from app.formats.work import admission
+from app.formats.work.admission import Admission
 from app.formats.work.kinds import KINDS, Kind
 from app.formats.work.paths import leaf
 from app.formats.work.pod_sets import PodSet, Work, number, read_pod_sets
@@ -21,7 +23,7 @@ _RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
 _NO_PODS = (
     "ConfigMap", "Secret", "Service", "ServiceAccount", "Namespace", "PersistentVolumeClaim", "PersistentVolume",
     "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Ingress", "NetworkPolicy", "PodDisruptionBudget",
-    "StorageClass", "HorizontalPodAutoscaler", "Endpoints", "EndpointSlice", "LimitRange", "ResourceQuota", "Topology",
+    "StorageClass", "HorizontalPodAutoscaler", "Endpoints", "EndpointSlice", "ResourceQuota", "Topology",
     "ResourceFlavor", "ClusterQueue", "Cohort", "AdmissionCheck", "Queue", "Node",
 )  # fmt: skip
 _GENERATED = "xxxxx"
@@ -29,11 +31,18 @@ _GENERATED = "xxxxx"
 
 @dataclass(slots=True)
 class Beside:
-    """What stands beside the work: priority classes, LocalQueues (by id, their ClusterQueue), training runtimes."""
+    """What stands beside the work: priority classes, LocalQueues (by id, their ClusterQueue), training runtimes, and
+    what fills in pods."""
 
     classes: Classes = field(default_factory=Classes)
     local_queues: dict[str, str] = field(default_factory=dict[str, str])
     runtimes: dict[tuple[str, str], Object] = field(default_factory=dict[tuple[str, str], Object])
+    admission: Admission = field(default_factory=Admission)
+
+    def complete(self, other: "Beside") -> None:
+        """Take over what ``other`` knows of classes and LocalQueues, and this does not."""
+        self.classes.by_name = {**other.classes.by_name, **self.classes.by_name}
+        self.local_queues = {**other.local_queues, **self.local_queues}
 
 
 def kinds() -> list[str]:
@@ -52,6 +61,8 @@ def read_beside(documents: list[tuple[Path, Any]], into: Beside, findings: Findi
             into.local_queues[made.id] = made.spec.text("clusterQueue") or ""
         elif made.kind in _RUNTIMES:
             into.runtimes[made.kind, made.name] = made
+        elif made.kind in admission.KINDS:
+            into.admission.add(made)
         else:
             left.append(made)
     into.classes.by_name.update(read_classes(classes).by_name)
@@ -92,7 +103,8 @@ def _in(made: Object, namespace: str) -> Object:
 
 def _work(kind: Kind, made: Object, beside: Beside, special: Special | None) -> Work | None:
     """The object as work; None, and findings, where it starts nothing."""
-    root = made.root
+    root = beside.admission.admitted(made.root, made.namespace, exists=kind.kueue == "pod")
+    made = replace(made, root=root)
     name = made.name
     if not name:
         start = root.child("metadata").text("generateName")

@@ -98,7 +98,7 @@ def _configuration(pools: Reader, tree: Reader, known: Configuration | None) -> 
     for queue in more:
         detail = f"pool {queue.name!r} is not configured: added as it is in the orchid"
         pools.findings.add("dynamic-queue", "info", (*pools.at, queue.name), detail)
-    return replace(known, queues=[*known.queues, *more])
+    return replace(known, engine="ytsaurus", queues=[*known.queues, *more])
 
 
 def _nodes(nodes: Reader, tree: Reader) -> list[Node]:

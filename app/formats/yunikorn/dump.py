@@ -87,7 +87,7 @@ def _with(known: Configuration, tree: list[Queue], findings: Findings) -> Config
         if queue.yunikorn is None or not queue.yunikorn.dynamic:
             detail = f"queue {queue.name!r} is in the tree and not configured: added as it is there"
             findings.add("dynamic-queue", "info", ("queues",), detail)
-    return replace(known, queues=[*known.queues, *more]) if more else known
+    return replace(known, engine="yunikorn", queues=[*known.queues, *more])
 
 
 def _config(dump: Reader) -> list[Object]:

@@ -183,3 +183,77 @@ def test_waited_is_a_time(waited: Any) -> None:
 def test_the_cluster_must_be_given() -> None:
     with pytest.raises(InvalidInput, match="what cluster"):
         plan(json.dumps({"manifest": job()}).encode(), NOW, nothing_stored())
+
+
+LIMITS = {
+    "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "defaults", "namespace": "default"},
+    "spec": {"limits": [{"type": "Container", "defaultRequest": {"cpu": "2"}, "max": {"nvidia.com/gpu": "1"}}]},
+}  # fmt: skip
+SANDBOX = {
+    "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "gvisor"}, "handler": "runsc",
+    "overhead": {"podFixed": {"cpu": "500m"}}, "scheduling": {"nodeSelector": {"sandbox": "yes"}},
+}  # fmt: skip
+
+
+def in_a_cluster(kind: str, *beside: dict[str, Any], in_cluster: bool = False) -> dict[str, Any]:
+    """A plan of two pods in a sandbox, one container with a limit of cpu, one that asks for nothing, under KAI."""
+    containers = [{"name": "a", "resources": {"limits": {"cpu": 3}}}, {"name": "b"}]
+    template = {"spec": {"containers": containers, "runtimeClassName": "gvisor", "schedulerName": "kai-scheduler"}}
+    labels = {"kai.scheduler/queue": "lab", "kueue.x-k8s.io/queue-name": "lab"}
+    work = {
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x", "labels": labels},
+        "spec": {"parallelism": 2, "template": template},
+    }  # fmt: skip
+    quota = {"cpu": {"nominalQuota": 64}, "nvidia.com/gpu": {"nominalQuota": 64}}
+    flavor = {"name": "any", "resources": [{"name": name, **of} for name, of in quota.items()]}
+    groups = [{"coveredResources": list(quota), "flavors": [flavor]}]
+    cluster: list[dict[str, Any]] = {
+        "kai": [
+            {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "lab"},
+             "spec": {"resources": {name: {"quota": -1, "limit": -1} for name in ("cpu", "memory", "gpu")}}},
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {"sandbox": "yes"}},
+             "status": {"allocatable": {"cpu": 64, "nvidia.com/gpu": 8}}},
+        ],
+        "kueue": [
+            {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ResourceFlavor", "metadata": {"name": "any"}},
+            {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ClusterQueue", "metadata": {"name": "lab"},
+             "spec": {"resourceGroups": groups}},
+        ],
+    }[kind]  # fmt: skip
+    manifest = [work, *(() if in_cluster else beside)]
+    text = json.dumps([*cluster, *(beside if in_cluster else ())])
+    document = {"cluster": text, "manifest": {"kind": "List", "items": manifest}}
+    return json.loads(plan(json.dumps(document).encode(), NOW, nothing_stored()))
+
+
+@pytest.mark.parametrize("in_cluster", [False, True])
+@pytest.mark.parametrize(("kind", "cpu"), [("kai", "5500m"), ("kueue", "4500m")])
+def test_what_the_cluster_fills_in_of_pods_counts(kind: str, cpu: str, in_cluster: bool) -> None:
+    """The API server takes a limit for a missing request before the LimitRange's default; Kueue the default first. The
+    most that a container may have is its default limit, and so its default request."""
+    answer = in_a_cluster(kind, LIMITS, SANDBOX, in_cluster=in_cluster)
+    assert answer["outcome"] == "admit"
+    (task, *_) = answer["asks"][0]["tasks"]
+    assert task["requests"] == {"cpu": cpu, "nvidia.com/gpu": 2}
+    assert task.get("node_selector") == ({"sandbox": "yes"} if kind == "kai" else None)
+    assert not [f for f in answer["findings"] if f["severity"] != "info"]
+
+
+def test_a_runtime_class_that_nobody_gives_is_said() -> None:
+    found = [f for f in in_a_cluster("kai")["findings"] if f["rule"] == "unknown-name"]
+    assert found[0]["pointer"] == "/manifest/items/0/spec/template/spec/runtimeClassName"
+    assert "planned without its overhead" in found[0]["detail"]
+    assert in_a_cluster("kai")["asks"][0]["tasks"][0]["requests"] == {"cpu": 3}
+
+
+def test_a_limit_range_of_another_namespace_is_nothing_to_it() -> None:
+    elsewhere = {**LIMITS, "metadata": {"name": "defaults", "namespace": "sales"}}
+    assert in_a_cluster("kai", elsewhere)["asks"][0]["tasks"][0]["requests"] == {"cpu": 3}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"limits": "all"}, {"limits": [{"type": "Container", "defaultRequest": {"cpu": "x"}}]}]
+)
+def test_a_limit_range_that_is_wrong_is_a_finding(wrong: Any) -> None:
+    findings = in_a_cluster("kai", {**LIMITS, "spec": {"limits": wrong}})["findings"]
+    assert any(f["severity"] == "error" and "/items/1/spec/limits" in f["pointer"] for f in findings)

@@ -154,14 +154,45 @@ def test_export_speaks_the_words_of_a_system(tmp_path: Path, capsys: pytest.Capt
     assert run(["import", QUEUES, "--store", "prod", "--url", "http://127.0.0.1:1"]) == 4
 
 
-def test_an_error_in_a_manifest_is_the_exit_code_and_in_the_json(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("decide", "explain"):
-        assert run([command, WORKLOADS, "--json"]) == 3
-        found = json.loads(capsys.readouterr().out)
-        assert [one["rule"] for one in found["findings"] if one["severity"] == "error"] == ["no-queue"]
-        assert [one["ask"] for one in found["decisions"]] == ["ns/waiting"]
-    assert run(["import", WORKLOADS, "--json"]) == 3
-    assert {"configuration", "state", "asks", "findings"} <= set(json.loads(capsys.readouterr().out))
+EXAMPLE = str(MANIFESTS.parents[1] / "examples" / "kueue-classic.json")
+CYPRESS = str(MANIFESTS / "ytsaurus-cypress.json")
+
+
+@pytest.mark.parametrize(
+    ("command", "pointer"),
+    [
+        (["decide", WORKLOADS], "/items/9/spec"),
+        (["decide", "-f", WORKLOADS], "/items/9/spec"),
+        (["explain", WORKLOADS], "/items/9/spec"),
+        (["explain", WORKLOADS, "--full"], "/items/9/spec"),
+        (["import", WORKLOADS], "/items/9/spec"),
+        (["import", CYPRESS], "/$value/research/$value/research"),
+        (["export", CYPRESS], "/$value/research/$value/research"),
+        (["export", CYPRESS, "--format", "kueue"], "/$value/research/$value/research"),
+        (["compare", WORKLOADS, "--engine", "kai"], "/items/9/spec"),
+        (["compare", WORKLOADS, "--configuration", WORKLOADS], "/items/9/spec"),
+        (["compare", EXAMPLE, "--configuration", WORKLOADS], "/items/9/spec"),
+        (["plan", "JOB", "-f", WORKLOADS, "--queue", "cq"], "/cluster/items/9/spec"),
+        (["plan", "JOB", "-f", EXAMPLE, "--queue", "serving", "-n", "x"], "/manifest/1/kind"),
+    ],
+)
+@pytest.mark.parametrize("json_too", [False, True])
+def test_an_error_is_the_exit_code_of_every_command_and_in_its_json(
+    command: list[str], pointer: str, json_too: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        "{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: {spec: {containers: [{name: c}]}}}}\n"
+        "---\n{apiVersion: example.com/v1, kind: Never, metadata: {name: n}}\n"
+    )
+    words = [str(job) if word == "JOB" else word for word in command]
+    assert run([*words, *(["--json"] if json_too else [])]) == 3
+    said = capsys.readouterr()
+    assert pointer in said.err
+    assert said.out != ""
+    if json_too:
+        errors = [one["pointer"] for one in json.loads(said.out)["findings"] if one["severity"] == "error"]
+        assert pointer in errors
 
 
 def test_queues_and_work_come_from_several_files_and_folders(

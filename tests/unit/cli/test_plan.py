@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from app.cli import run
+from tests.unit.formats.test_native_state import ORCHID
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "plan.md").read_text()
@@ -97,3 +98,45 @@ def test_far_too_many_pods_are_refused_by_the_field_that_says_so(
     cluster = Path(__file__).resolve().parents[2] / "manifests" / "kai-cluster.yaml"
     assert run(["plan", str(file), "-f", str(cluster), "--queue", "team"]) == 3
     assert "/manifest/spec/parallelism: batch/Job default/big: 2147483647 pods" in capsys.readouterr().err
+
+
+def test_would_it_run_if_the_queue_had_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    four = JOB.replace("parallelism: 2", "parallelism: 4")
+    assert planned(tmp_path, four) == 2
+    more = "queues.serving.quota.nvidia.com/gpu.guaranteed=9"
+    assert planned(tmp_path, four, "--set", more) == 1
+    assert "embeddings: preempt" in capsys.readouterr().out
+    assert planned(tmp_path, four, "--set", "queues.sales.weight=2") == 3
+    assert "/set/queues.sales.weight: queues has no 'sales'" in capsys.readouterr().err
+    assert planned(tmp_path, four, "--set", "queues.serving") == 3
+    assert "a path, = and a value" in capsys.readouterr().err
+
+
+def test_a_folder_is_a_cluster_and_what_arbiter_stores_of_queues_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """LocalQueues of the cluster, and of the JSON that `arbiter import` made of it."""
+    cluster = tmp_path / "cluster"
+    cluster.mkdir()
+    for i, part in enumerate(Path(CLUSTER).read_text().split("\n---\n")):
+        (cluster / f"{i:02}.yaml").write_text(part)
+    assert planned(tmp_path, JOB) == 1
+    expected = capsys.readouterr().out
+    assert planned(tmp_path, JOB, cluster=str(cluster)) == 1
+    assert capsys.readouterr().out == expected
+    own = tmp_path / "own.json"
+    assert run(["import", CLUSTER]) == 0
+    own.write_text(capsys.readouterr().out)
+    assert planned(tmp_path, JOB, "--configuration", str(own)) == 1
+    assert capsys.readouterr().out == expected
+
+
+def test_an_operation_is_planned_on_the_orchid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    yson = pytest.importorskip("yt.yson", reason="the extra arbiter[yson] is not installed")
+    orchid = tmp_path / "orchid.yson"
+    orchid.write_bytes(yson.dumps(ORCHID, yson_format="binary"))
+    (tmp_path / "tree.yson").write_bytes(b'<id="1-2">{prod=<strong_guarantee_resources={cpu=12}>{};lab={}}')
+    work = tmp_path / "operation.yson"
+    work.write_bytes(b"{pool=prod;title=train;mapper={cpu_limit=4;memory_limit=1000000};job_count=1}")
+    assert run(["plan", str(work), "-f", str(orchid), "-f", str(tmp_path / "tree.yson")]) in (1, 2)
+    assert "operation train  prod" in capsys.readouterr().out
