@@ -97,7 +97,10 @@ def test_the_solver_reads_no_clock_and_draws_no_lots() -> None:
 
 LONG = {
     "app/http/openapi.py:operation",  # one parameter a line, and their prose
+    "app/main.py:create_app",  # a line a part of the service
+    "app/metrics/__init__.py:__init__",  # a line a metric
     "app/migrations/versions/0011_configuration_changes.py:upgrade",  # never changes again
+    "app/solver/engines/kai/decide/overlay.py:__init__",  # a line a table
     "app/solver/engines/ytsaurus/compile/settings.py:tree_settings",  # a line a setting
 }
 """Functions that may be longer than others, and why."""
@@ -114,8 +117,8 @@ def functions() -> list[tuple[str, int]]:
     ]
 
 
-def test_no_function_is_past_45_lines() -> None:
-    assert {name for name, lines in functions() if lines > 45} <= LONG
+def test_no_function_is_past_40_lines() -> None:
+    assert {name for name, lines in functions() if lines > 40} <= LONG
 
 
 def test_the_median_function_is_short() -> None:

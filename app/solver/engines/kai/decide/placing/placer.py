@@ -94,8 +94,7 @@ class Placer:
     def _place_by_gpus(self, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:
         """For pods with whole GPUs the score orders nodes by whether they fit now, then fewest GPUs free, then name:
         no need to know the range of free GPUs over all nodes, nor to look at more nodes than are taken."""
-        overlay, first = self._overlay, tasks[0]
-        allowed = self.allowed(first)
+        overlay, first, allowed = self._overlay, tasks[0], self.allowed(tasks[0])
         self._free_nodes.refresh()
         as_it_was = self._best_first(first, nodes, allowed)
         spare = next(as_it_was, None)
