@@ -1,7 +1,7 @@
 """The part of a pod that a scheduler reads: requests, priority, node selection. Used for pods and pod templates."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypedDict, cast
 
 from app.formats.documents.reader import Reader
 from app.formats.kubernetes.amounts import Steps, largest, plus, steps
@@ -38,10 +38,29 @@ class PodSpec:
     pinned_node: str | None
 
 
+class Nodes(TypedDict):
+    """Of a ``PodSpec``: which nodes suit."""
+
+    node_selector: dict[str, str] | None
+    tolerations: list[Toleration] | None
+    node_affinity: list[list[Expression]] | None
+    pinned_node: str | None
+
+
+def read_nodes(spec: Reader) -> Nodes:
+    """Which nodes ``spec`` allows: of a pod, or of what pods are made of."""
+    affinity, pinned = _affinity(spec.child("affinity"))
+    spec.not_carried("topologySpreadConstraints", "spreading over topology domains is not decided here")
+    return Nodes(
+        node_selector=spec.labels("nodeSelector") or None, tolerations=_tolerations(spec) or None,
+        node_affinity=affinity, pinned_node=pinned,
+    )  # fmt: skip
+
+
 def read_pod_spec(spec: Reader) -> PodSpec:
     """Read ``spec`` and close it: what bears on scheduling and has no place in Arbiter is a finding."""
-    affinity, pinned = _affinity(spec.child("affinity"))
     read = PodSpec(
+        **read_nodes(spec),
         requests=_requests(spec),
         node_name=spec.text("nodeName") or None,
         priority=spec.integer("priority"),
@@ -49,12 +68,7 @@ def read_pod_spec(spec: Reader) -> PodSpec:
         never_preempts=spec.text("preemptionPolicy") == "Never",
         scheduler=spec.text("schedulerName"),
         gated=bool(spec.children("schedulingGates")),
-        node_selector=spec.labels("nodeSelector") or None,
-        tolerations=_tolerations(spec) or None,
-        node_affinity=affinity,
-        pinned_node=pinned,
     )
-    spec.not_carried("topologySpreadConstraints", "spreading over topology domains is not decided here")
     spec.not_carried("resourceClaims", "dynamic resource claims are not counted")
     spec.ignore(*_NOT_SCHEDULING)
     spec.close()

@@ -8,6 +8,7 @@ placeholders of ``minResource``; the group's pods take their places, so that onl
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any, cast
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from app.formats.documents.reader import Reader
 from app.formats.kubernetes.amounts import steps
 from app.formats.kubernetes.cluster import Pod
+from app.formats.kubernetes.pod_spec import read_nodes
 from app.formats.work.asking import Cluster, Planned, near
 from app.formats.work.pod_sets import Work
 from app.formats.work.pods import MOST_PODS, pods_of, too_many
@@ -104,8 +106,7 @@ def _with_placeholders(pods: list[Pod], work: Work) -> list[Pod]:
             left[group] -= 1
         else:
             kept.append(pod)
-    holders = [_placeholder(pods[0], work, name, i, of) for name, count, of in groups for i in range(count)]
-    return [*holders, *kept]
+    return [*chain.from_iterable(_placeholders(pods[0], work, *group) for group in groups), *kept]
 
 
 def _groups(definition: str, work: Work) -> list[tuple[str, int, Reader]]:
@@ -131,9 +132,12 @@ def _groups(definition: str, work: Work) -> list[tuple[str, int, Reader]]:
     return found
 
 
-def _placeholder(first: Pod, work: Work, name: str, i: int, group: Reader) -> Pod:
-    """As YuniKorn makes it: of the application, in the queue and with the priority of the first pod."""
-    spec = replace(first.spec, requests=steps(group, "minResource"), node_selector=group.labels("nodeSelector") or None)
+def _placeholders(first: Pod, work: Work, name: str, count: int, group: Reader) -> list[Pod]:
+    """As YuniKorn makes them (the shim's ``newPlaceholder``): of the application, in the queue and with the priority of
+    the first pod; size, and the nodes that suit, are the group's own."""
+    spec = replace(first.spec, requests=steps(group, "minResource"), **read_nodes(group))
+    group.ignore("labels", "annotations")
+    group.close()
     annotations = {**first.made.annotations, "yunikorn.apache.org/placeholder": "true"}
-    made = replace(first.made, name=f"tg-{work.name}-{name}-{i}", annotations=annotations)
-    return replace(first, made=made, spec=spec)
+    made = [replace(first.made, name=f"tg-{work.name}-{name}-{i}", annotations=annotations) for i in range(count)]
+    return [replace(first, made=one, spec=spec) for one in made]

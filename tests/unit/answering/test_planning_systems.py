@@ -90,6 +90,28 @@ def test_task_groups_ask_for_placeholders_first() -> None:
     assert answer["asks"][1]["tasks"][0]["requests"] == {"vcore": 2, "memory": 2**30, "pods": 1}
 
 
+def test_a_placeholder_goes_where_its_group_may_and_not_where_its_pods_may() -> None:
+    """The pods tolerate a taint that their group does not; the group wants a label."""
+    toleration = {"key": "spot", "operator": "Exists"}
+    group: dict[str, Any] = {"name": "a", "minMember": 1, "minResource": {"cpu": 1}, "topologySpreadConstraints": [{}]}
+    template = pod(ETL, cpu=1)
+    template["spec"] |= {"tolerations": [toleration], "nodeSelector": {"zone": "x"}}
+    for own, expected in (
+        ({}, {}),
+        (
+            {"tolerations": [toleration], "nodeSelector": {"zone": "y"}},
+            {"tolerations": [{"key": "spot", "operator": "Exists"}], "node_selector": {"zone": "y"}},
+        ),
+    ):
+        template["metadata"]["annotations"] = {"yunikorn.apache.org/task-groups": json.dumps([group | own | {"x": 1}])}
+        answer = planned("yunikorn", of("batch/v1", "Job", {"template": template}))
+        holder, beyond = (ask["tasks"][0] for ask in answer["asks"])
+        assert {key: holder[key] for key in ("tolerations", "node_selector") if key in holder} == expected
+        assert beyond["node_selector"] == {"zone": "x"}
+        at = "/manifest/metadata/annotations/yunikorn.apache.org~1task-groups/0"
+        assert [f["pointer"] for f in answer["findings"]] == [f"{at}/topologySpreadConstraints", f"{at}/x"]
+
+
 def test_a_task_group_without_name_or_size_is_an_error_and_left_out() -> None:
     groups: list[Any] = [
         {"name": "a"},

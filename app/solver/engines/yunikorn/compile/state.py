@@ -166,7 +166,7 @@ class CompiledState:
     def shares_a_type(self, types: Sequence[int] | Amounts) -> Bools:
         """By task: whether it names one of ``types``, whatever the amount."""
         named = np.array([any(r in of for r in types) for of in self.shapes], dtype=bool)
-        return named[self.shape] if len(named) else np.zeros(0, dtype=bool)
+        return named[self.shape]
 
     def label(self, task: int) -> tuple[str, str]:
         """Application id and task name."""

@@ -133,25 +133,25 @@ class Turn:
 
 
 class Turns:
-    """The order of one simulation: the contenders, and the victims that only this try takes."""
+    """The order of one simulation: the contenders, and the victims that only this try takes (``extra``).
 
-    def __init__(self, overlay: Overlay, order: QueueOrder, contenders: Contenders, extra: Mapping[int, None]) -> None:
+    ``part``: a job and the sum of those of its pods that compete as a gang of their own."""
+
+    def __init__(
+        self, overlay: Overlay, order: QueueOrder, contenders: Contenders, extra: Mapping[int, None],
+        part: tuple[int, Share],
+    ) -> None:  # fmt: skip
         self._overlay = overlay
         self._order = order
         self._tree: QueueTree[Turn] = QueueTree(overlay.parent_queue, self._queue_first)
-        self._part = -1
-        self._part_wants = NOTHING
-        self._leaves = {queue: Turn(entries, extra) for queue, entries in contenders.by_queue.items()}
+        self._part, self._part_wants = part
+        leaves = {queue: Turn(entries, extra) for queue, entries in contenders.by_queue.items()}
         for job in extra:
-            leaf = self._leaves.setdefault(overlay.jobs.queue[job], Turn([], extra))
+            leaf = leaves.setdefault(overlay.jobs.queue[job], Turn([], extra))
             leaf.more.append((job_key(overlay, job, overlay.elastic_rank(job)), job))
-
-    def start(self, part: int, wants: Share) -> None:
-        """``part`` competes as a gang of its own of the pods whose sum is ``wants``."""
-        self._part, self._part_wants = part, wants
-        for leaf in self._leaves.values():
+        for leaf in leaves.values():
             leaf.more.sort(reverse=True)
-        filled = [(leaf.best(), queue, leaf) for queue, leaf in self._leaves.items() if len(leaf)]
+        filled = [(leaf.best(), queue, leaf) for queue, leaf in leaves.items() if len(leaf)]
         for _, queue, leaf in sorted(filled, key=lambda entry: entry[:2]):
             self._tree.add(queue, leaf)
 

@@ -204,8 +204,8 @@ class Solver:
         """Victims and the part in the order of pending jobs, each where it fits; True when the part found its place."""
         overlay, scenario, placer = self._overlay, self._scenario, self._tools.placer
         budget, taking, part = self._tools.budget, scenario.taking, list(scenario.part)
-        turns = Turns(overlay, self._tools.order, self._contenders, extra_jobs)
-        turns.start(self._job, total(overlay.request, part))
+        wants = self._job, total(overlay.request, part)
+        turns = Turns(overlay, self._tools.order, self._contenders, extra_jobs, wants)
         self._undisturbed, placed = True, False
         while (job := turns.pop()) is not None and budget.spend():
             if job == self._job:

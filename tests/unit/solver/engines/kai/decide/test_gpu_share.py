@@ -23,11 +23,12 @@ class Node:
 
 
 def test_running_shares_are_packed_in_their_order() -> None:
-    of = Node(3, 600, 500, 400, 100, 0, 1000)
+    of = Node(3, 600, 500, 400, 100, 0, 1000, 400)
     for t in range(4):
         of.gpus.seed(t, 0, RUNNING)
     assert of.left == (1000, 1000, 400), "600 + 400 on one, 500 + 100 on another"
-    assert of.gpus.share == [600, 500, 400, 100, 0, 0], "whole ones share nothing"
+    assert of.gpus.fits_shared(6, 0)
+    assert of.gpus.share == [600, 500, 400, 100, 0, 0, 400], "whole ones share nothing"
 
 
 def test_what_is_being_released_takes_a_device_now_and_not_later() -> None:
@@ -36,6 +37,10 @@ def test_what_is_being_released_takes_a_device_now_and_not_later() -> None:
     assert of.left == (2000, 1000, 0)
     of.gpus.seed(1, 0, RUNNING)
     assert of.left == (1000, 1000, 700), "both fit on one device"
+    of = Node(2, 600, 500)
+    of.gpus.seed(0, 0, RELEASING)
+    of.gpus.seed(1, 0, RUNNING)
+    assert of.left == (1000, 0, 500), "what leaves is still there: a device each"
 
 
 def test_a_pod_that_waits_takes_an_idle_gpu_before_the_place_of_one_that_leaves() -> None:

@@ -156,6 +156,20 @@ def test_the_side_that_would_be_more_saturated_may_not_reclaim() -> None:
     assert steps(case, "p")["saturation"]["numbers"]["sibling"] == "right"
 
 
+def test_what_the_victim_holds_counts_for_saturation_though_the_ask_wants_none_of_it() -> None:
+    """An ask for cpu alone, of a side with 4 of its 3 GPUs: ``w`` would leave ``right`` with no GPU of its 1."""
+    queues = [
+        ROOT, queue("left", "root", gpu=3, weight=0), queue("right", "root", gpu=1, weight=0),
+        queue("a", "left", gpu=1), queue("a2", "left", gpu=2), queue("b", "right", gpu=1),
+    ]  # fmt: skip
+    for gpus, reason in ((4, "Saturation"), (3, "Pipelined")):
+        running = [workload("held", "a2", "n", gpu=gpus, preemptible=False), workload("w", "b", "n", gpu=2, cpu=15)]
+        case = Case(
+            queues, [node("n", gpu=6)], running, ask("p", "a", gpu=0, cpu=4), actions=["reclaim"], explain="full"
+        )
+        assert case.reason("p") == reason
+
+
 def test_what_is_held_for_other_asks_is_no_lack_of_room() -> None:
     asks = [ask("p", "a", priority=60), ask("q", "a", priority=55), ask("r", "a"), ask("s", "a", 5)]
     case = Case([ROOT, queue("a", "root", gpu=9)], [node("n0", gpu=1), node("n1", gpu=1)], [], *asks, explain="full")

@@ -91,6 +91,14 @@ def test_findings_name_what_kai_does_not_read_and_what_contradicts_itself() -> N
     }
 
 
+def test_a_finding_about_a_quota_points_at_the_quota_of_that_resource() -> None:
+    over = {"guaranteed": 2, "limit": 1}
+    for name, other in (("cpu", "gpu"), ("memory", "nvidia.com/gpu"), ("gpu", "cpu"), ("amd.com/gpu", "memory")):
+        document: dict[str, object] = {"queues": [{"name": "q", "quota": {other: {"guaranteed": 1}, name: over}}]}
+        at = f"/queues/0/quota/{name.replace('/', '~1')}"
+        assert found(document) == {("kai-deserved-over-limit", at)}
+
+
 def test_a_clean_configuration_has_no_findings_and_a_broken_one_only_its_problems() -> None:
     assert found({"queues": [{"name": "root"}, {"name": "a", "parent": "root"}]}) == set()
     assert found({"settings": {"kai": {"actions": []}}, "queues": [{"name": "root"}]}) == {

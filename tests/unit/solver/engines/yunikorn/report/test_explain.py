@@ -132,3 +132,10 @@ def test_the_released_rules_put_back_whom_trimming_spares() -> None:
     taken = {name for name, (verdict, _) in fates(told).items() if verdict == "victim"}
     victims = of.one(wanting({"vcore": 2, "memory": 1}))["victims"]
     assert taken == {victim["task"] for victim in victims}
+
+
+def test_who_would_leave_a_queue_below_its_guarantee_is_protected_by_that_law() -> None:
+    of = world(task("big", "n1", THREE, 10), task("small", "n2", {"vcore": 1}, 20))
+    of.queues[2] = queue("root.test", {"vcore": 2})
+    found = why(of, wanting(THREE))
+    assert fates(found) == {"big": ("protected", "law-2"), "small": ("victim", "makes-room")}

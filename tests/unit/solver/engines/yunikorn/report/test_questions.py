@@ -138,3 +138,15 @@ def test_asks_that_yunikorn_cannot_take() -> None:
             ask("none", "root.prod", TWO) | {"tasks": []},
         )  # fmt: skip
     assert [p.pointer for p in refused.value.problems] == ["/asks/0/queue", "/asks/1/tasks", "/asks/2/tasks"]
+
+
+def test_what_a_queue_uses_adds_up_to_the_root() -> None:
+    queues = [queue("root"), queue("root.p"), queue("root.p.a"), queue("root.p.b"), queue("root.c")]
+    sizes = {"root.p.a": 1, "root.p.b": 2, "root.c": 4}
+    work = [app(name, name, task(name, "n", {"vcore": size})) for name, size in sizes.items()]
+    work[0]["tasks"][0]["state"] = "preempted"
+    found = World(queues, [node("n", {"vcore": 9})], work).shares()["queues"]
+    assert {name: of["usage"].get("vcore") for name, of in found.items()} == sizes | {"root.p": 3, "root": 7}
+    assert {name: of["preempting"].get("vcore") for name, of in found.items()} == dict.fromkeys(found) | {
+        "root.p.a": 1, "root.p": 1, "root": 1
+    }  # fmt: skip

@@ -1,0 +1,43 @@
+"""Who goes first in a cycle: priorities as the root sees them (queue.go: GetCurrentPriority), then age, then id."""
+
+import pytest
+
+from tests.yunikorn_world import Json, World, ask, node, queue
+
+ONE = {"vcore": 1}
+FENCE = {"priority_policy": "fence"}
+
+
+def first(above: Json, own: Json, a: int, b: int, age: float = 60) -> str:
+    """Which of two gets the place: ``b``, 60 seconds old, or ``a``, ``age`` seconds old, whose queue has ``own``
+    settings below one with those of ``above``."""
+    queues = [queue("root"), queue("root.p", **above), queue("root.p.a", **own), queue("root.b")]
+    of = World(queues, [node("n", ONE)], [])
+    pending = [ask("b", "root.b", ONE, priority=b), ask("a", "root.p.a", ONE, age, priority=a)]
+    answer = of.decide(*pending, mode="cycle")
+    (admitted,) = (one["ask"] for one in answer["decisions"] if one["outcome"] == "admit")
+    return admitted
+
+
+@pytest.mark.parametrize(
+    ("above", "own", "a", "b", "expected"),
+    [
+        ({}, {}, 1, 2, "b"),
+        ({}, {}, 2, 1, "a"),
+        ({}, {"priority_offset": "2"}, 1, 2, "a"),
+        ({}, {"priority_offset": "-2"}, 3, 2, "b"),
+        ({"priority_offset": "1"}, {"priority_offset": "1"}, 1, 2, "a"),
+        ({}, FENCE, 9, 1, "b"),
+        ({}, FENCE | {"priority_offset": "3"}, -9, 2, "a"),
+        (FENCE | {"priority_offset": "-1"}, {"priority_offset": "9"}, 9, 0, "b"),
+        (FENCE | {"priority_offset": "1"}, {"priority_offset": "-9"}, -9, 0, "a"),
+    ],
+)
+def test_offsets_add_up_on_the_way_to_the_root_and_a_fence_hides_what_is_below(
+    above: Json, own: Json, a: int, b: int, expected: str
+) -> None:
+    assert first(above, own, a, b) == expected
+
+
+def test_of_equals_the_older_then_the_first_by_id() -> None:
+    assert [first({}, {}, 0, 0, age) for age in (61, 60, 59)] == ["a", "a", "b"]
