@@ -11,6 +11,7 @@ from app.console import (
     importing,
     log,
     overview,
+    pictures,
     provider,
     queues,
     quotas,
@@ -31,6 +32,7 @@ for part in (
     configurations,
     editing,
     simulations,
+    pictures,
     quotas,
     importing,
 ):

@@ -12,6 +12,7 @@ from app.console.api import Refused, segment
 from app.console.ask import Malformed, document
 from app.console.circle import Dot, Edge, circle
 from app.console.measures import MEASURES
+from app.console.pictures import pictures_of
 from app.console.verdicts import paged
 from app.console.visit import PageRoute, Visit, Visiting
 from app.console.words import pretty
@@ -52,7 +53,7 @@ async def simulations(visit: Visiting, cursor: Cursor = "") -> Response:
 
 
 @router.get("/simulations/{id}", **page(needs="read"))
-async def simulation(visit: Visiting, id: UUID, page: Number = 1) -> Response:  # noqa: A002
+async def simulation(visit: Visiting, id: UUID, page: Number = 1, drawn: Variant = None) -> Response:  # noqa: A002
     """How far it is; once done, what each variant came to, side by side."""
     found: Json = await visit.api.get(f"/v1/simulations/{id}")
     variants: list[Json] = found.get("variants", [])
@@ -60,6 +61,7 @@ async def simulation(visit: Visiting, id: UUID, page: Number = 1) -> Response:  
     return visit.show(
         "simulation.html", id=str(id), found=found, variants=variants, active=found["status"] in _ACTIVE,
         measures=MEASURES, queues=paged(queues, page, _QUEUES), turns=_turns(variants),
+        pictures=pictures_of(found, drawn), drawn=drawn,
     )  # fmt: skip
 
 

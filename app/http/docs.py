@@ -8,6 +8,7 @@ from app.http.assets import address
 from app.http.openapi import operation
 from app.http.policy import HEADERS
 from app.http.responses import json_response
+from app.http.routing import Operations
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -21,9 +22,12 @@ _PAGE = """<!doctype html>
 <script src="{script}" defer></script>
 <script src="{start}" defer></script>
 </head>
-<body><main id="docs"></main><noscript><a href="/openapi.json">The OpenAPI document</a></noscript></body>
+<body>{back}<div id="docs" role="region" aria-label="The API"></div>
+<noscript><a href="/openapi.json">The OpenAPI document</a></noscript></body>
 </html>
 """
+
+_BACK = '<nav aria-label="Console"><a class="back" href="/">← Console</a></nav>'
 
 router = APIRouter(include_in_schema=False)
 
@@ -35,10 +39,12 @@ def openapi(request: Request) -> Response:
 
 
 @router.get("/docs", **operation(needs=None, responses={200: None}))
-def documentation() -> Response:
+def documentation(request: Request) -> Response:
     """Operations with their examples, to read and to try."""
+    operations: Operations = request.app.state.operations
+    console = operations.found({"type": "http", "method": "GET", "path": "/"}).operation is not None
     page = _PAGE.format(
         mark=address("mark.svg"), style=address("swagger-ui.css"), own=address("docs.css"),
-        script=address("swagger-ui.js"), start=address("docs.js"),
+        script=address("swagger-ui.js"), start=address("docs.js"), back=_BACK if console else "",
     )  # fmt: skip
     return HTMLResponse(page, headers=HEADERS)

@@ -8,7 +8,6 @@ import urllib.request
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,11 +101,10 @@ class Visitor:
         self.page.set_viewport_size({"width": width, "height": 800})
         return self.page
 
-    def picture(self, name: str) -> Path:
+    def picture(self, name: str, *, whole: bool = True) -> None:
+        """A screenshot; not ``whole``: of what is on the screen."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        path = SCREENSHOTS / f"{name}.png"
-        self.page.screenshot(path=path, full_page=True)
-        return path
+        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=whole)
 
 
 def _opened(browser: Browser) -> BrowserContext:

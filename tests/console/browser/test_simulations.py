@@ -52,3 +52,17 @@ def test_a_loop_is_drawn_and_its_round_says_why(visit: Visiting, site: Site) -> 
         assert page.locator("#loops .figure").first.locator("path.edge").count() == len(stopping)
         page.get_by_role("button", name="Why, in round").first.click()
         page.get_by_role("heading", name="What was looked at").wait_for()
+
+
+def test_one_that_is_done_is_drawn(visit: Visiting, site: Site) -> None:
+    with visit("read") as somebody:
+        page = somebody.go(f"/simulations/{site.decisions['simulation']}")
+        page.get_by_role("link", name="fair").click()
+        picture = page.get_by_role("img", name="What each queue of fair used over time")
+        with page.expect_response("**/plots/usage.svg?variant=fair", timeout=60_000) as told:
+            picture.scroll_into_view_if_needed()
+        until(page, "document.querySelector('.plot img').naturalWidth > 0")
+        again = {"If-None-Match": told.value.headers["etag"]}
+        assert somebody.context.request.get(told.value.url, headers=again).status == 304
+        forgotten = told.value.url.replace(site.decisions["simulation"], site.decisions["waiting"])
+        assert somebody.context.request.get(forgotten, headers=again).status == 404
