@@ -193,7 +193,7 @@ def workshop(checkout: Path) -> Generator[Workshop]:
         folder = Path(name)
         folder.chmod(0o755)  # PostgreSQL's account looks into the folder for temporary files
         for path in filter(None, listed):
-            if (checkout / path).is_file():
+            if (checkout / path).is_file() or (checkout / path).is_symlink():
                 (folder / "arbiter" / path).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(checkout / path, folder / "arbiter" / path)
+                shutil.copy2(checkout / path, folder / "arbiter" / path, follow_symlinks=False)
         yield Workshop(folder)

@@ -24,7 +24,7 @@ def steps(reader: Reader, key: str) -> Steps:
         if value is None:
             continue
         try:
-            if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            if not isinstance(value, (str, int, float)):
                 raise QuantityError("a quantity is expected")
             out[name] = _rounded_up(value, scale_of(name))
         except QuantityError as error:

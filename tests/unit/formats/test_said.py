@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from app.formats import Unreadable, import_configuration
-from app.formats.documents.reader import Findings
+from app.formats.documents.reader import Findings, Reader
 from app.formats.documents.source import read
+from app.formats.kubernetes.amounts import steps
+from app.formats.kubernetes.pod_spec import read_nodes
 from app.solver.model.configuration import Quota
 from app.solver.model.problems import Finding
 
@@ -142,3 +144,37 @@ def test_amounts_of_a_queue_of_kai() -> None:
         "memory": Quota(guaranteed=500_000, limit=None, weight=0),
         "gpu": Quota(guaranteed=0, limit=2, weight=0),
     }
+
+
+def test_a_local_queue() -> None:
+    spec = {"clusterQueue": "q", "fairSharing": {"weight": 2}, "stopPolicy": "Hold", "huh": 1}
+    made = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "metadata": {"name": "l"}, "spec": spec}
+    assert [one for one in said(made, "kueue") if "/spec" in one] == [
+        "warning not-decided /spec/stopPolicy",
+        "warning not-decided /spec/fairSharing",
+        "warning not-decided /spec/huh",
+    ]
+
+
+@pytest.mark.parametrize("amount", [True, [1], {"a": 1}, "1 Gi", "1kg", -1])
+def test_what_is_no_amount(amount: Any) -> None:
+    findings = Findings()
+    assert steps(Reader({"requests": {"cpu": amount, "memory": "1Ki"}}, (), findings), "requests") == {"memory": 1024}
+    assert [(one.severity, one.pointer) for one in findings.all()] == [("error", "/requests/cpu")]
+
+
+def test_of_fields_of_a_node_only_its_name_is_understood() -> None:
+    fields = [
+        {"key": "metadata.name", "operator": "In", "values": ["n1"]},
+        {"key": "metadata.name", "operator": "NotIn", "values": ["n2"]},
+        {"key": "metadata.uid", "operator": "In", "values": ["n3"]},
+    ]
+    required = {"nodeSelectorTerms": [{"matchFields": fields}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    findings = Findings()
+    found = read_nodes(Reader({"affinity": affinity}, (), findings))
+    assert (found["pinned_node"], found["node_affinity"]) == ("n1", None)
+    assert [(one.severity, one.pointer.rpartition("/")[2]) for one in findings.all()] == [
+        ("warning", "1"),
+        ("warning", "2"),
+    ]

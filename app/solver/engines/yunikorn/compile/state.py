@@ -161,7 +161,7 @@ class CompiledState:
     def column(self, resource: int) -> Ints:
         """By task: the requested amount of ``resource``, 0 where it names none."""
         values = np.array([of.get(resource, 0) for of in self.shapes], dtype=self.free.dtype)
-        return values[self.shape] if len(values) else np.zeros(0, dtype=self.free.dtype)
+        return values[self.shape]
 
     def shares_a_type(self, types: Sequence[int] | Amounts) -> Bools:
         """By task: whether it names one of ``types``, whatever the amount."""

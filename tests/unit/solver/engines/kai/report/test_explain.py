@@ -170,6 +170,14 @@ def test_what_the_victim_holds_counts_for_saturation_though_the_ask_wants_none_o
         assert case.reason("p") == reason
 
 
+def test_each_part_of_a_gang_is_told_by_itself() -> None:
+    queues = [ROOT, queue("a", "root", gpu=0), queue("b", "root", gpu=2)]
+    running = [workload(f"w{i}", "a", "n", priority=40 + i) for i in range(2)]
+    case = Case(queues, [node("n", gpu=2)], running, ask("p", "b", 2), actions=["reclaim"], explain="full")
+    told = [step["numbers"] for step in case.decisions["p"]["explanation"]["steps"] if step["rule"] == "solved"]
+    assert [(of["part"], of["pods_of_gang"], of["victims"], of["count"]) for of in told] == [(1, 2, 1, 1), (2, 2, 2, 1)]
+
+
 def test_what_is_held_for_other_asks_is_no_lack_of_room() -> None:
     asks = [ask("p", "a", priority=60), ask("q", "a", priority=55), ask("r", "a"), ask("s", "a", 5)]
     case = Case([ROOT, queue("a", "root", gpu=9)], [node("n0", gpu=1), node("n1", gpu=1)], [], *asks, explain="full")
