@@ -18,8 +18,9 @@ from app.simulations.core.sink import Silence
 from app.simulations.schemas import Job, SimulationRequest, Trace
 
 TRACES = Path(__file__).parents[2] / "shared" / "traces"
-JOBS = 20_000
-"""Of the synthetic trace; the budget is for 188,041, and cost grows with the number of jobs."""
+JOBS = 188_041
+PROCESSORS = 24_515
+COHORTS = 170
 PREEMPTS = {"preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}}
 PARTS = {"ls": 0.6, "guaranteed": 0.1, "burstable": 0.2, "be": 0.1}
 PRIORITIES = {"LS": 100, "Guaranteed": 100, "Burstable": 50, "BE": 0}
@@ -135,19 +136,22 @@ def _part(nodes: list[dict[str, str]], part: float) -> Body:
     }  # fmt: skip
 
 
-def _synthetic() -> Body:
-    """170 cohorts of four queues; the same jobs each time."""
+def _synthetic(jobs_of_it: int = JOBS) -> Body:
+    """A machine's log of three days and a half, the same each time: groups are cohorts that share the processors
+    equally, each of a group's four users is guaranteed four of them (NASA's less than two of 128) and borrows the rest.
+    Jobs are of powers of two, most of them short, and ask for about three fifths of what there is."""
     draw, jobs, at = random.Random(1), list[Body](), 0.0
-    for i in range(JOBS):
-        at += draw.expovariate(0.5)
-        queue = f"c{draw.randrange(170)}-q{draw.randrange(4)}"
-        size, lasts = min(64, 2 ** int(draw.expovariate(0.4))), max(1, int(draw.lognormvariate(7, 1.5)))
+    for i in range(jobs_of_it):
+        at += draw.expovariate(0.62)
+        queue = f"c{draw.randrange(COHORTS)}-q{draw.randrange(4)}"
+        size, lasts = min(64, 2 ** int(draw.expovariate(0.5))), max(1, int(draw.lognormvariate(7, 1.5)))
         jobs.append(_job(f"job-{i}", queue, int(at), lasts, {"cpu": 1}, count=size))
-        jobs[-1]["ask"]["priority"] = draw.choice([0, 0, 0, 10])
     queues: list[Body] = []
-    for c in range(170):
-        queues.append(_queue(f"c{c}", None, {"cpu": {"guaranteed": 100}}))
-        queues += [_queue(f"c{c}-q{k}", f"c{c}", {"cpu": {"guaranteed": 11}}, kueue=PREEMPTS) for k in range(4)]
+    for c in range(COHORTS):
+        share = PROCESSORS * (c + 1) // COHORTS - PROCESSORS * c // COHORTS
+        queues.append(_queue(f"c{c}", None, {"cpu": {"guaranteed": share - 16}}))
+        leaf = {"cpu": {"guaranteed": 4}}
+        queues += [_queue(f"c{c}-q{k}", f"c{c}", leaf, kueue=PREEMPTS) for k in range(4)]
     return {"configuration": {"engine": "kueue", "queues": queues}, "jobs": jobs}
 
 

@@ -40,12 +40,13 @@ class StateDigest:
         self._nodes: bytes | None = None
         self._stretches: list[bytes | None] = []
         self._value: str | None = None
-        self._known: dict[int, tuple[Workload, bytes]] | None = None
+        self._known: tuple[dict[int, bytes], dict[int, Workload]] | None = None
+        """What each workload is encoded as, by its ``id``; and the workloads, so that no other gets their ``id``."""
 
     def remember(self) -> None:
         """Keep what every workload is encoded as, for the versions that come after too: they cost more memory, and
         less time where workloads go from the middle."""
-        self._known = {}
+        self._known = {}, {}
 
     def hexdigest(self) -> str:
         """Raises InvalidInput like ``digest``."""
@@ -75,21 +76,22 @@ class StateDigest:
 
     def _encode(self, workloads: list[Workload], buffer: bytearray) -> None:
         """``buffer`` becomes what MessagePack makes of the list."""
-        known = self._known
-        if known is None:
+        if self._known is None:
             _encoder.encode_into(workloads, buffer)
             return
+        known, kept = self._known
         if len(known) > 2 * len(self._state.workloads) + _STRETCH:
             alive = {id(workload) for workload in self._state.workloads}
             for gone in known.keys() - alive:
-                del known[gone]
-        parts = [_head(len(workloads))]
-        for workload in workloads:
-            kept = known.get(id(workload))
-            if kept is None:
-                kept = known[id(workload)] = (workload, _encoder.encode(workload))
-            parts.append(kept[1])
-        buffer[:] = b"".join(parts)
+                del known[gone], kept[gone]
+        try:  # in C, for nearly always all of them are known
+            parts = list(map(known.__getitem__, map(id, workloads)))
+        except KeyError:
+            for workload in workloads:
+                if id(workload) not in known:
+                    known[id(workload)], kept[id(workload)] = _encoder.encode(workload), workload
+            parts = list(map(known.__getitem__, map(id, workloads)))
+        buffer[:] = b"".join((_head(len(workloads)), *parts))
 
     def _work_out(self) -> str:
         state, into, sha256 = self._state, _encoder.encode_into, hashlib.sha256

@@ -1,5 +1,6 @@
 """The next version of a compiled state, given what a delta changed: what it did not touch is kept as it is."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,8 @@ from app.solver.engines.kueue.compile.usage import Usage
 from app.solver.model.state import State, Workload
 
 _LARGE = 4
+_FEW = 16
+"""So many go that what lies between them is best taken as it is."""
 Indices = NDArray[np.int64]
 
 
@@ -28,9 +31,8 @@ class _Rows:
     @staticmethod
     def of(before: int, after: int, changes: Changes) -> "_Rows":
         """``before``, ``after``: how many there were and are."""
-        gone = np.unique(np.array([at for at, _, new in changes.workloads if at >= 0 and new is None], dtype=np.int64))
-        kept = [at for at, _, new in changes.workloads if at >= 0 and new is not None]
-        changed = np.unique(np.array(kept, dtype=np.int64))
+        gone = _ascending(at for at, _, new in changes.workloads if at >= 0 and new is None)
+        changed = _ascending(at for at, _, new in changes.workloads if at >= 0 and new is not None)
         added = after - (before - len(gone))
         moved = (changed - np.searchsorted(gone, changed)).tolist()
         return _Rows(gone, changed, added, [*moved, *range(after - added, after)])
@@ -42,7 +44,16 @@ class _Rows:
 
     def column(self, old: Indices) -> Indices:
         """A column of the next version; what is fresh is still to be filled in."""
-        return np.concatenate((np.delete(old, self.gone), np.zeros(self.added, dtype=np.int64)))
+        stays, at = list[Indices](), 0
+        for gone in self.gone.tolist() if len(self.gone) <= _FEW else ():
+            stays.append(old[at:gone])
+            at = gone + 1
+        stays.append(old[at:] if len(self.gone) <= _FEW else np.delete(old, self.gone))
+        return np.concatenate((*stays, np.zeros(self.added, dtype=np.int64)))
+
+
+def _ascending(indices: Iterable[int]) -> Indices:
+    return np.array(sorted(set(indices)), dtype=np.int64)
 
 
 def update(
