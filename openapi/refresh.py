@@ -1,4 +1,4 @@
-"""``python -m openapi.refresh [--check]``: the document, the page of rules, and the lock.
+"""``python -m openapi.refresh [--check]``: the document, the page of rules, what the chart has of the code, the lock.
 
 The lock says which version of the interface has which document and which recipes for clients. Once it is committed
 neither may change any more without a higher version: several changes on the way to one commit need one.
@@ -15,6 +15,7 @@ from pathlib import Path
 from app.document import text
 from app.http.openapi import VERSION
 from app.rules import service as rules
+from openapi import chart
 
 HERE = Path(__file__).parent
 DOCUMENT = HERE / "openapi.json"
@@ -81,6 +82,8 @@ def check() -> list[str]:
         return [f"{DOCUMENT.name} is not what the service serves: run `make openapi`"]
     if not RULES.exists() or RULES.read_text() != rules.page():
         return ["docs/rules.md is not what the engines' catalogues say: run `make openapi`"]
+    if stale := chart.stale():
+        return [f"{', '.join(stale)}: not what the code says: run `make openapi`"]
     found = fingerprint(document, CLIENTS)
     if wrong := _wrong(found):
         return wrong
@@ -89,13 +92,14 @@ def check() -> list[str]:
 
 
 def refresh() -> list[str]:
-    """Write all three, unless a version would change its meaning; then nothing is written."""
+    """Write all of them, unless a version would change its meaning; then nothing is written."""
     document = text()
     found = fingerprint(document, CLIENTS)
     if wrong := _wrong(found):
         return wrong
     DOCUMENT.write_text(document)
     RULES.write_text(rules.page())
+    chart.refresh()
     LOCK.write_text(written(VERSION, found))
     return []
 

@@ -1,7 +1,8 @@
-"""``python -m tests.cluster.build``: kube-apiserver, kube-scheduler and etcd from the Go module proxy, into a cache.
+"""``python -m tests.cluster.build``: kube-apiserver, kube-scheduler, etcd and helm, out of the Go module proxy.
 
-What is built is pinned, with the hash of every module, in ``modules/``; the cache lies outside of the checkout and is
-keyed by that. Without Go nothing is built, and the tests that need the programs are skipped. It takes minutes once.
+Into a cache outside of the checkout, keyed by what is built, which ``modules/`` pins with the hash of every module.
+Helm has the modules of kube-apiserver where both need one: what both are made of is compiled once.
+Without Go nothing is built, and the tests that need the programs are skipped. It takes minutes once.
 """
 
 import fcntl
@@ -19,6 +20,7 @@ PROGRAMS = {
     "kube-scheduler": ("kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
     "etcd": ("etcd", "go.etcd.io/etcd/server/v3"),
 }
+HELM = "helm.sh/helm/v4/cmd/helm"
 _FLAGS = "-s -w -X k8s.io/component-base/version.gitVersion={version}"
 _OLDEST = (1, 24)
 
@@ -39,6 +41,15 @@ def folder() -> Path:
     return Path(cache) / "arbiter" / "kubernetes" / digest.hexdigest()[:16]
 
 
+def helm() -> Path:
+    """Where helm is, or will be."""
+    digest = hashlib.sha256(f"{platform.system()}-{platform.machine()}".encode())
+    for file in ("go.mod", "go.sum"):
+        digest.update((MODULES / "helm" / file).read_bytes())
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "arbiter" / "helm" / digest.hexdigest()[:16] / "helm"
+
+
 def missing() -> str | None:
     """Why there are no programs to test with; None where there are."""
     if all((folder() / program).exists() for program in PROGRAMS):
@@ -46,6 +57,15 @@ def missing() -> str | None:
     if shutil.which("go") is None:
         return "kube-apiserver and etcd are built with Go, which is not installed"
     return "kube-apiserver and etcd are not built yet: make cluster"
+
+
+def missing_helm() -> str | None:
+    """The same for helm."""
+    if helm().exists():
+        return None
+    if shutil.which("go") is None:
+        return "helm is built with Go, which is not installed"
+    return "helm is not built yet: make cluster"
 
 
 def build() -> None:
@@ -58,6 +78,10 @@ def build() -> None:
             if not (to / program).exists():
                 say(f"building {program}, which takes minutes, once")
                 _build(to / program, MODULES / module, package)
+        helm().parent.mkdir(parents=True, exist_ok=True)
+        if not helm().exists():
+            say("building helm, which takes minutes, once")
+            _build(helm(), MODULES / "helm", HELM)
 
 
 def _build(to: Path, module: Path, package: str) -> None:
@@ -90,19 +114,19 @@ def _nice() -> list[str]:
 
 def main() -> int:
     """Build, unless there is no Go or an old one; 1 where that fails, as without a network."""
-    if (why := missing()) is None:
+    if (why := missing() or missing_helm()) is None:
         return 0
     if shutil.which("go") is None:
         say(why)
         return 0
     found = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, check=True).stdout.strip()
     if tuple(int(part) for part in found.removeprefix("go").split(".")[:2]) < _OLDEST:
-        say(f"kube-apiserver and etcd need Go {'.'.join(map(str, _OLDEST))} or newer, here is {found}")
+        say(f"Kubernetes and Helm need Go {'.'.join(map(str, _OLDEST))} or newer, here is {found}")
         return 0
     try:
         build()
     except subprocess.CalledProcessError as error:
-        say(f"kube-apiserver and etcd could not be built ({error}): the tests that need them are skipped")
+        say(f"Kubernetes or Helm could not be built ({error}): the tests that need them are skipped")
         return 1
     return 0
 

@@ -205,7 +205,10 @@ def _within(path: str, space: str) -> str:
     return f"{base}/namespaces/{space}/{plural}"
 
 
-PLURALS = {"PriorityClass": "priorityclasses", "WorkloadPriorityClass": "workloadpriorityclasses"}
+PLURALS = {
+    "Ingress": "ingresses", "NetworkPolicy": "networkpolicies", "PriorityClass": "priorityclasses",
+    "WorkloadPriorityClass": "workloadpriorityclasses",
+}  # fmt: skip
 
 
 @contextmanager

@@ -1,0 +1,68 @@
+"""What the Helm chart has of the code: a follower's rights, names of settings, the alerts of the reference."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+from app.following.kinds import FOLLOWED
+from app.following.rights import manifests
+from app.settings import Settings
+from app.solver.model.configuration import EngineName
+
+ROOT = Path(__file__).parents[1]
+CHART = ROOT / "deploy" / "helm" / "arbiter"
+_ALERTS = re.compile(r"```yaml\n(groups:\n.*?)```", re.DOTALL)
+OWN = ("host", "port", "data_dir", "database_url", "workers", "authentication", "console", "console_key",
+       "simulation_worker", "examples")  # fmt: skip
+"""Settings that the chart decides itself, out of other values."""
+
+
+def files() -> dict[Path, str]:
+    """What each of them must contain."""
+    return {
+        CHART / "files" / "rights.json": _json({engine: _roles(engine) for engine in FOLLOWED}),
+        CHART / "values.schema.json": _schema(),
+        ROOT / "deploy" / "prometheus" / "alerts.yaml": alerts(),
+    }
+
+
+def alerts() -> str:
+    """The rules that docs/reference.md proposes. Raises LookupError."""
+    found = _ALERTS.search((ROOT / "docs" / "reference.md").read_text())
+    if found is None:
+        raise LookupError("docs/reference.md has no alerts")
+    return found[1]
+
+
+def stale() -> list[str]:
+    """Those that contain something else, by their paths in the repository."""
+    return [str(path.relative_to(ROOT)) for path, text in files().items() if _text(path) != text]
+
+
+def refresh() -> None:
+    """Write all of them."""
+    for path, text in files().items():
+        path.write_text(text)
+
+
+def _roles(engine: EngineName) -> list[dict[str, Any]]:
+    """Rules by namespace; null: in the whole cluster."""
+    assert engine in get_args(EngineName)
+    made = manifests(engine, "", "")
+    return [{"namespace": one["metadata"].get("namespace"), "rules": one["rules"]} for one in made if "rules" in one]
+
+
+def _schema() -> str:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    names = sorted(f"ARBITER_{name.upper()}" for name in Settings.model_fields if name not in OWN)
+    schema["definitions"]["setting"]["enum"] = names
+    return _json(schema)
+
+
+def _json(document: Any) -> str:
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _text(path: Path) -> str | None:
+    return path.read_text() if path.exists() else None
