@@ -55,7 +55,7 @@ format: $(READY) ## Format and fix what can be fixed
 bench: $(READY) ## Measure against the budgets: a table in J, and a chart (BENCH=options)
 	@$(BIN)/python -m benchmarks $(BENCH)
 
-openapi: $(READY) ## Write openapi/: the document from the code, docs/rules.md, VERSION.lock
+openapi: $(READY) ## Write what is made of the code: openapi/, docs/rules.md, what deploy/ has of it
 	@$(BIN)/python -m openapi.refresh
 
 assets: $(READY) ## Fetch the libraries that the console serves, as pinned in vendoring (needs npm)
@@ -75,5 +75,5 @@ $(READY): pyproject.toml uv.lock
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (set PYTHON=/path/to/it)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip show --quiet uv 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	@VIRTUAL_ENV= UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/uv sync --locked --inexact --quiet --extra embedded --extra yson --extra sweep --extra plot --extra kubernetes $(if $(CI),--extra ray)
+	@VIRTUAL_ENV= UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/uv sync --locked --inexact --quiet --extra embedded --extra yson --extra sweep --extra plot --extra kubernetes --extra otel $(if $(CI),--extra ray)
 	@touch $@

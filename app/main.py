@@ -53,6 +53,7 @@ from app.http.openapi import VERSION
 from app.http.requests import RequestMiddleware
 from app.http.services import Services, install
 from app.http.timeout import TimeoutMiddleware
+from app.http.tracing import TracingMiddleware
 from app.jobs.service import Jobs
 from app.manifests import router as manifests
 from app.metrics import Metrics
@@ -69,6 +70,8 @@ from app.snapshots.service import Snapshots
 from app.traces import router as traces
 from app.traces.ingest import Limits as TraceLimits
 from app.traces.service import Traces
+from app.tracing.exporting import Tracing
+from app.tracing.exporting import configured as traces_configured
 from app.workers.dispatcher import Dispatcher
 from app.workers.memory import Reserve, keep_freed_blocks
 from app.workers.offload import Offload, Room
@@ -152,6 +155,7 @@ def create_app(settings: Settings) -> FastAPI:
         Administration(database, stored, settings.idempotency_seconds),
         Budget(settings.bodies_memory_bytes),
         Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds),
+        traces_configured(),
         *_simulations(database, settings, stored, log),
     )  # fmt: skip
     install(app.state, services)
@@ -161,6 +165,8 @@ def create_app(settings: Settings) -> FastAPI:
         _guard(app, settings, services)
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(RequestMiddleware, answered=kept.answered)
+    if (exported := services.of(Tracing)).is_on:
+        app.add_middleware(TracingMiddleware, traces=exported)
     problems.install(app)
     found = (*_CAPABILITIES, metrics, docs, assets, *_pages(app, settings))
     app.state.operations = routing.install(app, [one.router for one in found])
@@ -289,3 +295,4 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
         services.of(Offload).close()
         follower.close()
         services.of(Database).close()
+        services.of(Tracing).close()

@@ -49,6 +49,28 @@ def misspelt() -> list[str]:
     return found
 
 
+def traces_wanted() -> tuple[bool, str | None]:
+    """Whether OpenTelemetry's variables ask for traces, and why there are none where they ask for what there is not.
+
+    https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
+    """
+
+    def given(*names: str) -> str:
+        found = (os.environ.get(f"OTEL_{name}", "").strip() for name in names)
+        return next((value for value in found if value), "")
+
+    exporter = given("TRACES_EXPORTER").lower()
+    endpoint = given("EXPORTER_OTLP_TRACES_ENDPOINT", "EXPORTER_OTLP_ENDPOINT")
+    protocol = given("EXPORTER_OTLP_TRACES_PROTOCOL", "EXPORTER_OTLP_PROTOCOL") or "http/protobuf"
+    if given("SDK_DISABLED").lower() == "true" or exporter == "none" or not (exporter or endpoint):
+        return False, None
+    if exporter not in ("", "otlp"):
+        return False, f"OTEL_TRACES_EXPORTER={exporter}: only otlp is there"
+    if protocol != "http/protobuf":
+        return False, f"OTEL_EXPORTER_OTLP_PROTOCOL={protocol}: only http/protobuf is there"
+    return True, None
+
+
 class Settings(BaseSettings):
     """What one process needs to know. Sizes in bytes, times in seconds, unless the name says otherwise."""
 

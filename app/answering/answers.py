@@ -5,6 +5,7 @@ instant that stands for ``now`` where the request gives none, and where stored d
 same call serves the HTTP service, the command line, a replay and a worker process alike.
 """
 
+import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from time import perf_counter
@@ -12,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from app import tracing
 from app.answering.release import release_later
 from app.answering.shared_tasks import decode_request
 from app.answering.sources import Sources
@@ -82,11 +84,17 @@ class Stopwatch:
     @contextmanager
     def stage(self, name: Stage) -> Generator[None]:
         """Time what runs inside; a stage that runs twice adds up."""
-        begun = perf_counter()
+        begun, failed = perf_counter(), ""
         try:
             yield
+        except BaseException as error:
+            failed = type(error).__name__
+            raise
         finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - begun
+            ended = perf_counter()
+            self.seconds[name] = self.seconds.get(name, 0.0) + ended - begun
+            if (listening := tracing.listener()) is not None:
+                listening(tracing.Stage(name, begun, ended, failed, os.getpid()))
 
 
 def stats_of(seconds: dict[str, float]) -> dict[str, float]:

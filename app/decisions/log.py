@@ -69,6 +69,9 @@ class Entry:
     kept_configuration: str | None = None
     """Digests of what its replay needs; None: nothing is kept of it."""
 
+    ended: Callable[[str], None] | None = None
+    """Told once it is stored, with nothing, or why it never will be. None: nobody wants to know."""
+
     _row: dict[str, Any] | None = field(default=None, init=False)
 
     @property
@@ -86,6 +89,12 @@ class Entry:
         if self._row is None:
             self._row = _row_of(self)
         return self._row
+
+    def end(self, why_not: str | None = None) -> None:
+        """The same once nothing more will come of it."""
+        self.settle(why_not)
+        if self.ended is not None:
+            self.ended(why_not or "")
 
     def settle(self, why_not: str | None = None) -> None:
         """Tell who waits that it is stored, or why it is not. What was told once stays."""
@@ -195,7 +204,7 @@ class DecisionLog:
         with self._changed:
             self._drop("shutdown", len(self._waiting))
             for entry in self._waiting:
-                entry.settle("the service stops")
+                entry.end("the service stops")
 
     def offer(self, entry: Entry) -> bool:
         """Take ``entry`` if there is room; False: dropped and counted. Never blocks on the database."""
@@ -204,7 +213,7 @@ class DecisionLog:
         with self._changed:
             if not self._fits(entry):
                 self._metrics.log_dropped.labels("queue_full").inc()
-                entry.settle("too many entries wait already")
+                entry.end("too many entries wait already")
                 return False
             self._waiting.append(entry)
             self._bytes += entry.size
@@ -317,7 +326,7 @@ class DecisionLog:
             for _ in range(count):
                 entry = self._waiting.popleft()
                 self._bytes -= entry.size
-                entry.settle(lost)
+                entry.end(lost)
             if lost is None:
                 self._settled += count
                 self._metrics.log_written.inc(count)

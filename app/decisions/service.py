@@ -1,16 +1,20 @@
 """What the service does around an answer: the host's clock, ids, metrics, the log, reading it back and replaying."""
 
 import asyncio
+import os
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
+from time import perf_counter
 from typing import Literal, NamedTuple
 from uuid import UUID
 
 import msgspec
 from sqlalchemy import RowMapping
 
+from app import tracing
 from app.answering.answerer import Reply
 from app.answering.answers import Answered, stats_of
 from app.answering.operations import Asked, Operation, Used
@@ -100,7 +104,9 @@ class Decider:
             request = _written_out(request, facts.pending)
         identity = self._identifiers.new(moment)
         stored = None if self._waits is None else Future[None]()
-        self._offer(Entry(identity, moment, request, answered, stored, actor.current(), reply.kept))
+        entry = Entry(identity, moment, request, answered, stored, actor.current(), reply.kept)
+        entry.ended = _told_when_logged()
+        self._offer(entry)
         return identity, stored
 
     def _offer(self, entry: Entry) -> None:
@@ -201,6 +207,14 @@ def with_identity(identity: UUID, answered: Answered) -> bytes:
         answered.body[1:-1],
         msgspec.json.encode(stats_of(answered.seconds)),
     )
+
+
+def _told_when_logged() -> Callable[[str], None] | None:
+    """What the log tells when it is done with an entry, where somebody wants to know how long that took."""
+    if (listening := tracing.listener()) is None:
+        return None
+    begin = perf_counter()
+    return lambda why_not: listening(tracing.Stage("log", begin, perf_counter(), why_not and "Lost", os.getpid()))
 
 
 def _written_out(body: bytes, asks: bytes) -> bytes:

@@ -20,7 +20,10 @@ from app.http.problems import problem
 from app.http.routing import names_of
 
 _ACCEPTABLE = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
+QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Asked every few seconds: not worth a line or a span."""
+FAULT = "arbiter.fault"
+"""Where a scope has what nobody foresaw."""
 
 log = structlog.stdlib.get_logger("arbiter.request")
 
@@ -52,7 +55,8 @@ class RequestMiddleware:
         with released_at_the_end(), structlog.contextvars.bound_contextvars(request_id=request_id):
             try:
                 await app(scope, receive, respond)
-            except Exception:
+            except Exception as error:
+                scope[FAULT] = error
                 log.exception("request failed", method=scope["method"], path=scope["path"])
                 if status:
                     raise
@@ -89,5 +93,5 @@ def _request_id(given: str | None) -> str:
 
 
 def _line(scope: Scope, status: int, seconds: float) -> None:
-    write = log.debug if scope["path"] in _QUIET else log.info
+    write = log.debug if scope["path"] in QUIET else log.info
     write("request", method=scope["method"], path=scope["path"], status=status, milliseconds=round(seconds * 1000, 2))

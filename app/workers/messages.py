@@ -11,6 +11,7 @@ from app.answering.operations import Asked
 from app.answering.recording import Kept
 from app.decoding import Malformed
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
+from app.tracing import Stage
 
 
 class Head(msgspec.Struct, frozen=True, tag=True):
@@ -29,6 +30,8 @@ class Call(msgspec.Struct, frozen=True, tag=True):
     end: float
     seconds: float
     heads: dict[str, Head] = {}
+    traced: bool = False
+    """Whether somebody wants to know of its stages."""
 
 
 class Document(msgspec.Struct, frozen=True, tag=True):
@@ -44,6 +47,7 @@ class Done(msgspec.Struct, frozen=True, tag=True):
     seconds: dict[str, float] = {}
     documents: list[Kept] = []
     logged: Logged | None = None
+    stages: list[Stage] = []
 
 
 class WantHead(msgspec.Struct, frozen=True, tag=True):
@@ -68,6 +72,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     headers: dict[str, str] = {}
     extra: dict[str, Any] = {}
     trace: str | None = None
+    stages: list[Stage] = []
 
 
 _INVALID: dict[str, type[InvalidInput]] = {kind.__name__: kind for kind in (InvalidInput, Malformed, Unsupported)}

@@ -17,6 +17,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from app import tracing
 from app.errors import DeadlinePassed, TooManyRequests
 from app.http import timeout
 from app.waiting import TooSlow, at_once
@@ -86,7 +87,7 @@ class _Places:
         self.inside += 1
         try:
             # Cancelling does nothing once it has begun: then it stops by itself, at a safe point.
-            future = self.threads.submit(copy_context().run, _paused, ticket, function, *args)
+            future = self.threads.submit(copy_context().run, _paused, ticket, _after_waiting(function), *args)
             overdue = asyncio.get_running_loop().call_later(ticket.left, future.cancel)
             try:
                 return await asyncio.wrap_future(future)
@@ -150,3 +151,16 @@ class Offload:
 def _paused(ticket: Ticket, function: Callable[..., T], *args: Any) -> T:
     with collector_paused(), holding(ticket):
         return function(*args)
+
+
+def _after_waiting(function: Callable[..., T]) -> Callable[..., T]:
+    """``function``; whoever wants to know is told how long it waited to be called."""
+    if (listening := tracing.listener()) is None:
+        return function
+    begin = time.perf_counter()
+
+    def begun(*args: Any) -> T:
+        tracing.since("waiting", begin, listening)
+        return function(*args)
+
+    return begun

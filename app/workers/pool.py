@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
 
+from app import tracing
 from app.answering.answerer import Reply
 from app.answering.operations import Asked, Operation
 from app.answering.sources import Documents
@@ -92,9 +93,11 @@ class Pool:
         saves asking back. Raises what it raises, DeadlinePassed and Unavailable."""
         heads = self._heads(reference)
         with self._routed(asked) as owner:
-            at = self._turns.take(ticket, owner if worker is None else worker)
+            with tracing.stage("waiting"):
+                at = self._turns.take(ticket, owner if worker is None else worker)
             try:
-                return self._talk(at, Call(asked, ticket.end, ticket.seconds, heads), body)
+                call = Call(asked, ticket.end, ticket.seconds, heads, traced=tracing.listener() is not None)
+                return self._talk(at, call, body)
             finally:
                 self._turns.give(at)
 
@@ -180,6 +183,7 @@ class Pool:
             while True:
                 received, answer = receive(worker.connection, FromWorker)
                 header: FromWorker = received
+                _tell(header)
                 match header:
                     case Done():
                         worker.kept = header.kept
@@ -231,3 +235,10 @@ class Pool:
             return process, ours
 
         return start
+
+
+def _tell(header: FromWorker) -> None:
+    """Tell of the stages that a worker went through."""
+    if (listening := tracing.listener()) is not None and isinstance(header, Done | Failed):
+        for stage in header.stages:
+            listening(stage)

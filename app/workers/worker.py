@@ -7,6 +7,9 @@ import sys
 import time
 import traceback
 
+from msgspec.structs import replace
+
+from app import tracing
 from app.answering.answerer import Answerer
 from app.answering.release import released_at_the_end
 from app.answering.snapshot_store import SnapshotStore
@@ -82,15 +85,16 @@ def serve(connection: socket.socket, budget: int, idle: float) -> None:
 def _answer(answerer: Answerer, store: SnapshotStore, call: Call, body: bytes) -> tuple[Done | Failed, bytes]:
     """Work stops at the first safe point past the deadline; what is in the store by then is there to stay."""
     ticket = Ticket("large", call.end, call.seconds)
+    stages: list[tracing.Stage] = []
     try:
-        with stoppable(ticket.check):
+        with stoppable(ticket.check), tracing.told(stages.append if call.traced else None):
             ticket.check()
             reply = answerer.run(call.asked, body)
     except Closed:
         raise
     except Exception as error:
-        return failed(error, traceback.format_exc()), b""
-    return Done(store.kept, reply.facts, reply.seconds, reply.kept, reply.logged), reply.body
+        return replace(failed(error, traceback.format_exc()), stages=stages), b""
+    return Done(store.kept, reply.facts, reply.seconds, reply.kept, reply.logged, stages), reply.body
 
 
 def main() -> None:
