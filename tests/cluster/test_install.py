@@ -155,7 +155,7 @@ def account_token(cluster: Cluster, account: str) -> str:
 def test_installed_it_serves_and_upgraded_it_follows_the_cluster_it_runs_in(
     cluster: Cluster, helm: Helm, new_database: Callable[[], str]
 ) -> None:
-    url, port = new_database(), free_port()
+    url, port = new_database().replace("+psycopg", ""), free_port()
     notes = released(cluster, helm, "install", {"database": {"url": url}})
     assert "arbiter token create admin --scope admin" in notes
     assert [one["metadata"]["name"] for one in listed(cluster, "/api/v1/namespaces/{space}/secrets")

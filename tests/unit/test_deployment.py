@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import yaml
 from app.settings import Settings
 
 ROOT = Path(__file__).parents[2]
+DIGEST = r"sha256:[0-9a-f]{64}"
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ def services() -> dict[str, Any]:
 
 def test_compose_is_the_service_and_postgres_18(services: dict[str, Any]) -> None:
     assert set(services) == {"arbiter", "postgres"}
-    assert services["postgres"]["image"] == "postgres:18"
+    assert re.fullmatch(rf"postgres:18\.\d+@{DIGEST}", services["postgres"]["image"])
     assert services["arbiter"]["build"] == "."
 
 
@@ -60,7 +62,66 @@ def test_dockerfile_copies_what_exists_and_is_not_root() -> None:
         if line.startswith("COPY ") and "--from" not in line:
             for source in line.split()[1:-1]:
                 assert (ROOT / source).exists(), source
-    assert "USER arbiter" in lines
+
+
+def stages() -> list[list[str]]:
+    """The instructions of each stage of the Dockerfile, a line each; comments left out."""
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", "")
+    found: list[list[str]] = []
+    for line in text.splitlines():
+        if line.startswith("FROM "):
+            found.append([])
+        if line and not line.startswith("#"):
+            found[-1].append(line)
+    return found
+
+
+def test_images_begin_with_a_digest() -> None:
+    base, *others = (stage[0] for stage in stages())
+    assert re.fullmatch(rf"FROM python:[\d.]+-slim-\w+@{DIGEST} AS base", base)
+    assert {line.split()[1] for line in others} == {"base"}
+
+
+def test_the_image_is_nobody_by_number_the_one_of_the_chart() -> None:
+    *_, last = stages()
+    (user,) = (line.split()[1] for line in last if line.startswith("USER "))
+    pod = (ROOT / "deploy" / "helm" / "arbiter" / "templates" / "_helpers.tpl").read_text()
+    uid, gid = re.findall(r"runAs(?:User|Group): (\d+)", pod)
+    assert user == f"{uid}:{gid}"
+    assert int(uid) >= 10000
+    (made,) = (line for line in last if "useradd" in line)
+    assert f"--uid {uid}" in made
+    assert last.index(f"USER {user}") > last.index(made)
+
+
+def test_the_last_stage_brings_no_compiler_and_asks_the_network_for_nothing() -> None:
+    *_, last = stages()
+    runs = [line for line in last if line.startswith("RUN ")]
+    assert len(runs) == 1
+    for word in ("apt", "pip", "uv ", "gcc", "curl", "wget", "http"):
+        assert word not in runs[0].replace("/usr/sbin", "")
+    assert all("--from=build" in line for line in last if line.startswith(("COPY", "ADD")))
+
+
+def test_the_image_has_what_deploying_needs() -> None:
+    for line in (line for stage in stages() for line in stage if "uv sync" in line):
+        assert re.findall(r"--extra (\w+)", line) == ["kubernetes", "otel", "plot"]
+        assert "--locked" in line
+
+
+def test_hadolint_has_nothing_to_say() -> None:
+    linter = Path(sys.executable).with_name("hadolint")
+    done = subprocess.run(
+        [linter, "--failure-threshold", "style", ROOT / "Dockerfile"], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_compose_is_valid() -> None:
+    program = Path(sys.executable).with_name("check-jsonschema")
+    command = [program, "--builtin-schema", "vendor.compose-spec", ROOT / "docker-compose.yml"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_image_does_without_the_embedded_database() -> None:
