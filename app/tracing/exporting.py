@@ -1,4 +1,4 @@
-"""Requests and their stages as spans of OpenTelemetry, whose packages are imported where traces are wanted, only then.
+"""Requests and their stages as spans of OpenTelemetry, whose SDK is imported where traces are wanted, only then.
 
 What is exported where is said by the variables of the OpenTelemetry specification (``OTEL_*``), which its SDK reads.
 Spans are all made in the service's process, also those of stages in a worker: a worker may be killed at any time.
