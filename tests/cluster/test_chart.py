@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -142,3 +143,23 @@ def test_the_packaged_chart_is_whole(helm: Helm, tmp_path: Path) -> None:
         "template", "arbiter", str(file), "--namespace", "prod", "--kube-version", KUBERNETES, values=FULL
     )
     assert packed == helm.rendered(FULL)
+
+
+@pytest.mark.parametrize("page", ["deploy/helm/arbiter/README.md", "docs/deploy.md"])
+def test_the_command_that_installs_is_right(page: str, helm: Helm) -> None:
+    text = (ROOT / page).read_text().replace("\\\n", " ")
+    (command,) = re.findall(r"^ *helm install (.*)$", text, re.MULTILINE)
+    name, chart, *options = shlex.split(command)
+    assert ROOT / chart == CHART
+    shown = helm.run("template", name, ".", "--kube-version", KUBERNETES, *options)
+    assert "image: registry.example/arbiter:" in shown
+    assert "name: arbiter-database" in shown
+
+
+@pytest.mark.parametrize("page", ["deploy/helm/arbiter/README.md", "docs/kubernetes.md"])
+def test_the_examples_of_following_are_right(page: str, helm: Helm) -> None:
+    (example,) = re.findall(r"^    follow:\n(?:     .*\n)+", (ROOT / page).read_text(), re.MULTILINE)
+    (service,) = (one for one in helm.objects(SMALL | yaml.safe_load(example))
+                  if one["metadata"]["name"] == "arbiter" and one["kind"] == "Deployment")  # fmt: skip
+    followers = service["spec"]["template"]["spec"]["containers"][1:]
+    assert [one["command"][2] for one in followers][:1] == ["kueue"]

@@ -3,6 +3,8 @@ commands and variables that they would have, and says of the migration's job wha
 
 import base64
 import os
+import re
+import shlex
 import subprocess
 import sys
 import time
@@ -19,7 +21,7 @@ import yaml
 
 from tests.cluster import kueue
 from tests.cluster.build import missing_helm
-from tests.cluster.chart import FULL, Helm
+from tests.cluster.chart import FULL, KUBERNETES, Helm
 from tests.cluster.following import eventually
 from tests.cluster.server import Cluster, definition, free_port
 
@@ -158,6 +160,7 @@ def test_installed_it_serves_and_upgraded_it_follows_the_cluster_it_runs_in(
     url, port = new_database().replace("+psycopg", ""), free_port()
     notes = released(cluster, helm, "install", {"database": {"url": url}})
     assert "arbiter token create admin --scope admin" in notes
+    assert "follow-production" in advised(helm, notes)
     assert [one["metadata"]["name"] for one in listed(cluster, "/api/v1/namespaces/{space}/secrets")
             if one["type"] == "Opaque"] == ["arbiter"]  # fmt: skip
     service = deployed(cluster, "arbiter")["spec"]["containers"][0]
@@ -178,6 +181,14 @@ def test_installed_it_serves_and_upgraded_it_follows_the_cluster_it_runs_in(
                  "/apis/policy/v1/namespaces/{space}/poddisruptionbudgets",
                  "/apis/networking.k8s.io/v1/namespaces/{space}/networkpolicies"):  # fmt: skip
         assert listed(cluster, path) == []
+
+
+def advised(helm: Helm, notes: str) -> str:
+    """What the command renders that the notes end with: it makes an installed service follow."""
+    (command,) = re.findall(r"^  helm upgrade (.*)$", notes, re.MULTILINE)
+    options = [word for word in shlex.split(command)[2:] if word != "--reuse-values"]
+    return helm.run("template", "arbiter", ".", "--kube-version", KUBERNETES, *options,
+                    values={"database": {"existingSecret": "postgres"}})  # fmt: skip
 
 
 def token(cluster: Cluster, service: Item) -> str:
