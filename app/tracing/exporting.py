@@ -14,6 +14,7 @@ import structlog
 
 from app.settings import traces_wanted
 from app.tracing import Stage
+from app.waiting import TooSlow
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -43,7 +44,9 @@ class TracedRequest:
 
         span = self._tracer.start_span(stage.name, self._context, start_time=self._at(stage.begin))
         span.set_attribute("process.pid", stage.process)
-        if stage.failed:
+        if stage.failed == TooSlow.__name__:
+            span.set_attribute("arbiter.begun_again", True)
+        elif stage.failed:
             span.set_attribute("error.type", stage.failed)
             span.set_status(Status(StatusCode.ERROR))
         span.end(self._at(stage.end))
