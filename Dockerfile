@@ -7,7 +7,7 @@ ENV UV_PROJECT_ENVIRONMENT=/srv/arbiter/.venv UV_LINK_MODE=copy UV_COMPILE_BYTEC
 RUN pip install --no-cache-dir uv==0.13.9
 WORKDIR /srv/arbiter
 COPY pyproject.toml uv.lock README.md LICENSE ./
-RUN uv sync --locked --no-dev --extra kubernetes --extra otel --extra plot --no-install-project
+RUN uv sync --locked --no-dev --extra kubernetes --extra otel --extra plot --no-install-project --no-build
 COPY app ./app
 RUN uv sync --locked --no-dev --extra kubernetes --extra otel --extra plot
 

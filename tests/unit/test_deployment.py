@@ -109,6 +109,16 @@ def test_the_image_has_what_deploying_needs() -> None:
         assert "--locked" in line
 
 
+def test_the_image_compiles_nothing_and_its_wheel_is_built_by_what_is_locked() -> None:
+    first, second = (line for stage in stages() for line in stage if "uv sync" in line)
+    assert "--no-install-project --no-build" in first
+    assert "--no-build" not in second
+    uv = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]
+    lock = {one["name"]: one for one in tomllib.loads((ROOT / "uv.lock").read_text())["package"]}
+    wanted = {"hatchling", *(one["name"] for one in lock["hatchling"]["dependencies"])}
+    assert sorted(uv["build-constraint-dependencies"]) == sorted(f"{name}=={lock[name]['version']}" for name in wanted)
+
+
 def test_hadolint_has_nothing_to_say() -> None:
     linter = Path(sys.executable).with_name("hadolint")
     done = subprocess.run(
