@@ -160,18 +160,23 @@ def create_app(settings: Settings) -> FastAPI:
     )  # fmt: skip
     install(app.state, services)
 
-    app.add_middleware(TimeoutMiddleware)
-    if settings.authentication == "required":
-        _guard(app, settings, services)
-    app.add_middleware(CompressionMiddleware)
-    app.add_middleware(RequestMiddleware, answered=kept.answered)
-    if (exported := services.of(Tracing)).is_on:
-        app.add_middleware(TracingMiddleware, traces=exported)
+    _pass_through(app, settings, services)
     problems.install(app)
     found = (*_CAPABILITIES, metrics, docs, assets, *_pages(app, settings))
     app.state.operations = routing.install(app, [one.router for one in found])
     app.openapi = cache(lambda: describe_api(app))  # pyright: ignore[reportAttributeAccessIssue]
     return app
+
+
+def _pass_through(app: FastAPI, settings: Settings, services: Services) -> None:
+    """What every request goes through, the innermost first."""
+    app.add_middleware(TimeoutMiddleware)
+    if settings.authentication == "required":
+        _guard(app, settings, services)
+    app.add_middleware(CompressionMiddleware)
+    app.add_middleware(RequestMiddleware, answered=services.of(Metrics).answered)
+    if (exported := services.of(Tracing)).is_on:
+        app.add_middleware(TracingMiddleware, traces=exported)
 
 
 def _pages(app: FastAPI, settings: Settings) -> tuple[Any, ...]:
