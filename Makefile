@@ -31,7 +31,7 @@ test: $(READY) ## Run the tests (TESTS=path, WORKERS=n)
 	@$(BIN)/python -m tests.cluster.build || true
 	@$(BIN)/pytest $(TESTS) -n $(WORKERS) --dist worksteal
 
-cluster: $(READY) ## Build the API server that tests follow, where Go is (once, minutes, into the user's cache)
+cluster: $(READY) ## Build the API server and the Helm that tests use, where Go is (once, minutes, into the user's cache)
 	@$(BIN)/python -m tests.cluster.build
 
 mutants: $(READY) ## How many small changes of the code the tests notice (PACKAGE=formats, SEED=n, SAMPLE=n)
