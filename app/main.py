@@ -283,6 +283,7 @@ def _dispatcher(settings: Settings, stored: Configurations) -> Dispatcher:
 async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     services: Services = app.state.services
     log, dispatcher, follower = services.of(DecisionLog), services.of(Dispatcher), services.of(Follower)
+    services.of(Tracing).start()
     log.start()
     follower.start()
     dispatcher.start()

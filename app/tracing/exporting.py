@@ -5,7 +5,7 @@ Spans are all made in the service's process, also those of stages in a worker: a
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -72,17 +72,22 @@ class TracedRequest:
 
 
 class Tracing:
-    """Traces of one service; nothing where ``provider`` is None."""
+    """Traces of one service; nothing where ``provider``, which makes what exports them, is None."""
 
-    def __init__(self, provider: "TracerProvider | None" = None) -> None:
-        self._provider = provider
-        if provider is not None:
-            self.tracer = provider.get_tracer("arbiter", version("arbiter"))
+    def __init__(self, provider: "Callable[[], TracerProvider] | None" = None) -> None:
+        self._make = provider
+        self._provider: TracerProvider | None = None
 
     @property
     def is_on(self) -> bool:
         """Whether anything is exported."""
-        return self._provider is not None
+        return self._make is not None
+
+    def start(self) -> None:
+        """Begin to export."""
+        if self._make is not None:
+            self._provider = self._make()
+            self.tracer = self._provider.get_tracer("arbiter", version("arbiter"))
 
     def begin(self, headers: Mapping[str, str], method: str, path: str) -> TracedRequest | None:
         """A request, part of the trace that its ``traceparent`` names; None where it is not sampled."""
@@ -116,10 +121,14 @@ def configured() -> Tracing:
     except ModuleNotFoundError as missing:
         log.warning("no traces", reason=f"they need the extra arbiter[otel]: no module {missing.name}")
         return Tracing()
-    found = Resource.create()
-    own = {SERVICE_VERSION: version("arbiter")}
-    if str(found.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service"):
-        own[SERVICE_NAME] = "arbiter"
-    provider = TracerProvider(resource=found.merge(Resource(own)), shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+
+    def provider() -> TracerProvider:
+        found = Resource.create()
+        own = {SERVICE_VERSION: version("arbiter")}
+        if str(found.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service"):
+            own[SERVICE_NAME] = "arbiter"
+        made = TracerProvider(resource=found.merge(Resource(own)), shutdown_on_exit=False)
+        made.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        return made
+
     return Tracing(provider)
