@@ -25,6 +25,10 @@ __all__ = ["pytest_runtest_makereport", "pytest_runtest_setup", "pytest_runtest_
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--pictures", action="store_true", help="keep a picture of every page in dist/screenshots")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def quiet() -> None:
     """Only errors are logged, and shown only of a test that fails."""

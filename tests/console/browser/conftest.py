@@ -79,8 +79,9 @@ def browser() -> Iterator[Browser]:
 class Visitor:
     """Somebody at a browser. What the browser complains of on the way fails the test."""
 
-    def __init__(self, site: Site, context: BrowserContext) -> None:
+    def __init__(self, site: Site, context: BrowserContext, *, pictures: bool) -> None:
         self.site = site
+        self._pictures = pictures
         self.context = context
         self.page: Page = context.new_page()
         self.complaints: list[str] = []
@@ -102,9 +103,10 @@ class Visitor:
         return self.page
 
     def picture(self, name: str, *, whole: bool = True) -> None:
-        """A screenshot; not ``whole``: of what is on the screen."""
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=whole)
+        """With ``--pictures`` keep what the page looks like; not ``whole``: what is on the screen."""
+        if self._pictures:
+            SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+            self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=whole)
 
 
 def _opened(browser: Browser) -> BrowserContext:
@@ -135,13 +137,13 @@ Visiting = Callable[..., AbstractContextManager[Visitor]]
 
 
 @pytest.fixture
-def visit(site: Site, browser: Browser, signed_in: dict[str, BrowserContext]) -> Visiting:
+def visit(site: Site, browser: Browser, signed_in: dict[str, BrowserContext], pytestconfig: pytest.Config) -> Visiting:
     """Makes visitors: ``with visit("read") as somebody``; None is signed out, in a window of their own."""
 
     @contextmanager
     def made(scope: str | None = "admin") -> Generator[Visitor]:
         context = _opened(browser) if scope is None else signed_in[scope]
-        visitor = Visitor(site, context)
+        visitor = Visitor(site, context, pictures=bool(pytestconfig.getoption("--pictures")))
         try:
             yield visitor
             complaints = [text for text in visitor.complaints if not any(word in text for word in visitor.expected)]
