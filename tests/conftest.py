@@ -94,7 +94,7 @@ def new_database(server_url: str, worker_id: str) -> Iterator[Callable[..., str]
 
     yield make
     for name in made:
-        run("drop database {} with (force)", name)
+        run("drop database if exists {} with (force)", name)
 
 
 @pytest.fixture(scope="session")
