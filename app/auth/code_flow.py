@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any, cast
 from urllib.parse import urlencode
 
-from anyio import CapacityLimiter, fail_after, to_thread
+from anyio import CapacityLimiter, Semaphore, fail_after, to_thread
 
 from app.auth.keys import fetch
 from app.auth.oidc import OpenId
@@ -23,8 +23,9 @@ from app.errors import Unavailable
 _FRESH_SECONDS = 600.0
 _AT_ONCE = 4
 """Questions to the provider at once, in threads of their own: one that hangs must not take those of all requests."""
-_SECONDS = 12.0
-"""For an answer of the provider, with the wait for a thread."""
+_WAIT_SECONDS, _SECONDS = 4.0, 12.0
+"""For a place among those who ask, and then for an answer. Who has waited too long for a place must not ask: as many as
+gave up together would ask together, in threads that nobody waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class CodeFlow:
         self._own = own
         self._ask = ask
         self._clock = clock
-        self._threads = CapacityLimiter(_AT_ONCE)
+        self._places, self._threads = Semaphore(_AT_ONCE), CapacityLimiter(_AT_ONCE)
         self._found: tuple[float, dict[str, Any]] | None = None
 
     async def begin(self, back: str) -> tuple[str, dict[str, str]]:
@@ -92,8 +93,15 @@ class CodeFlow:
 
     async def _asked(self, *question: Any) -> dict[str, Any]:
         try:
-            with fail_after(_SECONDS):
-                answer = await to_thread.run_sync(self._ask, *question, abandon_on_cancel=True, limiter=self._threads)
+            with fail_after(_WAIT_SECONDS):
+                await self._places.acquire()
+            try:
+                with fail_after(_SECONDS):
+                    answer = await to_thread.run_sync(
+                        self._ask, *question, abandon_on_cancel=True, limiter=self._threads
+                    )
+            finally:
+                self._places.release()
         except (OSError, ValueError):
             raise Unavailable("the provider can't be reached, or refuses") from None
         if not isinstance(answer, dict):
