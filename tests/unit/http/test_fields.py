@@ -25,7 +25,7 @@ def test_every_property_says_what_it_means() -> None:
         f"{name}.{field}"
         for name, schema in schemas().items()
         for field, said in schema.get("properties", {}).items()
-        if not said.get("description", "").endswith(".")
+        if not said.get("description", "").endswith((".", "?"))
     ]
     assert silent == [], "write a docstring under each field of the struct"
 
