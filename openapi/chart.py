@@ -41,9 +41,10 @@ def stale() -> list[str]:
 
 
 def refresh() -> None:
-    """Write all of them."""
+    """Write those that contain something else."""
     for path, text in files().items():
-        path.write_text(text)
+        if _text(path) != text:
+            path.write_text(text)
 
 
 def _roles(engine: EngineName) -> list[dict[str, Any]]:

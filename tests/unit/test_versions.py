@@ -32,6 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setattr(refresh, name, tmp_path / place)
     monkeypatch.setattr(refresh, "VERSION", "1.0.0")
     monkeypatch.setattr(refresh, "text", lambda: DOCUMENT)
+    monkeypatch.setattr(refresh.chart, "files", dict)
 
     assert refresh.refresh() == []
     assert refresh.check() == []
