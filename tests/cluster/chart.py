@@ -1,6 +1,7 @@
 """Helm on the chart; values that use all of it, and another one for each."""
 
 import os
+import shutil
 import subprocess
 from copy import deepcopy
 from pathlib import Path
@@ -144,6 +145,23 @@ class Helm:
     def rendered(self, values: dict[str, Any]) -> str:
         """The manifests, as one text."""
         return self.run("template", "arbiter", ".", "--namespace", "prod", "--kube-version", KUBERNETES, values=values)
+
+    def each(self, situations: list[dict[str, Any]]) -> list[str]:
+        """The manifests for each of many values, in one run: of a chart that has this one once for each, by aliases."""
+        around = self._folder / "around"
+        shutil.copytree(CHART, around / "charts" / "arbiter", dirs_exist_ok=True)
+        names = [f"arbiter{number:04}" for number in range(len(situations))]
+        version = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
+        about = {"apiVersion": "v2", "name": "around", "version": "0.0.0", "dependencies": [
+            {"name": "arbiter", "version": version, "alias": name} for name in names]}  # fmt: skip
+        (around / "Chart.yaml").write_text(yaml.safe_dump(about))
+        values = dict(zip(names, situations, strict=True))
+        printed = self.run("template", "x", str(around), "--kube-version", KUBERNETES, values=values)
+        found = dict.fromkeys(names, "")
+        for part in f"\n{printed}".split("\n---\n# Source: around/charts/")[1:]:
+            name = part.partition("/")[0]
+            found[name] += part.replace(name, "arbiter").rstrip() + "\n---\n"
+        return [found[name] for name in names]
 
     def objects(self, values: dict[str, Any]) -> list[dict[str, Any]]:
         """The same as objects."""
