@@ -1,4 +1,7 @@
+from typing import Any
+
 import msgspec
+import pytest
 
 from app.solver import check
 from app.solver.index import Index
@@ -91,6 +94,35 @@ def test_asks_name_known_things_once() -> None:
         "/asks/0/workload", "/asks/0/required_node", "/asks/0/feasible_nodes/0", "/asks/0/tasks/0/min_count",
         "/asks/1/id", "/asks/1/queue",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "at"),
+    [
+        ({}, None),
+        ({"queue": "nowhere"}, "/queue"),
+        ({"workload": "ghost"}, "/workload"),
+        ({"required_node": "ghost"}, "/required_node"),
+        ({"feasible_nodes": ["n", "ghost"]}, "/feasible_nodes/1"),
+        ({"limit": {"cpu": "1.5.2"}}, "/limit/cpu"),
+        ({"tasks": [{"name": "t", "requests": {"cpu": "1.5.2"}}]}, "/tasks/0/requests/cpu"),
+        ({"tasks": [{"name": "t", "requests": {"cpu": -1}}]}, "/tasks/0/requests/cpu"),
+        ({"tasks": [{"name": "t", "count": 1, "min_count": 2}]}, "/tasks/0/min_count"),
+        ({"tasks": [{"name": "t"}, {"name": "t"}]}, "/tasks/1/name"),
+    ],
+)
+def test_the_quick_look_at_asks_passes_nothing_that_is_wrong(fields: dict[str, Any], at: str | None) -> None:
+    plain = {
+        "id": "a",
+        "queue": "q",
+        "workload": "w",
+        "feasible_nodes": ["n"],
+        "tasks": [{"name": "t", "requests": {"cpu": 1}}],
+    }
+    index = Index(state(nodes=[{"name": "n", "capacity": {}}], workloads=[{"id": "w", "queue": "q"}]))
+    asks = msgspec.convert([plain | {"id": "b"}, plain | fields], list[Ask])
+    found = [p.pointer for p in check.ask_problems({"q"}, index, asks)]
+    assert found == ([] if at is None else [f"/asks/1{at}"])
 
 
 def test_reservations_alone_are_no_reason_to_look_closer() -> None:

@@ -40,6 +40,19 @@ def test_what_changes_keeps_its_place_and_what_is_added_comes_last() -> None:
     assert [w.id for w in STATE.workloads] == ["w1", "w2", "w3"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ["w1", "w2", "w3"]),
+        ({"change": [{"id": "w2", "queue": "q"}]}, ["w1", "w2", "w3"]),
+        ({"remove": ["w2"]}, ["w1", "w3"]),
+        ({"add": [{"id": "w0", "queue": "q"}, {"id": "w9", "queue": "q"}]}, ["w1", "w2", "w3", "w0", "w9"]),
+    ],
+)
+def test_one_operation_at_a_time_keeps_the_index(changes: dict[str, Any], expected: list[str]) -> None:
+    assert [w.id for w in applied(workloads=changes).workloads] == expected
+
+
 def test_tasks_change_one_by_one() -> None:
     new = applied(
         tasks={

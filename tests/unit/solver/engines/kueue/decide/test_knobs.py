@@ -27,6 +27,7 @@ KEP = curve([Milestone(seconds=60, cost=100), Milestone(seconds=600, cost=0)])
     ("seconds", "expected"),
     [
         (0, 100),  # constant before the first
+        (30, 100),
         (60, 100),
         (330, 50),  # half of the way from 60 to 600
         (195, 75),  # a quarter of the way

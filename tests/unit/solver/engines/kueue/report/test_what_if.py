@@ -124,3 +124,11 @@ def test_the_largest_lack_against_what_was_wanted_is_named() -> None:
     running[1]["tasks"][0] |= {"requests": {"memory": 20}, "flavors": {"memory": "default"}}
     explained = one(of, running, asks("x", "q", 0) | {"tasks": [task]}, explain="summary")["explanation"]
     assert explained["blocker"].startswith("default/memory: 6 more needed; what cohort co has in all is used up")
+
+
+def test_a_lender_may_give_all_that_it_keeps() -> None:
+    """``more`` keeps 2 of its 4 to itself and uses none of them: it can lend 2 more, and not 3."""
+    of = configuration(queue("co"), queue("q", 1, "co"), queue("more", limit(4, lending_limit=2), "co"))
+    for wanted, expected in ((5, [("more", "lending_limit", 2, 4)]), (6, [])):
+        found = changes(told(of, [], wanted))
+        assert [change for change in found if change[0] == "more"] == expected
