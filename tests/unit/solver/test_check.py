@@ -109,6 +109,8 @@ def test_asks_name_known_things_once() -> None:
         ({"tasks": [{"name": "t", "requests": {"cpu": -1}}]}, "/tasks/0/requests/cpu"),
         ({"tasks": [{"name": "t", "count": 1, "min_count": 2}]}, "/tasks/0/min_count"),
         ({"tasks": [{"name": "t"}, {"name": "t"}]}, "/tasks/1/name"),
+        ({"tasks": [{"name": "t", "node": "ghost"}]}, "/tasks/0/node"),
+        ({"tasks": [{"name": "t", "required_node": "ghost"}]}, "/tasks/0/required_node"),
     ],
 )
 def test_the_quick_look_at_asks_passes_nothing_that_is_wrong(fields: dict[str, Any], at: str | None) -> None:
@@ -120,9 +122,11 @@ def test_the_quick_look_at_asks_passes_nothing_that_is_wrong(fields: dict[str, A
         "tasks": [{"name": "t", "requests": {"cpu": 1}}],
     }
     index = Index(state(nodes=[{"name": "n", "capacity": {}}], workloads=[{"id": "w", "queue": "q"}]))
-    asks = msgspec.convert([plain | {"id": "b"}, plain | fields], list[Ask])
-    found = [p.pointer for p in check.ask_problems({"q"}, index, asks)]
-    assert found == ([] if at is None else [f"/asks/1{at}"])
+    others = [plain | {"id": "b"}]
+    for before in ([], others):
+        asks = msgspec.convert([*before, plain | fields], list[Ask])
+        found = [p.pointer for p in check.ask_problems({"q"}, index, asks)]
+        assert found == ([] if at is None else [f"/asks/{len(before)}{at}"])
 
 
 def test_reservations_alone_are_no_reason_to_look_closer() -> None:

@@ -22,6 +22,7 @@ STATE = msgspec.convert(
 def applied(**fields: Any) -> State:
     new, index, _ = apply_delta(STATE, Index(STATE), msgspec.convert({"generation": 1, **fields}, Delta))
     assert index.workloads == {w.id: i for i, w in enumerate(new.workloads)}
+    assert index.nodes == {n.name for n in new.nodes}
     return new
 
 
