@@ -173,6 +173,14 @@ def test_kueue_takes_back_what_is_borrowed_and_no_more(fair: bool) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("fair", [False, True])
+def test_kueue_lets_more_go_than_the_ask_needs_while_their_queue_borrows(fair: bool) -> None:
+    configuration = KUEUE | {"settings": {"kueue": {"fair_sharing": fair}}}
+    borrowers = [kueue_workload(f"b{i}", "b", 2) for i in range(4)]
+    proposed = [[(f"b{i}", None) for i in range(count)] for count in (1, 2, 3)]
+    assert rules(judged(configuration, borrowers, KUEUE_ASK, *proposed)) == [[], [], ["queue-back-within-quota"]]
+
+
 def test_kueue_judges_a_pod_of_admitted_work_as_that_work() -> None:
     """Its quota is counted already: asked for again on top of that it would not fit."""
     workloads = [kueue_workload("mine", "a", 4, 5), *[kueue_workload(f"b{i}", "b", 3) for i in range(2)]]
