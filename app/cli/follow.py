@@ -24,7 +24,16 @@ class Source:
     ] = None
 
 
-_HERE = Source()
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """How it is followed."""
+
+    once: Annotated[bool, Parameter(negative=(), help="List and write once, and end.")] = False
+    shadow: Annotated[bool, Parameter(negative=(), help="Compare each real preemption with Arbiter's.")] = False
+
+
+_HERE, _PLAIN = Source(), Way()
 Engine = Annotated[Literal["kueue", "kai", "yunikorn"], Parameter(help="Whose objects.")]
 
 
@@ -35,7 +44,7 @@ def follow(
     snapshot: Annotated[str, Parameter(help="The snapshot to keep.")],
     configuration: Annotated[str, Parameter(help="The configuration to keep.")],
     source: Source = _HERE,
-    once: Annotated[bool, Parameter(negative=(), help="List and write once, and end.")] = False,
+    way: Way = _PLAIN,
     url: Url = DEFAULT_URL,
     token: Token = None,
 ) -> int:
@@ -57,7 +66,13 @@ def follow(
     except Broken as error:
         complain(str(error))
         return UNREACHABLE
-    task = Task(engine=engine, cluster=source.cluster or snapshot, snapshot=snapshot, configuration=configuration)
+    task = Task(
+        engine=engine,
+        cluster=source.cluster or snapshot,
+        snapshot=snapshot,
+        configuration=configuration,
+        shadow=way.shadow,
+    )
     follower = Follower(task, reader, Arbiter(url or own_address(), token))
 
     def end(number: int, frame: object) -> None:
@@ -66,7 +81,7 @@ def follow(
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
-    follower.run(once=once)
+    follower.run(once=way.once)
     return NOTHING
 
 
@@ -76,7 +91,8 @@ def rights(
     *,
     namespace: Annotated[str, Parameter(name=["--namespace", "-n"], help="Of the account.")] = "default",
     account: Annotated[str, Parameter(help="The name of the account.")] = "arbiter-follower",
+    shadow: Annotated[bool, Parameter(negative=(), help="Also what `arbiter follow --shadow` reads.")] = False,
 ) -> int:
     """Print the rights that following needs, as a manifest for `kubectl apply -f -`: an account and its roles."""
-    say(yaml.safe_dump_all(manifests(engine, namespace, account), sort_keys=False).rstrip())
+    say(yaml.safe_dump_all(manifests(engine, namespace, account, shadow=shadow), sort_keys=False).rstrip())
     return NOTHING

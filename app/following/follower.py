@@ -13,10 +13,13 @@ import structlog
 from app.clusters.schemas import ClusterLease, ClusterReport, FollowedKind, Stage
 from app.following.arbiter import Arbiter, Away, Refused
 from app.following.keeping import Keeper, NotYet
-from app.following.kinds import FOLLOWED
+from app.following.kinds import followed
 from app.following.mirror import Mirror, View
+from app.following.past import QUIET_SECONDS, Past
 from app.following.reading import Reader
-from app.following.translating import Translated, translate
+from app.following.shadowing import Shadowing
+from app.following.translating import Translated
+from app.following.translator import Translator
 from app.following.watching import Watcher
 from app.solver.model.configuration import EngineName
 
@@ -31,12 +34,15 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is followed, and where it is kept."""
+    """What is followed, and where it is kept. ``shadow``: whether real preemptions are compared; ``quiet``: the seconds
+    after which no further eviction of one is expected."""
 
     engine: EngineName
     cluster: str
     snapshot: str
     configuration: str
+    shadow: bool = False
+    quiet: float = QUIET_SECONDS
     follower: str = f"{socket.gethostname()}-{os.getpid()}"
 
 
@@ -47,8 +53,10 @@ class Follower:
         self._task = task
         self._reader = reader
         self._arbiter = arbiter
-        self._mirror = Mirror(FOLLOWED[task.engine])
+        self._kinds = followed(task.engine, shadow=task.shadow)
+        self._mirror = Mirror(self._kinds, Past(task.engine, task.quiet) if task.shadow else None)
         self._keeper = Keeper(arbiter, task.configuration, task.snapshot)
+        self._translator = Translator(task.engine)
         self._writer = False
         self._error: str | None = None
         self._found: Translated | None = None
@@ -64,7 +72,9 @@ class Follower:
 
     def run(self, *, once: bool = False) -> None:
         """Follow; ``once``: until everything has been written once."""
-        watchers = [Watcher(kind, self._reader, self._mirror) for kind in FOLLOWED[self._task.engine]]
+        watchers: list[Watcher | Shadowing] = [Watcher(kind, self._reader, self._mirror) for kind in self._kinds]
+        if self._task.shadow:
+            watchers.append(self._shadowing())
         for watcher in watchers:
             watcher.start()
         try:
@@ -78,6 +88,12 @@ class Follower:
         finally:
             for watcher in watchers:
                 watcher.stop()
+
+    def _shadowing(self) -> Shadowing:
+        task = self._task
+        return Shadowing(
+            task.engine, task.cluster, task.configuration, self._mirror, self._arbiter, lambda: self._writer
+        )
 
     def _step(self) -> None:
         begun = time.monotonic()
@@ -100,7 +116,7 @@ class Follower:
         self._stopping.wait(max(0.0, BATCH_SECONDS - (time.monotonic() - begun)))
 
     def _keep(self, view: View) -> None:
-        self._found = found = translate(self._task.engine, view)
+        self._found = found = self._translator.translate(view)
         if not self._writer:
             self._report(now=True)
         self._keeper.keep(found, view.versions, writer=self._writer)
@@ -125,7 +141,7 @@ class Follower:
     def _said(self) -> ClusterReport:
         kinds = self._mirror.kinds()
         errors = [kind.error for kind in kinds if kind.error] + ([self._error] if self._error else [])
-        whole = all(kind.whole for kind in kinds)
+        whole = all(kind.whole for kind in kinds if kind.kind.state)
         stage: Stage = "broken" if errors else "following" if whole and self._synced_at else "listing"
         found, status = self._found, self._keeper.status
         findings = [*self._keeper.refused, *(found.findings if found else ())][:_FINDINGS]

@@ -1,6 +1,6 @@
 """What is followed for each engine: the one table behind what is asked for and behind the rights that this needs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.solver.model.configuration import EngineName
 
@@ -11,7 +11,8 @@ VERBS = ("list", "watch")
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of object. ``versions``: those that are read, the best first; ``needed``: whether there is nothing to
-    follow without it; ``within``: the namespace in which alone its objects are read."""
+    follow without it; ``within``: the namespace in which alone its objects are read; ``selector``: which of them;
+    ``state``: whether they say how the cluster is, and not only what happened."""
 
     name: str
     group: str
@@ -19,6 +20,8 @@ class Kind:
     versions: tuple[str, ...]
     needed: bool = True
     within: str | None = None
+    selector: str | None = None
+    state: bool = True
 
     def path(self, version: str) -> str:
         """Where all objects of the kind are that are read."""
@@ -60,3 +63,16 @@ FOLLOWED: dict[EngineName, tuple[Kind, ...]] = {
     "yunikorn": (Kind("ConfigMap", "", "configmaps", ("v1",), within="yunikorn"), _POD, _NODE, _CLASS),
 }  # fmt: skip
 """Of YuniKorn's namespace it reads ``yunikorn-defaults``, and over it ``yunikorn-configs``."""
+
+_EVENT = Kind("Event", "", "events", ("v1",), needed=False, state=False)
+WITNESSES: dict[EngineName, tuple[Kind, ...]] = {
+    "kueue": (),
+    "kai": (replace(_EVENT, selector="reason=Evict"),),
+    "yunikorn": (replace(_EVENT, selector="involvedObject.kind=Pod,reason=Informational"),),
+}
+"""What is read beside that to see preemptions: Kueue's Workloads say it themselves."""
+
+
+def followed(engine: EngineName, *, shadow: bool) -> tuple[Kind, ...]:
+    """All kinds that are read; ``shadow``: also to see preemptions."""
+    return (*FOLLOWED[engine], *(WITNESSES[engine] if shadow else ()))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from threading import Condition
 
 from app.following.kinds import Kind
+from app.following.past import Items, Past, Preemption
 from app.following.reading import Event, Item, Listed, part
 
 Key = tuple[str, str]
@@ -42,11 +43,13 @@ class View:
 class Mirror:
     """Written by one thread a kind, read by one."""
 
-    def __init__(self, kinds: tuple[Kind, ...]) -> None:
+    def __init__(self, kinds: tuple[Kind, ...], past: Past | None = None) -> None:
+        """``past``: keeps what was before each change."""
         self._followed = {kind.name: Followed(kind) for kind in kinds}
         self._changed: set[tuple[str, Key]] | None = None
         self._since: float | None = None
         self._news = Condition()
+        self._past = past
         self.lists: Counter[str] = Counter()
 
     def listed(self, kind: Kind, api_version: str, found: Listed, reason: str) -> None:
@@ -56,9 +59,12 @@ class Mirror:
             of.items = {key_of(item): item for item in found.items}
             of.version, of.api_version, of.whole, of.absent, of.error = found.version, api_version, True, False, None
             of.heard_at = datetime.now(UTC)
-            self._changed = None
             self.lists[reason] += 1
-            self._heard()
+            if self._past is not None:
+                self._past.cleared()
+            if kind.state:
+                self._changed = None
+                self._heard()
 
     def absent(self, kind: Kind) -> None:
         """The server has no such kind, and it is not needed."""
@@ -84,10 +90,13 @@ class Mirror:
             if event.item is None:
                 return
             key = key_of(event.item)
-            if event.gone:
-                of.items.pop(key, None)
-            else:
+            old = of.items.pop(key, None) if event.gone else of.items.get(key)
+            if not event.gone:
                 of.items[key] = event.item
+            if self._past is not None:
+                self._past.changed(kind.name, key, old, None if event.gone else event.item)
+            if not kind.state:
+                return
             if self._changed is not None:
                 self._changed.add((kind.name, key))
             self._heard()
@@ -106,11 +115,12 @@ class Mirror:
     def view(self) -> View | None:
         """What changed since the last view is told once. None while a kind is not whole."""
         with self._news:
-            if not all(of.whole for of in self._followed.values()):
+            followed = {name: of for name, of in self._followed.items() if of.kind.state}
+            if not all(of.whole for of in followed.values()):
                 return None
             view = View(
-                {name: dict(of.items) for name, of in self._followed.items()},
-                {name: of.version for name, of in self._followed.items() if of.version},
+                {name: dict(of.items) for name, of in followed.items()},
+                {name: of.version for name, of in followed.items() if of.version},
                 self._changed,
                 self._since,
             )
@@ -127,6 +137,18 @@ class Mirror:
         """Of each kind how it is; the objects themselves may change meanwhile."""
         with self._news:
             return list(self._followed.values())
+
+    def preemptions(self) -> list[Preemption]:
+        """Those that have been seen whole; each is told once."""
+        with self._news:
+            return [] if self._past is None else self._past.ripe()
+
+    def before(self, number: int) -> Items | None:
+        """All objects before a change; None where that is too long ago."""
+        with self._news:
+            items = {name: of.items for name, of in self._followed.items()}
+            found = None if self._past is None else self._past.before(number, items)
+        return None if found is None else {k: of for k, of in found.items() if self._followed[k].kind.state}
 
     def _heard(self) -> None:
         if self._since is None:

@@ -102,7 +102,7 @@ class Reader:
     def list(self, kind: Kind, version: str) -> Listed:
         """All objects of ``kind``, in chunks of one moment. Raises Gone when it took too long for that, Broken."""
         items: list[Item] = []
-        query = {"limit": str(CHUNK)}
+        query = {"limit": str(CHUNK), **_selected(kind)}
         while True:
             answer = self._get(kind.path(version), query)
             for item in answer.get("items") or ():
@@ -121,6 +121,7 @@ class Reader:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(seconds),
             "resourceVersion": since,
+            **_selected(kind),
         }
         response = self._request(kind.path(version), query, seconds + 30.0)
         yield Event(False, None, since)  # it is connected
@@ -160,6 +161,10 @@ class Reader:
             raise Absent(f"{path}: {detail}")
         refused = response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
         raise (Denied if refused else Broken)(f"{path}: {response.status} {detail}")
+
+
+def _selected(kind: Kind) -> dict[str, str]:
+    return {} if kind.selector is None else {"fieldSelector": kind.selector}
 
 
 def _detail(response: Any) -> str:

@@ -3,15 +3,16 @@
 from collections.abc import Iterable
 from typing import Any
 
-from app.following.kinds import FOLLOWED, VERBS, Kind
+from app.following.kinds import VERBS, Kind, followed
 from app.solver.model.configuration import EngineName
 
 _RBAC = "rbac.authorization.k8s.io"
 
 
-def manifests(engine: EngineName, namespace: str, account: str) -> list[dict[str, Any]]:
-    """An account, and roles that let it read what is followed of ``engine``, each bound to it."""
-    kinds = FOLLOWED[engine]
+def manifests(engine: EngineName, namespace: str, account: str, *, shadow: bool = False) -> list[dict[str, Any]]:
+    """An account, and roles that let it read what is followed of ``engine``, each bound to it. ``shadow``:
+    and what says of preemptions."""
+    kinds = followed(engine, shadow=shadow)
     made: list[dict[str, Any]] = [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": namespace}},
         *_role(

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from app.following.kinds import FOLLOWED
+from app.following.kinds import FOLLOWED, WITNESSES
 from tests.cluster.build import missing
 from tests.cluster.server import Cluster, cluster, definition
 from tests.live import serving
@@ -17,7 +17,7 @@ from tests.live import serving
 def kubernetes(server: Cluster) -> Iterator[Cluster]:
     """The API server, without any object of the kinds that are followed."""
     yield server
-    server.clear(kind.path(kind.versions[-1]) for kinds in FOLLOWED.values() for kind in kinds)
+    server.clear(kind.path(kind.versions[-1]) for kinds in (*FOLLOWED.values(), *WITNESSES.values()) for kind in kinds)
 
 
 @pytest.fixture(scope="session")

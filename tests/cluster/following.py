@@ -17,6 +17,7 @@ from app.following.translating import Translated, translate
 from app.solver.model.configuration import EngineName
 from tests.cluster.server import Cluster
 
+QUIET = 1.0
 PATIENCE = 120.0
 """Seconds that something may take on a slow machine."""
 
@@ -28,10 +29,19 @@ def reader(cluster: Cluster, token: str | None = None) -> Reader:
 
 @contextmanager
 def following(
-    cluster: Cluster, arbiter: httpx2.Client, engine: EngineName, name: str, token: str | None = None
-) -> Generator[Follower]:
+    cluster: Cluster, arbiter: httpx2.Client, engine: EngineName, name: str, token: str | None = None, *,
+    shadow: bool = False,
+) -> Generator[Follower]:  # fmt: skip
     """A follower that runs; its cluster, snapshot and configuration are all called ``name``."""
-    task = Task(engine=engine, cluster=name, snapshot=name, configuration=name, follower=f"test-{name}")
+    task = Task(
+        engine=engine,
+        cluster=name,
+        snapshot=name,
+        configuration=name,
+        follower=f"test-{name}",
+        shadow=shadow,
+        quiet=QUIET,
+    )
     made = Follower(task, reader(cluster, token), Arbiter(str(arbiter.base_url), None))
     thread = threading.Thread(target=made.run, daemon=True)
     thread.start()

@@ -36,9 +36,19 @@ def kai_queue(name: str, cpu: int, parent: str | None = None) -> dict[str, Any]:
     return {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": name}, "spec": spec}
 
 
-def pod_group(name: str, queue: str) -> dict[str, Any]:
+def pod_group(name: str, queue: str, priority_class: str = "train") -> dict[str, Any]:
+    spec = {"queue": queue, "minMember": 1, "priorityClassName": priority_class}
     return {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup",
-            "metadata": {"name": name, "namespace": SPACE}, "spec": {"queue": queue, "minMember": 1}}  # fmt: skip
+            "metadata": {"name": name, "namespace": SPACE}, "spec": spec}  # fmt: skip
+
+
+def event(about: str, name: str, reason: str, message: str, at: str) -> dict[str, Any]:
+    """An Event about an object of kind ``about``, as a scheduler's recorder writes it."""
+    return {
+        "apiVersion": "v1", "kind": "Event", "metadata": {"generateName": f"{name}.", "namespace": SPACE},
+        "involvedObject": {"kind": about, "name": name, "namespace": SPACE}, "type": "Normal", "reason": reason,
+        "message": message, "firstTimestamp": at, "lastTimestamp": at, "source": {"component": "scheduler"},
+    }  # fmt: skip
 
 
 def kai_pod(name: str, group: str, cpu: int = 1, on: str | None = None) -> dict[str, Any]:

@@ -149,11 +149,10 @@ class Cluster:
         for path in paths:
             if "priorityclasses" in path and "kueue" not in path:
                 continue
-            for item in self.call("GET", path)["items"]:
-                metadata = item["metadata"]
-                space = metadata.get("namespace")
+            spaces = {item["metadata"].get("namespace") for item in self.call("GET", path)["items"]}
+            for space in spaces:
                 at = path if space is None or "/namespaces/" in path else _within(path, space)
-                self.call("DELETE", f"{at}/{metadata['name']}?gracePeriodSeconds=0")
+                self.call("DELETE", f"{at}?gracePeriodSeconds=0")
 
     def path(self, item: dict[str, Any], *, named: bool = False) -> str:
         """Where an object is, or those of its kind."""

@@ -41,10 +41,10 @@ def differs(cluster: Cluster, arbiter: httpx2.Client, engine: EngineName) -> str
     return ", ".join(sorted(wrong)[:10])
 
 
-def account(cluster: Cluster, engine: EngineName) -> str:
+def account(cluster: Cluster, engine: EngineName, *, shadow: bool = False) -> str:
     """The token of an account with the rights that following needs, and no others."""
-    name = f"follower-{engine}"
-    cluster.apply(*manifests(engine, "default", name))
+    name = f"follower-{engine}" + ("-shadow" if shadow else "")
+    cluster.apply(*manifests(engine, "default", name, shadow=shadow))
     path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
     made = cluster.call("POST", path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
     return str(made["status"]["token"])

@@ -22,7 +22,7 @@ from app.solver.model.quantity import QuantityError, parse, scale_of
 from app.solver.stopping import safe_point
 
 Severity = Literal["error", "warning", "info"]
-_MOST_ALIKE = 20
+MOST_ALIKE = 20
 
 
 class Findings:
@@ -38,7 +38,7 @@ class Findings:
         kind = (rule, next((str(part) for part in reversed(at) if isinstance(part, str)), ""))
         self._alike[kind] += 1
         self._severity[kind] = severity
-        if self._alike[kind] <= _MOST_ALIKE:
+        if self._alike[kind] <= MOST_ALIKE:
             self._found.append(Finding(rule=rule, severity=severity, pointer=pointer(*at), detail=detail))
 
     def all(self) -> list[Finding]:
@@ -46,10 +46,10 @@ class Findings:
         more = [
             Finding(
                 rule=rule, severity=self._severity[rule, name], pointer="",
-                detail=f"{count - _MOST_ALIKE} more like the {_MOST_ALIKE} listed about {name!r}",
+                detail=f"{count - MOST_ALIKE} more like the {MOST_ALIKE} listed about {name!r}",
             )
             for (rule, name), count in self._alike.items()
-            if count > _MOST_ALIKE
+            if count > MOST_ALIKE
         ]  # fmt: skip
         return [*self._found, *more]
 

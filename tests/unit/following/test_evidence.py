@@ -1,0 +1,128 @@
+"""What objects say of preemptions, and what a cluster was before them."""
+
+from typing import Any
+
+import pytest
+
+from app.following.evidence import Evidence, evidence
+from app.following.past import Past
+from app.solver.model.configuration import EngineName
+
+AT = "2026-11-22T09:00:00Z"
+
+
+def workload(*conditions: tuple[str, str, str, str], at: str = AT) -> dict[str, Any]:
+    listed = [
+        {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": at}
+        for kind, status, reason, message in conditions
+    ]
+    return {"metadata": {"namespace": "ml", "name": "train"}, "status": {"conditions": listed}}
+
+
+FOR = "Preempted to accommodate a workload (UID: 40399c9c, JobUID: UNKNOWN) due to reclamation within the cohort"
+EVICTED = workload(("Evicted", "True", "Preempted", FOR), ("Preempted", "True", "InCohortReclamation", FOR))
+
+
+def test_kueue_says_it_in_conditions_once() -> None:
+    found = evidence("kueue", "Workload", workload(), EVICTED)
+    assert found is not None
+    assert (found.victim, found.by, found.reason) == (("ml", "train"), "40399c9c", "InCohortReclamation")
+    assert found.at is not None
+    assert found.at.isoformat() == "2026-11-22T09:00:00+00:00"
+    assert (
+        evidence("kueue", "Workload", EVICTED, {**EVICTED, "metadata": {**EVICTED["metadata"], "labels": {}}}) is None
+    )
+    again = workload(("Evicted", "True", "Preempted", FOR), at="2026-11-22T10:00:00Z")
+    assert evidence("kueue", "Workload", EVICTED, again) is not None
+    assert evidence("kueue", "Workload", None, EVICTED) is None, "it was evicted before it was seen"
+    unknown = workload(("Evicted", "True", "Preempted", FOR.replace("40399c9c", "UNKNOWN")))
+    assert (evidence("kueue", "Workload", workload(), unknown) or found).by == ""
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        workload(("Evicted", "True", "PodsReadyTimeout", "")),
+        workload(("Evicted", "False", "Preempted", FOR)),
+        {"metadata": {}, "status": {"conditions": "nonsense"}},
+        {"status": {"conditions": [None, {"type": "Evicted", "status": "True", "reason": ["Preempted"]}]}},
+    ],
+)
+def test_other_workloads_say_nothing(other: dict[str, Any]) -> None:
+    assert evidence("kueue", "Workload", workload(), other) is None
+
+
+@pytest.mark.parametrize(
+    ("engine", "reason", "message", "found"),
+    [
+        (
+            "kai",
+            "Evict",
+            "Pod a/p-0 was preempted by higher priority workload b/pg-1",
+            (("a", "p-0"), "b/pg-1", "preempt"),
+        ),
+        (
+            "kai",
+            "Evict",
+            "Pod a/p-0 was preempted by workload b/pg.1. b uses <1>.",
+            (("a", "p-0"), "b/pg.1", "reclaim"),
+        ),
+        ("kai", "Evict", "Pod a/p-0 was preempted and rescheduled due to bin packing", (("a", "p-0"), "", None)),
+        ("kai", "Evict", "Workload doesn't meet the minimum required number of pods (2)", None),
+        ("kai", "Bound", "Pod a/p-0 was preempted by workload b/pg-1.", None),
+        ("yunikorn", "Informational", "Preempted by 77-aa from application app in root.x", (("a", "v"), "77-aa", None)),
+        (
+            "yunikorn",
+            "Informational",
+            "Preempted by Quota change enforcement process in root.x",
+            (("a", "v"), "", None),
+        ),
+        ("yunikorn", "Informational", "Request '1' has become schedulable in queue 'root.x'", None),
+    ],
+)
+def test_kai_and_yunikorn_say_it_in_events(engine: EngineName, reason: str, message: str, found: Any) -> None:
+    event: dict[str, Any] = {
+        "reason": reason, "message": message, "involvedObject": {"kind": "Pod", "namespace": "a", "name": "v"},
+    }  # fmt: skip
+    said = evidence(engine, "Event", None, event)
+    assert (None if said is None else (said.victim, said.by, said.reason)) == found
+    assert evidence(engine, "Event", event, {**event, "count": 2}) is None
+
+
+def test_changes_are_undone_up_to_a_moment_and_evictions_for_one_are_told_together() -> None:
+    past, items = Past("kueue", quiet=0), {"Workload": {("ml", "x"): {"v": 1}}}
+
+    def change(name: str, new: dict[str, Any] | None) -> None:
+        of: dict[Any, Any] = items["Workload"]
+        old = of.pop(("ml", name), None)
+        if new is not None:
+            of["ml", name] = new
+        past.changed("Workload", ("ml", name), old, new)
+
+    change("train", workload())
+    change("x", {"v": 2})
+    change("train", EVICTED)
+    change("y", workload())
+    change("y", EVICTED)
+    change("x", None)
+    (one,) = past.ripe()
+    assert past.ripe() == []
+    assert (one.by, one.number, one.moments) == ("40399c9c", 2, [2])
+    assert isinstance(next(iter(one.victims.values())), Evidence)
+    assert past.before(2, items) == {"Workload": {("ml", "train"): workload(), ("ml", "x"): {"v": 2}}}
+    assert past.before(0, items) == {"Workload": {("ml", "x"): {"v": 1}}}
+    assert items["Workload"].keys() == {("ml", "train"), ("ml", "y")}
+    past.cleared()
+    assert past.before(2, items) is None
+
+
+def test_a_pod_that_ended_before_its_event_was_heard_counts_from_its_end() -> None:
+    past = Past("kai", quiet=0)
+    running: dict[str, Any] = {"metadata": {"namespace": "a", "name": "p-0"}}
+    ending: dict[str, Any] = {"metadata": {**running["metadata"], "deletionTimestamp": AT}}
+    past.changed("Pod", ("a", "p-0"), running, ending)
+    past.changed("Pod", ("a", "other"), None, running)
+    event = {"reason": "Evict", "message": "Pod a/p-0 was preempted by workload b/pg-1."}
+    past.changed("Event", ("a", "e"), None, event)
+    (one,) = past.ripe()
+    assert (one.number, one.moments) == (2, [0])
