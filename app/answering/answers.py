@@ -61,6 +61,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     workloads: list[str] = []
     """The one that each ask belongs to."""
     snapshot: str = ""
+    spared: list[str] = []
+    """Whom another scheduler would have evicted, and may not."""
     evictions: list[tuple[str, str]] = []
     """Who evicts whom: the workload that an eviction is for, and the one that is stopped."""
     pending: bytes = b""
@@ -218,10 +220,16 @@ def facts_of(result: Answer, now: int, asks: list[Ask], pending: bytes = b"") ->
         victims=victims,
         queues=list(queues),
         workloads=[ask.workload or ask.id for ask in asks],
+        spared=_spared(result),
         snapshot=result.state.snapshot or "",
         evictions=list(pairs),
         pending=pending,
     )
+
+
+def _spared(result: Answer) -> list[str]:
+    refused = (one.workload for verdict in result.proposals or () for one in verdict.refusals)
+    return list(dict.fromkeys(refused))
 
 
 def _described(configured: Configured, found: dict[str, Any]) -> bytes:

@@ -2,14 +2,18 @@
 
 import signal
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import yaml
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.output import BAD_INPUT, NOTHING, UNREACHABLE, complain, say
 from app.following.rights import manifests
+
+if TYPE_CHECKING:
+    from app.following.follower import Follower
 
 
 @Parameter(name="*")
@@ -24,6 +28,11 @@ class Source:
     ] = None
 
 
+Namespace = Annotated[
+    str | None, Parameter(help="Where YuniKorn is installed, and so its ConfigMaps [yunikorn].", show_default=False)
+]
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Way:
@@ -31,6 +40,11 @@ class Way:
 
     once: Annotated[bool, Parameter(negative=(), help="List and write once, and end.")] = False
     shadow: Annotated[bool, Parameter(negative=(), help="Compare each real preemption with Arbiter's.")] = False
+    namespace: Namespace = None
+    metrics_port: Annotated[
+        int | None,
+        Parameter(help="Serve Prometheus metrics of the follower at this port.", validator=Number(gte=0, lte=65535)),
+    ] = None
 
 
 _HERE, _PLAIN = Source(), Way()
@@ -72,8 +86,16 @@ def follow(
         snapshot=snapshot,
         configuration=configuration,
         shadow=way.shadow,
+        namespace=way.namespace,
     )
     follower = Follower(task, reader, Arbiter(url or own_address(), token))
+
+    return _run(follower, task.cluster, way)
+
+
+def _run(follower: "Follower", cluster: str, way: Way) -> int:
+    """Until a signal, or once."""
+    from app.following.metrics import serve
 
     def end(number: int, frame: object) -> None:
         del number, frame
@@ -81,6 +103,12 @@ def follow(
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
+    if way.metrics_port is not None:
+        try:
+            serve(cluster, follower.pulse, way.metrics_port)
+        except OSError as error:
+            complain(f"no metrics at port {way.metrics_port}: {error.strerror or error}")
+            return BAD_INPUT
     follower.run(once=way.once)
     return NOTHING
 
@@ -92,7 +120,14 @@ def rights(
     namespace: Annotated[str, Parameter(name=["--namespace", "-n"], help="Of the account.")] = "default",
     account: Annotated[str, Parameter(help="The name of the account.")] = "arbiter-follower",
     shadow: Annotated[bool, Parameter(negative=(), help="Also what `arbiter follow --shadow` reads.")] = False,
+    within: Annotated[
+        str | None, Parameter(name="--yunikorn-namespace", help="Where YuniKorn is installed [yunikorn].")
+    ] = None,
 ) -> int:
     """Print the rights that following needs, as a manifest for `kubectl apply -f -`: an account and its roles."""
-    say(yaml.safe_dump_all(manifests(engine, namespace, account, shadow=shadow), sort_keys=False).rstrip())
+    say(
+        yaml.safe_dump_all(
+            manifests(engine, namespace, account, shadow=shadow, within=within), sort_keys=False
+        ).rstrip()
+    )
     return NOTHING

@@ -1,4 +1,4 @@
-"""What the log says of one workload: who stopped it, and what became of its own asks."""
+"""What the log says of one workload: who stopped it, what spared it, and what became of its own asks."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -9,9 +9,9 @@ from sqlalchemy import RowMapping
 from app.decisions import repository
 from app.decisions.kept.content import unsqueezed
 from app.decisions.repository import Mentions
-from app.decisions.schemas import Asked, Stop, WorkloadEvent, WorkloadHistory
+from app.decisions.schemas import Asked, Spared, Stop, WorkloadEvent, WorkloadHistory
 from app.http.pages import encode_cursor
-from app.solver.model.decision import ConfigurationUsed, Decision, Plan, PlannedEviction, Victim
+from app.solver.model.decision import ConfigurationUsed, Decision, Plan, PlannedEviction, ProposalVerdict, Victim
 from app.solver.model.instant import at
 
 
@@ -20,6 +20,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
     decisions: list[Decision]
     plan: Plan
+    proposals: list[ProposalVerdict] = []
 
 
 def history(workload: str, found: Mentions, limit: int) -> WorkloadHistory:
@@ -52,6 +53,7 @@ def _event(row: RowMapping, workload: str) -> WorkloadEvent:
         actor=row["actor"],
         stopped=_stops(answer, workload),
         asked=[_asked(decision) for decision in mine],
+        spared=_spared(answer, workload, asks[0] if asks else None),
     )
 
 
@@ -73,6 +75,15 @@ def _stop(eviction: PlannedEviction, victim: Victim | None) -> Stop:
         task=eviction.task, queue=eviction.queue, node=eviction.node, reason=eviction.reason,
         message=None if victim is None else victim.message, for_ask=eviction.for_ask,
     )  # fmt: skip
+
+
+def _spared(answer: _Answer, workload: str, ask: str | None) -> list[Spared]:
+    return [
+        Spared(task=one.task, node=verdict.node, rule=one.rule, message=one.detail, for_ask=ask)
+        for verdict in answer.proposals
+        for one in verdict.refusals
+        if repository.storable(one.workload) == workload
+    ]
 
 
 def _asked(decision: Decision) -> Asked:

@@ -389,6 +389,7 @@ def _row_of(entry: Entry) -> dict[str, Any]:
         "answer": _squeezed(entry.answered.body),
         "actor": repository.storable(entry.actor),
         "queues": [repository.storable(queue) for queue in facts.queues],
+        "spared": list(map(repository.storable, facts.spared)) or None,
         "workloads": None if facts.workloads == facts.asks else list(map(repository.storable, facts.workloads)),
         "kept_state": entry.kept_state,
         "kept_configuration": entry.kept_configuration,

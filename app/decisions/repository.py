@@ -46,10 +46,12 @@ decisions = sa.Table(
     sa.Column("kept_bytes", sa.Integer, nullable=False, server_default="0"),
     sa.Column("pairs", ARRAY(sa.BigInteger)),
     sa.Column("circle", sa.Boolean),
+    sa.Column("spared", ARRAY(sa.Text)),
     sa.Index(
         "ix_decisions_pairs", "pairs", postgresql_using="gin", postgresql_where=sa.text("pairs is not null"),
         postgresql_with={"fastupdate": "off"},
     ),
+    sa.Index("ix_decisions_spared", "spared", postgresql_using="gin", postgresql_where=sa.text("spared is not null")),
     sa.Index("ix_decisions_circle", "id", postgresql_where=sa.text("circle")),
     sa.Index("ix_decisions_configuration_name", "configuration_name", "id"),
     sa.Index("ix_decisions_asks", "asks", postgresql_using="gin"),
@@ -68,7 +70,7 @@ decisions = sa.Table(
 )  # fmt: skip
 
 _KEPT = ("kept_state", "kept_configuration")
-_HEAVY = {"request", "answer", "evicted", "workloads", *_KEPT, "kept_bytes", "pairs"}
+_HEAVY = {"request", "answer", "evicted", "workloads", "spared", *_KEPT, "kept_bytes", "pairs"}
 _SUMMARY = [column for column in decisions.c if column.name not in _HEAVY]
 
 
@@ -216,13 +218,17 @@ class Mentions(NamedTuple):
 
 
 def mentions(session: Session, workload: str, before: UUID | None, limit: int) -> Mentions:
-    """Decisions that stop ``workload``, or were asked for it; up to ``limit`` of them, older than ``before``. Found by
-    the indexes first, whatever the planner thinks of how many there are."""
+    """Decisions that stop ``workload``, spare it, or were asked for it; up to ``limit`` of them, older than ``before``.
+    Found by the indexes first, whatever the planner thinks of how many there are."""
     me = [storable(workload)]
     stopped = decisions.c.evicted.contains(me)
     asked = decisions.c.asks.contains(me) | decisions.c.workloads.contains(me)
     hits = sa.select(decisions.c.id, stopped.label("stopped"), sa.func.coalesce(asked, False).label("asked"))
-    found = hits.where(stopped | asked).cte("found").prefix_with("materialized", dialect="postgresql")
+    found = (
+        hits.where(stopped | asked | decisions.c.spared.contains(me))
+        .cte("found")
+        .prefix_with("materialized", dialect="postgresql")
+    )
     counts = session.execute(
         sa.select(
             sa.func.count().filter(found.c.stopped).label("stopped"),

@@ -150,8 +150,23 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The message of its first condition. Absent: it has none."""
 
 
+class Spared(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A workload, or one of its tasks, that another scheduler would have evicted, and may not."""
+
+    task: str | None = None
+    """The name of the task. Absent: all of the workload."""
+    node: str
+    """Where the room would have been: the proposal."""
+    rule: str
+    """By which rule; `GET /v1/rules` says what it means."""
+    message: str
+    """The rule on this one, in one sentence."""
+    for_ask: str | None = None
+    """The id of the ask that it would have made room for. Absent: for work that is in no queue."""
+
+
 class WorkloadEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A decision that stops the workload, or is about an ask of it."""
+    """A decision that stops the workload, spares it, or is about an ask of it."""
 
     decision: UUID
     """The id of the decision."""
@@ -169,6 +184,8 @@ class WorkloadEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """What of the workload is stopped."""
     asked: list[Asked] = []
     """Asks of the workload."""
+    spared: list[Spared] = []
+    """What of the workload another scheduler would have evicted, and may not."""
 
 
 class WorkloadHistory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

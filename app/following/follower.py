@@ -4,6 +4,7 @@ import os
 import socket
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -14,6 +15,7 @@ from app.clusters.schemas import ClusterLease, ClusterReport, FollowedKind, Stag
 from app.following.arbiter import Arbiter, Away, Refused
 from app.following.keeping import Keeper, NotYet
 from app.following.kinds import followed
+from app.following.metrics import Pulse
 from app.following.mirror import Mirror, View
 from app.following.past import QUIET_SECONDS, Past
 from app.following.reading import Reader
@@ -35,13 +37,14 @@ log = structlog.get_logger()
 @dataclass(frozen=True, slots=True)
 class Task:
     """What is followed, and where it is kept. ``shadow``: whether real preemptions are compared; ``quiet``: the seconds
-    after which no further eviction of one is expected."""
+    after which no further eviction of one is expected; ``namespace``: of the system, None: the usual one."""
 
     engine: EngineName
     cluster: str
     snapshot: str
     configuration: str
     shadow: bool = False
+    namespace: str | None = None
     quiet: float = QUIET_SECONDS
     follower: str = f"{socket.gethostname()}-{os.getpid()}"
 
@@ -53,7 +56,7 @@ class Follower:
         self._task = task
         self._reader = reader
         self._arbiter = arbiter
-        self._kinds = followed(task.engine, shadow=task.shadow)
+        self._kinds = followed(task.engine, shadow=task.shadow, namespace=task.namespace)
         self._mirror = Mirror(self._kinds, Past(task.engine, task.quiet) if task.shadow else None)
         self._keeper = Keeper(arbiter, task.configuration, task.snapshot)
         self._translator = Translator(task.engine)
@@ -69,6 +72,16 @@ class Follower:
         """End soon."""
         self._stopping.set()
         self._mirror.wake()
+
+    def pulse(self) -> Pulse:
+        """How it is, for who watches it."""
+        age = None if self._synced_at is None else (datetime.now(UTC) - self._synced_at).total_seconds()
+        found = self._found
+        return Pulse(
+            lag=self._lag, age=age, kinds=self._mirror.kinds(), lists=self._mirror.lists + self._keeper.puts,
+            findings=Counter(one.severity for one in [*self._keeper.refused, *(found.findings if found else ())]),
+            writer=self._writer,
+        )  # fmt: skip
 
     def run(self, *, once: bool = False) -> None:
         """Follow; ``once``: until everything has been written once."""

@@ -73,6 +73,8 @@ WITNESSES: dict[EngineName, tuple[Kind, ...]] = {
 """What is read beside that to see preemptions: Kueue's Workloads say it themselves."""
 
 
-def followed(engine: EngineName, *, shadow: bool) -> tuple[Kind, ...]:
-    """All kinds that are read; ``shadow``: also to see preemptions."""
-    return (*FOLLOWED[engine], *(WITNESSES[engine] if shadow else ()))
+def followed(engine: EngineName, *, shadow: bool = False, namespace: str | None = None) -> tuple[Kind, ...]:
+    """All kinds that are read; ``shadow``: also to see preemptions; ``namespace``: where the system is installed, None:
+    where it usually is."""
+    kinds = (*FOLLOWED[engine], *(WITNESSES[engine] if shadow else ()))
+    return tuple(replace(kind, within=namespace) if namespace and kind.within else kind for kind in kinds)

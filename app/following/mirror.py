@@ -16,7 +16,8 @@ Key = tuple[str, str]
 
 @dataclass(slots=True)
 class Followed:
-    """One kind. ``whole``: whether a list of it is complete; ``error``: why it can't be followed now."""
+    """One kind. ``whole``: whether a list of it is complete; ``error``: why it can't be followed now; ``changes``,
+    ``breaks``: how often an object changed, and how often it could not be followed."""
 
     kind: Kind
     api_version: str = ""
@@ -26,6 +27,8 @@ class Followed:
     absent: bool = False
     error: str | None = None
     heard_at: datetime | None = None
+    changes: int = 0
+    breaks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ class Mirror:
         with self._news:
             of = self._followed[kind.name]
             of.error, of.whole = error, whole and of.whole
+            of.breaks += 1
             self._news.notify_all()
 
     def apply(self, kind: Kind, event: Event) -> None:
@@ -89,6 +93,7 @@ class Mirror:
             of.version, of.error, of.heard_at = event.version or of.version, None, datetime.now(UTC)
             if event.item is None:
                 return
+            of.changes += 1
             key = key_of(event.item)
             old = of.items.pop(key, None) if event.gone else of.items.get(key)
             if not event.gone:

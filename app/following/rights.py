@@ -9,10 +9,12 @@ from app.solver.model.configuration import EngineName
 _RBAC = "rbac.authorization.k8s.io"
 
 
-def manifests(engine: EngineName, namespace: str, account: str, *, shadow: bool = False) -> list[dict[str, Any]]:
+def manifests(
+    engine: EngineName, namespace: str, account: str, *, shadow: bool = False, within: str | None = None
+) -> list[dict[str, Any]]:
     """An account, and roles that let it read what is followed of ``engine``, each bound to it. ``shadow``:
-    and what says of preemptions."""
-    kinds = followed(engine, shadow=shadow)
+    and what says of preemptions; ``within``: the namespace of the system."""
+    kinds = followed(engine, shadow=shadow, namespace=within)
     made: list[dict[str, Any]] = [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": namespace}},
         *_role(

@@ -52,11 +52,12 @@ def _documents(items: dict[str, dict[Key, Item]]) -> list[tuple[Path, Any]]:
 def _settings(found: dict[Key, Item]) -> dict[Key, Item]:
     """YuniKorn's two ConfigMaps as the one that it makes of them: a key of the second replaces the first's."""
     named = {name: item for (_, name), item in found.items() if name in _CONFIG_MAPS}
+    space = next((space for space, _ in found), "")
     if not named:
         return {}
     data = {key: value for name in _CONFIG_MAPS if name in named for key, value in part(named[name], "data").items()}
     name = max(named, key=_CONFIG_MAPS.index)
-    return {("yunikorn", name): {**named[name], "data": data}}
+    return {(space, name): {**named[name], "data": data}}
 
 
 def _local_queues(items: dict[Key, Item]) -> dict[str, str]:

@@ -84,6 +84,13 @@ def test_only_lawful_nodes_stay_and_the_log_says_why(client: TestClient) -> None
     assert {node for node, verdict in said.items() if verdict["allowed"]} == {"n1", "n4"}
     (refusal,) = said["n2"]["refusals"]
     assert (refusal["workload"], refusal["task"], refusal["rule"]) == ("ml/young", "young-0", "reclaim-min-runtime")
+    history = client.get("/v1/workloads/ml%2Fyoung/history").json()
+    assert (history["stopped"], history["asked"]) == (0, 0)
+    assert history["items"][0]["spared"] == [
+        {"task": "young-0", "node": node, "rule": refusal["rule"], "message": refusal["detail"], "for_ask": "ml/serve"}
+        for node in ("n2", "n3")
+    ]
+    assert client.get("/v1/workloads/ml%2Fold/history").json()["items"] == []
     assert client.post(f"/v1/decisions/{entry['id']}/replay").json()["identical"] is True
     assert client.get(f"/v1/decisions/{entry['id']}/explanation").json()["identical"] is True
     assert counted(client, "answered") == 1

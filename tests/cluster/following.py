@@ -15,6 +15,7 @@ from app.following.mirror import Mirror
 from app.following.reading import Reader, connect
 from app.following.translating import Translated, translate
 from app.solver.model.configuration import EngineName
+from tests.cluster import pods
 from tests.cluster.server import Cluster
 
 QUIET = 1.0
@@ -86,3 +87,10 @@ def kept(arbiter: httpx2.Client, name: str) -> dict[str, dict[str, Any]]:
         "asks": {one["id"]: one for one in asks},
         "queues": {one["name"]: one for one in configuration.get("queues", [])},
     }
+
+
+def nodes(cluster: Cluster, *names: str) -> None:
+    """Ready nodes of 4 CPUs. The API server marks new ones as not ready; nobody else is there to take that back."""
+    for name in names:
+        cluster.apply(pods.node(name, 4))
+        cluster.call("PATCH", f"/api/v1/nodes/{name}", {"spec": {"taints": []}})

@@ -105,6 +105,16 @@ class Cluster:
                 process.wait()
         self._server = self._etcd = None
 
+    def start_scheduler(self, *extenders: dict[str, Any]) -> subprocess.Popen[bytes]:
+        """kube-scheduler with these extenders; whoever starts it ends it."""
+        file = self.folder / "scheduler.yaml"
+        file.write_text(yaml.safe_dump({
+            "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+            "clientConnection": {"kubeconfig": str(self.kubeconfig())}, "leaderElection": {"leaderElect": False},
+            "extenders": list(extenders),
+        }))  # fmt: skip
+        return self._run("kube-scheduler", "--config", str(file), "--secure-port", "0")
+
     def compact(self) -> None:
         """Let etcd forget all history up to now."""
         made = self.call("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"generateName": "tick-"}})
@@ -142,7 +152,7 @@ class Cluster:
         for item in items:
             made = self.call("POST", self.path(item), item)
             if item.get("status") and item["kind"] in ("Pod", "Node"):
-                self.call("PUT", self.path(made, named=True) + "/status", {**made, "status": item["status"]})
+                self.call("PATCH", self.path(made, named=True) + "/status", {"status": item["status"]})
 
     def clear(self, paths: Iterable[str]) -> None:
         """Delete all objects of each path; those that the server makes itself stay."""

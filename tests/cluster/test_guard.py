@@ -1,0 +1,144 @@
+"""A real kube-scheduler that wants to preempt, with Arbiter as its extender."""
+
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx2
+
+from tests.cluster import pods
+from tests.cluster.following import eventually, following, kept, nodes
+from tests.cluster.server import Cluster
+
+Item = dict[str, Any]
+LONG_AGO = "2026-01-01T00:00:00Z"
+AHEAD = "2999-01-01T00:00:00Z"
+SCHEDULER = "default-scheduler"
+CLASSES = {"guard-low": -10, "guard-middle": 10, "guard-high": 1000}
+
+
+@contextmanager
+def scheduling(cluster: Cluster, arbiter: httpx2.Client, name: str) -> Generator[None]:
+    """kube-scheduler, asking the guard ``name``; and priority classes, the lowest of which it evicts first."""
+    for made, value in CLASSES.items():
+        cluster.apply(
+            {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": made}, "value": value}
+        )
+    process = cluster.start_scheduler(
+        {
+            "urlPrefix": f"{str(arbiter.base_url).rstrip('/')}/v1/extenders/{name}", "preemptVerb": "preempt",
+            "nodeCacheCapable": False, "ignorable": True, "httpTimeout": "30s",
+        }
+    )  # fmt: skip
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+        for made in CLASSES:
+            cluster.call("DELETE", f"/apis/scheduling.k8s.io/v1/priorityclasses/{made}")
+
+
+def with_class(pod: Item, name: str) -> Item:
+    """``pod`` in a priority class."""
+    return {**pod, "spec": {**pod["spec"], "priorityClassName": name}}
+
+
+def there(cluster: Cluster) -> set[str]:
+    """The pods that nobody has told to end."""
+    found = cluster.call("GET", "/api/v1/namespaces/default/pods")["items"]
+    return {one["metadata"]["name"] for one in found if "deletionTimestamp" not in one["metadata"]}
+
+
+def refusals(arbiter: httpx2.Client, ask: str) -> set[tuple[str, str]]:
+    """Whom the log says may not be evicted for ``ask``, and by which rule."""
+    found: set[tuple[str, str]] = set()
+    for entry in arbiter.get("/v1/decisions", params={"ask": ask}).json()["items"]:
+        for verdict in arbiter.get(f"/v1/decisions/{entry['id']}").json()["answer"]["proposals"]:
+            found |= {(one["task"], one["rule"]) for one in verdict.get("refusals", ())}
+    return found
+
+
+def counted(arbiter: httpx2.Client, outcome: str) -> float:
+    """How many questions of extenders ended so."""
+    found = re.search(rf'arbiter_extender_requests_total{{outcome="{outcome}"}} (\S+)', arbiter.get("/metrics").text)
+    return float(found[1]) if found else 0.0
+
+
+def test_within_its_minimum_runtime_nobody_is_evicted_and_without_a_snapshot_the_scheduler_goes_on(
+    kubernetes: Cluster, arbiter: httpx2.Client
+) -> None:
+    nodes(kubernetes, "node-young", "node-old")
+    queue = pods.kai_queue("guard-a", 4, "guard-top")
+    queue["spec"]["reclaimMinRuntime"] = "10m"
+    groups = [pods.pod_group("young", "guard-a"), pods.pod_group("old", "guard-a"), pods.pod_group("serve", "guard-b")]
+    for group, started in zip(groups, (AHEAD, LONG_AGO), strict=False):
+        group["metadata"]["annotations"] = {"kai.scheduler/last-start-timestamp": started}
+    kubernetes.apply(pods.kai_queue("guard-top", 8), queue, pods.kai_queue("guard-b", 4, "guard-top"), *groups)
+
+    def pod(name: str, group: str, priority: str, on: str | None = None) -> Item:
+        labels = {"kai.scheduler/queue": "guard-b" if group == "serve" else "guard-a"}
+        made = pods.pod(name, SCHEDULER, 4, on, annotations={"pod-group-name": group}, labels=labels)
+        return with_class(made, priority)
+
+    with scheduling(kubernetes, arbiter, "guard-kai"):
+        kubernetes.apply(  # by priority alone the young one would go
+            pod("young-0", "young", "guard-low", "node-young"), pod("old-0", "old", "guard-middle", "node-old")
+        )
+        with following(kubernetes, arbiter, "kai", "guard-kai"):
+            eventually(
+                lambda: {"default/young", "default/old"} == kept(arbiter, "guard-kai").get("workloads", {}).keys()
+            )
+            kubernetes.apply(pod("serve-0", "serve", "guard-high"))
+            eventually(lambda: "old-0" not in there(kubernetes))
+        assert "young-0" in there(kubernetes)
+        assert ("young-0", "reclaim-min-runtime") in refusals(arbiter, "default/serve")
+        before = counted(arbiter, "not_found")
+        arbiter.delete("/v1/snapshots/guard-kai")
+        kubernetes.apply(pod("again-0", "serve", "guard-high"))
+        eventually(lambda: "young-0" not in there(kubernetes))
+        assert counted(arbiter, "not_found") > before
+
+
+QUEUES = """\
+partitions:
+  - name: default
+    queues:
+      - {name: prod, resources: {guaranteed: {vcore: 4}}}
+      - {name: dev}
+      - {name: web, resources: {guaranteed: {vcore: 8}}}
+      - name: fenced
+        parent: true
+        properties: {preemption.policy: fence}
+        queues: [{name: inner, resources: {guaranteed: {vcore: 4}}}]
+"""
+
+
+def test_nobody_goes_out_of_a_queue_at_its_guarantee_or_across_a_fence(
+    kubernetes: Cluster, arbiter: httpx2.Client
+) -> None:
+    nodes(kubernetes, "node-prod", "node-dev")
+    kubernetes.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "yunikorn"}},
+        {**pods.yunikorn_queues(0), "data": {"queues.yaml": QUEUES}},
+    )
+
+    def pod(name: str, queue: str, priority: str, on: str | None = None) -> Item:
+        labels = {"applicationId": f"app-{name}", "queue": f"root.{queue}"}
+        return with_class(pods.pod(name, SCHEDULER, 4, on, labels=labels), priority)
+
+    with scheduling(kubernetes, arbiter, "guard-yunikorn"):
+        kubernetes.apply(  # by priority alone the one in the guaranteed queue would go
+            pod("prod-0", "prod", "guard-low", "node-prod"), pod("dev-0", "dev", "guard-middle", "node-dev")
+        )
+        with following(kubernetes, arbiter, "yunikorn", "guard-yunikorn"):
+            eventually(
+                lambda: {"app-prod-0", "app-dev-0"} == kept(arbiter, "guard-yunikorn").get("workloads", {}).keys()
+            )
+            kubernetes.apply(pod("web-0", "web", "guard-high"))
+            eventually(lambda: "dev-0" not in there(kubernetes))
+            assert ("default/prod-0", "law-2") in refusals(arbiter, "default/web-0")
+            kubernetes.apply(pod("inner-0", "fenced.inner", "guard-high"))
+            eventually(lambda: ("default/prod-0", "outside-the-fence") in refusals(arbiter, "default/inner-0"))
+        assert {"prod-0", "web-0", "inner-0"} <= there(kubernetes)
