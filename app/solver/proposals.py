@@ -30,8 +30,9 @@ def judged(engine: Engine[Any, Any], loaded: Any, situation: tuple[State, Index]
         raise Unsupported([Problem(pointer="/proposals", detail=detail)])
     _check(question, proposals)
     ask = question.asks[0] if question.asks else None
-    strange = [[_unknown(e) for e in p.evict if not _is_there(situation, e)] for p in proposals]
-    known = [[e for e in p.evict if _is_there(situation, e)] for p in proposals]
+    running = _Running(situation)
+    strange = [[_unknown(e) for e in p.evict if e not in running] for p in proposals]
+    known = [[e for e in p.evict if e in running] for p in proposals]
     if ask is None:
         refused = [[_refusal(e, "no-queue", _NO_QUEUE) for e in of] for of in known]
     else:
@@ -67,12 +68,21 @@ def _check(question: Question, proposals: list[Proposal]) -> None:
         raise InvalidInput(problems)
 
 
-def _is_there(situation: tuple[State, Index], eviction: Eviction) -> bool:
-    state, index = situation
-    at = index.workloads.get(eviction.workload)
-    if at is None:
-        return False
-    return eviction.task is None or any(task.name == eviction.task for task in state.workloads[at].tasks)
+class _Running:
+    """Which evictions are of what runs. The tasks of a workload are looked through once, however many are proposed."""
+
+    def __init__(self, situation: tuple[State, Index]) -> None:
+        self._state, self._index = situation
+        self._tasks: dict[str, set[str]] = {}
+
+    def __contains__(self, eviction: Eviction) -> bool:
+        at = self._index.workloads.get(eviction.workload)
+        if at is None or eviction.task is None:
+            return at is not None
+        names = self._tasks.get(eviction.workload)
+        if names is None:
+            names = self._tasks[eviction.workload] = {task.name for task in self._state.workloads[at].tasks}
+        return eviction.task in names
 
 
 def _unknown(eviction: Eviction) -> Refusal:

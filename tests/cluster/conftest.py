@@ -38,6 +38,7 @@ def server() -> Iterator[Cluster]:
         for kind, version in (("Queue", "v2"), ("PodGroup", "v2alpha2")):
             plural, namespaced = kind.lower() + "s", kind == "PodGroup"
             found.define(definition(kind, plural, "scheduling.run.ai", version, namespaced=namespaced))
+        found.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "yunikorn"}})
         yield found
 
 

@@ -53,7 +53,6 @@ def account(cluster: Cluster, engine: EngineName, *, shadow: bool = False) -> st
 def begin(cluster: Cluster) -> None:
     """Queues, and nodes to run on."""
     cluster.apply(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "yunikorn"}},
         *(pods.node(f"node-{i}") for i in range(3)),
         kueue.flavor("default"), kueue.cluster_queue("kq-0", 50, "pool"), kueue.cluster_queue("kq-1", 50, "pool"),
         kueue.local_queue("lq-0", "kq-0"), kueue.local_queue("lq-1", "kq-1"),

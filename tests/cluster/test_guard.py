@@ -120,7 +120,6 @@ def test_nobody_goes_out_of_a_queue_at_its_guarantee_or_across_a_fence(
 ) -> None:
     nodes(kubernetes, "node-prod", "node-dev")
     kubernetes.apply(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "yunikorn"}},
         {**pods.yunikorn_queues(0), "data": {"queues.yaml": QUEUES}},
     )
 

@@ -36,7 +36,6 @@ def cluster(server: Cluster) -> Cluster:
     restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
     server.apply(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE, "labels": restricted}},
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "yunikorn"}},
     )  # fmt: skip
     for kind in ("ServiceMonitor", "PrometheusRule"):
         server.define(definition(kind, kind.lower() + "s", "monitoring.coreos.com", "v1", namespaced=True))

@@ -89,7 +89,7 @@ LATER = "2026-12-24T09:00:00Z"
 def test_what_kai_and_yunikorn_say_in_events_is_compared(kubernetes: Cluster, arbiter: httpx2.Client) -> None:
     nodes(kubernetes, "node-kai", "node-own", "node-other")
     kubernetes.apply(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "yunikorn"}}, pods.yunikorn_queues(8),
+        pods.yunikorn_queues(8),
         pods.kai_queue("parent", 4), pods.kai_queue("leaf", 4, "parent"),
         pods.pod_group("low", "leaf"), pods.pod_group("high", "leaf", "build-preemptible"),
         pods.kai_pod("low-0", "low", 4, "node-kai"), pods.kai_pod("high-0", "high", 4),

@@ -26,11 +26,37 @@ def judge(state: CompiledState, now: int, ask: Ask, proposals: list[list[Evictio
     of = required_node.keeper(overlay, request) if request.required is not None else None
     kept: Keeper = of or keeper(overlay, request, reach(overlay, request))
     together = _together(overlay, request)
-    return [_refusals(state, evictions, kept, together) for evictions in proposals]
+    tasks = _Tasks(state)
+    return [_refusals(tasks, evictions, kept, together) for evictions in proposals]
 
 
-def _refusals(state: CompiledState, evictions: list[Eviction], kept: Keeper, together: _Together) -> list[Refusal]:
-    tasks = {task: eviction for eviction in evictions for task in _tasks(state, eviction)}
+class _Tasks:
+    """Canonical indices of what would be evicted; an application's tasks are looked through once."""
+
+    def __init__(self, state: CompiledState) -> None:
+        self._state = state
+        self._named: dict[str, dict[str, list[int]]] = {}
+
+    def of(self, eviction: Eviction) -> list[int]:
+        """Of all the application's tasks, or of those of that name."""
+        named = self._named.get(eviction.workload)
+        if named is None:
+            named = self._named[eviction.workload] = self._read(eviction.workload)
+        if eviction.task is None:
+            return sorted(task for tasks in named.values() for task in tasks)
+        return named[eviction.task]
+
+    def _read(self, workload: str) -> dict[str, list[int]]:
+        state, at = self._state, self._state.application(workload)
+        assert at is not None
+        named: dict[str, list[int]] = {}
+        for task in range(int(state.starts[at]), int(state.starts[at + 1])):
+            named.setdefault(state.tasks[task].name, []).append(task)
+        return named
+
+
+def _refusals(tasks_of: _Tasks, evictions: list[Eviction], kept: Keeper, together: _Together) -> list[Refusal]:
+    tasks = {task: eviction for eviction in evictions for task in tasks_of.of(eviction)}
     rules = {task: rule for task in tasks if (rule := kept(task)) is not None}
     rules |= together([task for task in tasks if task not in rules])
     found: dict[tuple[str, str | None], Refusal] = {}
@@ -39,14 +65,6 @@ def _refusals(state: CompiledState, evictions: list[Eviction], kept: Keeper, tog
             refusal = Refusal(workload=eviction.workload, task=eviction.task, rule=rule, detail="")
             found.setdefault((eviction.workload, eviction.task), refusal)
     return list(found.values())
-
-
-def _tasks(state: CompiledState, eviction: Eviction) -> list[int]:
-    """Canonical indices of what would be evicted."""
-    at = state.application(eviction.workload)
-    assert at is not None
-    every = range(int(state.starts[at]), int(state.starts[at + 1]))
-    return [task for task in every if eviction.task is None or state.tasks[task].name == eviction.task]
 
 
 def _together(overlay: Overlay, request: Request) -> _Together:
