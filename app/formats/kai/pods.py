@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from app.formats.documents.reader import instant
+from app.formats.documents.reader import Reader, instant
+from app.formats.documents.source import Path
 from app.formats.kai.grouping import groups_of
 from app.formats.kubernetes.amounts import Steps
 from app.formats.kubernetes.cluster import Pod, as_task
@@ -19,6 +20,8 @@ QUEUE_LABELS = ("kai.scheduler/queue", "runai/queue")
 _STARTED = "kai.scheduler/last-start-timestamp"
 _FRACTION = "gpu-fraction"
 _GPU_MEMORY = "gpu-memory"
+_DEVICES = "gpu-fraction-num-devices"
+_TOPOLOGY = ("kai.scheduler/topology-required-placement", "kai.scheduler/topology-preferred-placement")
 _GPU = "nvidia.com/gpu"
 _MEMORY_LABEL = "nvidia.com/gpu.memory"
 
@@ -44,6 +47,7 @@ def read_groups(
         name = pod.made.annotations.get(POD_GROUP)
         if name is None:
             without.append(pod)
+            warn_of_topology(pod.made.annotations, pod.made.root, (*pod.made.root.at, "metadata", "annotations"))
         else:
             members.setdefault(f"{pod.made.namespace}/{name}" if pod.made.namespace else name, []).append(pod)
     reading = _Reading(queues, classes, gpus)
@@ -159,7 +163,30 @@ def requests_of(pod: Pod, gpus: Mapping[str, int]) -> Steps:
         detail = "a share of one GPU in thousandths is expected"
         pod.made.root.findings.add("bad-value", "error", (*where, _FRACTION), detail)
         return pod.spec.requests
-    return {**pod.spec.requests, _GPU: round(float(share) * 1000)}
+    return {**pod.spec.requests, _GPU: _of_devices(pod, round(float(share) * 1000))}
+
+
+def warn_of_topology(annotations: Mapping[str, str], root: Reader, at: Path) -> None:
+    """What the pod grouper would make a topology constraint of."""
+    for key in _TOPOLOGY:
+        if annotations.get(key):
+            root.findings.add("not-carried", "warning", (*at, key), "topology is not decided here")
+
+
+def _of_devices(pod: Pod, share: int) -> int:
+    """Thousandths of a GPU in all: shares of several count together, in whole ones where that is more than one."""
+    text = pod.made.annotations.get(_DEVICES)
+    if text in (None, "1"):
+        return share
+    at = (*pod.made.root.at, "metadata", "annotations", _DEVICES)
+    if not re.fullmatch(r"[1-9][0-9]{0,3}", text or ""):
+        pod.made.root.findings.add("bad-value", "error", at, "a whole number of GPUs is expected")
+        return share
+    together = share * int(text or "1")
+    counted = together if together <= 1000 else -(-together // 1000) * 1000
+    detail = f"shares of {text} GPUs are not told apart: counted as {counted / 1000:g} in one place"
+    pod.made.root.findings.add("assumed-size", "warning", at, detail)
+    return counted
 
 
 def _with_memory(pod: Pod, text: str, gpus: Mapping[str, int]) -> Steps:
@@ -180,4 +207,4 @@ def _with_memory(pod: Pod, text: str, gpus: Mapping[str, int]) -> Steps:
     if int(text) > size:
         findings.add("bad-value", "error", at, f"{text} MiB are more than a GPU of {size} MiB has")
         return pod.spec.requests
-    return {**pod.spec.requests, _GPU: -(-int(text) * 1000 // size)}
+    return {**pod.spec.requests, _GPU: _of_devices(pod, -(-int(text) * 1000 // size))}

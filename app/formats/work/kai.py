@@ -8,7 +8,7 @@ the label ``priorityClassName``, else ``train``, and ``inference`` for a Deploym
 
 from collections.abc import Iterator
 
-from app.formats.kai.pods import NON_PREEMPTIBLE_FROM, OWN_CLASSES, QUEUE_LABELS, requests_of
+from app.formats.kai.pods import NON_PREEMPTIBLE_FROM, OWN_CLASSES, QUEUE_LABELS, requests_of, warn_of_topology
 from app.formats.kubernetes.amounts import quantities
 from app.formats.kubernetes.cluster import Pod
 from app.formats.work.asking import Cluster, Planned, near
@@ -35,6 +35,7 @@ def _asks(work: Work, cluster: Cluster) -> Iterator[Ask]:
     queue = _queue(work, cluster)
     if queue is None:
         return
+    warn_of_topology(work.made.annotations, work.made.root, (*work.made.root.at, "metadata", "annotations"))
     priority = _priority(work, cluster)
     for name, members in _groups(work, cluster):
         yield Ask(

@@ -251,6 +251,37 @@ def test_a_slice_that_no_gpu_has_is_an_error(memory: str, of_node: str, detail: 
     assert any(f.severity == "error" and detail in f.detail for f in found.findings)
 
 
+@pytest.mark.parametrize(
+    ("annotations", "counted"),
+    [
+        ({"gpu-fraction": "0.25", "gpu-fraction-num-devices": "2"}, "500m"),
+        ({"gpu-fraction": "0.7", "gpu-fraction-num-devices": "2"}, 2),
+        ({"gpu-memory": "20450", "gpu-fraction-num-devices": "4"}, 2),
+        ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "1"}, "500m"),
+    ],
+)
+def test_shares_of_several_gpus_are_counted_together_and_said(annotations: dict[str, str], counted: Any) -> None:
+    found = kai(pod("p", annotations=annotations))
+    assert found.state.workloads[0].tasks[0].requests == {"nvidia.com/gpu": counted}
+    said = [f.detail for f in found.findings if f.pointer.endswith("/gpu-fraction-num-devices")]
+    assert len(said) == (annotations["gpu-fraction-num-devices"] != "1")
+
+
+def test_topology_and_subgroups_that_are_not_decided_are_said() -> None:
+    required = {"kai.scheduler/topology": "t", "kai.scheduler/topology-required-placement": "rack"}
+    group = {
+        "apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": {"name": "g"},
+        "spec": {"queue": "lab", "minMember": 2, "subGroups": [{"name": "a", "minMember": 1}], "minSubGroup": 1,
+                 "topologyConstraint": {"topology": "t", "requiredTopologyLevel": "rack"}},
+    }  # fmt: skip
+    found = {f.pointer: f.severity for f in kai(pod("p", annotations=required), group).findings}
+    on_pod = "/items/2/metadata/annotations/kai.scheduler~1topology-required-placement"
+    assert found.items() >= {
+        (on_pod, "warning"), ("/items/3/spec/subGroups", "warning"), ("/items/3/spec/minSubGroup", "warning"),
+        ("/items/3/spec/topologyConstraint", "warning"),
+    }  # fmt: skip
+
+
 EXEC = {"user_slots": 8, "cpu": 8.0, "user_memory": 32 << 30, "network": 100}
 ORCHID: dict[str, Any] = {
     "nodes": {
