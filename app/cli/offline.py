@@ -126,8 +126,10 @@ def _decided(found: Asking, mode: Mode | None, level: Explain | None, *, json: b
     if json:
         said = msgspec.json.encode({"findings": found.findings})[1:-1] + b"," if found.findings else b""
         say((b"{" + said + answered.body[1:]).decode())
-    else:
+    elif result.decisions or planned(result):
         report.answer(result, why=level is not None)
+    else:
+        say("nothing waits: there is no ask in it")
     if failed(found.findings):
         return BAD_INPUT
     if planned(result):

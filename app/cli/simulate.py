@@ -16,6 +16,7 @@ from app.answering.answers import encode
 from app.answering.sources import Compiled
 from app.cli.offline import Json
 from app.cli.output import read, say, table, tried
+from app.cli.sources import as_json
 from app.cli.spool import Spool
 from app.decoding import decode
 from app.plots.elsewhere import require
@@ -43,8 +44,8 @@ def simulate(
         str,
         Parameter(
             allow_leading_hyphen=True,
-            help="The body of POST /v1/simulations with its configuration written out; '-' reads standard input. A "
-            "trace that is a string is a file of jobs, one JSON document a line, in order of submission.",
+            help="The body of POST /v1/simulations with its configuration written out, JSON or YAML; '-' reads "
+            "standard input. A trace that is a string is a file of jobs, one JSON document a line, in order of submission.",
         ),
     ] = "-",
     /,
@@ -66,7 +67,7 @@ def simulate(
     def play() -> int:
         if plot is not None:
             require()
-        request = decode(read(file), SimulationRequest)
+        request = decode(as_json(read(file)), SimulationRequest)
         with ExitStack() as files:
             sinks = {
                 name: files.enter_context(Path(path).open("wb"))

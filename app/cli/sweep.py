@@ -20,7 +20,9 @@ _FAILED = 1
 
 
 def sweep(
-    file: Annotated[str, Parameter(help="The grid: YAML or JSON.")],
+    file: Annotated[
+        str, Parameter(allow_leading_hyphen=True, help="The grid: YAML or JSON; '-' reads standard input.")
+    ] = "-",
     /,
     *,
     out: Annotated[Path, Parameter(help="Where results go; what is done there already is not done again.")],

@@ -15,7 +15,9 @@ NodesFile = Annotated[str | None, Parameter(help="The list of nodes, where the f
 
 
 def trace(
-    file: Annotated[str, Parameter(help="The trace; may be gzip or zstd.")],
+    file: Annotated[
+        str, Parameter(allow_leading_hyphen=True, help="The trace; may be gzip or zstd; '-' reads standard input.")
+    ] = "-",
     /,
     *,
     format: Named = None,  # noqa: A002

@@ -1,5 +1,6 @@
 """A trace from files on this machine, for the command line: no server, no database."""
 
+import sys
 import zlib
 from pathlib import Path
 from typing import get_args
@@ -37,8 +38,8 @@ def _guessed(path: str) -> Format:
 
 
 def _read(path: str) -> bytes:
-    """Raises OSError, BadRequest."""
-    body = Path(path).read_bytes()
+    """Of standard input where it is ``-``. Raises OSError, BadRequest."""
+    body = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     try:
         if body.startswith(_GZIP):
             return zlib.decompress(body, 16 + zlib.MAX_WBITS)

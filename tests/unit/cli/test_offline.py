@@ -46,13 +46,19 @@ def test_a_reader_that_leaves_early_is_no_trouble(arguments: tuple[str, ...]) ->
     assert asked.returncode == 141
 
 
-@pytest.mark.parametrize("command", ["decide", "explain", "compare", "import", "export", "starvation"])
+@pytest.mark.parametrize("named", [[], ["-"]])
+@pytest.mark.parametrize(
+    "command",
+    ["decide", "explain", "compare", "import", "export", "starvation", "plan", "simulate", "trace", "sweep --out out"],
+)
 def test_without_a_file_standard_input_is_read(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, named: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
-    run([command])
-    assert "requires an argument" not in "".join(capsys.readouterr())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"{")))
+    run([*command.split(), *named])
+    said = "".join(capsys.readouterr())
+    assert "requires an argument" not in said
+    assert "Unknown option" not in said
     assert sys.stdin.buffer.read() == b""
 
 
@@ -86,6 +92,11 @@ def test_somebody_would_be_evicted(capsys: pytest.CaptureFixture[str]) -> None:
 def test_nothing_to_evict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["decide", write(tmp_path, situation(state={}))]) == 0
     assert "embeddings-rollout: admit" in capsys.readouterr().out
+
+
+def test_where_nothing_waits_that_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["decide", write(tmp_path, situation(asks=[]))]) == 0
+    assert capsys.readouterr().out == "nothing waits: there is no ask in it\n"
 
 
 def test_an_ask_that_can_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

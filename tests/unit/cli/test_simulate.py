@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from app.cli import run
 from tests.unit.simulations.running import job
@@ -17,6 +18,15 @@ def test_a_run_is_shown_with_its_loops(capsys: pytest.CaptureFixture[str]) -> No
     told = capsys.readouterr().out
     assert "kueue: 0.006944 days, 6 rounds, loops: 1" in told
     assert "loop at 2000-01-01 00:00:02, rounds 3 and 5: red-cpu" in told
+
+
+def test_the_body_may_be_yaml(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example, body = LOOPS / "kueue-fair-sharing.json", tmp_path / "body.yaml"
+    assert run(["simulate", str(example)]) == 0
+    told = capsys.readouterr().out
+    body.write_text(yaml.safe_dump(json.loads(example.read_bytes())))
+    assert run(["simulate", str(body)]) == 0
+    assert capsys.readouterr().out == told
 
 
 def test_a_trace_may_be_a_file_and_lines_go_to_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
