@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from io import BufferedWriter
 from pathlib import Path
 from time import monotonic
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import Parameter
@@ -17,7 +17,6 @@ from app.answering.sources import Compiled
 from app.cli.offline import Json
 from app.cli.output import read, say, table, tried
 from app.cli.sources import as_json
-from app.cli.spool import Spool
 from app.decoding import decode
 from app.plots.elsewhere import require
 from app.simulations.core.amounts import Amounts
@@ -28,6 +27,9 @@ from app.simulations.core.times import time_of
 from app.simulations.core.validation import check_jobs
 from app.simulations.schemas import Event, Job, JobLine, RoundLine, SimulationRequest, Summary, Totals
 from app.solver.model.problems import InvalidInput, Problem
+
+if TYPE_CHECKING:
+    from app.cli.spool import Spool
 
 _FILE_NAME = re.compile(r"[^\w.+-]")
 _EVERY = 1.0
@@ -45,7 +47,8 @@ def simulate(
         Parameter(
             allow_leading_hyphen=True,
             help="The body of POST /v1/simulations with its configuration written out, JSON or YAML; '-' reads "
-            "standard input. A trace that is a string is a file of jobs, one JSON document a line, in order of submission.",
+            "standard input. A trace that is a string is a file of jobs, one JSON document a line, in order of "
+            "submission.",
         ),
     ] = "-",
     /,
@@ -91,7 +94,7 @@ def _runs(
         if path is not None:
             total = _checked(path, one, configurations)
         with ExitStack() as spools:
-            spool = None if plot is None else spools.enter_context(Spool())
+            spool = None if plot is None else spools.enter_context(_spool())
             sink = _Files(name, files, spool)
             listed = None if path is None else _jobs(path)
             summary = run(one, configurations, sink, _never, listed, total)
@@ -100,6 +103,12 @@ def _runs(
                 of = plot.with_stem(f"{plot.stem}-{_FILE_NAME.sub('_', name)}") if name else plot
                 of.write_bytes(spool.drawn(summary, name))
         yield name, summary
+
+
+def _spool() -> "Spool":
+    from app.cli.spool import Spool  # with pydantic, which `decide` can do without
+
+    return Spool()
 
 
 def _checked(path: str, request: SimulationRequest, configurations: Compiled) -> int:
@@ -133,7 +142,7 @@ def _never() -> bool:
 class _Files(Silence):
     """Writes what it is told to files, and progress to a terminal."""
 
-    def __init__(self, variant: str, files: dict[str, BufferedWriter], spool: Spool | None) -> None:
+    def __init__(self, variant: str, files: dict[str, BufferedWriter], spool: "Spool | None") -> None:
         self._variant = variant
         self._spool = spool
         self.leveled = spool is not None
