@@ -58,7 +58,7 @@ def _with_variants(body: bytes, added: list[dict[str, Any]]) -> bytes:
     try:
         found = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         own = msgspec.json.decode(found.get("variants", b"[]"), type=list[Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return body
     if not added:
         return body

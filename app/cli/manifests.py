@@ -156,7 +156,7 @@ def with_mode(body: bytes, mode: Mode | None) -> bytes:
     try:
         found = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         asks = msgspec.json.decode(found.get("asks", b"[]"), type=list[msgspec.Raw])
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return body
     if mode is None and len(asks) > 1 and "mode" not in found:
         mode = "cycle"

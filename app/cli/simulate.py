@@ -35,6 +35,14 @@ _FILE_NAME = re.compile(r"[^\w.+-]")
 _EVERY = 1.0
 """Seconds between two lines of progress."""
 
+Body = Annotated[
+    str,
+    Parameter(
+        allow_leading_hyphen=True,
+        help="The body of POST /v1/simulations with its configuration written out, JSON or YAML; '-' reads standard "
+        "input. A trace that is a string is a file of jobs, one JSON document a line, in order of submission.",
+    ),
+]
 Output = Annotated[
     str | None,
     Parameter(help="Write them to this file, a JSON document a line; with variants each line says whose it is."),
@@ -42,15 +50,7 @@ Output = Annotated[
 
 
 def simulate(
-    file: Annotated[
-        str,
-        Parameter(
-            allow_leading_hyphen=True,
-            help="The body of POST /v1/simulations with its configuration written out, JSON or YAML; '-' reads "
-            "standard input. A trace that is a string is a file of jobs, one JSON document a line, in order of "
-            "submission.",
-        ),
-    ] = "-",
+    file: Body = "-",
     /,
     *,
     json: Json = False,

@@ -38,5 +38,5 @@ def _decoded(body: bytes | msgspec.Raw, kind: type[T]) -> T | None:
     """None for what is nothing of the kind."""
     try:
         return msgspec.json.decode(body, type=kind)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None

@@ -13,6 +13,7 @@ from app.formats.documents.reader import Reader
 from app.formats.documents.source import Path
 from app.formats.kubernetes.amounts import steps
 from app.formats.kubernetes.objects import Object
+from app.solver.stopping import safe_point
 
 KINDS = ("LimitRange", "RuntimeClass")
 _CONTAINERS = ("containers", "initContainers")
@@ -59,17 +60,26 @@ class Admission:
         them, so that the API server goes first whoever decides. Without recursion."""
         top: list[Any] = [root.value]
         pending: list[tuple[Any, Any, Path]] = [(top, 0, root.at)]
+        # What aliases of YAML share stays shared, however much it stands for. What is known is held: ids come again.
+        known: dict[int, tuple[Any, Any]] = {}
         while pending:
+            safe_point()
             holder, key, at = pending.pop()
-            value = holder[key]
-            if isinstance(value, Mapping):
-                made = dict(cast(_Json, value))
+            value: Any = holder[key]
+            if id(value) in known:
+                _, holder[key] = known[id(value)]
+            elif isinstance(value, Mapping):
+                was = cast(_Json, value)
+                made = dict(was)
+                known[id(was)] = was, made
                 if isinstance(made.get("containers"), list):
                     self._fill_in(made, root, at, namespace, exists=exists)
                 holder[key] = made
                 pending += [(made, name, (*at, name)) for name in made]
             elif isinstance(value, list):
-                listed = list(cast(list[Any], value))
+                old = cast(list[Any], value)
+                listed = list(old)
+                known[id(old)] = old, listed
                 holder[key] = listed
                 pending += [(listed, i, (*at, i)) for i in range(len(listed))]
         return Reader(top[0], root.at, root.findings)

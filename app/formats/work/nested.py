@@ -1,5 +1,6 @@
 """Kinds whose pods are described by other objects: AppWrapper wraps them, TrainJob fills in a training runtime."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -13,6 +14,9 @@ from app.formats.work.read import Beside
 _BY_KIND = {(kind.group, kind.name): kind for kind in KINDS if kind.sets}
 _STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
 _NODE = "node"
+
+_Admitted = Callable[[Reader], Reader]
+"""With what the cluster fills in of pods."""
 
 
 def app_wrapper(made: Object, beside: Beside) -> list[PodSet]:
@@ -45,6 +49,10 @@ def _declared(component: Reader, one: Reader) -> PodSet | None:
 def train_job(made: Object, beside: Beside) -> list[PodSet]:
     """The replicated jobs of the training runtime; the one that trains has the nodes and the resources of the job.
     Where the runtime is not known, only that one, and a finding."""
+
+    def admitted(pods: Reader) -> Reader:
+        return beside.admission.admitted(pods, made.namespace, exists=False)
+
     spec = made.spec
     reference, trainer = spec.child("runtimeRef"), spec.child("trainer")
     nodes = trainer.count("numNodes")
@@ -55,26 +63,26 @@ def train_job(made: Object, beside: Beside) -> list[PodSet]:
         detail = f"{kind} {name!r} is not known here: only the nodes that train are planned, with resourcesPerNode"
         spec.warn("runtimeRef", detail, rule="unknown-name")
         container: dict[str, Any] = {"name": _NODE, "resources": resources or {}}
-        return [_trainer({"containers": [container]}, 1 if nodes is None else nodes, spec)]
+        return [_trainer({"containers": [container]}, 1 if nodes is None else nodes, spec, admitted)]
     policy = follow(runtime.root, "spec.mlPolicy").count("numNodes")
     count = next((n for n in (nodes, policy) if n is not None), 1)
     jobs = follow(runtime.root, "spec.template.spec").children("replicatedJobs")
-    return [one for job in jobs if (one := _replicated(job, count, resources))]
+    return [one for job in jobs if (one := _replicated(job, count, resources, admitted))]
 
 
-def _replicated(job: Reader, nodes: int, resources: Any) -> PodSet | None:
+def _replicated(job: Reader, nodes: int, resources: Any, admitted: _Admitted) -> PodSet | None:
     name = job.text("name") or "main"
     labels = follow(job, "template.metadata").labels("labels")
     trains = labels.get(_STEP) == "trainer" or (_STEP not in labels and name == _NODE)
     if not trains:
-        return read_template(job, PodSets("", template="template.spec.template"), name, 1, None)
+        return read_template(admitted(job), PodSets("", template="template.spec.template"), name, 1, None)
     spec = follow(job, "template.spec.template.spec")
     document = {**spec.value}
     if resources:
         listed = document.get("containers")
         containers = cast(list[Any], listed) if isinstance(listed, list) else []
         document["containers"] = [_with_resources(one, resources) for one in containers]
-    return replace(_trainer(document, nodes, spec), name=name)
+    return replace(_trainer(document, nodes, spec, admitted), name=name)
 
 
 def _with_resources(container: Any, resources: Any) -> Any:
@@ -84,7 +92,7 @@ def _with_resources(container: Any, resources: Any) -> Any:
     return {**of, "resources": resources} if of.get("name") == _NODE else of
 
 
-def _trainer(document: Any, nodes: int, at: Reader) -> PodSet:
-    element = Reader({"template": {"spec": document}}, at.at, at.findings)
+def _trainer(document: Any, nodes: int, at: Reader, admitted: _Admitted) -> PodSet:
+    element = admitted(Reader({"template": {"spec": document}}, at.at, at.findings))
     made = read_template(element, PodSets("", template="template"), _NODE, nodes, None)
     return made or PodSet(_NODE, nodes, None, default_pod({}, at), {}, {}, at.at)

@@ -8,6 +8,9 @@ import pytest
 
 from app.answering.planning.plan import plan
 from app.answering.sources import nothing_stored
+from app.formats.documents.reader import Findings, Reader
+from app.formats.documents.source import read
+from app.formats.work.admission import Admission
 from app.solver.model.problems import InvalidInput
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
@@ -257,3 +260,21 @@ def test_a_limit_range_of_another_namespace_is_nothing_to_it() -> None:
 def test_a_limit_range_that_is_wrong_is_a_finding(wrong: Any) -> None:
     findings = in_a_cluster("kai", {**LIMITS, "spec": {"limits": wrong}})["findings"]
     assert any(f["severity"] == "error" and "/items/1/spec/limits" in f["pointer"] for f in findings)
+
+
+def test_what_aliases_share_is_filled_in_once() -> None:
+    """However much aliases of YAML stand for, no copy is made of it."""
+    lines = ["a0: &a0 [x]", *(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 6))]
+    manifest = f"""\
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: x, labels: {{kueue.x-k8s.io/queue-name: lab}}}}
+spec:
+  template: {{spec: {{runtimeClassName: gvisor, containers: [{{name: c, resources: {{requests: {{cpu: 1}}}}}}]}}}}
+x-shared: {{{", ".join(lines)}}}
+"""
+    root = Reader(read(manifest.encode())[0][1], (), Findings())
+    filled = Admission().admitted(root, "default", exists=False)
+    assert filled.value == root.value
+    shared: Any = filled.value["x-shared"]
+    assert shared["a2"][0] is shared["a2"][1] is shared["a1"]

@@ -39,6 +39,15 @@ def test_errors_in_a_manifest_are_an_exit_code(capsys: pytest.CaptureFixture[str
     assert json.loads(said.out)["engine"] == "ytsaurus"
 
 
+@pytest.mark.parametrize("command", ["decide", "import", "export", "compare", "plan", "simulate"])
+@pytest.mark.parametrize("body", ['{"a":' + "[" * 200_000, "[" * 200_000, "{a=" * 200_000, "- " * 5000, "\x00\xff"])
+def test_no_file_crashes_a_command(command: str, body: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "hostile"
+    file.write_bytes(body.encode("latin-1"))
+    assert run([command, str(file), *(["-f", str(file)] if command == "plan" else [])]) == 3
+    assert "hostile" in capsys.readouterr().err
+
+
 def test_a_whole_request(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["import", WORKLOADS, "--request"]) == 3
     request = json.loads(capsys.readouterr().out)

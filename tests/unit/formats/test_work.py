@@ -215,6 +215,9 @@ def test_a_train_job_fills_in_its_runtime() -> None:
     spec["trainer"] = {"numNodes": 4, "resourcesPerNode": {"requests": {"cpu": 8}}}
     (work,), _ = read(manifest, runtime)
     assert [(s.name, s.count, s.pod.requests["cpu"]) for s in work.pod_sets] == [("data", 1, 3000), ("node", 4, 8000)]
+    default = {"limits": [{"type": "Container", "defaultRequest": {"memory": 7}}]}
+    (work,), _ = read(manifest, runtime, of("v1", "LimitRange", default))
+    assert [(s.pod.requests["cpu"], s.pod.requests["memory"]) for s in work.pod_sets] == [(3000, 7), (8000, 7)]
     (work,), findings = read(manifest)
     assert [(s.name, s.count, s.pod.requests["cpu"]) for s in work.pod_sets] == [("node", 4, 8000)]
     assert "ClusterTrainingRuntime 'torch' is not known here" in findings[0].detail
