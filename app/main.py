@@ -143,20 +143,21 @@ def create_app(settings: Settings) -> FastAPI:
     decider = Decider(
         dispatcher, log=log, metrics=kept, database=database, waits=waits, documents=stored, ledger=ledger
     )
+    snapshots = Snapshots(dispatcher, decider)
     kept.work(dispatcher, offload)
     tokens = Tokens(database)
     sessions = Sessions(database, tokens, settings.console_key, settings.console_session_seconds)
     services = Services(
         settings, database, kept, log, stored, dispatcher, offload, decider, tokens, sessions,
         Listeners(settings.console_listeners), Recordings(), ProviderSignIn(_code_flow(settings)),
-        Snapshots(dispatcher, decider),
+        snapshots,
         Clusters(database),
         Shadow(database, dispatcher, _retention(settings), kept.shadowed),
         Administration(database, stored, settings.idempotency_seconds),
         Budget(settings.bodies_memory_bytes),
         Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds),
         traces_configured(),
-        *_simulations(database, settings, stored, log),
+        *_simulations(database, settings, stored, log, snapshots),
     )  # fmt: skip
     install(app.state, services)
 
@@ -188,14 +189,14 @@ def _pages(app: FastAPI, settings: Settings) -> tuple[Any, ...]:
 
 
 def _simulations(
-    database: Database, settings: Settings, stored: Configurations, log: DecisionLog
+    database: Database, settings: Settings, stored: Configurations, log: DecisionLog, snapshots: Snapshots
 ) -> tuple[Traces, Simulations, Forecasts, Backtests]:
     traced = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes))
     jobs = Jobs(database, settings.simulations_alive)
     return (
         traced,
         Simulations(jobs, traced, stored, settings.simulation_variants),
-        Forecasts(jobs, stored, settings.simulation_variants, settings.simulation_days),
+        Forecasts(jobs, stored, snapshots.state, settings.simulation_variants, settings.simulation_days),
         Backtests(jobs, stored, settings.simulation_variants, lambda: log.settle(_SETTLE_SECONDS)),
     )
 

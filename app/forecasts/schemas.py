@@ -9,8 +9,8 @@ from app.simulations.schemas import Change, Checkpoint, Instant, OnLoop, Requeue
 from app.solver.model.base import Duration, Time, Wire
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.decision import Outcome
-from app.solver.model.request import Variant
-from app.solver.model.state import Ask, State
+from app.solver.model.request import StateOrReference, Variant
+from app.solver.model.state import Ask
 
 
 class ForecastAsk(Wire, frozen=True, kw_only=True):
@@ -35,8 +35,8 @@ class ForecastRequest(Wire, frozen=True, kw_only=True):
     """The configuration: `name`, `name@revision`, `name@label`, or the document itself."""
     variants: list[Variant] = []
     """What if: each is what differs from this request, as one quota (`set`), and one more forecast of all asks."""
-    state: State = State()
-    """Nodes, and what runs."""
+    state: StateOrReference = StateOrReference()
+    """Nodes, and what runs; or the name of a snapshot, whose state as it is now is taken."""
     remaining: dict[str, Duration] = {}
     """How long what runs will still take, by id of the workload."""
     remaining_otherwise: Duration | None = None

@@ -1,5 +1,6 @@
 """Forecasts as those see them who ask for them."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
@@ -16,8 +17,10 @@ from app.jobs.schemas import state_of
 from app.jobs.service import Jobs, New, outcome_of
 from app.simulations.pinning import Pinning
 from app.solver.model.base import Time
+from app.solver.model.request import StateOrReference
 
 KIND = "forecast"
+KeptStates = Callable[[str], tuple[int, bytes]]
 
 
 class About(msgspec.Struct, frozen=True):
@@ -27,11 +30,13 @@ class About(msgspec.Struct, frozen=True):
 
 
 class Forecasts(JobsOfKind[Forecast, ForecastPage]):
-    """Accepted, shown, stopped. ``variants``: the most that one may have; ``days``: how far ahead one may look."""
+    """Accepted, shown, stopped. ``states``: the generation and the JSON of the snapshot of a name, as it is now;
+    ``variants``: the most that one may have; ``days``: how far ahead one may look."""
 
-    def __init__(self, jobs: Jobs, documents: Documents, variants: int, days: float) -> None:
+    def __init__(self, jobs: Jobs, documents: Documents, states: KeptStates, variants: int, days: float) -> None:
         super().__init__(jobs, KIND, _shown, ForecastPage)
         self._documents = documents
+        self._states = states
         self._configurations = Compiled(documents)
         self._variants = variants
         self._days = days
@@ -48,12 +53,19 @@ class Forecasts(JobsOfKind[Forecast, ForecastPage]):
             configuration=pins.reference(request.configuration),
             variants=[pins.part(variant) for variant in request.variants],
             changes=[pins.part(change) for change in request.changes],
+            state=self._state(request.state),
             start=start,
         )
         for _ in scenarios(pinned, self._configurations, self._days):
             pass  # what is wrong is told now
         new = New(msgspec.json.encode(About(start)), msgspec.json.encode(pinned))
         return self._accept(lambda _: new)
+
+    def _state(self, state: StateOrReference) -> StateOrReference:
+        """Written out, so that what the worker reads is what was meant. Raises NotFound."""
+        if state.snapshot is None:
+            return state
+        return decode(self._states(state.snapshot)[1], StateOrReference)
 
 
 def _shown(row: RowMapping) -> Forecast:

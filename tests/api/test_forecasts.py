@@ -25,6 +25,22 @@ def test_a_forecast_is_made_told_of_and_forgotten(service: TestClient, settings:
     assert service.get(where).status_code == 404
 
 
+def test_the_state_of_a_snapshot_is_taken_as_it_is_now(service: TestClient, settings: Settings) -> None:
+    configuration, state = FORECAST["configuration"], FORECAST["state"]
+    put = service.put("/v1/snapshots/now", json={"configuration": configuration, "state": state})
+    assert put.is_success, put.text
+    named = {**FORECAST, "state": {"snapshot": "now"}}
+    where = [service.post("/v1/forecasts", json=body).headers["location"] for body in (FORECAST, named)]
+    assert service.delete("/v1/snapshots/now").is_success  # what was asked about is what it was then
+    with working(settings) as worker:
+        assert worker.once()
+        assert worker.once()
+    inline, told = (service.get(one).json() for one in where)
+    assert (told["status"], told["asks"]) == ("done", inline["asks"])
+    refused = service.post("/v1/forecasts", json=named)
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (404, "/state/snapshot")
+
+
 def test_one_that_waits_is_stopped_and_bad_input_is_named(service: TestClient) -> None:
     where = service.post("/v1/forecasts", json={**FORECAST, "start": None}).headers["location"]
     assert service.delete(where).status_code == 204
