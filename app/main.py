@@ -54,6 +54,7 @@ from app.http.requests import RequestMiddleware
 from app.http.services import Services, install
 from app.http.timeout import TimeoutMiddleware
 from app.http.tracing import TracingMiddleware
+from app.jobs.census import Census
 from app.jobs.service import Jobs
 from app.manifests import router as manifests
 from app.metrics import Metrics
@@ -145,6 +146,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     snapshots = Snapshots(dispatcher, decider)
     kept.work(dispatcher, offload)
+    kept.registry.register(Census(database))
     tokens = Tokens(database)
     sessions = Sessions(database, tokens, settings.console_key, settings.console_session_seconds)
     services = Services(

@@ -82,6 +82,32 @@ def alive(session: Session) -> int:
     return session.execute(sa.select(sa.func.count()).select_from(jobs).where(jobs.c.status.in_(_ALIVE))).scalar_one()
 
 
+class Counted(NamedTuple):
+    """The jobs of a kind and a status. ``seconds``: from begin to end, summed over those that ended; ``oldest``: since
+    the first of them was asked for."""
+
+    kind: str
+    status: str
+    jobs: int
+    seconds: float | None
+    oldest: float
+
+
+def census(session: Session) -> list[Counted]:
+    """All jobs, by kind and status."""
+
+    def lasts(interval: sa.ColumnElement[Any]) -> sa.ColumnElement[float]:
+        return sa.cast(sa.extract("epoch", interval), sa.Double)
+
+    counted = sa.select(
+        jobs.c.kind, jobs.c.status, sa.func.count(),
+        lasts(sa.func.sum(jobs.c.ended_at - jobs.c.started_at)),
+        lasts(sa.func.clock_timestamp() - sa.func.min(jobs.c.created_at)),
+    )  # fmt: skip
+    found = session.execute(counted.group_by(jobs.c.kind, jobs.c.status).order_by(jobs.c.kind, jobs.c.status))
+    return [Counted(*row) for row in found]
+
+
 def add(session: Session, row: dict[str, Any]) -> None:
     """A new job."""
     session.execute(sa.insert(jobs).values(**row))

@@ -5,9 +5,11 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
+from app.forecasts.examples import FORECAST
 from app.main import create_app
 from app.settings import Settings
 from tests.api.requests import decision
+from tests.working import working
 
 
 def scraped(service: TestClient) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
@@ -105,3 +107,14 @@ def test_workers_and_what_they_keep_are_counted(database_url: str, tmp_path: Pat
         assert value(service, "arbiter_workers_busy") == 0
         assert service.delete("/v1/snapshots/a").status_code == 204
         assert value(service, "arbiter_snapshots") == 1
+
+
+def test_jobs_are_counted_by_kind_and_status(service: TestClient, settings: Settings) -> None:
+    for _ in range(2):
+        assert service.post("/v1/forecasts", json=FORECAST).status_code == 202
+    with working(settings) as worker:
+        assert worker.once()
+    assert value(service, "arbiter_jobs", kind="forecast", status="queued") == 1
+    assert value(service, "arbiter_jobs", kind="forecast", status="done") == 1
+    assert value(service, "arbiter_jobs_seconds", kind="forecast", status="done") > 0
+    assert value(service, "arbiter_jobs_oldest_seconds", kind="forecast") > 0
