@@ -38,15 +38,15 @@ class Input:
             flavors = [*configuration.get("flavors", ()), unused]
             yield b'{"configuration":%b,%b' % (_dumped({**configuration, "flavors": flavors}), rest[1:])
 
-    def j(self) -> float:
-        """Seconds of ``json.loads`` of the body: the best of a few runs, now.
+    def j(self, runs: int = _JSON_RUNS) -> float:
+        """Seconds of ``json.loads`` of the body: the best of ``runs``, now.
 
         Without the collector, which would visit what is being decoded, and all else that this process holds.
         """
         gc.collect()
         gc.disable()
         best = float("inf")
-        for _ in range(_JSON_RUNS):
+        for _ in range(runs):
             begun = time.perf_counter()
             json.loads(self.body)
             best = min(best, time.perf_counter() - begun)

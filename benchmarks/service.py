@@ -52,14 +52,22 @@ class Client:
 
 @contextmanager
 def service(workers: int = 1, **environment: str) -> Generator[tuple[int, subprocess.Popen[bytes]]]:
-    """A running service: its port and process."""
+    """A running service: its port and process. It doesn't begin with examples of its own, whose simulations would run
+    beside what is measured for the first minute."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="arbiter-bench-") as folder:
         process = subprocess.Popen(
             [sys.executable, "-m", "app.cli", "serve"],
-            env={**os.environ, "PORT": str(port), "DATA_DIR": folder, "WORKERS": str(workers), **environment},
+            env={
+                **os.environ,
+                "PORT": str(port),
+                "DATA_DIR": folder,
+                "WORKERS": str(workers),
+                "ARBITER_EXAMPLES": "off",
+                **environment,
+            },
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

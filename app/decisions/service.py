@@ -78,9 +78,9 @@ class Decider:
     def decide(self, body: bytes) -> Decided:
         """The response body of ``POST /v1/decisions``. Raises InvalidInput, NotFound, Unavailable."""
         moment = datetime.now(UTC)
-        snapshot, _ = named_in(body)
+        snapshot, _ = named = named_in(body)
         known = None if snapshot is None or self._log.is_behind else self._ledger.known(snapshot)
-        reply = self._dispatcher.run(Asked(Operation.DECISION, moment, known=known), body)
+        reply = self._dispatcher.run(Asked(Operation.DECISION, moment, known=known), body, named)
         identity, stored = self._remember(moment, body, reply)
         return Decided(with_identity(identity, reply.answered()), stored)
 

@@ -20,6 +20,8 @@ from app.workers.ticket import Class, Ticket, held
 from app.workers.turns import CLOSING
 
 T = TypeVar("T")
+Named = tuple[str | None, str | None]
+"""A snapshot and a configuration; None: not by name."""
 
 _NAMED = b'"snapshot"'
 _AT_ONCE = 0.002
@@ -75,14 +77,16 @@ class Dispatcher:
         """The class of a manifest: reading text takes a hundred times as long as reading a decision of that size."""
         return "large" if len(body) > self._small else "slow"
 
-    def run(self, asked: Asked, body: bytes) -> Reply:
-        """Raises what it does, and DeadlinePassed, TooSlow, Unavailable; then nothing has changed."""
+    def run(self, asked: Asked, body: bytes, named: Named | None = None) -> Reply:
+        """``named``: what ``named_in`` says of the body, where somebody has asked already: looking through a large one
+        takes milliseconds. Raises what the operation does, and DeadlinePassed, TooSlow, Unavailable; then nothing has
+        changed."""
         ticket = held() or Ticket.now(self.class_of(body, asked.snapshot), self._seconds)
         if self._pool is None or ticket.of == "small":
             return self.here(lambda: self._answerer.run(asked, body))
         reference = asked.configuration or None
         if not asked.snapshot and asked.operation is not Operation.IMPORT:
-            snapshot, reference = named_in(body)
+            snapshot, reference = named or named_in(body)
             asked = replace(asked, snapshot=snapshot or "")
         return self._pool.call(asked, body, ticket, reference=reference)
 
@@ -161,7 +165,7 @@ class Dispatcher:
         return check
 
 
-def named_in(body: bytes) -> tuple[str | None, str | None]:
+def named_in(body: bytes) -> Named:
     """The snapshot that a body names, and with one also its configuration, unless that is written out. What can't be
     read names none: whoever decodes it will say so."""
     if body.rfind(_NAMED) < 0:

@@ -1,6 +1,6 @@
 """The queue tree as indices: one type for ClusterQueue, cohort, leaf and pool."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from app.solver.model.configuration import Queue
 from app.solver.model.problems import InvalidInput, Problem, pointer
@@ -37,6 +37,16 @@ class Tree:
         while i != ROOTLESS:
             out.append(i)
             i = self.parent[i]
+        return out
+
+    def above(self, nodes: Iterable[int]) -> set[int]:
+        """Every node that is above one of ``nodes``."""
+        parent, out = self.parent, set[int]()
+        for i in nodes:
+            at = parent[i]
+            while at != ROOTLESS and at not in out:
+                out.add(at)
+                at = parent[at]
         return out
 
     def root(self, i: int) -> int:

@@ -85,7 +85,7 @@ class CompiledState:
         lowest = self._lowest
         if lowest is None:
             lowest = self._lowest = self._lowest_by_node()
-        found = min((lowest[node] for node in nodes), default=_NO_PRIORITY)
+        found = min(map(lowest.__getitem__, nodes), default=_NO_PRIORITY)
         return None if found == _NO_PRIORITY else found
 
     def _lowest_by_node(self) -> list[int]:

@@ -3,7 +3,7 @@
 Rules: Kueue ``pkg/cache/scheduler/resource_node.go`` (available, usage that bubbles up beyond the local part only).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from app.solver.engines.kueue.compile.quota import NOWHERE, Quotas
 
@@ -115,15 +115,23 @@ class Usage:
                     return False
         return True
 
-    def exceeds(self, node: int, frs: Iterable[int]) -> bool:
+    def exceeds(self, node: int, frs: Collection[int]) -> bool:
         """Whether the node borrows in one of ``frs``: usage beyond its own nominal quota (ClusterQueue, which has
         nothing below) or beyond the quota of its subtree (cohort). No quota counts as 0."""
-        cells, used, subtree = self.quotas.cells[node], self.used, self.quotas.subtree
-        for fr in frs:
-            cell = cells.get(fr)
-            if cell is not None and used[cell] > subtree[cell]:
-                return True
-        return False
+        return bool(self.exceeding((node,), frs))
+
+    def exceeding(self, nodes: Iterable[int], frs: Collection[int]) -> list[int]:
+        """Those of ``nodes`` that do: a thousand at a time costs less than a thousand calls."""
+        cells, used, subtree = self.quotas.cells, self.used, self.quotas.subtree
+        out: list[int] = []
+        for node in nodes:
+            of = cells[node]
+            for fr in frs:
+                cell = of.get(fr)
+                if cell is not None and used[cell] > subtree[cell]:
+                    out.append(node)
+                    break
+        return out
 
     def fits_by_level(self, node: int, request: Mapping[int, int]) -> list[bool]:
         """For ``node`` and each ancestor: whether the request, less what lower levels can keep for themselves, is

@@ -81,8 +81,8 @@ def _exceeding(overlay: Overlay, cohort: int, visited: int, contested: frozenset
     pending = [cohort]
     while pending:
         node = pending.pop()
-        pending += [c for c in configuration.child_cohorts[node] if c != visited and usage.exceeds(c, contested)]
-        out += [q for q in configuration.child_queues[node] if q != visited and usage.exceeds(q, contested)]
+        pending += [c for c in usage.exceeding(configuration.child_cohorts[node], contested) if c != visited]
+        out += [q for q in usage.exceeding(configuration.child_queues[node], contested) if q != visited]
     return out
 
 

@@ -4,7 +4,7 @@ Source: Kueue ``pkg/scheduler/preemption/preemption.go`` (fairPreemptions) and `
 counts in every share from the start of the search to its end; it is left out only where a fit is tested.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -49,7 +49,7 @@ def collect(overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -
     own = order.using(overlay, [queue], contested)
     parts = [order.allowed(overlay, preemptor, policy.within_cluster_queue, own)]
     if configuration.tree.parent[queue] >= 0 and policy.reclaim_within_cohort != "Never":
-        others = [q for q in configuration.queues_of(queue) if q != queue and overlay.usage.exceeds(q, contested)]
+        others = [q for q in overlay.usage.exceeding(configuration.queues_of(queue), contested) if q != queue]
         using = order.using(overlay, others, contested)
         parts.append(order.allowed(overlay, preemptor, policy.reclaim_within_cohort, using))
     return Pool(overlay.state, np.concatenate(parts))
@@ -172,9 +172,11 @@ class _Search:
             self._record.too_low(self._overlay, (workload,), rivals, strategy)
         return False
 
-    def _least(self, workloads: Iterable[int]) -> Amounts:
+    def _least(self, workloads: Sequence[int]) -> Amounts:
         """The least that any of them uses of each flavor-resource that all use."""
-        used = [dict(self._overlay.state.amounts(workload)) for workload in workloads]
+        state = self._overlay.state
+        shapes: list[int] = state.shape[list(workloads)].tolist()
+        used = [dict(state.shapes.found[shape]) for shape in set(shapes)]
         return tuple((fr, min(of[fr] for of in used)) for fr in used[0] if all(fr in of for of in used))
 
     def _share_without(self, node: int, queue: int, amounts: Amounts) -> Share:

@@ -118,6 +118,9 @@ def sort_queue(overlay: Overlay, workloads: list[int]) -> None:
     evicted, every, now = state.evicted, state.workloads, overlay.now
     if rank is not None:
         place = dict(zip(workloads, rank[workloads].tolist(), strict=True))
+        if not evicted and len(set(place.values())) == len(place):
+            workloads.sort(key=place.__getitem__)
+            return
         workloads.sort(key=lambda i: (i not in evicted, place[i], every[i].uid or "", every[i].id))
         return
     priority = dict(zip(workloads, state.priority[workloads].tolist(), strict=True))

@@ -40,7 +40,7 @@ class Tournament:
         self._standings: dict[int, Standing] = {}
         self._queues: dict[int, list[_QueueEntry]] = {}
         self._cohorts: dict[int, list[_CohortEntry]] = {}
-        self._populated = {cohort for queue in candidates.queues for cohort in self._configuration.tree.path(queue)[1:]}
+        self._populated = self._configuration.tree.above(candidates.queues)
 
     def next(self) -> int | None:
         """The queue to take a candidate from, or None when no candidates are left to consider."""
@@ -141,8 +141,8 @@ class Tournament:
 
     def _entry(self, queue: int) -> _QueueEntry:
         """Before any with a known head of the same share, so that all equals are looked at before one is chosen."""
-        now = self.share(queue)
-        return (not now.weightless, -now.value, False, (), queue)
+        weightless, value = self._standing(queue).share
+        return (not weightless, -value, False, (), queue)
 
     def _highest_cohort(self, parent: int) -> tuple[int | None, Share]:
         """The unpruned child cohort with the highest share. Between equals Kueue's choice is random, this one goes by
