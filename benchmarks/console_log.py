@@ -30,11 +30,14 @@ insert into decisions (id, created_at, now, engine, configuration_name, configur
     state_digest, asks, outcomes, evicted, evictions, seconds, request_digest, request, answer, actor, queues)
 select (lpad(to_hex(floor(extract(epoch from at) * 1000)::bigint), 12, '0') || '70008000'
         || lpad(to_hex(i), 12, '0'))::uuid,
-    at, one.now, (array['kueue', 'yunikorn', 'kai', 'ytsaurus'])[1 + i % 4], 'c' || i % 50, 1, one.configuration_digest,
+    at, one.now, case when i % 50000 = 0 then 'ytsaurus' else (array['kueue', 'yunikorn', 'kai'])[1 + i % 3] end,
+    'c' || i % 50, 1, one.configuration_digest,
     one.state_digest, array['job-' || i % 200000],
     array[case when i % 10000 = 0 then 'infeasible' else (array['preempt', 'wait', 'admit'])[1 + i % 3] end],
     case when i % 3 = 0 then array['w' || i % 300000] else array[]::text[] end, case when i % 3 = 0 then 1 else 0 end,
-    one.seconds, one.request_digest, one.request, one.answer, 'token:t' || i % 20, array['q' || i % 500]
+    one.seconds, one.request_digest, one.request, one.answer,
+    'token:t' || case when i % 100000 = 0 then 'rare' else (i % 20)::text end,
+    array['q' || case when i % 100000 = 0 then 'rare' else (i % 500)::text end]
 from generate_series(1, :entries) as i, lateral (select now() - make_interval(secs => i * :step) as at) as moment,
     (select * from decisions limit 1) as one
 """
@@ -59,6 +62,9 @@ def pages(client: TestClient) -> dict[str, str]:
     middle = (datetime.now(UTC) - timedelta(days=_DAYS / 2)).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "a page that asks nothing": "/why", "the log": "/decisions", "one engine": "/decisions?engine=kai",
+        "a rare engine": "/decisions?engine=ytsaurus", "a rare actor": "/decisions?actor=token:trare",
+        "a rare queue": "/decisions?queue=qrare", "a queue": "/decisions?queue=q7",
+        "a frequent outcome": "/decisions?outcome=wait",
         "a rare outcome": "/decisions?outcome=infeasible", "a configuration": "/decisions?configuration=c7",
         "from the middle": f"/decisions?until={middle}", "what stopped a workload": "/decisions?workload=w150000",
         "nothing fits": "/decisions?workload=nobody", "why me": "/why?workload=w150000", "overview": "/",

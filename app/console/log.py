@@ -19,14 +19,18 @@ router = APIRouter(route_class=PageRoute)
 
 
 def _filters(
-    engine: Text = "", outcome: Text = "", configuration: Text = "", ask: Text = "", workload: Text = "",
-    since: Text = "", until: Text = "",
+    engine: Text = "", outcome: Text = "", configuration: Text = "", queue: Text = "", ask: Text = "",
+    workload: Text = "", actor: Text = "",
 ) -> Filters:  # fmt: skip
     found = {
-        "engine": engine, "outcome": outcome, "configuration": configuration, "ask": ask, "workload": workload,
-        "since": _moment(since), "until": _moment(until),
+        "engine": engine, "outcome": outcome, "configuration": configuration, "queue": queue, "ask": ask,
+        "workload": workload, "actor": actor,
     }  # fmt: skip
     return {name: value.strip() for name, value in found.items()}
+
+
+def _span(since: Text = "", until: Text = "") -> Filters:
+    return {"since": _moment(since), "until": _moment(until)}
 
 
 def _moment(text: str) -> str:
@@ -39,9 +43,11 @@ def _moment(text: str) -> str:
 
 @router.get("/decisions", **page(needs="read"))
 async def decisions(
-    visit: Visiting, filters: Annotated[Filters, Depends(_filters)], cursor: Annotated[str, Query(max_length=1024)] = ""
-) -> Response:
+    visit: Visiting, about: Annotated[Filters, Depends(_filters)], span: Annotated[Filters, Depends(_span)],
+    cursor: Annotated[str, Query(max_length=1024)] = "",
+) -> Response:  # fmt: skip
     """Filter, page, open."""
+    filters = {**about, **span}
     wanted = {name: value for name, value in filters.items() if value}
     found: dict[str, Any] = {"items": []}
     problem = None

@@ -22,7 +22,7 @@ def environment() -> Environment:
     cast(dict[str, Any], made.globals)["asset"] = address
     made.filters.update(
         amount=words.amount, amounts=words.amounts, moment=words.moment, pretty=words.pretty, compact=words.compact,
-        span=words.seconds,
+        told=words.told, span=words.seconds,
     )  # fmt: skip
     return made
 

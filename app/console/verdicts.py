@@ -117,7 +117,8 @@ def sentence(decision: Json) -> str:
     ask, victims = decision["ask"], decision["victims"]
     explanation: Json = decision.get("explanation") or {}
     headline = str(explanation.get("headline") or "")
-    if headline and headline != f"{ask}: {decision['outcome']}":
+    told = headline and headline != f"{ask}: {decision['outcome']}"
+    if told and decision["outcome"] != "preempt":  # who stops is named below, where they are few
         return headline
     place = f" on {decision['node']}" if decision.get("node") else ""
     if decision["outcome"] == "admit":

@@ -1,7 +1,7 @@
 """How values read: amounts, moments, JSON. Everything stays text until the template escapes it."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from jinja2 import Undefined
@@ -44,6 +44,15 @@ def pretty(document: Any) -> str:
     """JSON, indented; of bytes what they hold."""
     encoded = document if isinstance(document, bytes) else msgspec.json.encode(document)
     return msgspec.json.format(encoded, indent=2).decode()
+
+
+def told(value: Any) -> str:
+    """A number that a rule looked at, or several by name, without the signs of JSON."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {told(one)}" for name, one in cast(dict[str, Any], value).items())
+    if isinstance(value, list):
+        return ", ".join(told(one) for one in cast(list[Any], value))
+    return value if isinstance(value, str) else compact(value)
 
 
 def compact(document: Any) -> str:

@@ -54,6 +54,8 @@ decisions = sa.Table(
     sa.Index("ix_decisions_spared", "spared", postgresql_using="gin", postgresql_where=sa.text("spared is not null")),
     sa.Index("ix_decisions_circle", "id", postgresql_where=sa.text("circle")),
     sa.Index("ix_decisions_configuration_name", "configuration_name", "id"),
+    sa.Index("ix_decisions_engine", "engine", "id"),
+    sa.Index("ix_decisions_outcomes", "outcomes", postgresql_using="gin"),
     sa.Index("ix_decisions_asks", "asks", postgresql_using="gin"),
     sa.Index("ix_decisions_evicted", "evicted", postgresql_using="gin"),
     sa.Index("ix_decisions_actor", "actor", "id", postgresql_where=sa.text("actor is not null")),

@@ -68,6 +68,7 @@ document.addEventListener("visibilitychange", listen);
 document.addEventListener("htmx:afterSettle", listen);
 window.addEventListener("pagehide", () => { if (stream) stream.close(); stream = null; });
 
+const clock = (at) => new Date(1000 * at).toISOString().slice(11, 16);
 const colours = ["#2f6fb0", "#c2571a", "#2e8b57", "#8a5fb5", "#b0343c", "#5c7f8f", "#a3871f", "#4a5bc4"];
 const charts = () => {
   for (const place of document.querySelectorAll("[data-series]")) {
@@ -79,8 +80,8 @@ const charts = () => {
     const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
     new uPlot({
       width: place.clientWidth, height: 240, tzDate: (at) => uPlot.tzDate(new Date(1000 * at), "Etc/UTC"),
-      axes: [axis, { ...axis, size: 56 }],
-      series: [{}, ...series.map((one, i) => ({
+      axes: [{ ...axis, values: (_, at) => at.map(clock) }, { ...axis, size: 56 }],
+      series: [{ label: "Time (UTC)", value: (_, at) => at === null ? "--" : clock(at) }, ...series.map((one, i) => ({
         label: one.label, stroke: colours[i % colours.length], width: one.dash ? 1 : 2,
         dash: one.dash ? [6, 4] : undefined, paths: one.bars ? uPlot.paths.bars({ size: [0.7] }) : one.step ? uPlot.paths.stepped({ align: 1 }) : undefined,
         fill: one.bars ? colours[i % colours.length] : undefined, points: { show: false },

@@ -35,6 +35,8 @@ def seed(site: "Site") -> None:
     asked = {name: value for name, value in example("kueue-classic").items() if name in ("asks", "now", "engine")}
     kept = {**asked, "configuration": "example", "state": {"snapshot": "now"}}
     site.decisions["snapshot"] = site.call("POST", "/v1/decisions", kept)["id"]
+    pending = {"configuration": "example", "state": {"snapshot": "now"}, "asks": "pending", "now": asked["now"]}
+    site.decisions["pending"] = site.call("POST", "/v1/decisions", pending)["id"]
     site.decisions["simulation"] = site.call("POST", "/v1/simulations", SIMULATION)["id"]
     loop = json.loads((EXAMPLES / "loops" / "kueue-fair-sharing.json").read_text())
     site.decisions["loop"] = site.call("POST", "/v1/simulations", loop)["id"]

@@ -32,6 +32,7 @@ PAGES = {
     "decision-hostile": "/decisions/{hostile}",
     "decision-kai": "/decisions/{kai-reclaim}",
     "decision-snapshot": "/decisions/{snapshot}",
+    "decision-pending": "/decisions/{pending}",
     "simulations": "/simulations",
     "simulate": "/simulate",
     "simulation": "/simulations/{simulation}",
@@ -202,6 +203,26 @@ def test_a_decision_on_a_snapshot_shows_what_it_held_then(visit: Visiting, site:
         assert page.locator(".facts", has_text="now").count() == 1
 
 
+def test_what_waits_beside_a_snapshot_is_drawn_and_asked_again_like_what_is_sent(visit: Visiting, site: Site) -> None:
+    with visit("admin") as somebody:
+        page = somebody.go(f"/decisions/{site.decisions['snapshot']}")
+        parts = ("table.tree", ".way", "h1")
+        drawn = [page.locator(part).inner_text() for part in parts]
+        page = somebody.go(f"/decisions/{site.decisions['pending']}")
+        assert [page.locator(part).inner_text() for part in parts] == drawn
+        assert "serving" in page.locator(".facts", has_text="Queue of the ask").inner_text()
+        page.get_by_role("link", name="Change something and ask").click()
+        assert '"asks": "pending"' in page.get_by_label("JSON, as for").input_value()
+        page.get_by_role("button", name="Decide").click()
+        page.get_by_role("heading", name="The answer").wait_for()
+        assert "sweep-17" in page.locator(".figure").inner_text()
+        somebody.expected = ("422",)
+        page.get_by_label("Priority of the asks").fill("7")
+        page.get_by_role("button", name="Decide").click()
+        page.get_by_text("its priorities stand there").wait_for()
+        assert page.get_by_label("Priority of the asks").get_attribute("aria-invalid") == "true"
+
+
 def test_a_queue_lists_what_runs_and_waits_there(visit: Visiting) -> None:
     with visit("read") as somebody:
         page = somebody.go("/queues?configuration=example&snapshot=now")
@@ -277,7 +298,8 @@ def test_comparing_and_planning(visit: Visiting) -> None:
 
 
 def test_large_ones_paint_nearly_as_soon_as_empty_ones(visit: Visiting, site: Site) -> None:
-    """First paint within a second where an empty page takes the usual tenth: a ratio, since machines differ."""
+    """First paint within a second where an empty page takes the usual 60 ms: a ratio, since machines differ. Measured:
+    4.4 times for 10,000 candidates, 1.6 times for 2,000 queues."""
     with visit("read") as somebody:
         painted = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 
@@ -291,7 +313,7 @@ def test_large_ones_paint_nearly_as_soon_as_empty_ones(visit: Visiting, site: Si
 
         empty = max(best("/why"), 50.0)
         for path in (f"/decisions/{site.decisions['many']}", "/queues?configuration=large", "/decisions"):
-            assert best(path) < 40 * empty, path
+            assert best(path) < 15 * empty, path
 
 
 def test_live_parts_rest_while_nobody_looks(visit: Visiting, site: Site) -> None:
