@@ -2,14 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.console.api import Api, Refused, segment
+from app.console.api import Api, segment
 from app.console.circle import circle
 from app.console.situation import asks_of
 from app.console.visit import PageRoute, Visiting
@@ -51,11 +50,7 @@ async def _stopped(api: Api, decisions: list[Json]) -> tuple[Counter[str], Count
     reasons, pairs = Counter[str](), Counter[tuple[str, str]]()
     for one in decisions:
         record = await api.find(f"/v1/decisions/{one['id']}")
-        at = f"/v1/decisions/{one['id']}/request"
-        request = await api.find(at)
-        if request is not None and request.get("asks") == "pending":  # the snapshot's, as far as the log has kept it
-            with suppress(Refused):
-                request = await api.find(at, {"resolved": True})
+        request = await api.find(f"/v1/decisions/{one['id']}/request")
         if record is None or request is None:
             continue
         queues = {ask["id"]: ask["queue"] for ask in asks_of(request)}
