@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from app.console import situation
 from app.console.api import Api, Refused, segment
+from app.console.uses import WORDS, uses
 from app.console.verdicts import paged
 from app.console.visit import PageRoute, Visiting
 from app.http.openapi import page
@@ -34,26 +35,29 @@ async def queues(visit: Visiting, wanted: Annotated[Json, Depends(_wanted)], pag
     chosen = wanted["configuration"] or ("example" if "example" in names else names[0] if names else "")
     stored = await visit.api.get(f"/v1/configurations/{segment(chosen)}") if chosen else None
     tree = situation.queues_of(stored["configuration"]) if stored else {}
-    shares, problem = await _shares(visit.api, chosen, wanted["snapshot"])
+    told, problem = await _shares(visit.api, chosen, wanted["snapshot"])
+    shares: dict[str, Json] = told.get("queues", {})
     resources = list(dict.fromkeys(r for one in tree.values() for r in (*one.guaranteed, *one.limit)))[:4]
-    shown = _shown(tree, wanted, shares)
+    rows = paged(_shown(tree, wanted, shares), page, _SHOWN)
     return visit.show(
         "queues.html", names=names, snapshots=snapshots, wanted={**wanted, "configuration": chosen}, stored=stored,
-        tree=tree, rows=paged(shown, page, _SHOWN), shares=shares, problem=problem, resources=resources,
+        tree=tree, rows=rows, shares=shares, problem=problem, resources=resources,
+        uses={one.name: uses(told["engine"], shares.get(one.name, {})) for one in rows.rows if told},
+        words=WORDS.get(told.get("engine", "")),
         units=situation.units, way=situation.above(tree, wanted["under"] or None)[::-1],
         sizes={one.name: len(one.children) for one in tree.values()},
     )  # fmt: skip
 
 
-async def _shares(api: Api, configuration: str, snapshot: str) -> tuple[dict[str, Json], str | None]:
-    """What the snapshot uses, as the engine counts it; why not, where that can't be told."""
+async def _shares(api: Api, configuration: str, snapshot: str) -> tuple[Json, str | None]:
+    """What the snapshot uses, as the engine counts it, or nothing; why not, where that can't be told."""
     if not snapshot or not configuration:
         return {}, None
     if not api.may("decide"):
         return {}, "What a snapshot uses is a question: that needs scope decide."
     try:
         asked = {"configuration": configuration, "state": {"snapshot": snapshot}}
-        return (await api.ask("/v1/shares", asked))["queues"], None
+        return await api.ask("/v1/shares", asked), None
     except Refused as refused:
         return {}, refused.detail
 
@@ -102,11 +106,14 @@ async def queue(visit: Visiting, configuration: Name, queue: Text, snapshot: Nam
     way = situation.above(tree, queue)
     here = frozenset(one.name for one in _below(tree, queue))
     running, waiting = await _work(visit.api, snapshot, here) if snapshot else ([], [])
+    told, untold = await _shares(visit.api, configuration, snapshot)
     return visit.show(
         "queue.html", name=configuration, queue=queue, stored=stored, document=found["queue"], problem=problem,
         settings=[(key, value, _origin(key, way, documents, engine)) for key, value in effective.items()],
         way=way[::-1], one=tree[queue], units=situation.units, snapshot=snapshot, running=paged(running, page, _SHOWN),
         snapshots=(await visit.api.get("/v1/snapshots"))["items"], waiting=waiting, requested=_requested,
+        untold=untold, words=WORDS.get(told.get("engine", "")),
+        uses=uses(told["engine"], told["queues"].get(queue, {})) if told else [],
         lately=(await visit.api.get("/v1/decisions", {"queue": queue, "limit": _LATELY}))["items"],
     )  # fmt: skip
 
