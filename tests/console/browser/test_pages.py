@@ -10,6 +10,7 @@ from axe_playwright_python.base import AXE_SCRIPT  # pyright: ignore[reportMissi
 from playwright.sync_api import Page
 
 from tests.console.browser.conftest import NARROW, WIDE, Site, Visiting
+from tests.console.browser.keyboard import HEARD, dead_ends, unreachable
 from tests.console.browser.seeds import HOSTILE, MARKUP
 
 PAGES = {
@@ -79,8 +80,10 @@ def test_every_page_in_both_themes_narrow_and_wide(visit: Visiting, site: Site, 
     with visit("admin") as somebody:
         somebody.expected = ("404",) if page == "missing" else ()
         somebody.page.route("**/plots/*.svg*", lambda route: route.fulfill(content_type="image/svg+xml", body=DRAWN))
+        somebody.page.add_init_script(HEARD)
         shown = somebody.go(address(site, page))
         assert shown.locator("h1").count() == 1
+        assert (unreachable(shown), dead_ends(shown)) == ([], [])
         assert serious(shown) == []
         somebody.picture(page)
         somebody.look(width=NARROW, dark=True)
