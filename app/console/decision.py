@@ -9,7 +9,7 @@ from starlette.responses import Response
 from app.console import situation
 from app.console.recorded import Recorded, recorded
 from app.console.verdicts import VERDICTS, chosen, groups, named, paged, sentence
-from app.console.visit import PageRoute, Visit, Visiting
+from app.console.visit import PageRoute, Visiting
 from app.http.openapi import page
 from app.http.policy import HEADERS
 
@@ -122,17 +122,17 @@ def _resources(one: Json | None, ask: Json | None) -> list[str]:
 @router.get("/decisions/{id}/request.json", **page(needs="read"))
 async def decision_request(visit: Visiting, id: UUID) -> Response:  # noqa: A002
     """The request, byte for byte, to keep."""
-    return _file(visit, (await visit.api.call("GET", f"/v1/decisions/{id}/request")).body, "request.json")
+    return file_of((await visit.api.call("GET", f"/v1/decisions/{id}/request")).body, "request.json")
 
 
 @router.get("/decisions/{id}/answer.json", **page(needs="read"))
 async def decision_answer(visit: Visiting, id: UUID) -> Response:  # noqa: A002
     """The recorded answer, to keep."""
-    return _file(visit, (await visit.api.call("GET", f"/v1/decisions/{id}")).body, "answer.json")
+    return file_of((await visit.api.call("GET", f"/v1/decisions/{id}")).body, "answer.json")
 
 
-def _file(visit: Visit, body: bytes, name: str) -> Response:
-    del visit
+def file_of(body: bytes, name: str) -> Response:
+    """A JSON document to keep, under that name."""
     return Response(
         body,
         headers={**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'},

@@ -21,6 +21,7 @@ PAGES = (
     Entry("Compare", "/compare", "decide"),
     Entry("Simulations", "/simulations", "read"),
     Entry("Configurations", "/configurations", "read"),
+    Entry("Clusters", "/clusters", "read"),
 )
 
 

@@ -4,6 +4,7 @@ from fastapi import APIRouter
 
 from app.console import (
     ask,
+    clusters,
     configurations,
     decision,
     editing,
@@ -35,5 +36,6 @@ for part in (
     pictures,
     quotas,
     importing,
+    clusters,
 ):
     router.include_router(part.router)

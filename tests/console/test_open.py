@@ -22,6 +22,7 @@ PLAIN = (
     "/simulations",
     "/simulate",
     "/import",
+    "/clusters",
 )
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
@@ -52,7 +53,7 @@ def test_with_the_examples_every_page_shows_something(service: TestClient, setti
         while worker.once():
             pass
     run = service.get("/v1/simulations").json()["items"][0]["id"]
-    shown = {page.partition("?")[0] for page in PLAIN} - {"/why"}
+    shown = {page.partition("?")[0] for page in PLAIN} - {"/why", "/clusters"}
     place = f"?configuration={NAME}&snapshot={NAME}"
     more = {"/why?workload=sweep-17", f"/queues{place}", f"/queues/quotas{place}", f"/simulations/{run}"}
     for page in sorted(shown | more):
@@ -63,7 +64,16 @@ def test_with_the_examples_every_page_shows_something(service: TestClient, setti
 
 
 def test_without_its_database_it_says_so(homeless: TestClient) -> None:
-    for page in ("/", "/queues", "/decisions", "/why?workload=x", "/configurations", "/simulations", "/simulate"):
+    for page in (
+        "/",
+        "/queues",
+        "/decisions",
+        "/why?workload=x",
+        "/configurations",
+        "/simulations",
+        "/simulate",
+        "/clusters",
+    ):
         answer = homeless.get(page)
         assert answer.status_code == 503, page
         assert "text/html" in answer.headers["content-type"]

@@ -3,6 +3,8 @@
 import json
 from typing import TYPE_CHECKING, Any
 
+from app.clusters.router import EXAMPLE as REPORT
+from app.shadow.router import EXAMPLE as PREEMPTION
 from app.simulations.examples import SIMULATION
 from tests.live import ROOT
 
@@ -37,6 +39,8 @@ def seed(site: "Site") -> None:
     site.decisions["snapshot"] = site.call("POST", "/v1/decisions", kept)["id"]
     pending = {"configuration": "example", "state": {"snapshot": "now"}, "asks": "pending", "now": asked["now"]}
     site.decisions["pending"] = site.call("POST", "/v1/decisions", pending)["id"]
+    site.call("PUT", "/v1/clusters/production", REPORT)
+    site.call("POST", "/v1/shadow", PREEMPTION)
     site.decisions["simulation"] = site.call("POST", "/v1/simulations", SIMULATION)["id"]
     loop = json.loads((EXAMPLES / "loops" / "kueue-fair-sharing.json").read_text())
     site.decisions["loop"] = site.call("POST", "/v1/simulations", loop)["id"]

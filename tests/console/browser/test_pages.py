@@ -42,6 +42,7 @@ PAGES = {
     "simulation-events": "/simulations/{simulation}/events?variant=fair",
     "simulation-rounds": "/simulations/{loop}/rounds",
     "simulation-jobs": "/simulations/{simulation}/jobs",
+    "clusters": "/clusters",
     "missing": "/nowhere/at/all",
 }
 

@@ -1,0 +1,33 @@
+"""The page of followed clusters: what followers reported, and real preemptions with how they differ."""
+
+import re
+
+from starlette.testclient import TestClient
+
+from app.clusters.router import EXAMPLE as REPORT
+from app.shadow.router import EXAMPLE as PREEMPTION
+
+FINDING = {"rule": "import.skipped", "severity": "warning", "pointer": "/queues/0", "detail": "a <b>field</b> is left"}
+COUNTS = {"nodes": 3, "workloads": 1234, "tasks": 5, "reservations": 0, "asks": 7}
+TRUE = [{"workload": "sweep-17", "reason": "InCohortReclamation"}]
+
+
+def test_reports_and_preemptions_are_shown(service: TestClient) -> None:
+    assert "arbiter follow" in service.get("/clusters").text
+    report = {**REPORT, "findings": [FINDING], "counts": COUNTS, "lag_seconds": 2.5, "error": "no more watches"}
+    assert service.put("/v1/clusters/prod", json=report).status_code == 200
+    shown = service.get("/clusters").text
+    for told in ("prod", "Workload", "1\u202f234 workloads run, 7 wait", "2.5 s", "no more watches", "&lt;b&gt;field"):
+        assert told in shown, told
+    assert 'class="empty"' not in shown
+    ids = {v["workload"]: service.post("/v1/shadow", json={**PREEMPTION, "victims": [v]}).json()["id"]
+           for v in ({"workload": "nobody"}, *TRUE)}  # fmt: skip
+    shown = service.get("/clusters").text
+    linked = re.findall(r"/clusters/preemptions/([^/]+)/request.json", shown)
+    assert linked == [ids["nobody"]]
+    assert "evicted, though Arbiter would not: nobody" in shown
+    kept = service.get(f"/clusters/preemptions/{linked[0]}/request.json")
+    assert kept.json() == service.get(f"/v1/shadow/{linked[0]}/request").json()
+    assert service.get(f"/clusters/preemptions/{ids['sweep-17']}/request.json").status_code == 404
+    assert "/request.json" not in service.get("/clusters?outcome=agreed").text
+    assert service.get("/clusters?outcome=unknown").status_code == 422
