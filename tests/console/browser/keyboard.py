@@ -52,4 +52,5 @@ def dead_ends(page: Page) -> list[str]:
             page.keyboard.press("Tab")
         else:
             found.append(form.evaluate("form => form.outerHTML.slice(0, 160)"))
+    page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
     return found
