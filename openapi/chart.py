@@ -21,7 +21,7 @@ OWN = ("host", "port", "data_dir", "database_url", "workers", "authentication", 
 def files() -> dict[Path, str]:
     """What each of them must contain."""
     return {
-        CHART / "files" / "rights.json": _json({engine: _roles(engine) for engine in FOLLOWED}),
+        CHART / "files" / "rights.json": _json(_rights()),
         CHART / "values.schema.json": _schema(),
         ROOT / "deploy" / "prometheus" / "alerts.yaml": alerts(),
     }
@@ -47,10 +47,16 @@ def refresh() -> None:
             path.write_text(text)
 
 
-def _roles(engine: EngineName) -> list[dict[str, Any]]:
+def _rights() -> dict[str, list[dict[str, Any]]]:
+    """By what `arbiter rights` is asked for."""
+    plain = {str(engine): _roles(engine, shadow=False) for engine in FOLLOWED}
+    return plain | {f"{engine} --shadow": _roles(engine, shadow=True) for engine in FOLLOWED}
+
+
+def _roles(engine: EngineName, *, shadow: bool) -> list[dict[str, Any]]:
     """Rules by namespace; null: in the whole cluster."""
     assert engine in get_args(EngineName)
-    made = manifests(engine, "", "")
+    made = manifests(engine, "", "", shadow=shadow)
     return [{"namespace": one["metadata"].get("namespace"), "rules": one["rules"]} for one in made if "rules" in one]
 
 

@@ -87,13 +87,16 @@ def test_what_is_wrong_is_refused_by_name(what: str, helm: Helm) -> None:
         helm.rendered(values)
 
 
-def test_a_follower_has_the_rights_that_the_code_asks_for(helm: Helm) -> None:
+@pytest.mark.parametrize("shadow", [False, True])
+def test_a_follower_has_the_rights_that_the_code_asks_for(helm: Helm, shadow: bool) -> None:
     for engine in get_args(EngineName):
         if engine not in FOLLOWED:
             continue
-        values = SMALL | {"follow": {"existingSecret": "t", "clusters": [{"cluster": "c", "engine": engine}]}}
+        cluster = {"cluster": "c", "engine": engine, "shadow": shadow}
+        values = SMALL | {"follow": {"existingSecret": "t", "clusters": [cluster]}}
         found = [one for one in helm.objects(values) if one["apiVersion"].startswith("rbac")]
-        wanted = [one for one in manifests(engine, "prod", "arbiter") if one["apiVersion"].startswith("rbac")]
+        made = manifests(engine, "prod", "arbiter", shadow=shadow)
+        wanted = [one for one in made if one["apiVersion"].startswith("rbac")]
         for one in (*found, *wanted):
             one["metadata"] = one["metadata"].get("namespace")
             one.get("roleRef", {}).pop("name", None)
@@ -163,3 +166,4 @@ def test_the_examples_of_following_are_right(page: str, helm: Helm) -> None:
                   if one["metadata"]["name"] == "arbiter" and one["kind"] == "Deployment")  # fmt: skip
     followers = service["spec"]["template"]["spec"]["containers"][1:]
     assert [one["command"][2] for one in followers][:1] == ["kueue"]
+    assert ("--shadow" in followers[0]["command"]) == ("shadow: true" in example)
