@@ -14,7 +14,7 @@ _SECONDS = 1.0
 
 
 class Census(Collector):
-    """The jobs of ``database``; nothing while it is away."""
+    """The jobs of ``database``; nothing while it is away or not migrated."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -12,9 +12,11 @@ from uuid import UUID
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.orm import Session
 
 from app.db import metadata
+from app.errors import Unavailable
 
 _ALIVE = ("queued", "running")
 
@@ -94,7 +96,7 @@ class Counted(NamedTuple):
 
 
 def census(session: Session) -> list[Counted]:
-    """All jobs, by kind and status."""
+    """All jobs, by kind and status. Raises Unavailable where there is no such table, yet."""
 
     def lasts(interval: sa.ColumnElement[Any]) -> sa.ColumnElement[float]:
         return sa.cast(sa.extract("epoch", interval), sa.Double)
@@ -104,7 +106,10 @@ def census(session: Session) -> list[Counted]:
         lasts(sa.func.sum(jobs.c.ended_at - jobs.c.started_at)),
         lasts(sa.func.clock_timestamp() - sa.func.min(jobs.c.created_at)),
     )  # fmt: skip
-    found = session.execute(counted.group_by(jobs.c.kind, jobs.c.status).order_by(jobs.c.kind, jobs.c.status))
+    try:
+        found = session.execute(counted.group_by(jobs.c.kind, jobs.c.status).order_by(jobs.c.kind, jobs.c.status))
+    except ProgrammingError:
+        raise Unavailable("the database is not migrated") from None
     return [Counted(*row) for row in found]
 
 

@@ -43,7 +43,7 @@ def cluster(server: Cluster) -> Cluster:
 
 
 @pytest.fixture
-def helm(cluster: Cluster, tmp_path: Path) -> Helm:
+def helm(cluster: Cluster, kubernetes: Cluster, tmp_path: Path) -> Helm:
     if (why := missing_helm()) is not None:
         pytest.skip(why)
     return Helm(tmp_path, cluster.kubeconfig())

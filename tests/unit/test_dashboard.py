@@ -9,11 +9,13 @@ from typing import Any
 import promql_parser as promql
 import pytest
 import yaml
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.main import create_app
 from app.metrics import Metrics
 from app.settings import Settings
+from tests.unit.counted import Counted
 
 ROOT = Path(__file__).parents[2] / "deploy"
 OUTSIDE = {"instance", "job"}
@@ -61,8 +63,10 @@ def served() -> dict[str, set[str]]:
     kept.decided("kueue", ["preempt"], ["Preempted"], {"InClusterQueue": 1}, dict.fromkeys(kept.stages, 0.1))
     kept.log_dropped.labels("shutdown").inc()
     kept.shadowed("kueue", "agreed")
+    jobs = CollectorRegistry()
+    jobs.register(Counted())
     found: dict[str, set[str]] = {}
-    for family in text_string_to_metric_families(kept.text().decode()):
+    for family in text_string_to_metric_families((kept.text() + generate_latest(jobs)).decode()):
         for sample in family.samples:
             found.setdefault(sample.name, set()).update(sample.labels)
     return found

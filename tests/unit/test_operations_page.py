@@ -2,26 +2,24 @@
 
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from prometheus_client import Histogram
-from prometheus_client.core import GaugeMetricFamily
 from pydantic_core import PydanticUndefined
 
 from app.answering.answerer import Answerer
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
 from app.configurations.heads.table import Heads
-from app.jobs.census import Census
 from app.metrics import Metrics
 from app.settings import Settings
 from app.workers.dispatcher import Dispatcher
 from app.workers.offload import Offload, Room
 from app.workers.ticket import CLASSES
+from tests.unit.counted import Counted
 
 PAGES = {
     name: (Path(__file__).parents[2] / "docs" / f"{name}.md").read_text() for name in ("deploy", "operate", "reference")
@@ -104,18 +102,6 @@ def test_what_the_page_says_is_read_is_read(name: str, monkeypatch: pytest.Monke
         monkeypatch.delenv(variable)
 
 
-class _Counted(Census):
-    """Jobs without a database."""
-
-    def __init__(self) -> None:
-        pass
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        for family in self.describe():
-            family.add_metric(["x"] * len(family._labelnames), 1)
-            yield family
-
-
 @pytest.fixture(scope="module")
 def metrics() -> dict[str, tuple[set[str], bool]]:
     """Each metric of a service under the name that Prometheus stores: its labels, and whether it is a histogram."""
@@ -131,7 +117,7 @@ def metrics() -> dict[str, tuple[set[str], bool]]:
     kept.shadow.labels("kueue", "agreed").inc()
     kept.decided("kueue", ["preempt"], ["Preempted"], {"InClusterQueue": 1}, dict.fromkeys(kept.stages, 0.1))
     kept.log_dropped.labels("shutdown").inc()
-    kept.registry.register(_Counted())
+    kept.registry.register(Counted())
     found: dict[str, tuple[set[str], bool]] = {}
     for family in kept.registry.collect():
         name = f"{family.name}_total" if family.type == "counter" else family.name
