@@ -14,6 +14,8 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding
 from app.solver.model.state import State
 
+_STALE = "stale_generation"
+
 
 class NotYet(Exception):
     """The configuration is another follower's to write, and it has not yet; or there is none that is valid."""
@@ -25,7 +27,7 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 class Keeper:
-    """Keeps one configuration and one snapshot. ``lists`` counts snapshots put whole, by reason."""
+    """Keeps one configuration and one snapshot. ``puts`` counts snapshots put whole, by reason."""
 
     def __init__(self, arbiter: Arbiter, configuration: str, snapshot: str) -> None:
         self._arbiter = arbiter
@@ -34,6 +36,7 @@ class Keeper:
         self._settled: Configuration | None = None
         self._kept: Configuration | None = None
         self._last: Translated | None = None
+        self._why = "start"  # the snapshot is to be put whole, while nothing is known to be there
         self.status: SnapshotStatus | None = None
         self.refused: list[Finding] = []
         self.puts: Counter[str] = Counter()
@@ -44,7 +47,7 @@ class Keeper:
         if self.refused:
             found = self._within(found)
         if self._last is None or self.status is None or reason is not None:
-            self._put(found, versions, reason or "start")
+            self._put(found, versions, reason or self._why)
             return
         change = delta(self._last, found, self.status.generation, versions)
         try:
@@ -59,10 +62,12 @@ class Keeper:
             return True
         try:
             found = msgspec.json.decode(self._arbiter.ask("GET", "snapshots", self._snapshot).body, type=SnapshotStatus)
-        except Refused:
-            found = None
-        if found is not None and found.generation == self.status.generation:
-            return True
+        except Refused as refused:
+            self._why = refused.code or "refused"
+        else:
+            if found.generation == self.status.generation:
+                return True
+            self._why = _STALE
         self._last = None
         return False
 
@@ -115,7 +120,7 @@ class Keeper:
             engine=found.configuration.engine, configuration=self._configuration, state=state,
             asks=list(found.asks.values()), resource_versions=versions,
         )  # fmt: skip
-        self._last = None
+        self._last, self._why = None, reason
         body = self._arbiter.ask("PUT", "snapshots", self._snapshot, body=request).body
         self.puts[reason] += 1
         self._take(body, found)

@@ -139,17 +139,14 @@ def test_after_changes_restarts_and_lost_history_the_snapshot_is_what_a_list_giv
     def there(engine: EngineName) -> bool:
         return arbiter.get(f"/v1/snapshots/random-{engine}").status_code == 200
 
-    def there_again(engine: EngineName) -> bool:
-        changes.make()  # else nobody notices
-        return there(engine)
-
     def lose_snapshots() -> None:
-        """Once they are there, and until they are again: a restart would bring them back without being missed."""
+        """Once nothing is on its way, and until they are there again: a change of queues or a restart would bring them
+        back without being missed."""
         for engine in ENGINES:
-            eventually(lambda engine=engine: there(engine))
+            eventually(lambda engine=engine: not differs(kubernetes, arbiter, engine) or None)
             arbiter.delete(f"/v1/snapshots/random-{engine}").raise_for_status()
         for engine in ENGINES:
-            eventually(lambda engine=engine: there_again(engine))
+            eventually(lambda engine=engine: there(engine))
 
     mishaps: list[Callable[[], None]] = [lose_snapshots, restart, lose_history]
     with ExitStack() as running:
