@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from app.formats.documents.imported import Imported
 from app.formats.documents.reader import Findings, Reader
 from app.formats.documents.source import Path
-from app.formats.kubernetes.objects import YUNIKORN_QUEUES, Object
+from app.formats.kubernetes.objects import Object, objects
 from app.formats.yunikorn.importing import read_configuration
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota
@@ -99,13 +99,7 @@ def _config(dump: Reader) -> list[Object]:
     document = _lowered(cast(dict[str, Any], config))
     if not isinstance(document.get("partitions"), list):
         return []
-    root = Reader({"partitions": document["partitions"]}, (*dump.at, "config"), dump.findings)
-    return [
-        Object(
-            kind=YUNIKORN_QUEUES, group="", version="", name="", namespace="", uid=None, created_at=None, deleted=False,
-            labels={}, annotations={}, owners=(), root=root, order=0,
-        )
-    ]  # fmt: skip
+    return list(objects([((*dump.at, "config"), {"partitions": document["partitions"]})], dump.findings))
 
 
 def _lowered(document: dict[str, Any]) -> dict[str, Any]:
