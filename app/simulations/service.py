@@ -141,21 +141,21 @@ class Simulations(JobsOfKind[Simulation, SimulationPage]):
 
     def request_of(self, identity: UUID, variant: str | None, n: int) -> bytes:
         """The decision request of a round, from 1. Raises NotFound."""
-        stream = stream_of(self.index(identity, variant), RECORDS)
+        at = self.index(identity, variant)
+        stream = stream_of(at, RECORDS)
         line = next(self._jobs.lines(identity, stream, n - 1, 1), None)
         if line is None:
             raise NotFound(f"simulation {identity} has no round {n} yet, or never")
         base = base_of(line)
         lines = lines_in(self._jobs.lines(identity, stream, base - 1, n - base + 1))
-        return request_of(lines, partial(self._configured, identity, variant))
+        return request_of(lines, partial(self._configured, identity, at))
 
-    def _configured(self, identity: UUID, variant: str | None, number: int) -> Configured:
-        """The configuration of a record's number. A stored trace is read only for those of its changes."""
+    def _configured(self, identity: UUID, at: int, number: int) -> Configured:
+        """The configuration of a number in the records of variant ``at``. Of a stored trace only changes are read."""
         body, trace = self._jobs.request(identity, KIND)
         asked = decode(body, SimulationRequest)
         if number and trace is not None:
             asked, _ = with_trace(asked, self._traces.opened(trace))
-        at = self.index(identity, variant)
         one = next(islice((one for _, one in variants_of(asked, self._configurations)), at, None))
         if number == 0:
             return configure(one.configuration, one.engine, Sources(self._configurations))
