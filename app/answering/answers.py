@@ -5,7 +5,6 @@ instant that stands for ``now`` where the request gives none, and where stored d
 same call serves the HTTP service, the command line, a replay and a worker process alike.
 """
 
-import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from time import perf_counter
@@ -86,17 +85,12 @@ class Stopwatch:
     @contextmanager
     def stage(self, name: Stage) -> Generator[None]:
         """Time what runs inside; a stage that runs twice adds up."""
-        begun, failed = perf_counter(), ""
+        begun = perf_counter()
         try:
-            yield
-        except BaseException as error:
-            failed = type(error).__name__
-            raise
+            with tracing.stage(name):
+                yield
         finally:
-            ended = perf_counter()
-            self.seconds[name] = self.seconds.get(name, 0.0) + ended - begun
-            if (listening := tracing.listener()) is not None:
-                listening(tracing.Stage(name, begun, ended, failed, os.getpid()))
+            self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - begun
 
 
 def stats_of(seconds: dict[str, float]) -> dict[str, float]:

@@ -1,7 +1,6 @@
 """What the service does around an answer: the host's clock, ids, metrics, the log, reading it back and replaying."""
 
 import asyncio
-import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -214,7 +213,7 @@ def _told_when_logged() -> Callable[[str], None] | None:
     if (listening := tracing.listener()) is None:
         return None
     begin = perf_counter()
-    return lambda why_not: listening(tracing.Stage("log", begin, perf_counter(), why_not and "Lost", os.getpid()))
+    return lambda why_not: tracing.since("log", begin, listening, why_not and "Lost")
 
 
 def _written_out(body: bytes, asks: bytes) -> bytes:

@@ -47,17 +47,16 @@ def stage(name: str) -> Generator[None]:
     if listening is None:
         yield
         return
-    begin = perf_counter()
-    failed = ""
+    begin, failed = perf_counter(), ""
     try:
         yield
     except BaseException as error:
         failed = type(error).__name__
         raise
     finally:
-        listening(Stage(name, begin, perf_counter(), failed, os.getpid()))
+        since(name, begin, listening, failed)
 
 
-def since(name: str, begin: float, listening: Listener) -> None:
+def since(name: str, begin: float, listening: Listener, failed: str = "") -> None:
     """Tell of a stage that began at ``begin`` and ends now."""
-    listening(Stage(name, begin, perf_counter(), "", os.getpid()))
+    listening(Stage(name, begin, perf_counter(), failed, os.getpid()))
