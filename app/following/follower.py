@@ -24,6 +24,7 @@ from app.following.translating import Translated
 from app.following.translator import Translator
 from app.following.watching import Watcher
 from app.solver.model.configuration import EngineName
+from app.solver.model.problems import Finding
 
 BATCH_SECONDS = 0.2
 """The shortest time between two batches."""
@@ -76,10 +77,9 @@ class Follower:
     def pulse(self) -> Pulse:
         """How it is, for who watches it."""
         age = None if self._synced_at is None else (datetime.now(UTC) - self._synced_at).total_seconds()
-        found = self._found
         return Pulse(
-            lag=self._lag, age=age, kinds=self._mirror.kinds(), lists=self._mirror.lists + self._keeper.puts,
-            findings=Counter(one.severity for one in [*self._keeper.refused, *(found.findings if found else ())]),
+            lag=self._lag, age=age, kinds=self._mirror.kinds(), lists=self._lists(),
+            findings=Counter(one.severity for one in self._findings()),
             writer=self._writer,
         )  # fmt: skip
 
@@ -151,13 +151,18 @@ class Follower:
             self._writer = False
             self._error = str(error)
 
+    def _findings(self) -> list[Finding]:
+        return [*self._keeper.refused, *(self._found.findings if self._found else ())]
+
+    def _lists(self) -> Counter[str]:
+        return self._mirror.lists + self._keeper.puts
+
     def _said(self) -> ClusterReport:
         kinds = self._mirror.kinds()
         errors = [kind.error for kind in kinds if kind.error] + ([self._error] if self._error else [])
         whole = all(kind.whole for kind in kinds if kind.kind.state)
         stage: Stage = "broken" if errors else "following" if whole and self._synced_at else "listing"
         found, status = self._found, self._keeper.status
-        findings = [*self._keeper.refused, *(found.findings if found else ())][:_FINDINGS]
         return ClusterReport(
             follower=self._task.follower,
             engine=self._task.engine,
@@ -175,8 +180,8 @@ class Follower:
             generation=None if status is None else status.generation,
             synced_at=self._synced_at,
             lag_seconds=round(self._lag, 3),
-            lists=dict(self._mirror.lists + self._keeper.puts),
-            findings=findings,
+            lists=dict(self._lists()),
+            findings=self._findings()[:_FINDINGS],
             error="; ".join(errors)[:2000] or None,
             local_queues=found.local_queues if found else {},
             priority_classes=found.classes if found else {},

@@ -23,7 +23,6 @@ class NotYet(Exception):
 
 class _Stored(msgspec.Struct, frozen=True):
     configuration: Configuration
-    revision: int
 
 
 class Keeper:
