@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB, insert
 from sqlalchemy.orm import Session
 
 from app.db import metadata
+from app.db.retention import past_retention
 from app.decisions.identifiers import earliest
 from app.decisions.kept.repository import kept_documents
 
@@ -250,21 +251,11 @@ def mentions(session: Session, workload: str, before: UUID | None, limit: int) -
 def prune(session: Session, *, before: datetime | None, keep: int | None, keep_bytes: int | None) -> int:
     """Delete up to 1000 of the oldest entries: past the age ``before``, beyond the newest ``keep``, or beyond the
     newest that take ``keep_bytes`` compressed, with what was kept of snapshots for them. How many went."""
-    too_old: list[sa.ColumnElement[bool]] = []
-    if before is not None:
-        too_old.append(decisions.c.id < earliest(before))
-    if keep is not None:
-        first_out = sa.select(decisions.c.id).order_by(decisions.c.id.desc()).offset(keep).limit(1)
-        too_old.append(decisions.c.id <= first_out.scalar_subquery())
-    if keep_bytes is not None:
-        size = sa.func.octet_length(decisions.c.request) + sa.func.octet_length(decisions.c.answer)
-        size = size + decisions.c.kept_bytes
-        total = sa.func.sum(size).over(order_by=decisions.c.id.desc()).label("total")
-        running = sa.select(decisions.c.id, total).subquery()
-        too_much = sa.select(running.c.id).where(running.c.total > sa.literal(keep_bytes, sa.BigInteger))
-        too_old.append(decisions.c.id.in_(too_much))
-    if not too_old:
+    size = sa.func.octet_length(decisions.c.request) + sa.func.octet_length(decisions.c.answer) + decisions.c.kept_bytes
+    since = None if before is None else earliest(before)
+    past = past_retention(decisions.c.id, size, before=since, keep=keep, keep_bytes=keep_bytes)
+    if past is None:
         return 0
-    doomed = sa.select(decisions.c.id).where(sa.or_(*too_old)).order_by(decisions.c.id).limit(_PRUNED_AT_ONCE)
+    doomed = sa.select(decisions.c.id).where(past).order_by(decisions.c.id).limit(_PRUNED_AT_ONCE)
     gone = session.execute(sa.delete(decisions).where(decisions.c.id.in_(doomed)).returning(decisions.c.id))
     return len(gone.all())

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from app.db import metadata
+from app.db.retention import past_retention
 
 shadow = sa.Table(
     "shadow",
@@ -69,18 +70,6 @@ def find(session: Session, identity: UUID) -> sa.RowMapping | None:
 def prune(session: Session, *, before: UUID | None, keep: int | None, keep_bytes: int | None) -> None:
     """Delete what is older than ``before``, beyond the newest ``keep``, or beyond the newest that take ``keep_bytes``;
     None: no such bound."""
-    newest = sa.func.row_number().over(order_by=shadow.c.id.desc()).label("number")
-    total = sa.func.sum(shadow.c.bytes).over(order_by=shadow.c.id.desc()).label("total")
-    running = sa.select(shadow.c.id, newest, total).subquery()
-    bounds: list[sa.ColumnElement[bool]] = []
-    if keep is not None:
-        bounds.append(running.c.number > keep)
-    if keep_bytes is not None:
-        bounds.append(running.c.total > sa.literal(keep_bytes, sa.BigInteger))
-    doomed: list[sa.ColumnElement[bool]] = []
-    if bounds:
-        doomed.append(shadow.c.id.in_(sa.select(running.c.id).where(sa.or_(*bounds))))
-    if before is not None:
-        doomed.append(shadow.c.id < before)
-    if doomed:
-        session.execute(sa.delete(shadow).where(sa.or_(*doomed)))
+    past = past_retention(shadow.c.id, shadow.c.bytes, before=before, keep=keep, keep_bytes=keep_bytes)
+    if past is not None:
+        session.execute(sa.delete(shadow).where(past))

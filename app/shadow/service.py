@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 import zstandard
+from sqlalchemy import RowMapping
 
 from app.answering.answers import PENDING, encode
 from app.answering.operations import Asked, Operation
@@ -123,7 +124,7 @@ class Shadow:
                 keep_bytes=kept.bytes or None,
             )
 
-    def _row(self, identity: UUID) -> repository.sa.RowMapping:
+    def _row(self, identity: UUID) -> RowMapping:
         with self._database.session() as session:
             row = repository.find(session, identity)
         if row is None:
