@@ -1,6 +1,7 @@
 """Background work: a process of its own that does the jobs of the database, so that decisions stay fast.
 
-``arbiter worker`` runs it; ``arbiter serve`` starts one beside itself, which ends when the service does.
+``arbiter worker`` and ``arbiter serve`` each start one beside themselves, which ends when they do, and another when it
+has ended over a job that did not stop.
 """
 
 import os
@@ -38,24 +39,25 @@ from app.traces.service import Traces
 _NICE = 10
 """Decisions go first where both want the processor."""
 _PRUNE_SECONDS = 60.0
+_STUCK = 75
+"""The exit status of a process that ends because a job does not."""
 
 
-def run(settings: Settings, parent: int | None = None) -> int:
+def run(settings: Settings, parent: int) -> int:
     """Do jobs until told to stop; the exit status. ``parent``: a file descriptor that is closed when whoever started
     this process is gone."""
     logs.configure(settings)
     with suppress(OSError):
         os.nice(_NICE)
     database = Database(settings.database_url, settings)
-    worker = worker_of(database, settings)
+    worker = worker_of(database, settings, lambda: os._exit(_STUCK))
 
     def stop(_: int, __: FrameType | None) -> None:
         worker.stop()
 
     for told in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(told, stop)
-    if parent is not None:
-        end_with(parent, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    end_with(parent, lambda: os.kill(os.getpid(), signal.SIGTERM))
     try:
         worker.run(_Pruning(database, settings))
     finally:
@@ -63,8 +65,8 @@ def run(settings: Settings, parent: int | None = None) -> int:
     return 0
 
 
-def worker_of(database: Database, settings: Settings) -> Worker:
-    """Whoever does the jobs of ``database``, put together."""
+def worker_of(database: Database, settings: Settings, abandon: Callable[[], None]) -> Worker:
+    """Whoever does the jobs of ``database``, put together; ``abandon`` is called where one does not stop."""
     traces = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes))
     stored = Configurations(database, settings.configuration_cache_bytes)
     configurations = Compiled(stored)
@@ -73,7 +75,7 @@ def worker_of(database: Database, settings: Settings) -> Worker:
         forecasts.KIND: Forecasting(configurations, settings.simulation_days),
         backtests.KIND: Backtesting(database, configurations, Resolver(database, stored)),
     }
-    return Worker(database, kinds, Limits(settings.simulation_seconds, settings.simulation_bytes))
+    return Worker(database, kinds, Limits(settings.simulation_seconds, settings.simulation_bytes), abandon)
 
 
 class _Pruning:

@@ -14,6 +14,6 @@ def working(settings: Settings) -> Iterator[Worker]:
     """A worker on the database of ``settings``."""
     database = Database(settings.database_url, settings)
     try:
-        yield worker_of(database, settings)
+        yield worker_of(database, settings, abandon=lambda: None)
     finally:
         database.close()

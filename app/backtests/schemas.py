@@ -95,7 +95,7 @@ class Backtest(JobState, frozen=True, kw_only=True):
     names: list[str]
     """The names of its variants."""
     progress: BacktestProgress | None = None
-    """How far it is. Absent: it does not run, or has just begun."""
+    """How far it is, or came. Absent: it has not begun, or only just."""
     decisions: int | None = None
     """Logged decisions in the range. Absent: it is not done."""
     skipped: int = 0

@@ -8,7 +8,8 @@ def worker() -> int:
 
     `arbiter serve` starts one beside itself; more of them, on this machine or others, share the work.
     """
-    from app.background import run  # the server's packages, which few other commands need
+    from app import logs  # the server's packages, which few other commands need
+    from app.jobs.companion import Companion
     from app.settings import Settings
 
     try:
@@ -19,5 +20,7 @@ def worker() -> int:
     if settings.database_url is None:
         complain("DATABASE_URL must name the database of the service")
         return BAD_INPUT
+    logs.configure(settings)
     announce("waiting for simulations")
-    return run(settings)
+    Companion("app.background", settings.model_dump_json()).run()
+    return 0

@@ -1,9 +1,11 @@
-"""The worker that a service starts beside itself: a process that ends with it, and that is replaced when it dies."""
+"""The worker that a process starts beside itself: it ends with that process, and is replaced when it dies."""
 
+import signal
 import subprocess
 import sys
 import threading
 from contextlib import suppress
+from types import FrameType
 
 import structlog
 
@@ -29,6 +31,19 @@ class Companion:
     def start(self) -> None:
         """Start it, and whenever it has ended start another."""
         self._thread.start()
+
+    def run(self) -> None:
+        """Start it, and close it once this process is told to end."""
+        told = threading.Event()
+
+        def end(_: int, __: FrameType | None) -> None:
+            told.set()
+
+        for signalled in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(signalled, end)
+        self.start()
+        told.wait()
+        self.close()
 
     def close(self) -> None:
         """Let it give back its job and end."""

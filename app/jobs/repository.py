@@ -166,9 +166,13 @@ def release(session: Session, job: UUID, attempt: int) -> None:
     session.execute(sa.update(jobs).where(*_mine(job, attempt)).values(status="queued", heartbeat_at=None))
 
 
-def put(session: Session, job: UUID, attempt: int, rows: Sequence[Chunk]) -> None:
-    """Store chunks of an attempt."""
+def put(session: Session, job: UUID, attempt: int, rows: Sequence[Chunk]) -> bool:
+    """Store chunks of an attempt. Whether it is still this attempt's to do: else nothing is stored."""
+    mine = sa.select(jobs.c.id).where(*_mine(job, attempt)).with_for_update(read=True, key_share=True)
+    if session.execute(mine).first() is None:
+        return False
     session.execute(sa.insert(chunks), [{"job": job, "attempt": attempt, **row._asdict()} for row in rows])
+    return True
 
 
 def find(session: Session, job: UUID, kind: str) -> sa.RowMapping | None:

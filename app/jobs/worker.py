@@ -2,13 +2,13 @@
 
 A heart beats in a thread of its own. It tells how far the job is, and learns whether the job is still wanted: when it
 is not, work stops at the next safe point, and where none comes in time the process ends, for the results of a lost
-attempt are never seen.
+attempt are never seen. Whoever started the process starts another.
 """
 
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import msgspec
@@ -28,10 +28,9 @@ LOST_SECONDS = 15.0
 """After which a worker that is not heard of has lost its job."""
 _MOST_LOST = 3
 """Workers that may vanish over one job; one that gives it back, for a service that is restarted, has not vanished."""
-_STUCK_SECONDS = 10.0
-"""From being told to stop until the process ends, whatever it does."""
+_STUCK_SECONDS = 1.0
+"""From being told to stop until the process ends, whatever it does: with a beat before it, less than 2 s."""
 _STORE_SECONDS = 30.0
-_STUCK = 75
 
 log = structlog.stdlib.get_logger("arbiter.worker")
 
@@ -74,12 +73,16 @@ class Doing(Protocol):
 
 
 class Worker:
-    """Does the jobs of ``database``, one after the other. ``kinds``: who does which."""
+    """Does the jobs of ``database``, one after the other. ``kinds``: who does which; ``abandon``: ends the process, or
+    whatever else is stuck with a job that does not stop."""
 
-    def __init__(self, database: Database, kinds: Mapping[str, Doing], limits: Limits) -> None:
+    def __init__(
+        self, database: Database, kinds: Mapping[str, Doing], limits: Limits, abandon: Callable[[], None]
+    ) -> None:
         self._database = database
         self._kinds = kinds
         self._limits = limits
+        self._abandon = abandon
         self._stopping = threading.Event()
 
     def stop(self) -> None:
@@ -113,7 +116,7 @@ class Worker:
         said = log.bind(job=str(job.id), kind=job.kind, attempt=job.attempt)
         said.info("job begins")
         began = time.monotonic()
-        heart = _Heart(self._database, job, self._limits.seconds, self._stopping)
+        heart = _Heart(self._database, job, self._limits.seconds, self._stopping, self._abandon)
         writer = ChunkWriter(lambda rows: self._store(job, rows), self._limits.bytes)
         work = heart.work = Work(writer, heart.check)
         try:
@@ -135,12 +138,14 @@ class Worker:
                 text = "unexpected; the worker's log has the rest"
             self._end(job, status="failed", error=text)
         else:
-            self._end(job, status="done", outcome=zstandard.ZstdCompressor().compress(outcome))
+            packed = zstandard.ZstdCompressor().compress(outcome)
+            self._end(job, status="done", outcome=packed, progress=work.progress)
         said.info("job ends", seconds=round(time.monotonic() - began, 2))
 
     def _store(self, job: Claimed, rows: Sequence[Chunk]) -> None:
         with self._database.session(_STORE_SECONDS) as session:
-            repository.put(session, job.id, job.attempt, rows)
+            if not repository.put(session, job.id, job.attempt, rows):
+                raise Unwanted
 
     def _end(self, job: Claimed, **values: Any) -> None:
         with self._database.session(_STORE_SECONDS) as session:
@@ -152,15 +157,18 @@ class Worker:
 
 
 class _Heart:
-    """Beats while a job is done. ``seconds``: how long that may take."""
+    """Beats while a job is done. ``seconds``: how long that may take; ``abandon``: see ``Worker``."""
 
-    def __init__(self, database: Database, job: Claimed, seconds: float, stopping: threading.Event) -> None:
+    def __init__(
+        self, database: Database, job: Claimed, seconds: float, stopping: threading.Event, abandon: Callable[[], None]
+    ) -> None:
         self.work: Work | None = None
         self._database = database
         self._job = job
         self._seconds = seconds
         self._end = time.monotonic() + seconds
         self._stopping = stopping
+        self._abandon = abandon
         self._unwanted = False
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heart", daemon=True)
@@ -178,7 +186,11 @@ class _Heart:
         if self._unwanted or self._stopping.is_set():
             raise Unwanted
         if time.monotonic() > self._end:
-            raise LimitPassed(f"it took longer than {self._seconds:g} s (ARBITER_SIMULATION_SECONDS)")
+            raise LimitPassed(self._too_long)
+
+    @property
+    def _too_long(self) -> str:
+        return f"it took longer than {self._seconds:g} s (ARBITER_SIMULATION_SECONDS)"
 
     def _beat(self) -> None:
         heard = time.monotonic()
@@ -191,15 +203,21 @@ class _Heart:
                 heard = now
             except Unavailable:
                 self._unwanted = now - heard > LOST_SECONDS
-            if self._unwanted or now > self._end:
+            if self._unwanted or self._stopping.is_set() or now > self._end:
                 self._give_up()
                 return
 
     def _give_up(self) -> None:
         """Work is to stop; should it not, this process can't be of use any more."""
-        if not self._over.wait(_STUCK_SECONDS):
-            log.error("job does not stop", job=str(self._job.id))
-            os._exit(_STUCK)
+        if self._over.wait(_STUCK_SECONDS):
+            return
+        log.warning("job does not stop, its process ends", job=str(self._job.id), kind=self._job.kind)
+        with suppress(Unavailable), self._database.session() as session:
+            if self._stopping.is_set():
+                repository.release(session, self._job.id, self._job.attempt)
+            elif not self._unwanted:
+                repository.end(session, self._job.id, self._job.attempt, {"status": "failed", "error": self._too_long})
+        self._abandon()
 
 
 def _told(error: Exception) -> str | None:

@@ -79,7 +79,7 @@ class Simulation(JobState, frozen=True, kw_only=True):
     names: list[str] = []
     """The names of its variants. Absent: it has none."""
     progress: Progress | None = None
-    """How far it is. Absent: it does not run, or has just begun."""
+    """How far it is, or came. Absent: it has not begun, or only just."""
     variants: list[VariantSummary] = []
     """What each variant came to, in the order of the request. Empty until it is done."""
     differences: list[JobDifference] = []

@@ -25,7 +25,6 @@ RECORDS = "records"
 STREAMS = ("events", "rounds", "jobs", "levels", RECORDS)
 _SHARED = 50_000
 """Jobs of a trace that are kept decoded where several variants run over them."""
-_LOOK_EVERY = 1000
 _MICROS_A_DAY = 86_400_000_000
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -74,7 +73,7 @@ class Simulating:
         variants = list(variants_of(asked, self._configurations))
         if trace is not None:
             for _, one in variants:
-                check_stored(one, trace, self._configurations, work.check)
+                check_stored(one, trace, self._configurations)
         if trace is not None and len(variants) > 1 and trace.total <= _SHARED:
             kept = list(trace.jobs())
             jobs = lambda: iter(kept)  # noqa: E731
@@ -98,20 +97,10 @@ def with_trace(
     return msgspec.structs.replace(request, trace=changes), trace.jobs
 
 
-def check_stored(
-    request: SimulationRequest, trace: OpenTrace, configurations: Configurations, heed: Callable[[], None]
-) -> None:
-    """Whether every job of a stored trace can be run. ``heed`` is called now and then, and may raise.
-
-    Raises InvalidInput; pointers name the line of the trace."""
-
-    def located() -> Iterator[tuple[str, Job]]:
-        for number, job in trace.numbered():
-            if number % _LOOK_EVERY == 0:
-                heed()
-            yield f"/trace/lines/{number}", job
-
-    check_jobs(located(), setting_of(request, configurations))
+def check_stored(request: SimulationRequest, trace: OpenTrace, configurations: Configurations) -> None:
+    """Whether every job of a stored trace can be run. Raises InvalidInput; pointers name the line of the trace."""
+    located = ((f"/trace/lines/{number}", job) for number, job in trace.numbered())
+    check_jobs(located, setting_of(request, configurations))
 
 
 class _Storing:

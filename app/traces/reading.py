@@ -6,6 +6,7 @@ from datetime import datetime
 import msgspec
 
 from app.simulations.schemas import Change, Job
+from app.solver.stopping import safe_point
 from app.traces.schemas import TraceSummary
 
 _job = msgspec.json.Decoder(Job).decode
@@ -35,7 +36,7 @@ class StoredTrace:
         """In their order."""
         if not self._summary.changes:
             return []
-        return [_change(line) for text in self._lines() for line in text.splitlines() if line.startswith(_CHANGE)]
+        return [_change(line) for text in self._heeded() for line in text.splitlines() if line.startswith(_CHANGE)]
 
     def jobs(self) -> Iterator[Job]:
         """In order of submission."""
@@ -45,8 +46,14 @@ class StoredTrace:
     def numbered(self) -> Iterator[tuple[int, Job]]:
         """The same with the number of each line, from 1."""
         number = 0
-        for text in self._lines():
+        for text in self._heeded():
             for line in text.splitlines():
                 number += 1
                 if not line.startswith(_CHANGE):
                     yield number, _job(line)
+
+    def _heeded(self) -> Iterator[bytes]:
+        """The lines; whoever wants to stop the reading can, before each piece."""
+        for text in self._lines():
+            safe_point()
+            yield text

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from app.simulations.core.account import Account, Level
 from app.simulations.core.amounts import Amounts
 from app.simulations.schemas import Totals
+from app.solver.stopping import safe_point
 
 
 class Ledger:
@@ -75,4 +76,9 @@ class Ledger:
 
     def totals(self) -> dict[str, Totals]:
         """By queue, in order of name; queues that no job ever named, nor named below them, are left out."""
-        return {name: account.totals() for name, account in sorted(self._queues.items()) if account.jobs}
+        found: dict[str, Totals] = {}
+        for name, account in sorted(self._queues.items()):
+            safe_point()
+            if account.jobs:
+                found[name] = account.totals()
+        return found

@@ -18,6 +18,7 @@ from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, Node, State
 from app.solver.question import Question
 from app.solver.solve import Configured, Loaded
+from app.solver.stopping import safe_point
 
 MOST_PROBLEMS = 100
 """So many are named; a trace that is wrong throughout would name millions."""
@@ -86,6 +87,7 @@ def problems_of(jobs: Iterable[tuple[str, Job]], setting: Setting) -> Iterator[P
     latest = -LATEST
     named: list[tuple[str, Job]] = []
     for at, job in jobs:
+        safe_point()
         if job.ask.id in submitted:
             yield Problem(pointer=f"{at}/ask/id", detail=f"a second job {job.ask.id!r}")
         when = LATEST

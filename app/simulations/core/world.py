@@ -27,6 +27,7 @@ from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import Ask, Workload
 from app.solver.rounds import Rounds, Turn
 from app.solver.solve import Configured, Loaded
+from app.solver.stopping import safe_point
 
 
 class World:
@@ -129,6 +130,7 @@ class World:
     def summary(self, end: int) -> Summary:
         """What the run came to; what is still alive is told of first."""
         for _, life in sorted(self._lives.items()):
+            safe_point()
             self._fates.look(life, end)
             self._sink.job(life.line())
         ledger, books = self._books.ledger, self._books
