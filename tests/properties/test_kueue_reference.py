@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from app.solver import solve
 from app.solver.engines.kueue.compile.state import CompiledState
 from app.solver.engines.kueue.decide.fair_order import fair_order
-from app.solver.engines.kueue.decide.flavors.assign import Assignment
+from app.solver.engines.kueue.decide.flavors.assignment import Assignment
 from app.solver.engines.kueue.decide.level import borrowing_level
-from app.solver.engines.kueue.decide.nominate import Nomination
+from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.decide.share import share
-from app.solver.engines.kueue.decide.victims.targets import nobody
 from app.solver.model.configuration import Configuration
 from app.solver.model.quantity import scale_of
 from app.solver.model.request import DecisionRequest
@@ -137,7 +136,7 @@ def _nomination(snapshot: Overlay, head: Head) -> Nomination:
     assignment = Assignment(counts=[1], usage=usage)
     queue = snapshot.state.configuration.tree.index[head.queue]
     preemptor = Preemptor(ask.id, queue, head.priority, head.age, assignment.request())
-    return Nomination(ask, preemptor, assignment, [], [], False, nobody)
+    return Nomination(ask, preemptor, assignment, [], [], False, elsewhere=lambda _: _nomination(snapshot, head))
 
 
 @LAWS

@@ -4,6 +4,7 @@ import ast
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,24 @@ def test_every_engine_reads_decides_and_says() -> None:
     stages = contracts()["an engine reads, decides, says, in this order and never back"]
     assert stages["exhaustive"] is True
     assert set(stages["containers"]) == {f"app.solver.engines.{name}" for name in modules(APP / "solver" / "engines")}
+
+
+def test_no_modules_import_one_another_in_a_circle() -> None:
+    """Imports for the types alone are imports as well."""
+    found = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in PYTHON if APP in path.parents}
+    modules = {name.removesuffix(".__init__") for name in found.values()}
+    graph: dict[str, set[str]] = {}
+    for path, name in found.items():
+        asked = {
+            dotted
+            for node in ast.walk(tree(path))
+            if isinstance(node, ast.ImportFrom) and node.module
+            for dotted in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+        }
+        below = {one for one in asked & modules if not any(other.startswith(f"{one}.") for other in asked & modules)}
+        graph[name.removesuffix(".__init__")] = below
+    assert len(graph) > 100
+    TopologicalSorter(graph).prepare()  # raises CycleError with the circle
 
 
 def test_no_file_is_past_500_lines() -> None:

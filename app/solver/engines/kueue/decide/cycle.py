@@ -12,7 +12,8 @@ from app.solver.engines.kueue.decide.booking import Books
 from app.solver.engines.kueue.decide.fair_order import fair_order
 from app.solver.engines.kueue.decide.flavors.assign import Pins
 from app.solver.engines.kueue.decide.flavors.modes import Mode
-from app.solver.engines.kueue.decide.nominate import Nomination, nominate
+from app.solver.engines.kueue.decide.nominate import nominate
+from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay
 from app.solver.engines.kueue.decide.recorder import Recorder
 from app.solver.engines.kueue.decide.run import Run

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from app.solver.compiled.tree import ROOTLESS
-from app.solver.engines.kueue.decide.nominate import Nomination
+from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay
 from app.solver.engines.kueue.decide.share import Share, share
 

@@ -2,7 +2,8 @@
 
 from app.solver import kubernetes
 from app.solver.engines.kueue.compile.state import CompiledState
-from app.solver.engines.kueue.decide.nominate import Nomination, nominate
+from app.solver.engines.kueue.decide.nominate import nominate
+from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay
 from app.solver.engines.kueue.decide.recorder import Recorder
 from app.solver.engines.kueue.decide.run import Run

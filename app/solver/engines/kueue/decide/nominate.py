@@ -4,49 +4,29 @@ Source: Kueue ``pkg/scheduler/scheduler.go`` (getInitialAssignments). Nothing is
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from app.solver.engines.kueue.compile.amounts import listed, pinned
 from app.solver.engines.kueue.compile.quota import FlavorResource
 from app.solver.engines.kueue.decide.flavors.assign import (
     Assigner,
-    Assignment,
-    Choice,
     Pins,
     Search,
     flavor_called,
     requests,
 )
+from app.solver.engines.kueue.decide.flavors.assignment import Assignment, Choice
 from app.solver.engines.kueue.decide.flavors.eligibility import refusal
 from app.solver.engines.kueue.decide.flavors.modes import Mode
 from app.solver.engines.kueue.decide.flavors.partial import largest, may_shrink
 from app.solver.engines.kueue.decide.level import borrowing_level
+from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor, Target
 from app.solver.engines.kueue.decide.recorder import SILENT, Recorder
 from app.solver.model.state import Ask
 from app.solver.stopping import safe_point
 
 _MOST_FLAVORS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Nomination:
-    """``preemptor.request`` is what the assignment asks for. ``contested``: flavor-resources of the request that need
-    preemption. ``targets``: who stops; none in mode PREEMPT when nobody may. ``pinned``: the ask named its flavors.
-    ``search``: how victims were searched for."""
-
-    ask: Ask
-    preemptor: Preemptor
-    assignment: Assignment
-    contested: list[int]
-    targets: list[Target]
-    pinned: bool
-    search: Search
-
-    @property
-    def reduced(self) -> bool:
-        """Whether fewer units than asked for would start."""
-        return self.assignment.counts != [t.count for t in self.ask.tasks]
 
 
 def nominate(
@@ -128,7 +108,11 @@ def _targeted(
     targets: list[Target] = []
     if disputed and assignment.mode is Mode.PREEMPT:
         targets = search(overlay, asking, disputed, record)
-    return Nomination(ask, asking, assignment, disputed, targets, is_pinned(ask), search)
+
+    def elsewhere(other: Overlay) -> Nomination:
+        return nominate(other, ask, asking, search)
+
+    return Nomination(ask, asking, assignment, disputed, targets, is_pinned(ask), elsewhere)
 
 
 def is_pinned(ask: Ask) -> bool:

@@ -6,18 +6,15 @@ explanation can't change a decision.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from app.solver.engines.kueue.decide.booking import Books
+from app.solver.engines.kueue.decide.flavors.modes import Suit
+from app.solver.engines.kueue.decide.nomination import Nomination
+from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor, Target
+from app.solver.engines.kueue.decide.share import Rivals
 from app.solver.model.decision import Victim
 from app.solver.model.state import Ask, Task
 from app.solver.model.trace import Explanation
-
-if TYPE_CHECKING:
-    from app.solver.engines.kueue.decide.booking import Books
-    from app.solver.engines.kueue.decide.flavors.modes import Suit
-    from app.solver.engines.kueue.decide.nominate import Nomination
-    from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor, Target
-    from app.solver.engines.kueue.decide.victims.fair import Rivals
 
 
 class Recorder:
@@ -29,49 +26,49 @@ class Recorder:
     def flavor_refused(self, task: str, flavor: str, reason: str) -> None:
         """A pod set may not use a flavor at all."""
 
-    def flavor_considered(self, task: str, flavor: str, suit: "Suit") -> None:
+    def flavor_considered(self, task: str, flavor: str, suit: Suit) -> None:
         """How well a flavor suits a pod set."""
 
     def reduced(self, tasks: Sequence[Task], counts: Sequence[int]) -> None:
         """The full size can't be had, these counts can: what was said of candidates was for another size."""
 
-    def never_preempts(self, overlay: "Overlay") -> None:
+    def never_preempts(self, overlay: Overlay) -> None:
         """The ask's policy is to stop nobody."""
 
-    def not_yet(self, overlay: "Overlay") -> None:
+    def not_yet(self, overlay: Overlay) -> None:
         """The ask has not waited long enough to stop anybody (KEP-83)."""
 
-    def search_begins(self, overlay: "Overlay", preemptor: "Preemptor", contested: frozenset[int]) -> None:
+    def search_begins(self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -> None:
         """A search for victims: what was said of candidates before belongs to another one."""
 
-    def nobody_low_enough(self, preemptor: "Preemptor", own: int | None, others: int | None) -> None:
+    def nobody_low_enough(self, preemptor: Preemptor, own: int | None, others: int | None) -> None:
         """No priority within reach is low enough; ``own``, ``others``: the lowest ones, None where nothing runs."""
 
-    def attempt_begins(self, overlay: "Overlay", *, borrow: bool) -> None:
+    def attempt_begins(self, overlay: Overlay, *, borrow: bool) -> None:
         """Classical: everybody is a candidate again, for a search that may or may not let the ask borrow."""
 
-    def would_borrow(self, overlay: "Overlay", workload: int) -> None:
+    def would_borrow(self, overlay: Overlay, workload: int) -> None:
         """Classical: may go only for an ask that does not borrow, which this attempt lets it."""
 
-    def back_within(self, overlay: "Overlay", workload: int) -> None:
+    def back_within(self, overlay: Overlay, workload: int) -> None:
         """Classical: with those before it gone, its queue or a cohort above it is within quota."""
 
     def round_begins(self, strategy: str, *, reclaims: bool) -> None:
         """Fair sharing: queues are gone through by share; ``reclaims``: candidates go without comparing shares."""
 
-    def taking(self, overlay: "Overlay", workload: int, rivals: "Rivals") -> None:
+    def taking(self, overlay: Overlay, workload: int, rivals: Rivals) -> None:
         """Fair sharing: about to be taken because of these shares."""
 
-    def too_low(self, overlay: "Overlay", workloads: Iterable[int], rivals: "Rivals", strategy: str) -> None:
+    def too_low(self, overlay: Overlay, workloads: Iterable[int], rivals: Rivals, strategy: str) -> None:
         """Fair sharing: these stay, for the shares do not pass the strategy."""
 
-    def taken(self, overlay: "Overlay", preemptor: "Preemptor", targets: "Sequence[Target]", *, fits: bool) -> None:
+    def taken(self, overlay: Overlay, preemptor: Preemptor, targets: Sequence[Target], *, fits: bool) -> None:
         """The last of ``targets`` has been taken out; ``fits``: whether the ask fits now."""
 
-    def put_back(self, overlay: "Overlay", workload: int) -> None:
+    def put_back(self, overlay: Overlay, workload: int) -> None:
         """The ask fits with it."""
 
-    def search_failed(self, overlay: "Overlay", targets: "Iterable[Target]") -> None:
+    def search_failed(self, overlay: Overlay, targets: Iterable[Target]) -> None:
         """Nobody is taken in the end: the ask does not fit even with these gone, whom the search may take."""
 
     def in_order(self, place: int, heads: int, level: int) -> None:
@@ -83,13 +80,13 @@ class Recorder:
     def reserves(self) -> None:
         """Cycle: nobody may stop for it, and it keeps its capacity from later heads."""
 
-    def overlaps(self, books: "Books", head: "Nomination", message: str) -> None:
+    def overlaps(self, books: Books, head: Nomination, message: str) -> None:
         """Cycle: skipped, since its victims stop for earlier heads."""
 
-    def outrun(self, books: "Books", head: "Nomination", message: str) -> None:
+    def outrun(self, books: Books, head: Nomination, message: str) -> None:
         """Cycle: skipped, since it does not fit with what earlier heads took."""
 
-    def deferred(self, books: "Books", head: "Nomination") -> None:
+    def deferred(self, books: Books, head: Nomination) -> None:
         """Cycle: it fits once those have stopped who stop for earlier heads."""
 
     def behind(self, ask: Ask, head: Ask, rest: str) -> None:
@@ -104,7 +101,7 @@ class Recorder:
     def waits(self, ask: Ask, reasons: str, *, hopeless: bool) -> None:
         """It waits, or can never run."""
 
-    def blocked(self, overlay: "Overlay", nomination: "Nomination", books: "Books | None") -> None:
+    def blocked(self, overlay: Overlay, nomination: Nomination, books: Books | None) -> None:
         """Nothing lets it in: to say what stands most in the way. ``books``: of the cycle that it is part of."""
 
     def explanation(self) -> Explanation | None:

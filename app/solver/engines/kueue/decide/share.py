@@ -31,6 +31,16 @@ class Share(NamedTuple):
 NOTHING = Share(False, 0.0)
 
 
+class Rivals(NamedTuple):
+    """Whose shares are compared, and below which cohort."""
+
+    ancestor: int
+    our_side: int
+    their_side: int
+    ours: Share
+    theirs: Share
+
+
 def lendable(quotas: Quotas, parent: int) -> dict[str, int]:
     """By resource: what ``parent`` could ever have of all flavors that its root knows, with nothing used."""
     known = quotas.lendable.get(parent)

@@ -3,7 +3,8 @@
 from app.solver.engines.kueue.decide.booking import Books
 from app.solver.engines.kueue.decide.flavors.assign import never_fits
 from app.solver.engines.kueue.decide.flavors.modes import Mode
-from app.solver.engines.kueue.decide.nominate import Nomination, demands
+from app.solver.engines.kueue.decide.nominate import demands
+from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay
 from app.solver.engines.kueue.decide.recorder import Recorder
 from app.solver.engines.kueue.report import conditions

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from app.solver.engines.kueue.decide.booking import Books, Entry
-from app.solver.engines.kueue.decide.nominate import Nomination, demands
+from app.solver.engines.kueue.decide.nominate import demands
+from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay
 from app.solver.engines.kueue.report.protection import fr_name
 from app.solver.engines.kueue.report.what_if import bottleneck

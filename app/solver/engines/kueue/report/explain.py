@@ -10,11 +10,10 @@ from typing import Any
 
 from app.solver.engines.kueue.decide.booking import Books
 from app.solver.engines.kueue.decide.flavors.modes import Fit, Suit
-from app.solver.engines.kueue.decide.nominate import Nomination
+from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor, Target
 from app.solver.engines.kueue.decide.recorder import SILENT, Recorder
-from app.solver.engines.kueue.decide.share import Share, share_without
-from app.solver.engines.kueue.decide.victims.fair import Rivals
+from app.solver.engines.kueue.decide.share import Rivals, Share, share_without
 from app.solver.engines.kueue.report import blocker, conditions
 from app.solver.engines.kueue.report.protection import Judge, fr_name
 from app.solver.engines.kueue.report.what_if import smallest_changes

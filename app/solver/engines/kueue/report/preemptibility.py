@@ -10,7 +10,8 @@ from typing import Any
 from app.solver.engines.kueue.compile.state import CompiledState
 from app.solver.engines.kueue.decide.flavors.modes import Mode
 from app.solver.engines.kueue.decide.independent import check_asks
-from app.solver.engines.kueue.decide.nominate import Nomination, nominate
+from app.solver.engines.kueue.decide.nominate import nominate
+from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay, Reason
 from app.solver.engines.kueue.decide.run import Run, check_knobs, knobs_set
 from app.solver.engines.kueue.decide.victims import classical, fair

@@ -13,7 +13,8 @@ from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.kueue.compile.quota import Field
 from app.solver.engines.kueue.compile.usage import Usage
 from app.solver.engines.kueue.decide.flavors.modes import Mode
-from app.solver.engines.kueue.decide.nominate import Nomination, demands, nominate
+from app.solver.engines.kueue.decide.nominate import demands
+from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay
 from app.solver.model.quantity import units
 from app.solver.model.trace import Change
@@ -131,8 +132,7 @@ class _Trial:
         usage: Usage = self._overlay.usage
         for edit in edits:
             usage = usage.under(usage.quotas.changed(edit.node, edit.fr, edit.field, edit.value), edit.fr)
-        imagined, of = self._overlay.imagine(usage), self._nomination
-        found = nominate(imagined, of.ask, of.preemptor, of.search)
+        found = self._nomination.elsewhere(self._overlay.imagine(usage))
         return found.assignment.mode is Mode.FIT or bool(found.targets)
 
 

@@ -5,14 +5,13 @@ counts in every share from the start of the search to its end; it is left out on
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from app.solver.engines.kueue.compile.amounts import Amounts
 from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor, Reason, Target
 from app.solver.engines.kueue.decide.recorder import SILENT, Recorder
-from app.solver.engines.kueue.decide.share import Share, share_without
+from app.solver.engines.kueue.decide.share import Rivals, Share, share_without
 from app.solver.engines.kueue.decide.victims import minimise, order
 from app.solver.engines.kueue.decide.victims.pool import Leftover, Pool
 from app.solver.engines.kueue.decide.victims.tournament import Tournament
@@ -183,7 +182,7 @@ class _Search:
         return share_without(self._overlay.state.configuration, self._overlay.usage, node, queue, amounts)
 
     def _take(
-        self, tournament: Tournament, queue: int, workload: int, reason: Reason, rivals: "Rivals | None" = None
+        self, tournament: Tournament, queue: int, workload: int, reason: Reason, rivals: Rivals | None = None
     ) -> bool:
         """Remove a workload; whether the preemptor fits now."""
         overlay, preemptor = self._overlay, self._preemptor
@@ -203,7 +202,7 @@ class _Search:
         FairSharingPreemptWithinNominal)."""
         return not self._overlay.usage.exceeds(self._preemptor.queue, self._contested)
 
-    def _rivals(self, tournament: Tournament, queue: int) -> "Rivals":
+    def _rivals(self, tournament: Tournament, queue: int) -> Rivals:
         """The two children of the lowest common cohort on the ways to the preemptor and to ``queue``."""
         parent = self._overlay.state.configuration.tree.parent
         node = queue
@@ -211,13 +210,3 @@ class _Search:
             node = above
         mine = self._below[above]
         return Rivals(above, mine, node, tournament.share(mine), tournament.share(node))
-
-
-class Rivals(NamedTuple):
-    """Whose shares are compared, and below which cohort."""
-
-    ancestor: int
-    our_side: int
-    their_side: int
-    ours: Share
-    theirs: Share

@@ -1,0 +1,28 @@
+"""What comes of nominating an ask."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.solver.engines.kueue.decide.flavors.assignment import Assignment
+from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor, Target
+from app.solver.model.state import Ask
+
+
+@dataclass(frozen=True, slots=True)
+class Nomination:
+    """``preemptor.request`` is what the assignment asks for. ``contested``: flavor-resources of the request that need
+    preemption. ``targets``: who stops; none in mode PREEMPT when nobody may. ``pinned``: the ask named its flavors.
+    ``elsewhere``: the same nomination, victims searched for alike, on another overlay, with nothing told of it."""
+
+    ask: Ask
+    preemptor: Preemptor
+    assignment: Assignment
+    contested: list[int]
+    targets: list[Target]
+    pinned: bool
+    elsewhere: Callable[[Overlay], "Nomination"]
+
+    @property
+    def reduced(self) -> bool:
+        """Whether fewer units than asked for would start."""
+        return self.assignment.counts != [t.count for t in self.ask.tasks]
