@@ -5,12 +5,11 @@ from collections.abc import Callable, Mapping
 from math import fsum
 
 from app.simulations.core.amounts import Amounts, work
+from app.simulations.core.holding import Areas
 from app.simulations.core.life import Life
 from app.simulations.schemas import Spread, Totals
 from app.solver.model.duration import seconds
 
-Areas = dict[str, int]
-"""Steps times microseconds, by resource."""
 Level = Callable[[str, int, Amounts, Amounts, Amounts], None]
 """Told of a queue, since when, and what it then holds, waits for and is guaranteed, until it tells again. The amounts
 go on changing: whoever wants to keep them copies them."""

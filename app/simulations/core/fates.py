@@ -5,7 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from app.simulations.core.agenda import FINISH, RELEASE, Agenda
-from app.simulations.core.amounts import amounts_of
+from app.simulations.core.amounts import Amounts, amounts_of
 from app.simulations.core.books import Books
 from app.simulations.core.kept import Kept
 from app.simulations.core.life import Clock, Life
@@ -136,7 +136,7 @@ class Fates:
         life = self._lives[name]
         done = [ending[0]] if ending[0] else list(life.running)
         held = [life.running.pop(one) for one in done]
-        self._books.ran(life, amounts_of(held), clock.finish(now))
+        self._ran(life, amounts_of(held), clock.finish(now), now)
         self._books.ledger.hold(now, life.ask.queue, amounts_of(held), -1)
         self._remove(life, done)
         if all(other.phase == "ended" for other in life.clocks.values()):
@@ -153,7 +153,7 @@ class Fates:
         for name, clock in life.clocks.items():
             if clock.phase == "running":
                 amounts = amounts_of([life.running[name]]) if name else held
-                self._books.ran(life, amounts, clock.halt(now, "ended"))
+                self._ran(life, amounts, clock.halt(now, "ended"), now)
             clock.end(now)
         self._books.ledger.hold(now, life.ask.queue, held, -1)
         self._remove(life, list(life.running))
@@ -180,7 +180,7 @@ class Fates:
         for name, clock in life.clocks.items():
             if clock.phase == "running":
                 amounts = amounts_of([life.running[name]]) if name else held
-                self._books.ran(life, amounts, clock.halt(end, "running"))
+                self._ran(life, amounts, clock.halt(end, "running"), end)
             elif clock.phase == "waiting":
                 clock.waited += end - clock.since
 
@@ -212,6 +212,9 @@ class Fates:
             clock = life.clocks[""]
             if clock.phase != "running" and len(life.running) >= life.least:
                 self._agenda.add(clock.start(now), FINISH, life.name, ("", clock.run))
+                life.holding.begin()
+            if clock.phase == "running" and not self._whole:
+                life.holding.level(now, life.holds())
         if self._whole:
             self._books.began(life, None, None, now, n)
         else:
@@ -232,13 +235,23 @@ class Fates:
                 lost += spent[1]
                 self._books.ran(life, amounts_of([task]), spent)
         clock = life.clocks.get("")
-        if clock is not None and clock.phase == "running" and len(life.running) < life.least:
-            spent = clock.stop(now)
-            lost += spent[1]
-            self._books.ran(life, held, spent)
+        if clock is not None and clock.phase == "running":
+            if len(life.running) < life.least:
+                spent = clock.stop(now)
+                lost += spent[1]
+                self._ran(life, held, spent, now)
+            elif not self._whole:
+                life.holding.level(now, life.holds())
         for name in [""] if names is None else stopped:
             self._agenda.add(now + self._scenario.grace, RELEASE, life.name, name)
         return lost
+
+    def _ran(self, life: Life, held: Amounts, spent: tuple[int, int, int], now: int) -> None:
+        """A run is over, or is looked at: of all that makes progress with one clock, which held so much."""
+        if self._rounds.unit == "gang":
+            self._books.ledger.spent(life.ask.queue, *life.holding.split(now, spent))
+        else:
+            self._books.ran(life, held, spent)
 
     def _wait_again(self, life: Life, names: list[str], now: int) -> None:
         """Tasks that were evicted wait, in the order in which they were first asked for."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from app.simulations.core.account import Account, Level
 from app.simulations.core.amounts import Amounts
+from app.simulations.core.holding import Areas
 from app.simulations.schemas import Totals
 from app.solver.stopping import safe_point
 
@@ -67,6 +68,13 @@ class Ledger:
         """A run of something that held ``amounts`` is over, or is looked at."""
         for account in self.chain(queue):
             account.ran(amounts, made, lost, overhead)
+
+    def spent(self, queue: str, done: Areas, lost: Areas, overhead: Areas) -> None:
+        """The same of a gang, whose tasks came and went: areas of what it held."""
+        for account in self.chain(queue):
+            account.ran(done, 1, 0, 0)
+            account.ran(lost, 0, 1, 0)
+            account.ran(overhead, 0, 0, 1)
 
     def close(self, now: int) -> None:
         """The run ends: bring every account to this instant."""

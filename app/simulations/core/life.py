@@ -6,6 +6,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from app.simulations.core.amounts import Amounts, amounts_of
+from app.simulations.core.holding import Holding
 from app.simulations.core.times import time_of
 from app.simulations.schemas import JobLine, JobStatus
 from app.solver.model.duration import seconds
@@ -91,7 +92,8 @@ class Clock:
 
 class Life:
     """One job that is alive. Tasks by name: ``waiting`` as asked for, ``running`` as they run, ``leaving`` evicted and
-    not released. ``clocks`` by task, or one under ``""`` where the job makes progress as a whole."""
+    not released. ``clocks`` by task, or one under ``""`` where the job makes progress as a whole; ``holding``: what it
+    holds while it does, where its tasks come and go."""
 
     __slots__ = (
         "ask",
@@ -100,6 +102,7 @@ class Life:
         "ended_at",
         "evictions",
         "first_started",
+        "holding",
         "initial",
         "least",
         "leaving",
@@ -116,6 +119,7 @@ class Life:
         self.submitted = now
         self.tasks = {task.name: task for task in ask.tasks}
         self.clocks = {"": clock}
+        self.holding = Holding()
         if unit == "task":
             self.clocks = {name: Clock(now, clock.duration, clock.every, clock.cost) for name in self.tasks}
         needed = len(self.tasks) if unit == "job" or ask.min_available is None else ask.min_available

@@ -1,0 +1,98 @@
+"""Random runs: small clusters on which jobs of two queues get into one another's way, under each engine."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from app.simulations.schemas import SimulationRequest
+from tests.unit.simulations.running import request_for
+
+ENGINES = ("kueue", "yunikorn", "kai", "ytsaurus")
+LIMITS = {"kueue": "borrowing_limit", "yunikorn": "limit", "kai": "limit", "ytsaurus": "limit"}
+"""What bounds a queue, by engine."""
+GUARANTEED = 4
+Json = dict[str, Any]
+
+
+def prefix(engine: str) -> str:
+    """What the names of queues begin with."""
+    return "root." if engine == "yunikorn" else ""
+
+
+@st.composite
+def jobs(draw: st.DrawFn, queues: list[str]) -> list[Json]:
+    found: list[Json] = []
+    for i in range(draw(st.integers(0, 8))):
+        cpu, count = draw(st.integers(1, 4)), draw(st.integers(1, 2))
+        ask = {
+            "id": f"j{i}", "queue": draw(st.sampled_from(queues)), "priority": draw(st.integers(0, 2)),
+            "preemptible": draw(st.booleans()),
+            "tasks": [{"name": "t", "count": count, "requests": {"cpu": cpu, "gpu": cpu}}],
+        }  # fmt: skip
+        if draw(st.integers(0, 3)) == 0:
+            ask["min_available"] = 1
+        at = draw(st.integers(0, 40))
+        one: Json = {"ask": ask, "submitted_at": at, "duration": draw(st.integers(1, 90))}
+        if draw(st.booleans()):
+            one["checkpoint"] = {"every": draw(st.integers(1, 20)), "cost": draw(st.integers(0, 2))}
+        if draw(st.integers(0, 5)) == 0:
+            one["cancelled_at"] = at + draw(st.integers(1, 60))
+        found.append(one)
+    return found
+
+
+def quota(engine: str, guaranteed: int, more: int | None) -> Json:
+    """``more``: what a queue may use beyond its guarantee; None: no bound."""
+    cell: Json = {"guaranteed": guaranteed}
+    if more is not None:
+        cell[LIMITS[engine]] = more if engine == "kueue" else guaranteed + more
+    return {"cpu": cell, "gpu": cell}
+
+
+@st.composite
+def changes(draw: st.DrawFn, engine: str, queues: list[str]) -> list[Json]:
+    """A node that goes and comes back; a queue whose quota is another."""
+    found: list[Json] = []
+    if engine != "kueue" and draw(st.booleans()):
+        gone = draw(st.integers(1, 60))
+        found.append({"at": gone, "nodes": {"remove": ["n1"]}})
+        if draw(st.booleans()):
+            found.append({"at": gone + draw(st.integers(1, 60)), "nodes": {"add": [node("n1")]}})
+    if draw(st.booleans()):
+        amended = quota(engine, draw(st.integers(1, 6)), draw(st.sampled_from([None, 0, 4])))
+        found.append({"at": draw(st.integers(1, 60)), "queues": {draw(st.sampled_from(queues)): {"quota": amended}}})
+    return found
+
+
+def node(name: str) -> Json:
+    return {"name": name, "capacity": {"cpu": 4, "gpu": 4}}
+
+
+@st.composite
+def requests(draw: st.DrawFn, engines: Sequence[str] = ENGINES) -> SimulationRequest:
+    engine = draw(st.sampled_from(engines))
+    queues = [prefix(engine) + name for name in "ab"]
+    top: list[Json] = [{"name": "root"}] if engine != "ytsaurus" else []
+    if engine == "kai":
+        top[0]["quota"] = quota(engine, 2 * GUARANTEED, None)
+    below: Json = {"parent": "root"} if top else {}
+    if engine == "kueue":
+        below["kueue"] = {
+            "preemption": {
+                "within_cluster_queue": draw(st.sampled_from(["Never", "LowerPriority"])),
+                "reclaim_within_cohort": draw(st.sampled_from(["Never", "LowerPriority", "Any"])),
+            },
+            "queueing_strategy": draw(st.sampled_from(["BestEffortFIFO", "StrictFIFO"])),
+        }
+    bounds = st.sampled_from([None, 4])  # whoever asks for most has room in an empty cluster
+    leaves = [{"name": name, "quota": quota(engine, GUARANTEED, draw(bounds)), **below} for name in queues]
+    configuration: Json = {"engine": engine, "queues": [*top, *leaves]}
+    if engine == "kueue":
+        configuration["settings"] = {"kueue": {"fair_sharing": draw(st.booleans())}}
+    nodes = [node(f"n{i}") for i in range(2)] if engine != "kueue" else []
+    return request_for(
+        configuration, draw(jobs(queues)), draw(changes(engine, queues)), state={"nodes": nodes},
+        grace=draw(st.sampled_from([0, 1, 7])), round_every=draw(st.sampled_from([1, 3])),
+        requeue=draw(st.sampled_from(["created", "evicted"])), until=300,
+    )  # fmt: skip

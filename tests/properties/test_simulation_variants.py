@@ -1,0 +1,94 @@
+"""A variant gives what it gives alone, byte for byte, whatever other variants there are and whatever came before it."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from app.answering.sources import Compiled
+from app.jobs.chunks import ChunkWriter, lines_of
+from app.jobs.repository import Chunk, Claimed
+from app.jobs.worker import Work
+from app.simulations.core.scenario import in_order
+from app.simulations.results import Outcome, VariantSummary
+from app.simulations.running import Limits, Simulating
+from app.simulations.schemas import Change, Job, SimulationRequest, Trace
+from app.solver.model.request import Variant
+from tests.properties.runs import ENGINES, prefix, requests
+from tests.unit.simulations.running import START
+
+TRACE = UUID(int=1)
+
+
+class Stored:
+    """The trace of a request, as if it had been stored."""
+
+    start: datetime | None = None
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self.total = len(trace.jobs)
+
+    def changes(self) -> list[Change]:
+        return self._trace.changes
+
+    def jobs(self) -> Iterator[Job]:
+        return iter(in_order(self._trace.jobs, START))
+
+    def numbered(self) -> Iterator[tuple[int, Job]]:
+        return enumerate(self.jobs(), 1)
+
+
+def made(request: SimulationRequest, *, stored: bool) -> tuple[list[VariantSummary], dict[str, bytes]]:
+    """The summary of each variant, and every stream that was stored."""
+    streams: dict[str, bytes] = defaultdict(bytes)
+
+    def store(chunks: Sequence[Chunk]) -> None:
+        for chunk in chunks:
+            streams[chunk.stream] += lines_of(chunk, 0, None)[0]
+
+    trace = request.trace
+    assert isinstance(trace, Trace)
+    writer = ChunkWriter(store, 1 << 30)
+    body = msgspec.json.encode(replace(request, trace="t") if stored else request)
+    job = Claimed(UUID(int=2), "simulation", 1, 0, TRACE if stored else None, b"")
+    simulating = Simulating(Compiled(None), lambda _: Stored(trace), Limits(365))
+    outcome = simulating.do(job, body, Work(writer, lambda: None))
+    writer.flush()
+    return msgspec.json.decode(outcome, type=Outcome).variants, streams
+
+
+def variants(engine: str) -> list[Variant]:
+    queue = f"queues.{prefix(engine)}a"
+    quota: dict[str, Any] = {f"{queue}.quota.{cell}.guaranteed": 6 for cell in ("cpu", "gpu")}
+    return [Variant(name="as it is"), Variant(name="more", set=quota), Variant(name="as it is, again")]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_variant_alone_gives_the_same_bytes(engine: str) -> None:
+    examples = 4 if engine == "ytsaurus" else 12
+
+    @given(requests([engine]), st.permutations(variants(engine)), st.booleans())
+    @settings(max_examples=examples, derandomize=True, deadline=None, database=None)
+    def check(request: SimulationRequest, several: list[Variant], stored: bool) -> None:
+        together, streams = made(replace(request, variants=several), stored=stored)
+        for number, variant in enumerate(several):
+            (alone,), own = made(replace(request, variants=[variant]), stored=stored)
+            assert msgspec.json.encode(alone) == msgspec.json.encode(together[number])
+            theirs = {name.partition("/")[2]: text for name, text in streams.items() if name.startswith(f"{number}/")}
+            assert theirs == {name.partition("/")[2]: text for name, text in own.items()}
+
+    check()
+
+
+@given(requests(["kueue"]))
+@settings(max_examples=6, derandomize=True, deadline=None, database=None)
+def test_a_stored_trace_gives_what_it_gives_inline(request: SimulationRequest) -> None:
+    assert made(request, stored=True) == made(request, stored=False)
