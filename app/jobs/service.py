@@ -16,6 +16,7 @@ from app.decisions.identifiers import Identifiers
 from app.errors import NotFound, TooManyRequests
 from app.jobs import repository
 from app.jobs.chunks import lines_of
+from app.workers.ticket import held
 
 
 class New(NamedTuple):
@@ -86,9 +87,13 @@ class Jobs:
 
     def lines(self, job: UUID, stream: str, first: int = 0, most: int | None = None) -> Iterator[bytes]:
         """The lines of a stream with their ends, some at a time, from number ``first`` (0 is the first), at most
-        ``most``, as far as they are stored; one chunk in memory at a time. Raises Unavailable."""
+        ``most``, as far as they are stored; one chunk in memory at a time. Raises Unavailable, and DeadlinePassed where
+        a request is being answered with them."""
         at = first
+        ticket = held()
         while most is None or most > 0:
+            if ticket is not None:
+                ticket.check()
             with self._database.session() as session:
                 chunk = repository.chunk_after(session, job, stream, at)
             if chunk is None:

@@ -6,19 +6,25 @@ from importlib.util import find_spec
 
 import msgspec
 
-from app.errors import NotInstalled
+from app.errors import DeadlinePassed, NotInstalled
 from app.plots.data import Drawing
+from app.workers.ticket import Ticket, held
 
 _SECONDS = 60.0
 
 
 def drawn(drawing: Drawing) -> bytes:
-    """SVG. Raises NotInstalled without the extra ``arbiter[plot]``."""
+    """SVG, within the time of the request that is being answered. Raises NotInstalled without the extra
+    ``arbiter[plot]``, and DeadlinePassed."""
     require()
     command = [sys.executable, "-m", "app.plots"]
-    done = subprocess.run(
-        command, input=msgspec.json.encode(drawing), capture_output=True, timeout=_SECONDS, check=False
-    )
+    ticket = held() or Ticket.now("large", _SECONDS)
+    try:
+        done = subprocess.run(
+            command, input=msgspec.json.encode(drawing), capture_output=True, timeout=ticket.left, check=False
+        )
+    except subprocess.TimeoutExpired:  # by now the process is killed
+        raise DeadlinePassed(ticket.seconds) from None
     if done.returncode:
         raise RuntimeError(f"drawing failed: {done.stderr.decode(errors='replace')[-2000:]}")
     return done.stdout

@@ -100,6 +100,7 @@ def test_series_are_the_summary_over_time(service: TestClient, done: Any, worker
             assert sum(found["resources"]["cpu"]["usage"]) == pytest.approx(totals["used"]["cpu"])
     assert service.get(f"{where}/series", params={"resource": "gpu"}).json()["resources"] == {}
     assert service.get(f"{where}/series", params={"queue": "nobody"}).status_code == 404
+    assert service.get(f"{where}/series", headers={"Request-Timeout": "1us"}).status_code == 504
     waiting = service.post("/v1/simulations", json=SIMULATION).headers["location"]
     assert service.get(f"{waiting}/series").status_code == 409
 
@@ -115,6 +116,8 @@ def test_pictures_are_drawn_and_are_the_same_twice(service: TestClient, done: An
             assert service.get(f"{where}/plots/{kind}.svg").content == answer.content
     assert service.get(f"{where}/plots/waits.svg?variant=nobody").status_code == 404
     assert service.get(f"{where}/plots/others.svg").status_code == 422
+    hurried = service.get(f"{where}/plots/usage.svg", headers={"Request-Timeout": "50ms"})
+    assert (hurried.status_code, "0.05 s" in hurried.json()["detail"]) == (504, True), "matplotlib alone takes longer"
 
 
 def test_without_matplotlib_a_picture_says_what_is_missing(
