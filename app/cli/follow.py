@@ -1,5 +1,6 @@
 """``arbiter follow``: keep a configuration and a snapshot equal to a cluster."""
 
+import gc
 import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -88,8 +89,8 @@ def follow(
         shadow=way.shadow,
         namespace=way.namespace,
     )
-    follower = Follower(task, reader, Arbiter(url or own_address(), token))
-
+    # What was read stays: looking through all of it for garbage, again and again, takes longer than changes do.
+    follower = Follower(task, reader, Arbiter(url or own_address(), token), settled=gc.freeze)
     return _run(follower, task.cluster, way)
 
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
-from app.following.reading import Item, part
+from app.following.trimming import Item, part
 from app.solver.model.configuration import EngineName
 
 Key = tuple[str, str]

@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -53,8 +54,12 @@ class Task:
 class Follower:
     """Follows one cluster until it is stopped."""
 
-    def __init__(self, task: Task, reader: Reader, arbiter: Arbiter) -> None:
+    def __init__(
+        self, task: Task, reader: Reader, arbiter: Arbiter, settled: Callable[[], object] | None = None
+    ) -> None:
+        """``settled``: called once everything has been read and kept for the first time."""
         self._task = task
+        self._settled = settled
         self._reader = reader
         self._arbiter = arbiter
         self._kinds = followed(task.engine, shadow=task.shadow, namespace=task.namespace)
@@ -134,6 +139,8 @@ class Follower:
             self._report(now=True)
         self._keeper.keep(found, view.versions, writer=self._writer)
         self._error = None
+        if self._synced_at is None and self._settled is not None:
+            self._settled()
         self._synced_at = datetime.now(UTC)
         self._lag = 0.0 if view.since is None else time.monotonic() - view.since
 

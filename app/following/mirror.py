@@ -8,7 +8,8 @@ from threading import Condition
 
 from app.following.kinds import Kind
 from app.following.past import Items, Past, Preemption
-from app.following.reading import Event, Item, Listed, part
+from app.following.reading import Event, Listed
+from app.following.trimming import Item, part
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -97,6 +98,8 @@ class Mirror:
             key = key_of(event.item)
             old = of.items.pop(key, None) if event.gone else of.items.get(key)
             if not event.gone:
+                if old == event.item:
+                    return  # only what is not read has changed
                 of.items[key] = event.item
             if self._past is not None:
                 self._past.changed(kind.name, key, old, None if event.gone else event.item)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from app.following.evidence import Evidence, Key, ends, evidence
-from app.following.reading import Item
+from app.following.trimming import Item
 from app.solver.model.configuration import EngineName
 
 Items = dict[str, dict[Key, Item]]

@@ -7,7 +7,7 @@ answers are decoded here, as plain values: an object of ours has no model there.
 import random
 from collections.abc import Iterator
 from http import HTTPStatus
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 from kubernetes import config
@@ -18,8 +18,7 @@ from kubernetes.config import ConfigException
 from urllib3.exceptions import HTTPError
 
 from app.following.kinds import Kind
-
-Item = dict[str, Any]
+from app.following.trimming import Item, part, trimmed
 
 CHUNK = 500
 """Objects of one answer to a list."""
@@ -27,8 +26,6 @@ _CONNECT = 10.0
 _ANSWER = 60.0
 _WATCH = (60, 90)
 """Seconds that a watch lasts: it is asked for anew from where it ended, and a peer that died is found out."""
-_NOISE = "kubectl.kubernetes.io/last-applied-configuration"
-_UNREAD_STATUS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses", "images", "volumesInUse")
 
 
 class Broken(Exception):
@@ -107,7 +104,7 @@ class Reader:
             answer = self._get(kind.path(version), query)
             for item in answer.get("items") or ():
                 item["kind"], item["apiVersion"] = kind.name, kind.api_version(version)
-                items.append(trimmed(item))
+                items.append(trimmed(kind.name, item))
             metadata = part(answer, "metadata")
             if not (more := metadata.get("continue")):
                 return Listed(items, metadata.get("resourceVersion") or "")
@@ -127,7 +124,7 @@ class Reader:
         yield Event(False, None, since)  # it is connected
         try:
             for line in _lines(response.stream(1 << 16)):
-                yield _event(msgspec.json.decode(line))
+                yield _event(kind, msgspec.json.decode(line))
         except (HTTPError, OSError, msgspec.DecodeError) as error:
             raise Broken(f"the watch of {kind.plural} broke: {error}") from None
         finally:
@@ -187,7 +184,7 @@ def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield from (line for line in whole if line)
 
 
-def _event(said: dict[str, Any]) -> Event:
+def _event(of: Kind, said: dict[str, Any]) -> Event:
     kind, item = said.get("type"), part(said, "object")
     if kind == "ERROR":
         if item.get("code") in (HTTPStatus.GONE, HTTPStatus.GATEWAY_TIMEOUT):  # compacted; or newer than the server
@@ -196,22 +193,4 @@ def _event(said: dict[str, Any]) -> Event:
     version = part(item, "metadata").get("resourceVersion") or ""
     if kind == "BOOKMARK":
         return Event(False, None, version)
-    return Event(kind == "DELETED", trimmed(item), version)
-
-
-def part(of: dict[str, Any], key: str) -> dict[str, Any]:
-    """The mapping under ``key``; an empty one where there is none."""
-    found = of.get(key)
-    return cast(dict[str, Any], found) if isinstance(found, dict) else {}
-
-
-def trimmed(item: Item) -> Item:
-    """``item`` without what takes memory and is never read; changed in place."""
-    metadata = part(item, "metadata")
-    metadata.pop("managedFields", None)
-    if _NOISE in (annotations := part(metadata, "annotations")):
-        del annotations[_NOISE]
-    status = part(item, "status")
-    for field in _UNREAD_STATUS:
-        status.pop(field, None)
-    return item
+    return Event(kind == "DELETED", trimmed(of.name, item), version)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.following.mirror import Key, View
-from app.following.reading import Item, part
+from app.following.trimming import Item, part
 from app.formats.documents.reader import Findings
 from app.formats.documents.source import Path
-from app.formats.manifests import read_manifests
+from app.formats.manifests import Within, read_manifests
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import Finding
 from app.solver.model.state import Ask, Node, Workload
@@ -29,11 +29,16 @@ class Translated:
     classes: dict[str, int]
 
 
-def translate(engine: EngineName, view: View) -> Translated:
-    """All of ``view``. Pointers of findings begin with kind, namespace and name of the object."""
-    findings = Findings()
+def translate(
+    engine: EngineName, view: View, findings: Findings | None = None, within: Within | None = None,
+    known: Configuration | None = None,
+) -> Translated:  # fmt: skip
+    """All of ``view``. Pointers of findings begin with kind, namespace and name of the object. ``findings``: what was
+    found before; ``within``: pods that were read before, and what all of this is some of; ``known``: the configuration,
+    where it was read before."""
+    findings = Findings() if findings is None else findings
     items = {**view.items, "ConfigMap": _settings(view.items["ConfigMap"])} if "ConfigMap" in view.items else view.items
-    read = read_manifests(_documents(items), engine, findings)
+    read = read_manifests(_documents(items), engine, findings, known, within)
     return Translated(
         configuration=read.configuration,
         nodes={node.name: node for node in read.state.nodes},

@@ -118,7 +118,7 @@ def light_pod(pod: VictimPod) -> Pod:
     made = Object(
         kind="Pod", group="", version="v1", name=of.name, namespace=of.namespace, uid=of.uid or None, created_at=None,
         deleted=False, labels=of.labels or {}, annotations=of.annotations or {},
-        owners=tuple(owner.kind for owner in owners), order=0,
+        owners=tuple(owner.kind for owner in owners),
         root=Reader({"metadata": {"ownerReferences": listed}}, (), Findings()),
     )  # fmt: skip
     spec = PodSpec(

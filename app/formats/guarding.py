@@ -10,10 +10,10 @@ import msgspec
 
 from app.formats.documents.reader import Findings
 from app.formats.extender import OwnerReference, VictimPod, light_pod
-from app.formats.kai import grouping
 from app.formats.kai import pods as kai_pods
 from app.formats.kubernetes.amounts import quantities
 from app.formats.kubernetes.cluster import Pod, read_pods
+from app.formats.kubernetes.cluster import read_pod as read_single
 from app.formats.kubernetes.objects import objects
 from app.formats.kubernetes.priority_classes import Classes
 from app.formats.work.asking import as_counted, resource_names
@@ -60,7 +60,7 @@ class Recogniser(Protocol):
 def read_pod(document: dict[str, Any]) -> Pod | None:
     """The pod that finds no room; None where it is none."""
     made = [one for one in objects([((), {**document, "kind": "Pod", "apiVersion": "v1"})], Findings()) if one.name]
-    found = read_pods(made, set(), Classes())
+    found = read_pods(map(read_single, made), set(), Classes())
     return replace(found[0], phase="pending") if found else None
 
 
@@ -88,12 +88,12 @@ class _Kai:
 
     def place(self, pod: VictimPod) -> Eviction | None:
         light = light_pod(pod)
-        return Eviction(workload=self._group(light), task=light.made.name) if kai_pods.belongs(light) else None
+        return Eviction(workload=kai_pods.group(light), task=light.made.name) if kai_pods.belongs(light) else None
 
     def ask(self, pod: Pod) -> Ask | None:
         if not kai_pods.belongs(pod):
             return None
-        group = self._group(pod)
+        group = kai_pods.group(pod)
         task = Task(name=pod.made.name, requests=quantities(kai_pods.requests_of(pod, {})))
         if (running := self.around.running.get(group)) is not None:
             return _asking(running, group, task)
@@ -104,13 +104,6 @@ class _Kai:
         if not asks or not self.around.has_queue(asks[0].queue):
             return None
         return msgspec.structs.replace(asks[0], id=group, tasks=[task])
-
-    @staticmethod
-    def _group(pod: Pod) -> str:
-        name = pod.made.annotations.get(kai_pods.POD_GROUP)
-        if name is None:
-            return grouping.group_of(pod)
-        return f"{pod.made.namespace}/{name}" if pod.made.namespace else name
 
 
 @dataclass(frozen=True, slots=True)

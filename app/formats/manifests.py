@@ -1,8 +1,9 @@
 """Kubernetes objects of any of the three systems, put together: configuration, what runs, what waits."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from app.formats.documents.reader import Findings
 from app.formats.documents.source import Path
 from app.formats.kai import importing as kai_import
 from app.formats.kai import pods as kai_pods
-from app.formats.kubernetes.cluster import Pod, read_nodes, read_pods
+from app.formats.kubernetes.cluster import Pod, SinglePod, read_nodes, read_pod, read_pods
 from app.formats.kubernetes.objects import KAI_SCHEDULER, YUNIKORN_QUEUES, Object, objects, unique, unknown_kind, whole
 from app.formats.kubernetes.priority_classes import SYSTEM_CLASSES, Classes, read_classes
 from app.formats.kueue import importing as kueue_import
@@ -73,21 +74,32 @@ class _Sorted:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Pods that were read before, and what else there is of the cluster of which they are some: the names of all its
+    nodes, and ``kai.pods.gpu_memory`` of them."""
+
+    pods: list[SinglePod]
+    nodes: Collection[str]
+    gpus: Mapping[str, int]
+
+
 def read_manifests(
-    documents: list[tuple[Path, Any]], engine: EngineName | None, findings: Findings, known: Configuration | None = None
-) -> Imported:
+    documents: list[tuple[Path, Any]], engine: EngineName | None, findings: Findings,
+    known: Configuration | None = None, within: Within | None = None,
+) -> Imported:  # fmt: skip
     """Read the objects of one system. ``engine`` None: the one that most of them belong to. ``known``: the
-    configuration that counts in place of the source's."""
+    configuration that counts in place of the source's. ``within``: the documents are no whole source."""
     found = _Sorted(documents, findings)
     for kind, listed in (("PodGroup", found.groups), ("Workload", found.workloads), ("Pod", found.pods)):
         unique(((made.id, made) for made in listed), kind, findings)
     kept = _Sorted(kept_objects(known), Findings())
-    classes = read_classes(found.classes)
-    classes.by_name = {**read_classes(kept.classes).by_name, **classes.by_name}
-    pods = read_pods(found.pods, {made.name for made in found.nodes}, classes)
+    classes = read_classes(found.classes).over(read_classes(kept.classes))
+    nodes = {made.name for made in found.nodes} if within is None else within.nodes
+    pods = read_pods(chain(within.pods if within else (), map(read_pod, found.pods)), nodes, classes)
     chosen = engine or (known.engine if known is not None else None) or _engine(found, pods, findings)
     _report_others(found, chosen)
-    reading = _Reading(found, pods, classes, known, findings)
+    reading = _Reading(found, pods, classes, known, within, findings)
     if chosen == "kueue":
         _, local = kueue_import.read_configuration(kept.kueue, Findings())
         return _kueue(reading, local)
@@ -114,6 +126,7 @@ class _Reading:
     pods: list[Pod]
     classes: Classes
     known: Configuration | None
+    within: Within | None
     findings: Findings
 
     def counting(self, own: Configuration) -> Configuration:
@@ -188,7 +201,8 @@ def _kai(reading: _Reading) -> Imported:
     configuration = reading.counting(_with_classes(own, found.classes))
     queues = {queue.name for queue in configuration.queues}
     members, strangers = _parted(reading.pods, kai_pods.belongs)
-    gpus = kai_pods.gpu_memory((made.name, made.labels) for made in found.nodes)
+    within = reading.within
+    gpus = within.gpus if within else kai_pods.gpu_memory((made.name, made.labels) for made in found.nodes)
     workloads, asks = kai_pods.read_groups(found.groups, members, queues, reading.classes, gpus)
     return _imported(configuration, read_nodes(found.nodes, strangers, rename={}), workloads, asks, findings)
 

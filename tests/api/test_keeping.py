@@ -8,8 +8,10 @@ from starlette.testclient import TestClient
 
 from app.following.arbiter import Arbiter, Refused, Reply
 from app.following.keeping import Keeper
-from app.following.translating import Translated
-from app.solver.model.configuration import Configuration, Queue
+from app.following.translating import Translated, translate
+from app.following.translator import Translator
+from app.solver.model.configuration import Configuration, EngineName, Queue
+from tests.changing import World
 
 NAME = "kept"
 
@@ -32,6 +34,34 @@ class Near(Arbiter):
 def translated() -> Translated:
     configuration = Configuration(engine="kueue", queues=[Queue(name="q")])
     return Translated(configuration, nodes={}, workloads={}, asks={}, findings=[], local_queues={}, classes={})
+
+
+@pytest.mark.parametrize("engine", ["kueue", "kai", "yunikorn"])
+def test_after_any_sequence_of_changes_the_snapshot_is_what_a_list_gives(
+    engine: EngineName, service: TestClient
+) -> None:
+    world, following, keeper = World(engine, 4711), Translator(engine), Keeper(Near(service), NAME, NAME)
+    for step in range(151):
+        world.change()
+        if step % 60 == 59:
+            world.reconfigure()
+        if step % 2 == 0:
+            found = following.translate(view := world.seen())
+            keeper.keep(found, view.versions, writer=True)
+    wanted = translate(engine, world.seen(again=True))
+    kept = service.get(f"/v1/snapshots/{NAME}/state").json()
+    assert {one["name"]: one for one in kept.get("nodes", [])} == plain(wanted.nodes)
+    assert {one["id"]: one for one in kept.get("workloads", [])} == plain(wanted.workloads)
+    asks = service.get(f"/v1/snapshots/{NAME}/asks").json()["items"]
+    assert {one["id"]: one for one in asks} == plain(wanted.asks)
+    assert wanted.workloads
+    assert wanted.asks
+    assert keeper.puts.keys() == {"configuration"}
+
+
+def plain(found: Any) -> Any:
+    """As the service shows it."""
+    return msgspec.json.decode(msgspec.json.encode(found))
 
 
 def lose(service: TestClient) -> None:

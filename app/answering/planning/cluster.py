@@ -59,7 +59,7 @@ def situation(request: PlanRequest, sources: Sources) -> Situation:
     beside.local_queues.update(request.local_queues)
     for name, value in request.priority_classes.items():
         for group in _GROUPS:
-            beside.classes.by_name[group, name] = PriorityClass(value, False, False, None)
+            beside.classes.put(group, name, PriorityClass(value, False, False, None))
     return found
 
 

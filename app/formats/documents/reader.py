@@ -29,7 +29,7 @@ class Findings:
     """Findings in the order of the source. Past a number of the same kind the rest is counted, not listed."""
 
     def __init__(self) -> None:
-        self._found: list[Finding] = []
+        self._found: list[tuple[tuple[str, str], Finding]] = []
         self._alike: Counter[tuple[str, str]] = Counter()
         self._severity: dict[tuple[str, str], Severity] = {}
 
@@ -39,7 +39,17 @@ class Findings:
         self._alike[kind] += 1
         self._severity[kind] = severity
         if self._alike[kind] <= MOST_ALIKE:
-            self._found.append(Finding(rule=rule, severity=severity, pointer=pointer(*at), detail=detail))
+            self._found.append((kind, Finding(rule=rule, severity=severity, pointer=pointer(*at), detail=detail)))
+
+    def take(self, other: "Findings") -> None:
+        """All that ``other`` has, as if it had been found here."""
+        listed: Counter[tuple[str, str]] = Counter()
+        for kind, finding in other._found:
+            listed[kind] += 1
+            if self._alike[kind] + listed[kind] <= MOST_ALIKE:
+                self._found.append((kind, finding))
+        self._alike.update(other._alike)
+        self._severity.update(other._severity)
 
     def all(self) -> list[Finding]:
         """Everything found, and for each kind that was cut short how many more there are."""
@@ -51,7 +61,7 @@ class Findings:
             for (rule, name), count in self._alike.items()
             if count > MOST_ALIKE
         ]  # fmt: skip
-        return [*self._found, *more]
+        return [*(finding for _, finding in self._found), *more]
 
 
 class Reader:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from app.formats.documents.reader import Reader
-from app.formats.kubernetes.cluster import Pod
+from app.formats.kubernetes.cluster import Pod, SinglePod
 from app.formats.kubernetes.objects import Object
 
 _ALL_PODS = ("PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "MPIJob", "PaddleJob", "LeaderWorkerSet")
@@ -26,7 +26,7 @@ def groups_of(pods: Iterable[Pod], queue_labels: tuple[str, ...]) -> list[tuple[
     return [(_object(key, of, queue_labels), of) for key, of in members.items()]
 
 
-def group_of(pod: Pod) -> str:
+def group_of(pod: SinglePod) -> str:
     """The id of the group that the pod grouper would put the pod in."""
     _, namespace, name = key_of(pod)
     return f"{namespace}/{_group(name)}" if namespace else _group(name)
@@ -36,7 +36,7 @@ def _group(name: str) -> str:
     return f"pg-{name}"
 
 
-def key_of(pod: Pod) -> tuple[str, str, str]:
+def key_of(pod: SinglePod) -> tuple[str, str, str]:
     """Kind of the owner, namespace, and what the group is called after."""
     kind, name = _owner(pod)
     namespace = pod.made.namespace
@@ -47,7 +47,7 @@ def key_of(pod: Pod) -> tuple[str, str, str]:
     return kind, namespace, name
 
 
-def _owner(pod: Pod) -> tuple[str, str]:
+def _owner(pod: SinglePod) -> tuple[str, str]:
     """The first owner, empty where there is none."""
     metadata = pod.made.root.value.get("metadata")
     owners = cast(dict[str, Any], metadata).get("ownerReferences") if isinstance(metadata, dict) else None

@@ -7,12 +7,12 @@ from typing import Any
 
 from app.formats.documents.reader import Reader, instant
 from app.formats.documents.source import Path
-from app.formats.kai.grouping import groups_of
+from app.formats.kai.grouping import group_of, groups_of
 from app.formats.kubernetes.amounts import Steps
-from app.formats.kubernetes.cluster import Pod, as_task
+from app.formats.kubernetes.cluster import Pod, SinglePod, as_task
 from app.formats.kubernetes.objects import Object, named
 from app.formats.kubernetes.priority_classes import Classes
-from app.solver.model.state import Ask, Workload
+from app.solver.model.state import Ask, Task, Workload
 
 POD_GROUP = "pod-group-name"
 SCHEDULER = "kai-scheduler"
@@ -31,9 +31,22 @@ _DEFAULT_CLASS = 50
 NON_PREEMPTIBLE_FROM = 100
 
 
-def belongs(pod: Pod) -> bool:
+def belongs(pod: SinglePod) -> bool:
     """Whether KAI schedules this pod."""
     return pod.spec.scheduler == SCHEDULER or POD_GROUP in pod.made.annotations
+
+
+def group(pod: SinglePod) -> str:
+    """The id of its PodGroup: the one that it names, else the one that the pod grouper would make."""
+    name = pod.made.annotations.get(POD_GROUP)
+    if name is None:
+        return group_of(pod)
+    return f"{pod.made.namespace}/{name}" if pod.made.namespace else name
+
+
+def counts_by_memory(pod: SinglePod) -> bool:
+    """Whether what it asks for depends on how large the GPUs of nodes are."""
+    return _GPU_MEMORY in pod.made.annotations
 
 
 def read_groups(
@@ -44,12 +57,11 @@ def read_groups(
     members: dict[str, list[Pod]] = {}
     without: list[Pod] = []
     for pod in pods:
-        name = pod.made.annotations.get(POD_GROUP)
-        if name is None:
+        if POD_GROUP not in pod.made.annotations:
             without.append(pod)
             warn_of_topology(pod.made.annotations, pod.made.root, (*pod.made.root.at, "metadata", "annotations"))
         else:
-            members.setdefault(f"{pod.made.namespace}/{name}" if pod.made.namespace else name, []).append(pod)
+            members.setdefault(group(pod), []).append(pod)
     reading = _Reading(queues, classes, gpus)
     for made in groups:
         if named(made):
@@ -122,17 +134,23 @@ class _Reading:
             self.running.append(
                 Workload(
                     id=made.id, queue=queue, uid=made.uid, created_at=made.created_at, started_at=_started(made),
-                    tasks=[as_task(pod, pod.made.name, requests_of(pod, self._gpus)) for pod in placed], **common,
+                    tasks=[self._task(pod) for pod in placed], **common,
                 )
             )  # fmt: skip
         if pending:
             self.asks.append(
                 Ask(
                     id=made.id, queue=queue, workload=made.id if held else None, uid=made.uid,
-                    created_at=made.created_at, tasks=[as_task(pod, pod.made.name, requests_of(pod, self._gpus)) for
-                    pod in pending], **common,
+                    created_at=made.created_at, tasks=[self._task(pod) for pod in pending], **common,
                 )
             )  # fmt: skip
+
+    def _task(self, pod: Pod) -> Task:
+        def make() -> Task:
+            return as_task(pod, pod.made.name, requests_of(pod, self._gpus))
+
+        whole = _GPU_MEMORY not in pod.made.annotations and _FRACTION not in pod.made.annotations
+        return pod.once(pod.node, make) if whole else make()  # shares of GPUs hang on nodes, and are findings
 
 
 def _priority(made: Object, name: str | None, classes: Classes) -> int:

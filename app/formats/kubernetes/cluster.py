@@ -1,7 +1,7 @@
 """Nodes, and pods as every scheduler's importer needs them: where they are, how they are, what they ask for."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterable
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from app.formats.kubernetes.amounts import Steps, quantities, steps, total
@@ -15,29 +15,54 @@ _PRESSURE = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailabl
 
 
 @dataclass(frozen=True, slots=True)
-class Pod:
-    """A pod. ``phase``: gated ones are not ready to be scheduled, done ones hold nothing. ``node``: where it is, if
-    the source has that node."""
+class SinglePod:
+    """A pod by itself, whatever else there is. ``phase``: gated ones are not ready to be scheduled, done ones hold
+    nothing."""
 
     made: Object
     spec: PodSpec
     phase: Phase
+    tasks: dict[Hashable, Task] | None = field(default=None, compare=False, kw_only=True)
+    """Tasks that were made of it, where they are kept, by what else they hang on."""
+
+    def once(self, on: Hashable, make: Callable[[], Task]) -> Task:
+        """What ``make`` gives, which hangs on the pod and on ``on`` alone."""
+        if self.tasks is None:
+            return make()
+        if (made := self.tasks.get(on)) is None:
+            self.tasks.clear()
+            made = self.tasks[on] = make()
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Pod(SinglePod):
+    """A pod among others. ``node``: where it is, if the source has that node."""
+
     node: str | None
     priority: int
 
 
-def read_pods(found: Iterable[Object], nodes: set[str], classes: Classes) -> list[Pod]:
+def read_pod(made: Object) -> SinglePod | None:
+    """None for one without a name."""
+    if not named(made):
+        return None
+    spec = read_pod_spec(made.spec)
+    return SinglePod(made, spec, _phase(made, spec, made.status.text("phase")))
+
+
+def read_pods(found: Iterable[SinglePod | None], nodes: Collection[str], classes: Classes) -> list[Pod]:
     """Every pod of the source. ``nodes``: the names of its nodes."""
     pods: list[Pod] = []
-    for made in found:
-        if named(made):
-            spec = read_pod_spec(made.spec)
-            phase = _phase(made, spec, made.status.text("phase"))
-            if spec.node_name is not None and spec.node_name not in nodes and phase != "done":
-                detail = f"node {spec.node_name!r} is not in the source: the pod is on no node"
-                made.root.warn("spec", detail, rule="no-node")
-            node = spec.node_name if spec.node_name in nodes else None
-            pods.append(Pod(made, spec, phase, node, _priority(spec, classes)))
+    for one in found:
+        if one is None:
+            continue
+        made, spec, node = one.made, one.spec, one.spec.node_name
+        if node is not None and node not in nodes:
+            if one.phase != "done":
+                made.root.warn("spec", f"node {node!r} is not in the source: the pod is on no node", rule="no-node")
+            node = None
+        pods.append(Pod(made, spec, one.phase, node, _priority(spec, classes), tasks=one.tasks))
     return pods
 
 

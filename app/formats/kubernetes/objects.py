@@ -21,7 +21,7 @@ _OF_SERVERS = ("uid", "resourceVersion", "generation", "managedFields", "selfLin
 @dataclass(frozen=True, slots=True)
 class Object:
     """One object. ``group`` is ``""`` for the core API; ``spec`` and ``status`` are readers of those parts, ``root``
-    of the whole; ``order`` is its place in the source."""
+    of the whole."""
 
     kind: str
     group: str
@@ -35,7 +35,6 @@ class Object:
     annotations: dict[str, str]
     owners: tuple[str, ...]
     root: Reader
-    order: int
     inside: "tuple[Object, str] | None" = None
     """The ConfigMap that holds it, and the key."""
 
@@ -68,12 +67,10 @@ class _Found(NamedTuple):
 def objects(documents: list[tuple[Path, Any]], findings: Findings) -> Iterator[Object]:
     """Every object of every document, lists of any type flattened. What is no object is a finding."""
     pending: list[_Found] = [found for at, doc in documents for found in _flattened(at, doc, findings)]
-    order = 0
     for found in pending:
-        made = _object(Reader(found.value, found.at, findings), found.kind, found.version, order)
+        made = _object(Reader(found.value, found.at, findings), found.kind, found.version)
         if made is None:
             continue
-        order += 1
         if found.inside is not None:
             made = replace(made, inside=found.inside)
         if made.kind == "ConfigMap" and not made.group:
@@ -134,7 +131,7 @@ def _implied(document: Reader) -> str:
     return KAI_SCHEDULER if "tiers" in document or "actions" in document else ""
 
 
-def _object(root: Reader, listed_kind: str, listed_version: str, order: int) -> Object | None:
+def _object(root: Reader, listed_kind: str, listed_version: str) -> Object | None:
     kind = root.text("kind") or listed_kind
     group, _, version = (root.text("apiVersion") or listed_version).rpartition("/")
     if not kind:
@@ -155,7 +152,6 @@ def _object(root: Reader, listed_kind: str, listed_version: str, order: int) -> 
         annotations=metadata.labels("annotations"),
         owners=owners,
         root=root,
-        order=order,
     )
 
 

@@ -41,7 +41,7 @@ class Beside:
 
     def complete(self, other: "Beside") -> None:
         """Take over what ``other`` knows of classes and LocalQueues, and this does not."""
-        self.classes.by_name = {**other.classes.by_name, **self.classes.by_name}
+        self.classes = self.classes.over(other.classes)
         self.local_queues = {**other.local_queues, **self.local_queues}
 
 
@@ -65,7 +65,7 @@ def read_beside(documents: list[tuple[Path, Any]], into: Beside, findings: Findi
             into.admission.add(made)
         else:
             left.append(made)
-    into.classes.by_name.update(read_classes(classes).by_name)
+    into.classes = read_classes(classes).over(into.classes)
     return left
 
 

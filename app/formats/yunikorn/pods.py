@@ -1,11 +1,11 @@
 """Pods as YuniKorn's shim hands them over: grouped into applications, each pending pod an ask of its own."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from app.formats.documents.reader import Findings
 from app.formats.kubernetes.amounts import Steps
-from app.formats.kubernetes.cluster import Pod, as_task, renamed
+from app.formats.kubernetes.cluster import Pod, SinglePod, as_task, renamed
 from app.formats.kubernetes.priority_classes import Classes
 from app.solver.model.configuration import Queue
 from app.solver.model.state import Ask, Task, Workload
@@ -21,9 +21,12 @@ _QUEUE = (QUEUE, "queue")
 _ALLOW_PREEMPTION = "yunikorn.apache.org/allow-preemption"
 _PLACEHOLDER = "yunikorn.apache.org/placeholder"
 _DEFAULT_QUEUE = "root.default"
+_DEEPEST = 64
+DYNAMIC = "dynamic-queue"
+"""The rule of findings about queues that placement made."""
 
 
-def belongs(pod: Pod) -> bool:
+def belongs(pod: SinglePod) -> bool:
     """Whether YuniKorn schedules this pod."""
     return pod.spec.scheduler == SCHEDULER or _first(pod, _APPLICATION) is not None
 
@@ -35,14 +38,16 @@ def read_applications(
     applications: dict[str, list[Pod]] = {}
     for pod in pods:
         applications.setdefault(application(pod), []).append(pod)
-    known = {queue.name: queue for queue in queues}
-    dynamic: dict[str, Queue] = {}
+    known = {queue.name for queue in queues}
+    told: set[str] = set()
+    used: list[str] = []
     running: list[Workload] = []
     asks: list[Ask] = []
     for name, members in applications.items():
-        queue = _queue(members[0], known, dynamic, findings)
+        queue = _queue(members[0], known, told, findings)
         if queue is None:
             continue
+        used.append(queue)
         # The first pod of an application is its originator; later ones of it may be replaced, it may not.
         first = min(members, key=_age)
         held = [pod for pod in members if pod.phase in ("running", "releasing")]
@@ -61,45 +66,73 @@ def read_applications(
                 asks.append(_ask(pod, name if held else None, queue, classes, originator=pod is first))
             elif pod.phase == "gated":
                 pod.made.root.warn("spec", "a gated pod is not ready to be scheduled: left out", "info", "gated")
-    return running, asks, list(dynamic.values())
+    return running, asks, dynamic_queues(known, used)
 
 
-def _age(pod: Pod) -> tuple[bool, float, int]:
+def dynamic_queues(known: Collection[str], used: Iterable[str]) -> list[Queue]:
+    """The queues that placement made for those of ``used`` that are not ``known``, by name: parents come first. None
+    where nothing is known."""
+    made: dict[str, Queue] = {}
+    for path in dict.fromkeys(used) if known else ():
+        for name in _missing(path, known):
+            made.setdefault(name, Queue(name=name, parent=_above(name), yunikorn=YuniKornQueue(dynamic=True)))
+    return [made[name] for name in sorted(made)]
+
+
+def _age(pod: Pod) -> tuple[bool, float]:
     created = pod.made.created_at
-    return created is not None, created.timestamp() if created else 0.0, pod.made.order
+    return created is not None, created.timestamp() if created else 0.0
 
 
-def _first(pod: Pod, keys: Iterable[str]) -> str | None:
+def _first(pod: SinglePod, keys: Iterable[str]) -> str | None:
     found = (of.get(key) for key in keys for of in (pod.made.labels, pod.made.annotations))
     return next((value for value in found if value), None)
 
 
-def application(pod: Pod) -> str:
+def application(pod: SinglePod) -> str:
     """Pods that name no application share one of their namespace, as the shim makes it."""
     return _first(pod, _APPLICATION) or f"yunikorn-{pod.made.namespace or 'default'}-autogen"
 
 
-def _queue(pod: Pod, known: dict[str, Queue], dynamic: dict[str, Queue], findings: Findings) -> str | None:
-    """The full path of the queue. One that the configuration does not list is a dynamic queue below its parent;
-    where the source has no configuration, any will do."""
+def queue_path(pod: SinglePod) -> str:
+    """The full path of the queue that the pod names; that of its application is the one that the first of them does."""
     name = (_first(pod, _QUEUE) or _DEFAULT_QUEUE).lower()
-    path = name if name == "root" or name.startswith("root.") else f"root.{name}"
-    if not known or path in known or path in dynamic:
+    return name if name == "root" or name.startswith("root.") else f"root.{name}"
+
+
+def _queue(pod: Pod, known: Collection[str], told: set[str], findings: Findings) -> str | None:
+    """The full path of the queue. One that the configuration does not list is a dynamic queue below its parent;
+    where the source has no configuration, any will do. ``told``: those that have been named already."""
+    path = queue_path(pod)
+    if not known or path in known or path in told:
         return path
     at = (*pod.made.root.at, "metadata", "labels")
-    above = path
-    missing: list[str] = []
-    while above not in known and above not in dynamic:
-        missing.append(above)
-        if "." not in above or len(missing) > 64:
-            findings.add("no-queue", "error", at, f"no queue {path!r} and nothing above it: its pods are left out")
-            return None
-        above = above.rpartition(".")[0]
-    for made in reversed(missing):
-        parent = made.rpartition(".")[0]
-        dynamic[made] = Queue(name=made, parent=parent, yunikorn=YuniKornQueue(dynamic=True))
-    findings.add("dynamic-queue", "info", at, f"queue {path!r} is not configured: added as a dynamic one")
+    if not _missing(path, known):
+        findings.add("no-queue", "error", at, f"no queue {path!r} and nothing above it: its pods are left out")
+        return None
+    told.add(path)
+    findings.add(DYNAMIC, "info", at, said_of_dynamic(path))
     return path
+
+
+def said_of_dynamic(path: str) -> str:
+    """The finding about a queue that placement made: once, whatever number of applications is in it."""
+    return f"queue {path!r} is not configured: added as a dynamic one"
+
+
+def _missing(path: str, known: Collection[str]) -> list[str]:
+    """``path`` and what above it is not known; nothing where none of it is."""
+    missing: list[str] = []
+    while path not in known:
+        missing.append(path)
+        if "." not in path or len(missing) > _DEEPEST:
+            return []
+        path = _above(path)
+    return missing
+
+
+def _above(path: str) -> str:
+    return path.rpartition(".")[0]
 
 
 def _requests(pod: Pod) -> Steps:
@@ -121,15 +154,20 @@ def _required_node(pod: Pod) -> str | None:
 
 
 def _task(pod: Pod, classes: Classes, *, originator: bool) -> Task:
-    fields: dict[str, Any] = {
-        "priority": pod.priority,
-        "created_at": pod.made.created_at,
-        "preemptible": None if _preemptible(pod, classes) else False,
-        "originator": originator,
-        "required_node": _required_node(pod),
-        "placeholder": pod.made.annotations.get(_PLACEHOLDER) == "true",
-    }
-    return as_task(pod, pod.made.id, _requests(pod), **fields)
+    preemptible = _preemptible(pod, classes)
+
+    def make() -> Task:
+        fields: dict[str, Any] = {
+            "priority": pod.priority,
+            "created_at": pod.made.created_at,
+            "preemptible": None if preemptible else False,
+            "originator": originator,
+            "required_node": _required_node(pod),
+            "placeholder": pod.made.annotations.get(_PLACEHOLDER) == "true",
+        }
+        return as_task(pod, pod.made.id, _requests(pod), **fields)
+
+    return pod.once((pod.node, pod.priority, preemptible, originator), make)
 
 
 def _ask(pod: Pod, workload: str | None, queue: str, classes: Classes, *, originator: bool) -> Ask:
