@@ -14,6 +14,7 @@ from app.simulations.core.times import time_of
 from app.simulations.schemas import Evicted
 from app.solver.apply import workload_of
 from app.solver.model.decision import PlannedEviction
+from app.solver.model.instant import micros
 from app.solver.model.state import Task, Workload
 from app.solver.rounds import Move, Rounds, Start
 
@@ -49,12 +50,13 @@ class Fates:
     def _whole(self) -> bool:
         return self._rounds.unit == "job"
 
-    def found(self, workload: Workload, life: Life) -> None:
-        """It runs, or is being evicted, when the run begins."""
+    def found(self, workload: Workload, life: Life, *, whole: bool) -> None:
+        """It runs, or is being evicted, when the run begins. ``whole``: its clocks have the duration from its start on,
+        of which it has run what has passed since; what of it still waits has run nothing."""
         now = self._scenario.start
         life.initial = True
         running = {task.name: task for task in workload.tasks}
-        gone = set(running) if workload.evicted else {n for n, task in running.items() if task.state != "running"}
+        gone = set(running) if workload.evicted else self._going(running)
         self._lives[life.name] = life
         self._books.submitted(life, now)
         tasks = [replace(task, state="running") for task in running.values()]
@@ -63,11 +65,22 @@ class Fates:
             if self._rounds.unit == "task":
                 first = next(iter(life.clocks.values()))
                 life.clocks.setdefault(name, Clock(now, first.duration, first.every, first.cost))
+            began = (task.started_at if self._rounds.unit == "task" else None) or workload.started_at
+            if whole and began is not None:
+                clock = life.clock(name)
+                clock.progress = max(clock.progress, min(clock.duration, now - micros(began)))
         self._run(life, tasks, None, now)
         if gone:
             self._stop(life, None if workload.evicted else sorted(gone), now)
+            if self._rounds.occupies:
+                self._remove(life, sorted(gone))
+                self._occupy(life, sorted(gone), 1)
         if life.waiting and not self._whole:
             self._rounds.arrive(life.pending())
+
+    def _going(self, running: dict[str, Task]) -> set[str]:
+        """The tasks on their way out when the run begins; a job that runs as a whole has one state."""
+        return set() if self._whole else {name for name, task in running.items() if task.state != "running"}
 
     def start(self, start: Start, n: int, now: int) -> None:
         """Tasks of a job run from now on."""

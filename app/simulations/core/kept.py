@@ -19,7 +19,7 @@ from app.solver.solve import Configured, Loaded
 
 class Kept:
     """What runs now, and the same compiled as of the last round. ``_pending``, ``_nodes``: what has changed since;
-    ``recorder``: who is told of it."""
+    ``_going``: by node, what occupies it until it is released; ``recorder``: who is told of it."""
 
     def __init__(self, configured: Configured, state: State, recorder: Recorder | None = None) -> None:
         self._recorder = recorder
@@ -31,6 +31,7 @@ class Kept:
         self._loaded = _load(configured, sorted_state)
         self._pending: dict[str, Workload | None] = {}
         self._nodes: dict[str, Node] = {}
+        self._going: dict[str, Amounts] = {}
         self._queues: dict[str, QueueState] = {}
         self._reservations: list[Reservation] | None = None
         self._place: dict[str, int] = {node.name: i for i, node in enumerate(sorted_state.nodes)}
@@ -42,8 +43,8 @@ class Kept:
 
     @property
     def nodes(self) -> list[Node]:
-        """The nodes as of the last round."""
-        return self._loaded.state.nodes
+        """The nodes, without what occupies them only until it is released."""
+        return [self._occupied(self._nodes.get(node.name) or node, -1) for node in self._loaded.state.nodes]
 
     def workload(self, name: str) -> Workload | None:
         """One that runs, or None."""
@@ -64,18 +65,26 @@ class Kept:
         """Something that is no workload's any more holds so much of a node, or (``sign`` -1) no longer."""
         at = self._place.get(name)
         if at is not None:
-            node = self._nodes.get(name) or self.nodes[at]
+            node = self._nodes.get(name) or self._loaded.state.nodes[at]
             self._nodes[name] = replace(node, occupied=_added(node.occupied, amounts, sign))
+            going = self._going.setdefault(name, {})
+            for resource, amount in amounts.items():
+                going[resource] = going.get(resource, 0) + sign * amount
 
     def change_nodes(self, nodes: NodeChanges) -> None:
         """Nodes come, change and go. Nothing may run on those that go."""
         state = self.loaded().state
-        gone, changed = set(nodes.remove), {node.name: node for node in nodes.change}
+        gone, changed = set(nodes.remove), {node.name: self._occupied(node, 1) for node in nodes.change}
         kept = [changed.get(node.name, node) for node in state.nodes if node.name not in gone]
         after = sorted([*kept, *nodes.add], key=_name)
         self._place = {node.name: i for i, node in enumerate(after)}
         held = [reservation for reservation in state.reservations if reservation.node not in gone]
         self._replace(self.configured, replace(state, nodes=after, reservations=held))
+
+    def _occupied(self, node: Node, sign: int) -> Node:
+        """``node`` with what occupies it until it is released, or (``sign`` -1) without."""
+        going = self._going.get(node.name)
+        return replace(node, occupied=_added(node.occupied, going, sign)) if going else node
 
     def configure(self, configured: Configured) -> None:
         """Another configuration is in force. Raises InvalidInput where what runs has no place in it."""

@@ -22,7 +22,6 @@ from app.simulations.schemas import Evicted, Job, RoundLine, Summary
 from app.solver import solve
 from app.solver.model.decision import PlannedEviction
 from app.solver.model.duration import seconds
-from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import Ask, Workload
 from app.solver.rounds import Rounds, Turn
@@ -179,18 +178,18 @@ class World:
         trace = self.scenario.request.trace
         jobs = {} if isinstance(trace, str) else {job.ask.id: job for job in trace.jobs}
         for workload in sorted(self.scenario.request.state.workloads, key=_id):
-            self._fates.found(workload, self._running(workload, jobs.get(workload.id)))
+            job = jobs.get(workload.id)
+            whole = job is not None and workload.id not in self.scenario.remaining
+            self._fates.found(workload, self._running(workload, job), whole=whole)
 
     def _running(self, workload: Workload, job: Job | None) -> Life:
-        """The life of what runs at the start: as long as ``remaining`` says, else its job less what it has run."""
+        """The life of what runs at the start: as long as ``remaining`` says, else as its job."""
         start, known = self.scenario.start, self.scenario.remaining.get(workload.id)
         ask = _ask_of(workload) if job is None else self._asked(job.ask, start)
         if known is not None:
             clock = Clock(start, known)
         elif job is not None:
             clock = _clock(job, start)
-            if workload.started_at is not None:
-                clock.progress = min(clock.duration, max(0, start - micros(workload.started_at)))
         else:
             detail = f"{workload.id!r} runs, and neither trace nor `remaining` says how long"
             raise InvalidInput([Problem(pointer="/remaining", detail=detail)])

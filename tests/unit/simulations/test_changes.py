@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.solver.model.problems import InvalidInput
-from tests.unit.simulations.running import job, played, request_for, rounds_of, told_again
+from tests.unit.simulations.running import Told, job, played, request_for, rounds_of, told_again
 from tests.unit.simulations.test_kueue_run import two_queues
 from tests.unit.simulations.test_law import LATER, answer, nothing_stored
 from tests.unit.simulations.test_placed_runs import NODES, configuration, queue
@@ -63,6 +63,64 @@ def test_what_runs_at_the_start_goes_on_for_what_remains_and_may_be_evicted() ->
     assert problems(two_queues(), [own], state={"workloads": [running]}) == {
         "/state/workloads/0/id": "'old' runs, and neither trace nor `remaining` says how long"
     }
+
+
+@pytest.mark.parametrize(("engine", "ends"), [("yunikorn", (20, 30)), ("ytsaurus", (20, 30)), ("kai", (20,))])
+def test_what_waits_of_a_job_that_runs_in_part_has_run_nothing_yet(engine: str, ends: tuple[int, ...]) -> None:
+    """One of two tasks has run for 10 of 30 s: for itself, or for its gang, which has come as far as that."""
+    asked = job("old", queue(engine, "a"), 4, 0, 30)
+    asked["ask"]["tasks"][0]["count"] = 2
+    running = {
+        "id": "old", "queue": queue(engine, "a"), "started_at": "1999-12-31T23:59:50Z",
+        "tasks": [{"name": "main-0", "requests": {"cpu": 4}, "node": "n0"}],
+    }  # fmt: skip
+    told = played(configuration(engine), [asked], state={**NODES, "workloads": [running]})
+    assert [(e.kind, e.task, e.node) for e in told.events][:3] == [
+        ("submitted", None, None), ("started", "main-0", "n0"), ("started", "main-1", "n1")
+    ]  # fmt: skip
+    assert told.said()[3:] == [f"{at} finished old" for at in ends]
+    assert told.of("old").ran == sum(ends)
+
+
+@pytest.mark.parametrize("engine", ["yunikorn", "ytsaurus", "kai"])
+@pytest.mark.parametrize("all_of_it", [True, False])
+def test_what_is_on_its_way_out_at_the_start_is_released_after_the_grace(engine: str, *, all_of_it: bool) -> None:
+    tasks = [{"name": name, "requests": {"cpu": 2}, "node": "n0"} for name in "xy"]
+    tasks[0] |= {} if all_of_it else {"state": "preempted"}
+    running = {"id": "old", "queue": queue(engine, "a"), "tasks": tasks, "evicted": all_of_it}
+    small = {"nodes": [{"name": "n0", "capacity": {"cpu": 4, "gpu": 4}}], "workloads": [running]}
+    told = played(configuration(engine), [], state=small, remaining={"old": 30}, grace=3)
+    again = ["x", "y"] if all_of_it else ["x"]
+    assert [(e.at.second, e.kind, e.task, e.node) for e in told.events][:-2 if engine != "kai" else -1] == [
+        (0, "submitted", None, None), (0, "started", "x", "n0"), (0, "started", "y", "n0"),
+        (3, "released", None if all_of_it else "x", None), *((3, "started", name, "n0") for name in again),
+    ]  # fmt: skip
+    assert told.said()[-1] == "33 finished old"
+    assert told.of("old").evictions == told.of("old").lost == 0
+    assert told.summary is not None
+    assert told.summary.total.used == {"cpu": 2 * 33 + 2 * (33 if all_of_it or engine == "kai" else 30)}
+
+
+def taken_back(*changes: Any) -> Told:
+    """YTsaurus: half of what a runs on two nodes goes at second 35 and holds its nodes for ten more."""
+    jobs = [job("a", "a", 1, 0, 100), job("b", "b", 4, 5, 10)]
+    jobs[0]["ask"]["tasks"][0]["count"] = 8
+    return played(configuration("ytsaurus"), jobs, changes, state=NODES, grace=10)
+
+
+def test_what_is_on_its_way_out_is_no_less_of_the_capacity() -> None:
+    told = taken_back({"at": 37, "queues": {"a": {"weight": 2}}})
+    assert told.summary is not None
+    lasted = (told.summary.end - told.summary.start).total_seconds()
+    total = told.summary.total
+    assert total.used["cpu"] > 8 * 100, "something held its place while it went"
+    assert total.utilisation["cpu"] == pytest.approx(total.used["cpu"] / (8 * lasted))
+
+
+def test_a_node_that_changes_keeps_what_is_on_its_way_out_there() -> None:
+    same = [line for line in taken_back({"at": 37, "nodes": {"change": NODES["nodes"]}}).said() if "node" not in line]
+    assert "45 released a" in same
+    assert same == taken_back().said()
 
 
 def test_everything_that_is_wrong_is_named_before_the_run() -> None:
