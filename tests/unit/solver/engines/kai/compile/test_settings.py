@@ -1,5 +1,7 @@
 """Durations with KAI's units, defaults, and bad values under both rule sets."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -8,7 +10,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput
 
 
-def configuration(queue: dict[str, object] | None = None, **settings: object) -> Configuration:
+def configuration(queue: dict[str, Any] | None = None, **settings: Any) -> Configuration:
     document = {
         "engine": "kai",
         "settings": {"kai": settings},
@@ -92,3 +94,13 @@ def test_two_gpu_resources_are_refused_where_they_stand() -> None:
         "/configuration/queues/0/resource_groups/0/flavors/0/quota/gpu",
         "/configuration/queues/0/resource_groups/1/flavors/0/quota/amd.com~1gpu",
     ]
+
+
+def test_several_flavors_are_refused() -> None:
+    two = [{"name": name, "quota": {"cpu": {"guaranteed": 1}}} for name in "ab"]
+    group = {"resources": ["cpu"], "flavors": two}
+    document = {"engine": "kai", "queues": [{"name": "root"}, {"name": "leaf", "resource_groups": [group]}]}
+    with pytest.raises(InvalidInput) as refused:
+        solve.configure(msgspec.convert(document, Configuration))
+    at = "/configuration/queues/1/resource_groups/0/flavors"
+    assert [p.pointer for p in refused.value.problems if "KAI has no flavors" in p.detail] == [at]

@@ -1,5 +1,6 @@
 """One update of fair shares and what it says of the next: who starves, when that changes by itself, what is carried."""
 
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ def updated(body: Json, last: int | None = None) -> Updated:
     asked = msgspec.convert(body, SharesRequest)
     assert isinstance(asked.configuration, Configuration)
     assert asked.now is not None
+    assert not isinstance(asked.asks, str)
     loaded = solve.load(solve.configure(asked.configuration, asked.engine), asked.state)
     now = micros(asked.now)
     return update(loaded.compiled, asked.asks, now, None if last is None else now - last * SECOND)
@@ -48,9 +50,8 @@ def hungry(x: Json | None = None, a: Json | None = None, count: int = 10, **sett
 
 def to_wait(body: Json) -> float | None:
     """Seconds until something changes."""
-    found = updated(body)
-    now = micros(msgspec.convert(body, SharesRequest).now)  # type: ignore[arg-type]
-    return None if found.changes_at is None else (found.changes_at - now) / SECOND
+    found, now = updated(body), msgspec.convert(body["now"], datetime)
+    return None if found.changes_at is None else (found.changes_at - micros(now)) / SECOND
 
 
 JUST_PAST = 1 / SECOND

@@ -187,7 +187,7 @@ def test_of_very_many_stages_the_last_are_told_and_the_allocations_of_fewer(coun
     """A node makes two records; 48 are shown, and the allocations of the last eight preemptive stages."""
     found = explanation(many(count), on=None)
     assert len(found["steps"]) == 2 + min(48, 2 * count + 2) + bool(dropped)
-    left_out = [(f"{dropped} stages before these are left out", {})] if dropped else []
+    left_out: list[Any] = [(f"{dropped} stages before these are left out", {})] if dropped else []
     assert steps(found, "earlier-stages") == left_out
     assert [c["task"] for c in found["candidates"]] == [*(f"y{i:02}" for i in range(count - 7, count)), "z0", "z1"]
 
