@@ -193,11 +193,11 @@ def _pages(app: FastAPI, settings: Settings) -> tuple[Any, ...]:
 def _simulations(
     database: Database, settings: Settings, stored: Configurations, log: DecisionLog, snapshots: Snapshots
 ) -> tuple[Traces, Simulations, Forecasts, Backtests]:
-    traced = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes))
+    traced = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes), settings.small_body_bytes)
     jobs = Jobs(database, settings.simulations_alive)
     return (
         traced,
-        Simulations(jobs, traced, stored, settings.simulation_variants),
+        Simulations(jobs, traced, stored, settings.simulation_variants, settings.trace_jobs),
         Forecasts(jobs, stored, snapshots.state, settings.simulation_variants, settings.simulation_days),
         Backtests(jobs, stored, settings.simulation_variants, lambda: log.settle(_SETTLE_SECONDS)),
     )
@@ -301,6 +301,7 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     finally:
         log.stop()
         dispatcher.close()
+        services.of(Traces).close()
         services.of(Offload).close()
         follower.close()
         services.of(Database).close()

@@ -75,8 +75,11 @@ def tried(file: str, act: Callable[[], int]) -> int:
 
 def read(file: str) -> bytes:
     """The bytes of ``file``, or of standard input where it is ``-``. Raises OSError."""
-    if file != "-":
-        return Path(file).read_bytes()
-    if sys.stdin.isatty():
+    hint(file)
+    return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+
+
+def hint(file: str) -> None:
+    """Tell somebody at a terminal that standard input is read, where ``file`` says so."""
+    if file == "-" and sys.stdin.isatty():
         complain("reading standard input; end it with Ctrl-D, or name a file")
-    return sys.stdin.buffer.read()

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from app.answering.answers import encode
 from app.answering.sources import Compiled
 from app.cli.offline import Json
-from app.cli.output import read, say, table, tried
+from app.cli.output import hint, say, table, tried
 from app.cli.sources import as_json
 from app.decoding import decode
 from app.plots.elsewhere import require
@@ -25,7 +25,7 @@ from app.simulations.core.scenario import setting_of, variants_of
 from app.simulations.core.sink import Silence
 from app.simulations.core.times import time_of
 from app.simulations.core.validation import check_jobs
-from app.simulations.schemas import Event, Job, JobLine, RoundLine, SimulationRequest, Summary, Totals
+from app.simulations.schemas import Event, Job, JobLine, RoundLine, SimulationRequest, Summary, Totals, Trace
 from app.solver.model.problems import InvalidInput, Problem
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def simulate(
     def play() -> int:
         if plot is not None:
             require()
-        request = decode(as_json(read(file)), SimulationRequest)
+        request = _request(file)
         with ExitStack() as files:
             sinks = {
                 name: files.enter_context(Path(path).open("wb"))
@@ -82,6 +82,18 @@ def simulate(
         return 0
 
     return tried(file, play)
+
+
+def _request(file: str) -> SimulationRequest:
+    """The request in ``file``, no larger than a trace may be. Raises OSError, InvalidInput, TooLarge."""
+    from app.traces.files import bounded, limits  # with pydantic, which `decide` can do without
+
+    hint(file)
+    most = limits()
+    request = decode(as_json(bounded(file, most.bytes)), SimulationRequest)
+    if isinstance(request.trace, Trace) and len(request.trace.jobs) > most.jobs:
+        raise InvalidInput([Problem(pointer="/trace/jobs", detail=most.too_many)])
+    return request
 
 
 def _runs(
@@ -113,11 +125,15 @@ def _spool() -> "Spool":
 
 def _checked(path: str, request: SimulationRequest, configurations: Compiled) -> int:
     """How many jobs a file has. Raises InvalidInput with what is wrong with them, by line."""
-    count = 0
+    from app.traces.files import limits
+
+    count, most = 0, limits()
 
     def located() -> Iterator[tuple[str, Job]]:
         nonlocal count
         for count, job in enumerate(_jobs(path), 1):
+            if count > most.jobs:
+                raise InvalidInput([Problem(pointer=f"{path}:{count}", detail=most.too_many)])
             yield f"{path}:{count}", job
 
     check_jobs(located(), setting_of(request, configurations))

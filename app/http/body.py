@@ -11,7 +11,7 @@ from anyio import to_thread
 from fastapi import Depends, Request
 from starlette.requests import ClientDisconnect
 
-from app.errors import BadRequest, DeadlinePassed, RequestTimeout, UnsupportedMediaType
+from app.errors import BadRequest, DeadlinePassed, RequestTimeout, TooLarge, UnsupportedMediaType
 from app.http import timeout
 from app.http.budget import Budget, Hold, hold_of
 from app.http.coding import CODINGS, Bounds, inflate, too_large
@@ -74,8 +74,11 @@ async def read_form(request: Request, limit: int) -> bytes:
     UnsupportedMediaType."""
     if _media(request.headers.get("content-type")) != FORM:
         raise UnsupportedMediaType(f"a form is {FORM}", headers={"Accept": FORM})
-    _check_announced(request.headers.get("content-length"), limit)
-    return await _receive(request, limit, hold_of(request.scope))
+    try:
+        _check_announced(request.headers.get("content-length"), limit)
+        return await _receive(request, limit, hold_of(request.scope))
+    except TooLarge:
+        raise TooLarge(f"the form is larger than {limit} bytes") from None
 
 
 def require_lines(request: Request) -> None:

@@ -48,7 +48,7 @@ def inflate(body: bytes, coding: str, bounds: Bounds) -> bytes:
 
 def too_large(most: int) -> TooLarge:
     """The refusal of a body past ``most`` bytes."""
-    return TooLarge(f"the body is larger than {most} bytes, as sent or decompressed")
+    return TooLarge(f"the body is larger than {most} bytes, as sent or decompressed (ARBITER_MAX_BODY_BYTES)")
 
 
 def _gunzip(body: bytes) -> Iterator[bytes]:

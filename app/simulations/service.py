@@ -52,19 +52,24 @@ class StoredTraces(Protocol):
 
 
 class Simulations(JobsOfKind[Simulation, SimulationPage]):
-    """Accepted, shown, read from, stopped. ``variants``: the most that one may have."""
+    """Accepted, shown, read from, stopped. ``variants``: the most that one may have; ``most``: jobs that it may bring
+    along."""
 
-    def __init__(self, jobs: Jobs, traces: StoredTraces, documents: Documents, variants: int) -> None:
+    def __init__(self, jobs: Jobs, traces: StoredTraces, documents: Documents, variants: int, most: int) -> None:
         super().__init__(jobs, KIND, _shown, SimulationPage)
         self._configurations = Compiled(documents)
         self._traces = traces
         self._documents = documents
         self._variants = variants
+        self._most = most
 
     def start(self, body: bytes) -> Simulation:
         """Accept a simulation. Raises InvalidInput, BadInput, NotFound, TooManyRequests, Unavailable."""
         request = decode(body, SimulationRequest)
         names = variant_names(request, self._variants)
+        if isinstance(request.trace, Trace) and len(request.trace.jobs) > self._most:
+            detail = f"more than {self._most} jobs (ARBITER_TRACE_JOBS)"
+            raise BadInput([Problem(pointer="/trace/jobs", detail=detail)])
         pinned = Pinning(self._documents).request(request)
         for _, one in variants_of(pinned, self._configurations):  # what is wrong is told now
             scenario_of(one, self._configurations, None if isinstance(request.trace, Trace) else ())

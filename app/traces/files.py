@@ -1,18 +1,20 @@
 """A trace from files on this machine, for the command line: no server, no database."""
 
+import gzip
 import sys
 import zlib
+from io import BytesIO
 from pathlib import Path
 from typing import get_args
 
 import zstandard
 
-from app.errors import BadRequest
+from app.errors import BadRequest, TooLarge
+from app.settings import Settings
 from app.traces.ingest import Ingested, Limits, ingest
 from app.traces.mapping import Format
-from app.traces.service import source_of
+from app.traces.preparing import source_of
 
-_LIMITS = Limits(jobs=10_000_000, bytes=16 << 30)
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
@@ -22,12 +24,10 @@ def load(path: str, form: str | None, mapping: str | None, nodes: str | None) ->
     chosen = next((one for one in get_args(Format) if one == form), None) if form else _guessed(path)
     if chosen is None:
         raise BadRequest(f"no format {form!r}; there are {', '.join(get_args(Format))}")
-    files = {"": _read(path)}
-    if mapping is not None:
-        files["mapping"] = _read(mapping)
-    if nodes is not None:
-        files["nodes"] = _read(nodes)
-    return ingest(source_of(chosen, files), _LIMITS)
+    most = limits()
+    given = {"": path, "mapping": mapping, "nodes": nodes}
+    files = {field: bounded(name, most.bytes) for field, name in given.items() if name is not None}
+    return ingest(source_of(chosen, files), most)
 
 
 def _guessed(path: str) -> Format:
@@ -37,14 +37,31 @@ def _guessed(path: str) -> Format:
     return "alibaba-gpu-2023" if ".csv" in name else "ndjson"
 
 
-def _read(path: str) -> bytes:
-    """Of standard input where it is ``-``. Raises OSError, BadRequest."""
-    body = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+def limits() -> Limits:
+    """What a trace may have on this machine, as the service's settings say. Raises BadRequest."""
     try:
-        if body.startswith(_GZIP):
-            return zlib.decompress(body, 16 + zlib.MAX_WBITS)
-        if body.startswith(_ZSTD):
-            return zstandard.ZstdDecompressor().decompressobj().decompress(body)
-    except (zlib.error, zstandard.ZstdError) as error:
-        raise BadRequest(f"{path}: {error}") from None
+        settings = Settings()
+    except ValueError as error:
+        raise BadRequest(str(error)) from None
+    return Limits(settings.trace_jobs, settings.trace_bytes)
+
+
+def bounded(path: str, most: int) -> bytes:
+    """A file, or standard input where it is ``-``, inflated where it is gzip or zstd. Never more than ``most`` bytes
+    are in memory, as it stands and inflated. Raises OSError, BadRequest, TooLarge."""
+    if path == "-":
+        body = sys.stdin.buffer.read(most + 1)
+    else:
+        with Path(path).open("rb") as file:
+            body = file.read(most + 1)
+    if len(body) <= most:
+        try:
+            if body.startswith(_GZIP):
+                body = gzip.GzipFile(fileobj=BytesIO(body)).read(most + 1)
+            elif body.startswith(_ZSTD):
+                body = zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True).read(most + 1)
+        except (gzip.BadGzipFile, EOFError, zlib.error, zstandard.ZstdError) as error:
+            raise BadRequest(f"{path}: {error}") from None
+    if len(body) > most:
+        raise TooLarge(f"{path}: more than {most} bytes (ARBITER_TRACE_BYTES)")
     return body

@@ -70,6 +70,11 @@ class Limits(NamedTuple):
     jobs: int = 1_000_000
     bytes: int = 1 << 30
 
+    @property
+    def too_many(self) -> str:
+        """What is said of one that has more jobs."""
+        return f"more than {self.jobs} jobs (ARBITER_TRACE_JOBS)"
+
 
 @dataclass
 class Ingested:
@@ -117,7 +122,7 @@ class _Reading:
             if isinstance(entry, Job):
                 jobs += 1
                 if jobs > self._limits.jobs:
-                    self._complaints.add(line, f"more than {self._limits.jobs} jobs")
+                    self._complaints.add(line, self._limits.too_many)
                     break
                 self._order.job(line, entry)
                 self._check_ask(line, entry)
@@ -126,7 +131,9 @@ class _Reading:
                 self._order.change(line, entry)
             self._packer.add(_encode(entry), is_job=isinstance(entry, Job))
             if self._packer.size > self._limits.bytes:
-                self._complaints.add(line, f"more than {self._limits.bytes} bytes as newline-delimited JSON")
+                self._complaints.add(
+                    line, f"more than {self._limits.bytes} bytes as newline-delimited JSON (ARBITER_TRACE_BYTES)"
+                )
                 break
         if self._complaints.count:
             raise InvalidInput(_told(self._complaints))

@@ -97,8 +97,8 @@ async def put_trace(
     `mapping`. A mapping is JSON or YAML and says which columns become queue, priority and resources. Files may be
     gzip. What is wrong is named by line, and then nothing is stored."""
     stored = await service(request, Offload).run("large", traces.put, name, form, files, conditions)
-    headers = {"ETag": etag(stored.summary), "Location": f"/v1/traces/{name}"}
-    return json_response(encode(stored.summary), 200 if stored.replaced else 201, headers)
+    headers = {"ETag": stored.etag, "Location": f"/v1/traces/{name}"}
+    return json_response(stored.summary, 200 if stored.replaced else 201, headers)
 
 
 @router.get(

@@ -6,65 +6,67 @@ from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
-import yaml
-import zstandard
 from sqlalchemy.orm import Session
 
 from app.db import Database
 from app.decisions.identifiers import Identifiers
-from app.decoding import convert
-from app.errors import BadInput, BadRequest, NotFound
+from app.errors import NotFound
 from app.http.preconditions import Preconditions
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Problem
-from app.solver.model.quantity import scale_of
 from app.traces import repository
-from app.traces.cluster import configuration
-from app.traces.ingest import Ingested, Limits, Source, Work, ingest, unpacked
-from app.traces.mapping import Format, Mapping
+from app.traces.elsewhere import Readers
+from app.traces.ingest import Limits, unpacked
+from app.traces.mapping import Format
+from app.traces.preparing import Upload, prepare
 from app.traces.reading import StoredTrace
-from app.traces.schemas import LineNote, TraceQueue, TraceSummary
+from app.traces.schemas import TraceSummary
 
 _SECONDS = 30.0
 """For a trace's chunks on their way into the database."""
-_SHOWN_QUEUES = 1000
-_FIELDS = {"ndjson": {"trace"}, "swf": {"trace", "mapping"}, "alibaba-gpu-2023": {"pods", "nodes", "mapping"}}
 
 
 class Stored(NamedTuple):
-    """What a put has made. ``replaced``: whether another trace had the name."""
+    """What a put has made. ``summary``: as JSON, with the configuration that the mapping makes; ``replaced``: whether
+    another trace had the name."""
 
-    summary: TraceSummary
+    etag: str
+    summary: bytes
     replaced: bool
 
 
 class Traces:
-    """The stored traces of ``database``."""
+    """The stored traces of ``database``. ``small``: what is larger is read in a process of its own, in bytes."""
 
-    def __init__(self, database: Database, limits: Limits) -> None:
+    def __init__(self, database: Database, limits: Limits, small: int) -> None:
         self._database = database
         self._limits = limits
+        self._small = small
+        self._readers = Readers()
         self._identifiers = Identifiers()
 
     def put(self, name: str, form: Format, files: dict[str, bytes], conditions: Preconditions) -> Stored:
-        """Store a trace; one that is wrong changes nothing. Raises InvalidInput, BadInput, PreconditionFailed."""
-        read = ingest(source_of(form, files), self._limits)
-        made = configuration(read)
-        moment = datetime.now(UTC)
-        summary = _summary(name, form, read, moment)
+        """Store a trace; one that is wrong changes nothing. Raises InvalidInput, BadInput, BadRequest,
+        PreconditionFailed, DeadlinePassed, Unavailable."""
+        upload = Upload(name, form, datetime.now(UTC), self._limits)
+        read = (self._readers.prepared if _size(files) > self._small else prepare)(upload, files)
         row = {
-            "id": self._identifiers.new(moment),
+            "id": self._identifiers.new(upload.moment),
             "name": name,
-            "created_at": moment,
-            "summary": _packed(summary),
-            "configuration": None if made is None else _packed(made),
+            "created_at": upload.moment,
+            "summary": read.summary,
+            "configuration": read.configuration,
         }
         with self._database.session(_SECONDS) as session:
             repository.lock(session, name)
             before = repository.find(session, name)
             conditions.check_stated(None if before is None else etag(_unpacked(before["summary"])))
             replaced = repository.replace(session, row, read.chunks)
-        return Stored(msgspec.structs.replace(summary, configuration=made), replaced)
+        return Stored(etag_of(read.digest), read.answer, replaced)
+
+    def close(self) -> None:
+        """Read no further: whoever waits for that gets Unavailable."""
+        self._readers.close()
 
     def get(self, name: str) -> tuple[UUID, TraceSummary]:
         """Its id and what it is. Raises NotFound, Unavailable."""
@@ -135,34 +137,14 @@ class Traces:
             return repository.chunk(session, trace, number)
 
 
-def source_of(form: Format, files: dict[str, bytes]) -> Source:
-    """What the files of a body are, by the names of their fields. Raises BadInput, BadRequest, InvalidInput."""
-    main = "pods" if form == "alibaba-gpu-2023" else "trace"
-    if strange := sorted(set(files) - {""} - _FIELDS[form]):
-        named = ", ".join(sorted(_FIELDS[form]))
-        raise BadRequest(f"format {form} has no file {strange[0][:64]!r}; there are {named}")
-    body = files.get("", files.get(main))
-    if body is None:
-        raise BadInput([Problem(pointer="", detail=f"file {main!r} is missing")])
-    return Source(form, body, files.get("nodes"), mapping_of(files.get("mapping")))
-
-
-def mapping_of(text: bytes | None) -> Mapping | None:
-    """A mapping from JSON or YAML. Raises BadRequest, InvalidInput."""
-    if text is None:
-        return None
-    if len(text) > 1 << 20:
-        raise BadRequest("the mapping is larger than 1 MiB")
-    try:
-        document = yaml.load(text, Loader=yaml.CSafeLoader)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise BadRequest(f"the mapping is neither JSON nor YAML: {str(error)[:200]}") from None
-    return convert(document, Mapping)
-
-
 def etag(summary: TraceSummary) -> str:
     """By what it says, not by when it was stored."""
-    return f'"{summary.digest[:32]}"'
+    return etag_of(summary.digest)
+
+
+def etag_of(digest: str) -> str:
+    """The same of a trace with that digest."""
+    return f'"{digest[:32]}"'
 
 
 def unknown(name: str, where: str | None = None) -> NotFound:
@@ -171,23 +153,8 @@ def unknown(name: str, where: str | None = None) -> NotFound:
     return NotFound(detail, problems=[] if where is None else [Problem(pointer=where, detail=detail)])
 
 
-def _summary(name: str, form: Format, read: Ingested, moment: datetime) -> TraceSummary:
-    notes = [LineNote(line=note.line, detail=note.detail) for note in read.notes.found]
-    queues = {queue: _queue(work) for queue, work in sorted(read.queues.items())[:_SHOWN_QUEUES]}
-    return TraceSummary(
-        name=name, digest=read.digest, format=form, jobs=read.jobs, changes=read.changes, nodes=len(read.nodes),
-        bytes=read.size, start=read.start, seconds=read.span, queues=queues,
-        notes=read.notes.count, first_notes=notes, created_at=moment,
-    )  # fmt: skip
-
-
-def _queue(work: Work) -> TraceQueue:
-    units = {resource: steps / scale_of(resource) / 1e6 for resource, steps in sorted(work.steps.items())}
-    return TraceQueue(jobs=work.jobs, work=units)
-
-
-def _packed(document: TraceSummary | Configuration) -> bytes:
-    return zstandard.ZstdCompressor().compress(msgspec.json.encode(document, order="deterministic"))
+def _size(files: dict[str, bytes]) -> int:
+    return sum(len(content) for content in files.values())
 
 
 def _unpacked(packed: bytes) -> TraceSummary:

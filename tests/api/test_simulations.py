@@ -160,6 +160,13 @@ def test_past_a_limit_it_fails_and_says_which(settings: Settings, service: TestC
     assert (told["status"], "ARBITER_SIMULATION_DAYS" in told["error"]) == ("failed", True)
 
 
+def test_more_jobs_than_a_trace_may_have_are_refused_by_setting(settings: Settings) -> None:
+    with TestClient(create_app(settings.model_copy(update={"trace_jobs": 1}))) as service:
+        refused = service.post("/v1/simulations", json=SIMULATION)
+    told = [{"pointer": "/trace/jobs", "detail": "more than 1 jobs (ARBITER_TRACE_JOBS)"}]
+    assert (refused.status_code, refused.json()["errors"]) == (422, told)
+
+
 def test_too_many_at_once_are_refused(settings: Settings) -> None:
     with TestClient(create_app(settings.model_copy(update={"simulations_alive": 1}))) as service:
         assert service.post("/v1/simulations", json=SIMULATION).status_code == 202

@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from app.main import create_app
 from app.settings import Settings
+from app.traces import elsewhere
 
 SWF = b"""; Version: 2.2
 ; UnixStartTime: 749458803
@@ -98,7 +99,7 @@ WRONG = {
     "both kinds of time": (job("a", 5) + job("b", "2026-01-01T00:00:00Z"), 2, "the other"),
     "a bad time": (job("a", "2026-01-01T00:00:00"), 1, "is not a duration"),
     "a quantity that is none": (job("a", 1).replace(b'"cpu": 1', b'"cpu": -1'), 1, "negative"),
-    "too many": (b"".join(job(str(i), 0) for i in range(8)), 8, "more than 7 jobs"),
+    "too many": (b"".join(job(str(i), 0) for i in range(8)), 8, "more than 7 jobs (ARBITER_TRACE_JOBS)"),
 }
 
 
@@ -111,6 +112,39 @@ def test_what_is_wrong_is_named_by_line_and_stores_nothing(name: str, settings: 
         details = [error["detail"] for error in answer.json()["errors"]]
         assert any(f"line {line}: " in found and detail in found for found in details), details
         assert service.get("/v1/traces/w").status_code == 404
+
+
+def test_what_is_read_in_a_process_of_its_own_is_answered_alike(settings: Settings) -> None:
+    """Whole traces, and whatever is wrong with one; names and times aside."""
+    mapping = b'{"queue": "{nobody}", "resources": {"cpu": {"column": "cpus"}}}'
+    bodies: list[tuple[str, Any]] = [
+        ("ndjson", {"content": WRONG["no job"][0]}),
+        ("ndjson", {"content": b"".join(job(str(i), i) for i in range(3000))}),
+        ("swf", {"files": {"trace": SWF}}),
+        ("swf", {"files": {"trace": SWF, "mapping": mapping}}),
+        ("swf", {"files": {"trace": SWF, "mapping": b"{"}}),
+    ]
+    found: list[list[Any]] = []
+    for small in (1 << 30, 0):
+        with TestClient(create_app(settings.model_copy(update={"trace_jobs": 5000, "small_body_bytes": small}))) as one:
+            answers = [one.put(f"/v1/traces/t?format={form}", **sent) for form, sent in bodies]
+            told = [
+                (a.status_code, a.headers.get("etag"), {**a.json(), "created_at": 0, "instance": 0}) for a in answers
+            ]
+            found.append([*told, one.get("/v1/traces/t").text])
+            one.delete("/v1/traces/t")
+    assert [status for status, _, _ in found[0][:-1]] == [422, 201, 200, 422, 400]
+    assert found[0] == found[1]
+
+
+def test_reading_that_is_cut_short_or_dies_changes_nothing(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b"".join(job(str(i), i) for i in range(100))
+    with TestClient(create_app(settings.model_copy(update={"small_body_bytes": 0}))) as service:
+        late = service.put("/v1/traces/t", content=body, headers={"Request-Timeout": "0.05"})
+        assert late.status_code == 504
+        monkeypatch.setattr(elsewhere, "_ENTRY", ["-c", "pass"])
+        assert put(service, "t", body).status_code == 503
+        assert service.get("/v1/traces").json()["items"] == []
 
 
 def test_bad_lines_of_swf_are_all_named(service: TestClient) -> None:

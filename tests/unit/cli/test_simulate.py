@@ -1,5 +1,6 @@
 """``arbiter simulate``: a table for people, documents for machines, and bad lines by number."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -70,3 +71,30 @@ def test_bad_lines_are_named_before_anything_runs(tmp_path: Path, capsys: pytest
     trace.write_text(json.dumps(bad[0]) + "\n{\n")
     assert run(["simulate", str(body)]) == 3
     assert "trace.ndjson:2: Input data was truncated" in capsys.readouterr().err
+
+
+def test_more_jobs_or_bytes_than_allowed_are_named_by_the_setting_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace, named, inline, packed = (tmp_path / name for name in ("trace.ndjson", "named.json", "all.json", "t.ndjson"))
+    jobs = [job(f"j{i}", "a", 1, i, 10) for i in range(5)]
+    trace.write_text("".join(json.dumps(one) + "\n" for one in jobs))
+    named.write_text(json.dumps({"configuration": two_queues(), "trace": str(trace)}))
+    inline.write_text(json.dumps({"configuration": two_queues(), "trace": {"jobs": jobs}}))
+    packed.write_bytes(gzip.compress(b"\n" * 100_000) + gzip.compress(b"\n" * 100_000))
+    monkeypatch.setenv("ARBITER_TRACE_JOBS", "4")
+    for command, where in (
+        (["simulate", str(named)], f"{trace}:5"), (["simulate", str(inline)], "/trace/jobs"),
+        (["trace", str(trace)], "line 5"),
+    ):  # fmt: skip
+        assert run(command) == 3
+        told = capsys.readouterr()
+        assert where in told.err
+        assert "more than 4 jobs (ARBITER_TRACE_JOBS)" in told.err
+        assert told.out == ""
+    monkeypatch.setenv("ARBITER_TRACE_BYTES", "150000")
+    assert run(["trace", str(packed)]) == 3
+    assert "more than 150000 bytes (ARBITER_TRACE_BYTES)" in capsys.readouterr().err
+    monkeypatch.setenv("ARBITER_TRACE_BYTES", "many")
+    assert run(["trace", str(packed)]) == 3
+    assert "trace_bytes" in capsys.readouterr().err.lower()

@@ -1,0 +1,98 @@
+"""Files that somebody sent to what is stored of them: packed, summed up, or refused with everything that is wrong. Pure."""
+
+from datetime import datetime
+
+import msgspec
+import yaml
+import zstandard
+
+from app.decoding import convert
+from app.errors import BadInput, BadRequest
+from app.solver.model.configuration import Configuration
+from app.solver.model.problems import Problem
+from app.solver.model.quantity import scale_of
+from app.traces.cluster import configuration
+from app.traces.ingest import Chunk, Ingested, Limits, Source, Work, ingest
+from app.traces.mapping import Format, Mapping
+from app.traces.schemas import LineNote, TraceQueue, TraceSummary
+
+_SHOWN_QUEUES = 1000
+_FIELDS = {"ndjson": {"trace"}, "swf": {"trace", "mapping"}, "alibaba-gpu-2023": {"pods", "nodes", "mapping"}}
+
+
+class Upload(msgspec.Struct, frozen=True):
+    """A trace on its way in, without its files."""
+
+    name: str
+    format: Format
+    moment: datetime
+    limits: Limits
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A trace that is good. ``summary`` and ``configuration`` as they are stored; ``answer``: both, as JSON."""
+
+    digest: str
+    summary: bytes
+    configuration: bytes | None
+    answer: bytes
+    chunks: list[Chunk]
+
+
+def prepare(upload: Upload, files: dict[str, bytes]) -> Prepared:
+    """Raises InvalidInput, BadInput, BadRequest."""
+    read = ingest(source_of(upload.format, files), upload.limits)
+    made = configuration(read)
+    summary = _summary(upload, read)
+    return Prepared(
+        digest=read.digest, summary=_packed(summary), configuration=None if made is None else _packed(made),
+        answer=_json(msgspec.structs.replace(summary, configuration=made)), chunks=read.chunks,
+    )  # fmt: skip
+
+
+def source_of(form: Format, files: dict[str, bytes]) -> Source:
+    """What the files of a body are, by the names of their fields. Raises BadInput, BadRequest, InvalidInput."""
+    main = "pods" if form == "alibaba-gpu-2023" else "trace"
+    if strange := sorted(set(files) - {""} - _FIELDS[form]):
+        named = ", ".join(sorted(_FIELDS[form]))
+        raise BadRequest(f"format {form} has no file {strange[0][:64]!r}; there are {named}")
+    body = files.get("", files.get(main))
+    if body is None:
+        raise BadInput([Problem(pointer="", detail=f"file {main!r} is missing")])
+    return Source(form, body, files.get("nodes"), mapping_of(files.get("mapping")))
+
+
+def mapping_of(text: bytes | None) -> Mapping | None:
+    """A mapping from JSON or YAML. Raises BadRequest, InvalidInput."""
+    if text is None:
+        return None
+    if len(text) > 1 << 20:
+        raise BadRequest("the mapping is larger than 1 MiB")
+    try:
+        document = yaml.load(text, Loader=yaml.CSafeLoader)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise BadRequest(f"the mapping is neither JSON nor YAML: {str(error)[:200]}") from None
+    return convert(document, Mapping)
+
+
+def _summary(upload: Upload, read: Ingested) -> TraceSummary:
+    notes = [LineNote(line=note.line, detail=note.detail) for note in read.notes.found]
+    queues = {queue: _queue(work) for queue, work in sorted(read.queues.items())[:_SHOWN_QUEUES]}
+    return TraceSummary(
+        name=upload.name, digest=read.digest, format=upload.format, jobs=read.jobs, changes=read.changes, nodes=len(read.nodes),
+        bytes=read.size, start=read.start, seconds=read.span, queues=queues,
+        notes=read.notes.count, first_notes=notes, created_at=upload.moment,
+    )  # fmt: skip
+
+
+def _queue(work: Work) -> TraceQueue:
+    units = {resource: steps / scale_of(resource) / 1e6 for resource, steps in sorted(work.steps.items())}
+    return TraceQueue(jobs=work.jobs, work=units)
+
+
+def _packed(document: TraceSummary | Configuration) -> bytes:
+    return zstandard.ZstdCompressor().compress(_json(document))
+
+
+def _json(document: TraceSummary | Configuration) -> bytes:
+    return msgspec.json.encode(document, order="deterministic")
