@@ -1,4 +1,4 @@
-"""Files that somebody sent to what is stored of them: packed, summed up, or refused with everything that is wrong. Pure."""
+"""Files that somebody sent to what is stored of them: packed, summed up, or refused with all that is wrong. Pure."""
 
 from datetime import datetime
 
@@ -79,8 +79,8 @@ def _summary(upload: Upload, read: Ingested) -> TraceSummary:
     notes = [LineNote(line=note.line, detail=note.detail) for note in read.notes.found]
     queues = {queue: _queue(work) for queue, work in sorted(read.queues.items())[:_SHOWN_QUEUES]}
     return TraceSummary(
-        name=upload.name, digest=read.digest, format=upload.format, jobs=read.jobs, changes=read.changes, nodes=len(read.nodes),
-        bytes=read.size, start=read.start, seconds=read.span, queues=queues,
+        name=upload.name, digest=read.digest, format=upload.format, jobs=read.jobs, changes=read.changes,
+        nodes=len(read.nodes), bytes=read.size, start=read.start, seconds=read.span, queues=queues,
         notes=read.notes.count, first_notes=notes, created_at=upload.moment,
     )  # fmt: skip
 
