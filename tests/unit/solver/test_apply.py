@@ -7,6 +7,7 @@ from app.solver.apply import delta_of
 from app.solver.delta import apply_delta
 from app.solver.index import Index
 from app.solver.model.decision import Decision, Plan
+from app.solver.model.instant import at
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Ask, State
 
@@ -75,11 +76,59 @@ def test_an_admitted_ask_runs_with_its_flavors_and_counts() -> None:
     assert (task.count, task.flavors, task.min_count) == (2, {"cpu": "spot"}, None)
 
 
+def test_an_ask_that_takes_the_place_of_what_it_evicts_is_no_move() -> None:
+    """Only a placement without an ask carries a task on: here a new one of the same name comes, and comes last."""
+    ask = {"id": "next", "workload": "w1", "queue": "q", "tasks": [{"name": "a"}]}
+    gone = {"workload": "w1", "task": "a", "queue": "q", "reason": "r"}
+    placement = {"ask": "next", "workload": "w1", "task": "a", "node": "n2", "pipelined": True}
+    new = carried_out([ask], [{"ask": "next", "outcome": "preempt"}], [gone], [placement])
+    assert shape(new)["w1"] == [("b", "n1"), ("a", "n2")]
+    assert new.workloads[0].tasks[1].started_at == at(NOW)
+
+
+def test_whoever_is_placed_is_not_admitted_again_and_the_others_are() -> None:
+    pending = [ASK | {"id": name} for name in ("placed", "admitted", "waits", "preempts")]
+    decisions = [
+        {"ask": "unknown", "outcome": "admit"},
+        {"ask": "placed", "outcome": "admit"},
+        {"ask": "admitted", "outcome": "admit", "node": "n1"},
+        {"ask": "waits", "outcome": "wait", "node": "n1"},
+        {"ask": "preempts", "outcome": "preempt"},
+    ]
+    new = carried_out(pending, decisions, [], [{"ask": "placed", "task": "t", "node": "n2", "pipelined": False}])
+    assert shape(new) == {
+        "w1": [("a", "n1"), ("b", "n1")], "w2": [("a", "n2")], "placed": [("t", "n2")], "admitted": [("t", "n1")],
+    }  # fmt: skip
+    assert [r.ask.id for r in new.reservations] == ["ask"]
+
+
+def test_an_ask_becomes_a_workload_with_all_that_it_says() -> None:
+    says = {"uid": "u", "min_available": 2, "weight": 3.0, "limit": {"cpu": 4}, "created_at": "2026-01-01T00:00:00Z"}
+    pending: list[Any] = [{**ASK, **says, "preemptible": False}, {"id": "plain", "queue": "q", "tasks": []}]
+    new = carried_out(pending, [{"ask": one["id"], "outcome": "admit"} for one in pending], [], [])
+    first, second = new.workloads[2:]
+    assert (first.id, first.uid, first.queue, first.priority) == ("ask", "u", "q", 7)
+    assert (first.min_available, first.weight, first.limit) == (2, 3.0, {"cpu": 4})
+    assert (first.preemptible, first.created_at, first.started_at) == (False, at(1767225600 * 10**6), at(NOW))
+    assert (second.preemptible, second.priority, second.uid, second.created_at) == (True, 0, None, None)
+    assert new.reservations == [], "what it held is released"
+
+
+def test_of_several_tasks_the_one_that_is_named_is_placed() -> None:
+    ask = {"id": "new", "queue": "q", "tasks": [{"name": "t"}, {"name": "u"}]}
+    placement = {"ask": "new", "task": "u", "node": "n2", "pipelined": False}
+    new = carried_out([ask], [{"ask": "new", "outcome": "admit"}], [], [placement])
+    assert shape(new)["new"] == [("u", "n2")]
+
+
 def test_units_of_one_task_get_names_of_their_own() -> None:
     ask = {"id": "next", "workload": "w1", "queue": "q", "tasks": [{"name": "b", "count": 9}]}
     placement = {"ask": "next", "task": "b", "node": "n2", "pipelined": False}
     new = carried_out([ask], [{"ask": "next", "outcome": "admit"}], [], [placement, placement])
     assert shape(new)["w1"] == [("a", "n1"), ("b", "n1"), ("b-0", "n2"), ("b-1", "n2")]
+    assert [task.count for task in new.workloads[0].tasks] == [1, 1, 1, 1]
+    alone = carried_out([ask | {"workload": "fresh"}], [], [], [placement, placement])
+    assert shape(alone)["fresh"] == [("b-0", "n2"), ("b-1", "n2")]
 
 
 def test_a_node_given_to_a_preemptor_is_reserved_once() -> None:
@@ -87,6 +136,10 @@ def test_a_node_given_to_a_preemptor_is_reserved_once() -> None:
     assert [(r.node, r.ask.id) for r in reserved.reservations] == [("n2", "ask"), ("n1", "other")]
     again = carried_out([ASK], [{"ask": "ask", "outcome": "preempt", "node": "n2"}], [], [])
     assert len(again.reservations) == 1
+    both = [{**ASK, "id": "other"}, ASK]
+    elsewhere = [{"ask": "other", "outcome": "preempt", "node": "n2"}, {"ask": "ask", "outcome": "preempt", "node": "n1"}]
+    new = carried_out(both, elsewhere, [], [])
+    assert [(r.node, r.ask.id) for r in new.reservations] == [("n2", "ask"), ("n2", "other"), ("n1", "ask")]
 
 
 @pytest.mark.parametrize(

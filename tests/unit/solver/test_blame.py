@@ -70,3 +70,19 @@ def test_who_still_needs_a_removed_node_is_named() -> None:
 def test_what_no_part_of_the_delta_explains_keeps_its_pointer() -> None:
     strange = Problem(pointer="/state/workloads/0/queue", detail="strange")
     assert list(in_delta([strange], STATE, msgspec.convert({"generation": 1}, Delta))) == [strange]
+
+
+def test_of_two_that_are_called_alike_the_last_is_to_blame() -> None:
+    """A name that is there twice is found at its second place, among others."""
+    names = ["first", "c", "between", "c", "last"]
+    sent = msgspec.convert({"generation": 1, "nodes": {"add": [{"name": n, "capacity": {}} for n in names]}}, Delta)
+    after = State(nodes=[*STATE.nodes, *sent.nodes.add])
+    found = in_delta([Problem(pointer="/state/nodes/5/name", detail="a second node 'c'")], after, sent)
+    assert [p.pointer for p in found] == ["/nodes/add/3/name"]
+
+
+def test_a_node_that_stays_is_not_to_blame() -> None:
+    """The same delta removes another node."""
+    strange = Problem(pointer="/state/workloads/0/tasks/0/node", detail="strange")
+    sent = msgspec.convert({"generation": 1, "nodes": {"remove": ["other"]}}, Delta)
+    assert list(in_delta([strange], STATE, sent)) == [strange]

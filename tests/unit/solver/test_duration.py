@@ -36,6 +36,12 @@ def test_what_go_refuses_every_dialect_does(text: str, dialect: Dialect) -> None
         nanoseconds(text, dialect)
 
 
+def test_a_text_is_so_long_and_no_longer() -> None:
+    assert nanoseconds("1s" * 128) == nanoseconds("-" + "1s" * 128) * -1 == 128 * S
+    with pytest.raises(DurationError):
+        nanoseconds("1s" * 128 + "1")
+
+
 @pytest.mark.parametrize(
     ("text", "found"), [("1w2d", 9 * 24 * H), ("1d1h", 25 * H), ("1.5d", 36 * H), ("-1d", -24 * H)]
 )
@@ -61,7 +67,8 @@ def test_a_go_duration_is_an_int64(dialect: Dialect) -> None:
 def test_the_wire_takes_as_many_seconds_from_a_text_as_from_a_number() -> None:
     assert parse("2562048h") == 2562048 * 3600 * 10**6
     assert parse(10**12) == parse("1000000000000s") == parse("+999999999999.999s1ms") == 10**18
-    for beyond in (10**12 + 1, "1000000000001s", "-1000000000000.1s"):
+    assert parse(-(10**12)) == parse("-1000000000000s") == -(10**18)
+    for beyond in (10**12 + 1, -(10**12) - 1, "1000000000001s", "-1000000000000.1s", "-1000000000000s1ns"):
         with pytest.raises(DurationError, match="out of range"):
             parse(beyond)
 
@@ -81,5 +88,6 @@ def test_numbers_that_are_no_duration(value: float) -> None:
 
 
 def test_answers_show_seconds() -> None:
+    assert (seconds(0), seconds(-500_000), seconds(10**6 + 1)) == (0, -0.5, 1.000001)
     assert seconds(1_500_000) == 1.5
     assert isinstance(seconds(2_000_000), int)

@@ -45,12 +45,43 @@ def test_a_sound_answer_passes() -> None:
     verify(STATE, Index(STATE), QUESTION, result(decision()))
 
 
+@pytest.mark.parametrize(
+    "sound",
+    [
+        decision(victims=[], outcome="admit", conditions=[]),
+        decision(outcome="wait"),
+        decision(victims=[], outcome="infeasible"),
+        decision(conditions=[]),
+        decision(victims=[victim(freed=0)]),
+        decision(victims=[victim(task="t")]),
+        decision(victims=[victim(), victim(task="t")]),
+    ],
+)
+def test_every_sound_outcome_passes(sound: Decision) -> None:
+    verify(STATE, Index(STATE), QUESTION, result(sound, order=["a"]))
+    alone = msgspec.structs.replace(sound, plan=plan_of([sound]))
+    verify(STATE, Index(STATE), QUESTION, result(alone, order=[], plan=NOBODY))
+
+
+def test_what_runs_may_be_placed_and_the_ask_itself() -> None:
+    for one in (Placement(workload="w", task="t", node="n", pipelined=True), placed("a", "n").placements[0]):
+        verify(STATE, Index(STATE), QUESTION, result(decision(), plan=Plan(evictions=[EVICTION], placements=[one])))
+
+
 EVICTION = PlannedEviction(workload="w", queue="q", reason="r")
 NOBODY = Plan(evictions=[], placements=[])
 
 
 def placed(ask: str, node: str) -> Plan:
     return Plan(evictions=[EVICTION], placements=[Placement(ask=ask, task="t", node=node, pipelined=False)])
+
+GHOST = PlannedEviction(workload="ghost", queue="q", reason="r")
+
+
+def _moved(workload: str) -> Plan:
+    return Plan(
+        evictions=[EVICTION], placements=[Placement(workload=workload, task="t", node="n", pipelined=True)]
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,6 +101,13 @@ def placed(ask: str, node: str) -> Plan:
         (result(decision(), plan=Plan(evictions=[EVICTION, EVICTION], placements=[])), "twice"),
         (result(decision(), plan=placed("a", "ghost")), "unknown node"),
         (result(decision(), plan=placed("b", "n")), "unknown ask"),
+        (result(decision(outcome="infeasible", victims=[], conditions=[])), "without a condition"),
+        (result(decision(outcome="infeasible")), "evicts somebody"),
+        (result(decision(), plan=_moved("ghost")), "unknown workload"),
+        (result(decision(), plan=Plan(evictions=[EVICTION, GHOST], placements=[])), "does not run"),
+        (result(decision(plan=NOBODY), plan=NOBODY), "not in the plan"),
+        (result(decision(victims=[], plan=Plan(evictions=[GHOST], placements=[])), plan=NOBODY), "does not run"),
+        (result(decision(victims=[], plan=placed("b", "n")), plan=NOBODY), "unknown ask"),
     ],
 )  # fmt: skip
 def test_a_broken_engine_is_caught(broken: Result, law: str) -> None:

@@ -1,0 +1,253 @@
+"""Kueue's rounds against plain lists that are looked through whole, and what they say of entitlements."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.solver.engines.kueue import ENGINE
+from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
+from app.solver.engines.kueue.decide.cycle import OTHERS, OUTRUN, OVERLAP
+from app.solver.engines.kueue.decide.turns import ask_turns, victim_turns
+from app.solver.engines.kueue.rounds import KueueRounds
+from app.solver.model.configuration import Configuration
+from app.solver.model.decision import Decision, Plan, PlannedEviction, Result
+from app.solver.model.instant import at, micros
+from app.solver.model.state import Ask, State, Workload
+from app.solver.question import Question
+from tests.unit.solver.engines.kueue.cluster import configuration, queue
+
+Json = dict[str, Any]
+HOUR = 3_600_000_000
+PENALTY = {"long_runner_penalty": {"grace": "1h", "rate_per_hour": 1, "floor": 0}}
+TRIGGER = {"trigger_after_workload_waiting_seconds": 5400}
+BOOST = {"waiting_boost": {"grace": 0, "rate_per_hour": 1, "ceiling": 4}}
+QUEUES = [
+    queue("co", 3), queue("inner", 1, "co"), queue("a", 2, "inner"), queue("b", 2, "co", queueing_strategy="StrictFIFO"),
+    queue("c", 2, preemption=TRIGGER), queue("d", 2, preemption=PENALTY | BOOST), queue("e", 2, "co", preemption=BOOST),
+]  # fmt: skip
+ROOT = {"a": "co", "b": "co", "c": "c", "d": "d", "e": "co"}
+
+
+def compiled(*queues: Json) -> CompiledConfiguration:
+    return ENGINE.configure(msgspec.convert(configuration(*queues), Configuration))
+
+
+class Plain:
+    """What waits, who is head, whether a round is due and when time matters, without any index."""
+
+    def __init__(self, of: CompiledConfiguration) -> None:
+        self.blocks = {name: of.policy[of.tree.index[name]] for name in ROOT}
+        self.waiting: dict[str, Ask] = {}
+        self.aside: set[str] = set()
+        self.heads: dict[str, Ask] = {}
+        self.wakes: dict[str, int] = {}
+        self.running: dict[str, tuple[str, int, int]] = {}
+        self.flag = False
+
+    def arrive(self, ask: Ask) -> None:
+        self.waiting[ask.id] = ask
+        self.aside.discard(ask.id)
+        self._look(ask.queue)
+
+    def leave(self, job: str) -> None:
+        gone = self.waiting.pop(job, None)
+        self.aside.discard(job)
+        self.running.pop(job, None)
+        self.wakes.pop(job, None)
+        if gone is not None:
+            self._look(gone.queue)
+
+    def freed(self, of: str) -> None:
+        tree = [name for name in ROOT if ROOT[name] == ROOT[of]]
+        self.aside -= {name for name in self.aside if self.waiting[name].queue in tree}
+        for name in tree:
+            self._look(name)
+        self.flag = self.flag or any(name in self.heads for name in tree)
+
+    def changed(self) -> None:
+        self.aside.clear()
+        for name in ROOT:
+            self._look(name)
+        self.flag = bool(self.heads)
+
+    def due(self, now: int) -> bool:
+        while due := sorted((when, job) for job, when in self.wakes.items() if when <= now):
+            for _, job in due:
+                self._turn(job, now)
+        return self.flag and bool(self.heads)
+
+    def _turn(self, job: str, now: int) -> None:
+        del self.wakes[job]
+        if job in self.running:
+            self.freed(self.running[job][0])
+            self.runs(job, *self.running[job], now)
+            return
+        ask = self.waiting[job]
+        self.aside.discard(job)
+        self._look(ask.queue)
+        self.flag = self.flag or self.heads.get(ask.queue) is ask
+
+    def runs(self, job: str, of: str, priority: int, since: int, now: int) -> None:
+        penalty = self.blocks[of].preemption.long_runner_penalty
+        if penalty is not None:
+            self.running[job] = of, priority, since
+            self._wake(job, victim_turns(penalty, priority, since, now))
+
+    def _wake(self, job: str, when: int | None) -> None:
+        self.wakes.pop(job, None)
+        if when is not None:
+            self.wakes[job] = when
+
+    def answered(self, order: Sequence[str], decisions: dict[str, Decision], now: int, evicted: bool) -> bool:
+        more = evicted
+        for name in order:
+            ask, decision = self.waiting[name], decisions[name]
+            if decision.outcome == "admit":
+                self.leave(name)
+                self.runs(name, ask.queue, ask.priority or 0, now, now)
+                more = True
+                continue
+            self._wake(name, ask_turns(self.blocks[ask.queue].preemption, ask, now))
+            nominated = decision.outcome == "preempt" or decision.conditions[0].message.startswith(
+                (OUTRUN, OVERLAP, OTHERS)
+            )
+            if (decision.outcome == "infeasible" or not nominated) and not self.blocks[ask.queue].strict_fifo:
+                self.aside.add(name)
+                self._look(ask.queue)
+                more = True
+        self.flag = more
+        return more
+
+    def _look(self, of: str) -> None:
+        active = [ask for ask in self.waiting.values() if ask.queue == of and ask.id not in self.aside]
+        head = min(active, key=_order, default=None)
+        if head is None:
+            self.heads.pop(of, None)
+        elif self.heads.get(of) is not head:
+            self.heads[of] = head
+            self.flag = True
+
+
+def _order(ask: Ask) -> tuple[int, int, str, str]:
+    made = -(2**62) if ask.created_at is None else micros(ask.created_at)
+    return -(ask.priority or 0), made, ask.uid or "", ask.id
+
+
+def new_ask(rng: random.Random, now: int) -> Ask:
+    return Ask(
+        id=f"j{rng.randint(0, 11)}", queue="", uid=rng.choice([None, "u", "v"]),
+        priority=rng.choice([None, 0, 1, -1]), tasks=[],
+        created_at=rng.choice([None, at(now - now % HOUR), at(now - HOUR)]),
+    )  # fmt: skip
+
+
+def answers(rng: random.Random, asks: Sequence[Ask], now: int) -> tuple[Result, dict[str, Decision]]:
+    """Something for every ask, as a cycle could answer."""
+    decisions: list[Decision] = []
+    for ask in asks:
+        outcome, message = rng.choice(
+            [("admit", ""), ("preempt", "p"), ("infeasible", "never"), ("infeasible", OUTRUN), ("wait", "short")]
+            + [("wait", f"{said}; short") for said in (OUTRUN, OVERLAP, OTHERS)]
+        )
+        condition = {
+            "type": "QuotaReserved", "status": "False", "reason": "Pending", "message": message,
+            "last_transition_time": at(now).isoformat(),
+        }  # fmt: skip
+        decisions.append(
+            msgspec.convert({"ask": ask.id, "outcome": outcome, "victims": [], "conditions": [condition]}, Decision)
+        )
+    gone = [PlannedEviction(workload=name, queue="a", reason="r") for name in rng.choice([[], ["x"], ["x", "y"]])]
+    order = [ask.id for ask in asks]
+    rng.shuffle(order)
+    return Result(decisions=decisions, order=order, plan=Plan(evictions=gone, placements=[])), {
+        one.ask: one for one in decisions
+    }
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_rounds_are_those_of_plain_lists(seed: int) -> None:
+    rng, of = random.Random(seed), compiled(*QUEUES)
+    rounds, plain = KueueRounds(of, of.source), Plain(of)
+    home = {f"j{i}": rng.choice(sorted(ROOT)) for i in range(12)}
+    now = 100 * HOUR
+    for _ in range(120):
+        now += rng.choice([0, 0, 1, HOUR // 2, HOUR])
+        act = rng.random()
+        if act < 0.35:
+            ask = new_ask(rng, now)
+            ask = msgspec.structs.replace(ask, queue=home[ask.id])
+            rounds.arrive(ask)
+            plain.arrive(ask)
+        elif act < 0.45:
+            job = f"j{rng.randint(0, 11)}"
+            rounds.leave(job)
+            plain.leave(job)
+        elif act < 0.55:
+            name = rng.choice(sorted(ROOT))
+            rounds.freed(name)
+            plain.freed(name)
+        elif act < 0.58:
+            rounds.changed(of, of.source, [])
+            plain.changed()
+        elif act < 0.63 and plain.running:
+            job = rng.choice(sorted(plain.running))
+            running = Workload(id=job, queue="d", tasks=[])
+            assert rounds.evicting(running, None).evicted
+            plain.running.pop(job)
+            plain.wakes.pop(job, None)
+        due = plain.due(now)
+        assert rounds.due(now) is due
+        question = rounds.question(now, lambda name: False)
+        assert question.asks == sorted(plain.heads.values(), key=lambda ask: ask.id)
+        assert (question.now, question.mode) == (now, "cycle")
+        assert rounds.wakes_at() == (min(plain.wakes.values(), default=None) if plain.waiting else None)
+        if due and rng.random() < 0.8:
+            result, decisions = answers(rng, question.asks, now)
+            turn = rounds.answered(question, result, lambda eviction: eviction.workload == "x")
+            assert [one.workload for one in turn.evicted] == (["y"] if len(result.plan.evictions) == 2 else [])
+            assert [one.job for one in turn.started] == [
+                name for name in result.order or () if decisions[name].outcome == "admit"
+            ]
+            assert turn.more is plain.answered(result.order or (), decisions, now, bool(turn.evicted))
+
+
+def test_what_ran_before_the_first_round_counts_too() -> None:
+    """After an hour of grace a point falls off each hour: d1 has run for 90 minutes, d2 is leaving, e1 never falls."""
+    of = compiled(*QUEUES)
+    rounds, now = KueueRounds(of, of.source), 100 * HOUR
+    began = at(now - HOUR * 3 // 2).isoformat()
+    running = [
+        {"id": "d1", "queue": "d", "priority": 3, "started_at": began},
+        {"id": "d2", "queue": "d", "priority": 3, "started_at": began, "evicted": True},
+        {"id": "d3", "queue": "d", "priority": 3},
+        {"id": "e1", "queue": "e", "priority": 3, "started_at": began},
+    ]
+    state = msgspec.convert({"workloads": running}, State)
+    assert rounds.before(ENGINE.load(of, state), state, now) is None
+    assert rounds.wakes_at() is None, "nobody waits"
+    rounds.arrive(Ask(id="x", queue="d", tasks=[]))
+    assert rounds.wakes_at() == now + HOUR // 2
+    rounds.answered(Question(now, []), Result(decisions=[], plan=Plan(evictions=[], placements=[])), lambda _: False)
+    assert [rounds.due(now + HOUR // 2 - 1), rounds.due(now + HOUR // 2)] == [False, True]
+    assert rounds.wakes_at() == now + HOUR * 3 // 2
+    empty = State()
+    rounds.before(ENGINE.load(of, empty), empty, now)
+    assert rounds.wakes_at() is not None, "what a round has seen is not looked at again"
+    rounds.changed(of, of.source, [])
+    rounds.before(ENGINE.load(of, state), state, now + 2 * HOUR)
+    assert rounds.wakes_at() == now + HOUR * 5 // 2
+
+
+def test_entitlements_are_nominal_quota_of_the_subtree() -> None:
+    flavors = [{"name": f, "quota": {"cpu": {"guaranteed": 1}, "memory": {"guaranteed": 5}}} for f in "xy"]
+    groups = {"resource_groups": [{"resources": ["cpu", "memory"], "flavors": flavors}]}
+    of = compiled(queue("co", 3), queue("in", 1, "co"), queue("a", parent="in") | groups, queue("alone", 2))
+    rounds = KueueRounds(of, of.source)
+    assert rounds.guarantees() == {
+        "co": {"cpu": 6000, "memory": 10}, "in": {"cpu": 3000, "memory": 10}, "a": {"cpu": 2000, "memory": 10},
+        "alone": {"cpu": 2000},
+    }  # fmt: skip
+    assert rounds.capacity([]) == {"cpu": 8000, "memory": 10}
