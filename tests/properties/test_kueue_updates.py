@@ -102,6 +102,40 @@ def test_updating_equals_loading(seed: int, fair: bool) -> None:
         assert decisions(kept, random.Random(step)) == decisions(fresh, random.Random(step))
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_many_at_once_are_followed_too(seed: int) -> None:
+    """Of 160 a fifth goes, comes or changes; some bring milestones, some nodes."""
+    rng = random.Random(seed)
+    configured = ENGINE.configure(cluster(fair=False))
+
+    def some(name: str) -> Json:
+        costs = {"disruption_cost_milestones": [{"seconds": 5, "cost": 1}]} if rng.random() < seed / 60 else {}
+        return work(rng, name) | costs
+
+    state = msgspec.convert({"workloads": [some(f"w{i}") for i in range(160)]}, State)
+    index, kept = Index(state), ENGINE.load(configured, state)
+    for step in range(8):
+        names = rng.sample([w.id for w in state.workloads], 36)
+        gone, changed = rng.choice([(0, 1), (16, 3), (17, 0), (30, 6), (0, 0), (1, 0)])
+        changes = {
+            "add": [some(f"n{step}-{i}") for i in range(rng.choice([0, 1, 30]))],
+            "change": [some(name) for name in names[30 : 30 + changed]], "remove": names[:gone],
+        }  # fmt: skip
+        if rng.random() < 0.5:
+            kept.has_costs()
+        kept.lowest_priority([0])
+        state, index, told = apply_delta(state, index, msgspec.convert({"generation": 1, "workloads": changes}, Delta))
+        kept, fresh = ENGINE.update(kept, configured, state, told), ENGINE.load(configured, state)
+        for column in ("queue", "priority"):
+            assert getattr(kept, column).tolist() == getattr(fresh, column).tolist()
+        assert (kept.evicted, kept.protected, kept.used) == (fresh.evicted, fresh.protected, fresh.used)
+        everybody, nodes = range(len(state.workloads)), range(len(configured.tree))
+        assert [kept.amounts(i) for i in everybody] == [fresh.amounts(i) for i in everybody]
+        assert [kept.by_queue(n).tolist() for n in nodes] == [fresh.by_queue(n).tolist() for n in nodes]
+        assert [kept.lowest_priority([n]) for n in nodes] == [fresh.lowest_priority([n]) for n in nodes]
+        assert kept.has_costs() == fresh.has_costs()
+
+
 def test_usage_that_no_quota_covers_is_compiled_anew() -> None:
     configured = ENGINE.configure(cluster(fair=False))
     state = msgspec.convert({"workloads": [work(random.Random(i), f"w{i}") for i in range(9)]}, State)

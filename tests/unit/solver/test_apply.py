@@ -137,7 +137,10 @@ def test_a_node_given_to_a_preemptor_is_reserved_once() -> None:
     again = carried_out([ASK], [{"ask": "ask", "outcome": "preempt", "node": "n2"}], [], [])
     assert len(again.reservations) == 1
     both = [{**ASK, "id": "other"}, ASK]
-    elsewhere = [{"ask": "other", "outcome": "preempt", "node": "n2"}, {"ask": "ask", "outcome": "preempt", "node": "n1"}]
+    elsewhere = [
+        {"ask": "other", "outcome": "preempt", "node": "n2"},
+        {"ask": "ask", "outcome": "preempt", "node": "n1"},
+    ]
     new = carried_out(both, elsewhere, [], [])
     assert [(r.node, r.ask.id) for r in new.reservations] == [("n2", "ask"), ("n2", "other"), ("n1", "ask")]
 

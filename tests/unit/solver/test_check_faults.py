@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from app.solver import check
-from app.solver.delta import apply_delta
+from app.solver.delta import Changes, apply_delta
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
@@ -104,6 +104,12 @@ def test_after_a_delta_the_quick_look_sees_what_the_long_one_sees(changes: Json,
     assert check.quick_changes({"q"}, old, new, index, changed) is sound
 
 
+def test_nodes_that_a_change_doubled_are_seen() -> None:
+    old = state(STATE)
+    new = msgspec.structs.replace(old, nodes=[*old.nodes, old.nodes[0]])
+    assert not check.quick_changes({"q"}, old, new, Index(new), Changes([], moved=False, nodes=True, rest=False))
+
+
 def configuration_problems(of: Json, **more: Any) -> list[tuple[str, str]]:
     found = check.configuration_problems(msgspec.convert(of, Configuration), **more)
     return [(p.pointer.removeprefix("/configuration"), p.detail) for p in found]
@@ -192,6 +198,23 @@ def test_asks_of_another_field_point_there() -> None:
     assert [p.pointer for p in check.ask_problems({"q"}, index, asks, "pending")] == ["/pending/1/id"]
     assert check.one_ask_problems({"q"}, index, asks[2]) == []
     assert [p.pointer for p in check.one_ask_problems(set(), index, asks[2])] == ["/ask/queue"]
+
+
+def test_plain_asks_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All queues and workloads that there are may be named, and two asks may name the same."""
+
+    def closer(*anything: object) -> None:
+        raise AssertionError(anything)
+
+    monkeypatch.setattr(check, "_ask_problems", closer)
+    index = Index(state({"workloads": [{"id": "w", "queue": "q"}], "nodes": [{"name": "n", "capacity": {}}]}))
+    plain: Json = {"queue": "q", "tasks": [{"name": "t", "requests": {"cpu": 1}}]}
+    more: list[Json] = [{}, {"workload": "w"}, {"workload": "x3"}, {"feasible_nodes": ["n"]}, {"limit": {}}]
+    asks = msgspec.convert([plain | {"id": f"x{i}"} | one for i, one in enumerate(more)], list[Ask])
+    assert check.ask_problems({"q"}, index, asks) == []
+    twice = msgspec.convert([plain | {"id": "x"}] * 2, list[Ask])
+    with pytest.raises(AssertionError):
+        check.ask_problems({"q"}, index, twice)
 
 
 def test_a_task_starts_with_as_many_as_it_has_or_fewer() -> None:

@@ -75,13 +75,12 @@ NOBODY = Plan(evictions=[], placements=[])
 def placed(ask: str, node: str) -> Plan:
     return Plan(evictions=[EVICTION], placements=[Placement(ask=ask, task="t", node=node, pipelined=False)])
 
+
 GHOST = PlannedEviction(workload="ghost", queue="q", reason="r")
 
 
 def _moved(workload: str) -> Plan:
-    return Plan(
-        evictions=[EVICTION], placements=[Placement(workload=workload, task="t", node="n", pipelined=True)]
-    )
+    return Plan(evictions=[EVICTION], placements=[Placement(workload=workload, task="t", node="n", pipelined=True)])
 
 
 @pytest.mark.parametrize(

@@ -152,11 +152,7 @@ def pinned(configuration: CompiledConfiguration, node: int, task: Task) -> dict[
     "pods" counts one a pod without being requested. Amounts in steps, for all of ``count``. Raises QuantityError."""
     named = task.flavors or {}
     out: dict[FlavorResource, int] = {}
-    resources = list(task.requests)
-    resources += [r for r in named if r not in task.requests]
-    if PODS in configuration.covering[node] and PODS not in resources:
-        resources.append(PODS)
-    for resource in resources:
+    for resource in dict.fromkeys((*task.requests, *named, PODS)):
         flavor = named.get(resource) or only_flavor(configuration, node, resource)
         if flavor is not None:
             asked = task.requests.get(resource)

@@ -173,7 +173,7 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
     refuse_cohorts(configuration, out.queue, everybody)
     out.shapes = Shapes(configuration, frozenset([None, *map(_name, state.nodes)]))
     out.shape = out.shapes.column(workloads, out.queue, everybody)
-    totals = _totals(out.queue, out.shape, out.shapes.found, len(out.shapes.frs))
+    totals = sums(out.queue, out.shape, out.shapes.found, len(out.shapes.frs))
     quotas = configuration.quotas
     out.quotas = quotas.extended(out.shapes.frs, totals) if quotas.missing(totals) else quotas
     out.used = _usage(out.quotas, totals)
@@ -216,12 +216,12 @@ def _usage(quotas: Quotas, totals: dict[tuple[int, int], int]) -> list[int]:
     return used
 
 
-def _totals(
+def sums(
     queue: NDArray[np.int64], shape: NDArray[np.int64], shapes: list[Amounts], frs: int
 ) -> dict[tuple[int, int], int]:
-    """Usage by (queue, flavor-resource), ascending. Exact: Python integers where a sum could pass int64."""
+    """Usage by (queue, flavor-resource). Exact: Python integers where a sum could pass int64."""
     if len(queue) <= _FEW:
-        return _few_totals(queue.tolist(), shape.tolist(), shapes)
+        return _few_sums(queue.tolist(), shape.tolist(), shapes)
     amounts = [amount for of in shapes for _, amount in of]
     if not amounts:
         return {}
@@ -247,9 +247,9 @@ def _totals(
     return {divmod(key, frs): total for key, total in zip(distinct.tolist(), sums.tolist(), strict=True)}
 
 
-def _few_totals(queue: list[int], shape: list[int], shapes: list[Amounts]) -> dict[tuple[int, int], int]:
+def _few_sums(queue: list[int], shape: list[int], shapes: list[Amounts]) -> dict[tuple[int, int], int]:
     totals: dict[tuple[int, int], int] = {}
     for node, of in zip(queue, shape, strict=True):
         for fr, amount in shapes[of]:
             totals[node, fr] = totals.get((node, fr), 0) + amount
-    return dict(sorted(totals.items()))
+    return totals

@@ -25,8 +25,9 @@ PENALTY = {"long_runner_penalty": {"grace": "1h", "rate_per_hour": 1, "floor": 0
 TRIGGER = {"trigger_after_workload_waiting_seconds": 5400}
 BOOST = {"waiting_boost": {"grace": 0, "rate_per_hour": 1, "ceiling": 4}}
 QUEUES = [
-    queue("co", 3), queue("inner", 1, "co"), queue("a", 2, "inner"), queue("b", 2, "co", queueing_strategy="StrictFIFO"),
-    queue("c", 2, preemption=TRIGGER), queue("d", 2, preemption=PENALTY | BOOST), queue("e", 2, "co", preemption=BOOST),
+    queue("co", 3), queue("inner", 1, "co"), queue("a", 2, "inner"),
+    queue("b", 2, "co", queueing_strategy="StrictFIFO"), queue("c", 2, preemption=TRIGGER),
+    queue("d", 2, preemption=PENALTY | BOOST), queue("e", 2, "co", preemption=BOOST),
 ]  # fmt: skip
 ROOT = {"a": "co", "b": "co", "c": "c", "d": "d", "e": "co"}
 

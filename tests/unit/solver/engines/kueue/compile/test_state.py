@@ -1,14 +1,17 @@
 """Workloads as columns: what each uses, whatever the shape of its tasks."""
 
+import random
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from app.solver import solve
 from app.solver.delta import apply_delta
+from app.solver.engines.kueue.compile.amounts import Amounts
 from app.solver.engines.kueue.compile.configuration import CompiledConfiguration, compile_configuration
-from app.solver.engines.kueue.compile.state import CompiledState, compile_state
+from app.solver.engines.kueue.compile.state import CompiledState, compile_state, sums
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
@@ -152,3 +155,57 @@ def test_it_stumbles_over_what_nobody_looked_at_before(broken: dict[str, Any], w
     with pytest.raises(InvalidInput) as refused:
         solve.load(configured, state)
     assert [p.pointer for p in refused.value.problems] == [f"/state/workloads/1/{where}"]
+
+
+@pytest.mark.parametrize("most", [1, 2**20, 2**45, 2**55, 2**62, 2**80])
+def test_sums_are_the_same_however_many_there_are(most: int) -> None:
+    """By columns as one by one: where doubles are exact, where 64 bits are enough, and beyond."""
+    rng = random.Random(most)
+    for workloads in (0, 1, 64, 65, 300):
+        frs = rng.randint(1, 4)
+        used = [sorted(rng.sample(range(frs), rng.randint(0, frs))) for _ in range(5)]
+        shapes: list[Amounts] = [
+            tuple((fr, rng.choice([0, 1, rng.randint(0, most)])) for fr in of) for of in used
+        ]  # fmt: skip
+        queue, shape = ([rng.randint(0, 4) for _ in range(workloads)] for _ in range(2))
+        expected: dict[tuple[int, int], int] = {}
+        for node, of in zip(queue, shape, strict=True):
+            for fr, amount in shapes[of]:
+                expected[node, fr] = expected.get((node, fr), 0) + amount
+        assert sums(np.array(queue, dtype=np.int64), np.array(shape, dtype=np.int64), shapes, frs) == expected
+
+
+def test_sums_of_nothing() -> None:
+    queue = np.zeros(70, dtype=np.int64)
+    assert sums(queue, queue, [()], 1) == {}
+
+
+@pytest.mark.parametrize(
+    ("task", "used"),
+    [
+        ({"requests": {"cpu": 1}}, {"only/cpu": 3000, "only/pods": 3}),
+        ({"requests": {"cpu": 1}, "count": 0}, {}),
+        ({"requests": {"cpu": 1}, "flavors": {"cpu": "other"}}, {"other/cpu": 3000, "only/pods": 3}),
+        ({"requests": {"cpu": 1}, "flavors": {"pods": "other"}}, {"only/cpu": 3000, "other/pods": 3}),
+        ({"flavors": {"cpu": "other"}}, {"only/pods": 3}),
+        ({"requests": {"pods": 7}}, {"only/pods": 21}),
+        ({"flavors": {"pods": "other"}}, {"other/pods": 3}),
+        ({"requests": {"memory": 5, "disk": 9}}, {"only/pods": 3}),
+        ({"requests": {"memory": 5}, "flavors": {"memory": "x"}}, {"x/memory": 15, "only/pods": 3}),
+        ({"requests": {"cpu": 2}, "flavors": {"cpu": "x", "pods": "y"}}, {"x/cpu": 6000, "y/pods": 3}),
+        ({"flavors": {"cpu": "x", "pods": "y"}}, {"y/pods": 3}),
+    ],
+)
+def test_what_a_task_of_three_takes(task: dict[str, Any], used: dict[str, int]) -> None:
+    """q has cpu and pods of one flavor, and memory of two, so that a task must say which it takes."""
+    task = {"count": 3} | task
+    quota = {"cpu": {}, "pods": {}}
+    groups = [
+        {"resources": ["cpu", "pods"], "flavors": [{"name": "only", "quota": quota}]},
+        {"resources": ["memory"], "flavors": [{"name": name, "quota": {"memory": {}}} for name in "xy"]},
+    ]
+    of = configuration(
+        {"name": "q", "resource_groups": groups}, flavors=[{"name": n} for n in ("only", "other", "x", "y")]
+    )
+    for others in range(2):
+        assert usage(loaded(of, work("a", task), *[work("b")] * others), "q") == used
