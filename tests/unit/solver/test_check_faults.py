@@ -209,7 +209,7 @@ def test_plain_asks_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(check, "_ask_problems", closer)
     index = Index(state({"workloads": [{"id": "w", "queue": "q"}], "nodes": [{"name": "n", "capacity": {}}]}))
     plain: Json = {"queue": "q", "tasks": [{"name": "t", "requests": {"cpu": 1}}]}
-    more: list[Json] = [{}, {"workload": "w"}, {"workload": "x3"}, {"feasible_nodes": ["n"]}, {"limit": {}}]
+    more: list[Json] = [{}, {"workload": "w"}, {"workload": "x2"}, {"feasible_nodes": ["n"]}, {"limit": {}}]
     asks = msgspec.convert([plain | {"id": f"x{i}"} | one for i, one in enumerate(more)], list[Ask])
     assert check.ask_problems({"q"}, index, asks) == []
     twice = msgspec.convert([plain | {"id": "x"}] * 2, list[Ask])

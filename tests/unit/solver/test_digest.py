@@ -81,3 +81,15 @@ def test_a_digest_that_remembers_is_the_same_digest() -> None:
         now, _, changes = apply_delta(now, Index(now), delta)
         found = found.after(now, changes)
         assert found.hexdigest() == StateDigest(now).hexdigest()
+
+
+def test_where_the_first_few_grow_stretches_are_others() -> None:
+    """What was worked out for stretches of another length is not taken for these."""
+    now = state(*(work(f"w{i}") for i in range(300)))
+    found = StateDigest(now)
+    found.hexdigest()
+    for name, tasks in (("w3", 40), ("w4", 90), ("w3", 1), ("w299", 5)):
+        delta = Delta(generation=0, workloads=WorkloadChanges(change=list(state(work(name, tasks)).workloads)))
+        now, _, changes = apply_delta(now, Index(now), delta)
+        found = found.after(now, changes)
+        assert found.hexdigest() == StateDigest(now).hexdigest()

@@ -1,3 +1,4 @@
+from app.solver.model.trace import Change
 from app.solver.trace import SILENT, Why
 
 
@@ -49,3 +50,32 @@ def test_a_summary_says_how_many_steps_it_left_out() -> None:
     assert explained is not None
     assert explained.steps[-1].rule == "steps-dropped"
     assert "50 more" in explained.steps[-1].detail
+
+
+def test_all_that_is_recorded_is_told() -> None:
+    """Up to the limit a summary has every step, the full explanation has all of them; and who is in the way."""
+    change = Change(queue="q", resource="cpu", field="guaranteed", current=1, needed=2, detail="d")
+    for level, told, steps in (("summary", 200, 200), ("summary", 201, 201), ("full", 250, 250)):
+        why = Why(level)  # pyright: ignore[reportArgumentType]
+        why.headline("h")
+        why.blocked("b", change)
+        for i in range(told):
+            why.step("scenario", str(i), at=i)
+        explained = why.explanation()
+        assert explained is not None
+        assert (explained.level, explained.headline, explained.blocker) == (level, "h", "b")
+        assert explained.smallest_change == [change]
+        assert len(explained.steps) == steps
+        assert [step.numbers for step in explained.steps[:200]] == [{"at": i} for i in range(200)]
+    assert explained.steps[-1].numbers == {"at": 249}
+    bare = Why("full").explanation()
+    assert bare is not None
+    assert (bare.smallest_change, bare.blocker, bare.steps, bare.candidates) == (None, None, [], [])
+
+
+def test_what_was_said_of_a_trial_is_taken_back() -> None:
+    why = Why("full")
+    why.candidate("victim", "order", "w")
+    assert [one.workload for one in why.candidates()] == ["w"]
+    why.forget_candidates()
+    assert list(why.candidates()) == []

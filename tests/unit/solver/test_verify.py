@@ -68,6 +68,11 @@ def test_what_runs_may_be_placed_and_the_ask_itself() -> None:
         verify(STATE, Index(STATE), QUESTION, result(decision(), plan=Plan(evictions=[EVICTION], placements=[one])))
 
 
+def test_what_runs_may_move_without_being_anybodys_victim() -> None:
+    move = Placement(workload="w", task="t", node="n", pipelined=True)
+    verify(STATE, Index(STATE), QUESTION, result(decision(victims=[]), plan=Plan(evictions=[], placements=[move])))
+
+
 EVICTION = PlannedEviction(workload="w", queue="q", reason="r")
 NOBODY = Plan(evictions=[], placements=[])
 

@@ -48,3 +48,12 @@ def test_any_order_of_setting_and_dropping() -> None:
             assert wakes.passed(step) == [name for _, name in due]
             for _, name in due:
                 del plain[name]
+
+
+def test_what_was_replaced_often_is_swept_out_and_the_others_stay_in_order() -> None:
+    wakes = Wakes()
+    for i in range(10):
+        wakes.set(f"k{i}", 100 - i)
+    for at in range(200, 400):
+        wakes.set("k0", at)
+    assert wakes.passed(400) == [f"k{i}" for i in range(9, -1, -1)]
