@@ -8,11 +8,14 @@ requests, answers and states, with the facts of each entry as text.
 import argparse
 import json
 import random
+from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
+
+import msgspec
 
 from app.answering.answerer import Answerer
 from app.answering.operations import Asked, Operation
@@ -127,10 +130,10 @@ def measured(decisions: int, waiting_jobs: int) -> Sizes:
     """The bytes of a stream of so many decisions, each on so many asks."""
     logged = whole = changes = 0
     for entry in entries(decisions, waiting_jobs):
-        row = entry.row()
-        facts = {key: value for key, value in row.items() if key not in ("request", "answer", "documents")}
+        row = msgspec.json.decode(entry.row().columns)
+        facts = {key: value for key, value in row.items() if key not in ("request", "answer")}
         facts["seconds"] = {"decode": 0.001, "compile": 0.001, "solve": 0.001, "encode": 0.001}
-        logged += len(row["request"]) + len(row["answer"]) + len(json.dumps(facts, default=str))
+        logged += len(b64decode(row["request"])) + len(b64decode(row["answer"])) + len(json.dumps(facts, default=str))
         for document in entry.documents:
             size = len(squeezed(document).content) + 64
             if document.base is None:

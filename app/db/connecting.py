@@ -1,21 +1,32 @@
 """Connections to PostgreSQL: how they are made, tried before they are used again, and bounded on the server's side."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, LiteralString
 
 import psycopg
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
-from app.db.reach import KEEPALIVES, PatientConnection, left, within
+from app.db.reach import KEEPALIVES, Late, PatientConnection, left, within
 from app.settings import Settings
+
+Statement = tuple[LiteralString, Mapping[str, Any]]
+"""SQL with ``%(name)s``, and what the names stand for."""
 
 _FRESH = "fresh"
 _PING_SECONDS = 1.0
 _EARLIER_SECONDS = 0.25
 _IDLE_MILLISECONDS = 60_000
 """Of a transaction that this process keeps open and does nothing in: frozen, most likely, and holding locks."""
+
+
+_BOUND: LiteralString = (
+    "select set_config('statement_timeout', %(statement)s, true),"
+    " set_config('idle_in_transaction_session_timeout', %(idle)s, true), set_config('TimeZone', 'UTC', true)"
+)
+_untried: ContextVar[bool] = ContextVar("untried", default=False)
 
 
 def pooled(url: str, settings: Settings) -> Engine:
@@ -57,7 +68,7 @@ def _mark_fresh(_: PatientConnection, record: ConnectionPoolEntry) -> None:
 
 def _ping(connection: PatientConnection, record: ConnectionPoolEntry, _: object) -> None:
     """A connection out of the pool answers, or the pool makes another one. Which takes time as well: half is for it."""
-    if record.info.pop(_FRESH, False):
+    if record.info.pop(_FRESH, False) or _untried.get():
         return
     try:
         with within(min(_PING_SECONDS, left() / 2)):
@@ -71,12 +82,46 @@ def _ping(connection: PatientConnection, record: ConnectionPoolEntry, _: object)
 def _bound(connection: Connection) -> None:
     """The server gives up before we do, so that a slow statement is told from a server that is silent. Instants come in
     UTC, whatever the server's zone: in others the last day of the calendar ends in the year 10000."""
+    connection.exec_driver_sql(_BOUND, _bounds())
+
+
+def _bounds() -> dict[str, str]:
     milliseconds = max(100, int(1000 * (left() - _EARLIER_SECONDS)))
-    connection.exec_driver_sql(
-        "select set_config('statement_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true),"
-        " set_config('TimeZone', 'UTC', true)",
-        (str(milliseconds), str(_IDLE_MILLISECONDS)),
-    )
+    return {"statement": str(milliseconds), "idle": str(_IDLE_MILLISECONDS)}
+
+
+def send(engine: Engine, statements: Sequence[Statement]) -> None:
+    """One transaction, sent and answered in one go. By a connection that was not tried; where that one is dead, all of
+    it once more by one that was. Raises psycopg.Error, and what connecting raises."""
+    untried = _untried.set(True)
+    try:
+        connection = engine.connect()
+    finally:
+        _untried.reset(untried)
+    with connection:
+        if _sent(connection, statements):
+            return
+    with engine.connect() as connection:
+        _sent(connection, statements, last=True)
+
+
+def _sent(connection: Connection, statements: Sequence[Statement], *, last: bool = False) -> bool:
+    """False where the connection was dead, unless it was the ``last`` try."""
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, PatientConnection)
+    try:
+        driver.autocommit = True  # what lies between two syncs of a pipeline is a transaction
+        with driver.pipeline():
+            driver.execute(_BOUND, _bounds())
+            for sql, parameters in statements:
+                driver.execute(sql, parameters)
+        driver.autocommit = False
+    except psycopg.Error as error:
+        connection.invalidate()
+        if last or isinstance(error, Late) or not isinstance(error, psycopg.OperationalError) or not driver.closed:
+            raise
+        return False
+    return True
 
 
 def with_driver(url: str) -> str:

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 
-from app.db.connecting import pooled, single, with_driver
+from app.db.connecting import Statement, pooled, send, single, with_driver
 from app.db.migrating import head_revision
 from app.db.reach import Breaker, Late, left, within
 from app.errors import Unavailable
@@ -56,6 +56,16 @@ class Database:
         ):
             yield session
 
+    def send(self, *statements: Statement) -> None:
+        """One transaction of statements that need nothing of one another, in one round trip: a tenth of what a session
+        costs this process. They may be carried out twice, where a connection turns out to be dead.
+
+        Raises Unavailable, and as psycopg's errors what the database refuses.
+        """
+        may_wait()
+        with self._reached(self._engine, self._seconds) as engine, self._place():
+            send(engine, statements)
+
     @contextmanager
     def watching(self, channel: str) -> Generator["Watch"]:
         """A connection of its own, outside of the pool, that listens on ``channel``. Raises Unavailable."""
@@ -83,16 +93,21 @@ class Database:
         except PoolTimeout as error:
             raise Unavailable("all connections to the database are in use") from error
         except (OperationalError, InterfaceError) as error:
-            if isinstance(error.orig, Late):
-                self._breaker.trip()
-                raise Unavailable("the database does not answer") from error
-            if isinstance(error.orig, psycopg.errors.QueryCanceled):
-                raise Unavailable("the database takes too long") from error
-            raise Unavailable("the database can't be reached") from error
+            raise self._away(error.orig) from error
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise self._away(error) from error
         except DBAPIError as error:
             if not error.connection_invalidated:
                 raise
             raise Unavailable("the database went away") from error
+
+    def _away(self, error: BaseException | None) -> Unavailable:
+        if isinstance(error, Late):
+            self._breaker.trip()
+            return Unavailable("the database does not answer")
+        if isinstance(error, psycopg.errors.QueryCanceled):
+            return Unavailable("the database takes too long")
+        return Unavailable("the database can't be reached")
 
     def _refuse_when_silent(self) -> None:
         if self._breaker.is_open:

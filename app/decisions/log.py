@@ -7,13 +7,14 @@ and again; what no longer fits meanwhile is dropped, newest first, and counted.
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 import structlog
@@ -52,6 +53,15 @@ logger = structlog.stdlib.get_logger(__name__)
 _own = threading.local()
 
 
+class Row(NamedTuple):
+    """An entry as it is stored: ``columns`` as ``repository.encoded`` has them, what is kept with it, and where it may
+    close a circle, by which keys."""
+
+    columns: bytes
+    documents: Sequence[Kept]
+    returns: repository.Returns | None
+
+
 @dataclass(slots=True)
 class Entry:
     """One answered request: the body as received, decompressed, and the answer without ``id`` and ``stats``."""
@@ -72,23 +82,31 @@ class Entry:
     ended: Callable[[str], None] | None = None
     """Told once it is stored, with nothing, or why it never will be. None: nobody wants to know."""
 
-    _row: dict[str, Any] | None = field(default=None, init=False)
+    size: int = field(init=False)
+    """Bytes that it keeps in memory, near enough."""
+    _row: Row | None = field(default=None, init=False)
 
-    @property
-    def size(self) -> int:
-        """Bytes that it keeps in memory, near enough."""
-        return len(self.request) + len(self.answered.body) + sum(len(one.body) for one in self.documents) + 1024
+    def __post_init__(self) -> None:
+        kept = sum(len(one.body) for one in self.documents)
+        self.size = len(self.request) + len(self.answered.body) + kept + 1024
 
     @property
     def bare(self) -> "Entry":
         """The same without what makes it possible to decide it again."""
+        if not self.documents and self.kept_state is None and self.kept_configuration is None:
+            return self
         return replace(self, documents=(), kept_state=None, kept_configuration=None)
 
-    def row(self) -> dict[str, Any]:
-        """It as a row of the ``decisions`` table, compressed; made once."""
+    def row(self) -> Row:
+        """It as it is stored, compressed; made once."""
         if self._row is None:
             self._row = _row_of(self)
         return self._row
+
+    def prepare(self) -> None:
+        """Make the row now. Where that can't be done the writer will say why."""
+        with suppress(Exception):
+            self.row()
 
     def end(self, why_not: str | None = None) -> None:
         """The same once nothing more will come of it."""
@@ -109,7 +127,7 @@ class Entry:
 class Store(Protocol):
     """Where entries go. Raises Unavailable when it is away, anything else when it refuses a row."""
 
-    def save(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
+    def save(self, rows: Sequence[Row]) -> None: ...
 
     def prune(self) -> None: ...
 
@@ -127,27 +145,36 @@ class DatabaseStore:
         self._keep = settings.decision_log_retention_entries
         self._keep_bytes = settings.decision_log_retention_bytes
 
-    def save(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def save(self, rows: Sequence[Row]) -> None:
         """One transaction: what is kept, then the entries that need it."""
-        documents = [squeezed(document) for row in rows for document in row.get("documents", ())]
         missing = set[bytes]()
-        with self._database.session() as session:
-            if documents:
-                kept.save(session, documents)
-                missing = kept.missing(session, [one.digest for one in documents])
-            sizes = {one.digest.hex(): len(one.content) for one in documents}
-            repository.save(session, [_with_size(row, sizes) for row in rows])
-        self._mark_circles([row for row in rows if row.get("returns")])
+        if any(row.documents for row in rows):
+            missing = self._save_with_documents(rows)
+        else:
+            self._database.send(repository.saving((row.columns, 0) for row in rows))
+        self._mark_circles([row.returns for row in rows if row.returns is not None])
         if missing:
             self._lost({one.hex() for one in missing})
 
-    def _mark_circles(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def _save_with_documents(self, rows: Sequence[Row]) -> set[bytes]:
+        """The digests of what could not be kept."""
+        documents = [squeezed(document) for row in rows for document in row.documents]
+        sizes = {one.digest.hex(): len(one.content) for one in documents}
+        save, parameters = repository.saving(
+            (row.columns, sum(sizes[one.digest] for one in row.documents)) for row in rows
+        )
+        with self._database.session() as session:
+            kept.save(session, documents)
+            missing = kept.missing(session, [one.digest for one in documents])
+            session.connection().exec_driver_sql(save, dict(parameters))
+        return missing
+
+    def _mark_circles(self, rows: Sequence[repository.Returns]) -> None:
         """Once they are stored: of two replicas that close a circle at once one sees both sides. Raises Unavailable."""
         if not rows:
             return
         try:
-            with self._database.session() as session:
-                repository.mark_circles(session, rows, WITHIN)
+            self._database.send(*repository.marking(rows, WITHIN))
         except Unavailable:
             raise
         except Exception as error:  # the entries are stored all the same
@@ -209,7 +236,7 @@ class DecisionLog:
     def offer(self, entry: Entry) -> bool:
         """Take ``entry`` if there is room; False: dropped and counted. Never blocks on the database."""
         if entry.size <= _ROW_AT_ONCE:
-            _after_the_answer(entry.row)
+            _after_the_answer(entry.prepare)
         with self._changed:
             if not self._fits(entry):
                 self._metrics.log_dropped.labels("queue_full").inc()
@@ -367,7 +394,13 @@ def _squeezed(data: bytes) -> bytes:
     return found.compress(data)
 
 
-def _row_of(entry: Entry) -> dict[str, Any]:
+def _row_of(entry: Entry) -> Row:
+    returns = returns_of(entry.answered.facts)
+    closing = repository.Returns(entry.id, entry.answered.facts.now, returns) if returns else None
+    return Row(repository.encoded(_columns(entry)), entry.documents, closing)
+
+
+def _columns(entry: Entry) -> dict[str, Any]:
     facts = entry.answered.facts
     used = facts.configuration
     return {
@@ -393,17 +426,5 @@ def _row_of(entry: Entry) -> dict[str, Any]:
         "workloads": None if facts.workloads == facts.asks else list(map(repository.storable, facts.workloads)),
         "kept_state": entry.kept_state,
         "kept_configuration": entry.kept_configuration,
-        "kept_bytes": 0,
         "pairs": pairs_of(facts),
-        "circle": None,
-        "returns": returns_of(facts),
-        "documents": entry.documents,
     }
-
-
-def _with_size(row: Mapping[str, Any], sizes: dict[str, int]) -> dict[str, Any]:
-    """``row`` as its table has it: without documents, with the bytes that those take."""
-    found = dict(row)
-    documents: Sequence[Kept] = found.pop("documents", ())
-    found.pop("returns", None)
-    return found | {"kept_bytes": sum(sizes[one.digest] for one in documents)}

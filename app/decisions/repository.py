@@ -1,17 +1,17 @@
 """All SQL of the decision log."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple, cast
 from uuid import UUID
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB, insert
+from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB, insert, psycopg
 from sqlalchemy.orm import Session
 
-from app.db import metadata
+from app.db import Statement, metadata
 from app.db.retention import past_retention
 from app.decisions.identifiers import earliest
 from app.decisions.kept.repository import kept_documents
@@ -94,22 +94,36 @@ class Filters:
     until: datetime | None = None
 
 
+class Returns(msgspec.Struct, frozen=True):
+    """A decision that may close circles: ``returns`` has the keys that would do so."""
+
+    id: UUID
+    now: int
+    returns: list[int]
+
+
 def storable(text: str) -> str:
     """``text`` as PostgreSQL can hold it: it has no NUL."""
     return text.replace("\0", "\ufffd")
 
 
-def save(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Store ``rows``; one that is there already (a retry after a lost connection) stays as it is. The documents that
-    ``kept_state`` and ``kept_configuration`` name by digest, in hexadecimal digits, are there already, or not meant.
+def saving(rows: Iterable[tuple[bytes, int]]) -> Statement:
+    """What stores ``rows``: each a JSON object by column (``encoded``), and its ``kept_bytes``. One that is there
+    already (a retry after a lost connection) stays as it is. The documents that ``kept_state`` and
+    ``kept_configuration`` name by digest, in hexadecimal digits, are there already, or not meant.
 
     All of them travel as one JSON document, which the database takes apart: row by row, putting the parameters
     together takes so much of this process that answers would have to wait for it."""
-    document = msgspec.json.encode(rows)  # bytes become base64
-    session.execute(_SAVE, {"rows": document.decode()})
+    whole = [b'%b,"kept_bytes":%d}' % (row[:-1], size) for row, size in rows]
+    return _SAVE, {"rows": (b"[%b]" % b",".join(whole)).decode()}
 
 
-def _save() -> sa.Insert:
+def encoded(row: Mapping[str, Any]) -> bytes:
+    """A row by column, but for ``kept_bytes``; bytes become base64."""
+    return _encode(row)
+
+
+def _save() -> LiteralString:
     as_text = {c.name for c in decisions.c if isinstance(c.type, sa.LargeBinary)} | set(_KEPT)
     shape = [sa.column(c.name, sa.Text() if c.name in as_text else c.type) for c in decisions.c]
     row = sa.func.json_to_recordset(sa.cast(sa.bindparam("rows", type_=sa.Text()), JSON)).table_valued(*shape)
@@ -117,37 +131,35 @@ def _save() -> sa.Insert:
 
     def value(name: str) -> sa.ColumnElement[Any]:
         if name in _KEPT:
-            digest = sa.func.decode(row.c[name], "hex")
+            digest = sa.func.decode(row.c[name], sa.literal_column("'hex'"))
             return sa.select(kept_documents.c.id).where(kept_documents.c.digest == digest).scalar_subquery()
-        return sa.func.decode(row.c[name], "base64") if name in as_text else row.c[name]
+        return sa.func.decode(row.c[name], sa.literal_column("'base64'")) if name in as_text else row.c[name]
 
     values = [value(c.name) for c in decisions.c]
-    return insert(decisions).from_select([c.name for c in decisions.c], sa.select(*values)).on_conflict_do_nothing()
+    rows = insert(decisions).from_select([c.name for c in decisions.c], sa.select(*values)).on_conflict_do_nothing()
+    return cast(LiteralString, str(rows.compile(dialect=psycopg.dialect())))
 
 
 _SAVE = _save()
+_encode = msgspec.json.Encoder().encode
 
 
-def mark_circles(session: Session, rows: Sequence[Mapping[str, Any]], within: int) -> None:
-    """Mark decisions that close a circle with one of ``rows``, and those of ``rows`` with which they do. Each row has
-    ``id``, ``now`` and ``returns``, the keys that would close one; ``within``: microseconds between both. A row that
-    somebody else is marking at the same time is left to them."""
-    for way in (
-        "seqscan",
-        "hashjoin",
-        "mergejoin",
-    ):  # by the indexes, whatever the planner thinks of how many there are
-        session.execute(sa.text(f"set local enable_{way} = off"))
-    document = [{"id": row["id"], "now": row["now"], "returns": row["returns"]} for row in rows]
-    session.execute(_MARK, {"rows": msgspec.json.encode(document).decode(), "within": within})
+def marking(rows: Sequence[Returns], within: int) -> tuple[Statement, Statement]:
+    """What marks decisions that close a circle with one of ``rows``, and those of ``rows`` with which they do.
+    ``within``: microseconds between both. A row that somebody else is marking at the same time is left to them."""
+    return (_BY_INDEXES, {}), (_MARK, {"rows": msgspec.json.encode(rows).decode(), "within": within})
 
 
-_MARK = sa.text(
-    """
-    with mine as (select * from json_to_recordset(cast(:rows as json)) as x(id uuid, now bigint, returns bigint[])),
+_BY_INDEXES: LiteralString = (
+    "select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),"
+    " set_config('enable_mergejoin', 'off', true)"
+)
+"""Whatever the planner thinks of how many there are."""
+_MARK: LiteralString = """
+    with mine as (select * from json_to_recordset(cast(%(rows)s as json)) as x(id uuid, now bigint, returns bigint[])),
     met as materialized (
         select mine.id as one, d.id as other, d.circle from mine join decisions d
-        on d.pairs && mine.returns and d.now between mine.now - :within and mine.now + :within
+        on d.pairs && mine.returns and d.now between mine.now - %(within)s and mine.now + %(within)s
     ),
     ids as materialized (select one as id from met union select other from met where circle is null),
     found as (
@@ -155,7 +167,6 @@ _MARK = sa.text(
     )
     update decisions set circle = true from found where decisions.id = found.id
     """
-)
 
 
 def page(session: Session, filters: Filters, before: UUID | None, limit: int) -> Sequence[sa.RowMapping]:

@@ -10,13 +10,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+import psycopg
 import pytest
 from httpx2 import Response
 from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
 from app.auth.service import Tokens
-from app.db import Database
+from app.db import Database, Statement
 from app.db.embedded import EmbeddedPostgres
 from app.errors import Unavailable
 from app.main import create_app
@@ -175,6 +176,29 @@ def test_a_slow_statement_is_not_taken_for_silence(migrated_url: str) -> None:
     assert not database.is_silent
     with database.session(seconds=5) as session:
         session.connection().exec_driver_sql("select pg_sleep(1.2)")
+    database.close()
+
+
+def test_what_is_sent_at_once_is_one_transaction_within_time_on_a_living_connection(
+    new_database: Callable[[], str],
+) -> None:
+    url = new_database()
+    database = Database(url, Settings(database_timeout=1))
+    database.send(("create table kept (n int)", {}))
+    insert: Statement = ("insert into kept values (%(n)s)", {"n": 1})
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        database.send(insert, ("select 1 / %(n)s", {"n": 0}))
+    with pytest.raises(Unavailable, match="too long"):
+        database.send(insert, ("select pg_sleep(%(seconds)s)", {"seconds": 5}))
+    assert not database.is_silent
+    database.send(insert)
+    with psycopg.connect(url.replace("+psycopg", "", 1), autocommit=True) as other:
+        other.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+        )
+    database.send(insert)
+    with database.session() as session:
+        assert session.connection().exec_driver_sql("select count(*) from kept").scalar_one() == 2
     database.close()
 
 

@@ -1,17 +1,19 @@
 import asyncio
 import threading
 import time
+from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 import zstandard
 
 from app.answering.answers import Answered, Facts
 from app.decisions.identifiers import Identifiers
-from app.decisions.log import DecisionLog, Entry
+from app.decisions.log import DecisionLog, Entry, Row
 from app.errors import Unavailable
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed
@@ -31,15 +33,16 @@ class Memory:
         self.attempts = 0
         self.prunings = 0
 
-    def save(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def save(self, rows: Sequence[Row]) -> None:
         self.attempts += 1
+        found = [msgspec.json.decode(row.columns) for row in rows]
         if self.hold is not None:
             self.hold.wait(5)
         if not self.available.is_set():
             raise Unavailable("away")
-        if any("poison" in row["asks"] for row in rows):
+        if any("poison" in row["asks"] for row in found):
             raise ValueError("refused")
-        self.rows.extend(rows)
+        self.rows.extend(found)
 
     def prune(self) -> None:
         self.prunings += 1
@@ -82,7 +85,7 @@ def test_what_is_offered_is_stored_in_order_and_in_batches(bench: Bench) -> None
     assert all(bench.log.offer(one) for one in entries)
     bench.store.hold.set()
     assert bench.log.settle(60)
-    assert [row["id"] for row in bench.store.rows] == [one.id for one in entries]
+    assert [row["id"] for row in bench.store.rows] == [str(one.id) for one in entries]
     assert bench.store.attempts <= 4
     assert bench.value("arbiter_decision_log_written_total") == 250
 
@@ -92,7 +95,7 @@ def test_a_row_holds_the_exact_bytes_and_no_nul_where_postgres_has_none(bench: B
     assert bench.log.settle(60)
     (row,) = bench.store.rows
     unpack = zstandard.ZstdDecompressor().decompress
-    assert (unpack(row["request"]), unpack(row["answer"])) == (b"x" * 1000, b'{"x":1}')
+    assert [unpack(b64decode(row[name])) for name in ("request", "answer")] == [b"x" * 1000, b'{"x":1}']
     assert (row["evicted"], row["evictions"]) == (["w\ufffd"], 2)
 
 
