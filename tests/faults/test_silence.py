@@ -194,7 +194,8 @@ def test_what_is_sent_at_once_is_one_transaction_within_time_on_a_living_connect
     database.send(insert)
     with psycopg.connect(url.replace("+psycopg", "", 1), autocommit=True) as other:
         other.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and pid <> pg_backend_pid()"
         )
     database.send(insert)
     with database.session() as session:
