@@ -283,3 +283,13 @@ def test_children_get_all_that_fits_into_the_share(random: Random) -> None:
         parts = np.array(pool.divided(share, gap=gap)).sum(axis=0)
         assert (parts <= share + more).all()
         assert (parts >= np.array(best) - NEAR).all()
+
+
+@pytest.mark.parametrize("short", [0.0, 5e-10, -5e-10, 3e-9])
+def test_a_child_that_misses_its_share_by_rounding_steps_only_where_the_gap_is_closed(short: float) -> None:
+    """Two that step by 3/8 of the cluster each, and a share that is nearly both of them."""
+    step = polyline(np.array([0.0, 0.25, 0.25, 1.0]), np.array([[0.0], [0.0], [0.375], [0.375]]))
+    pool = by_fit_factor([step, step], fifo=False)
+    for gap in (False, True):
+        second = 0.375 if short <= (EPSILON if gap else 0) else 0.0
+        near(np.array(pool.divided(np.array([0.75 - short]), gap=gap)).ravel(), [0.375, second])

@@ -46,7 +46,12 @@ def children_sums(of: Situation, found: FairShares) -> Any:
 @LAWS
 @given(SEEDS, st.booleans())
 def test_level_by_level_is_pool_by_pool_unless_it_says_that_bits_decide(seed: int, integral: bool) -> None:
-    of = situation(round_tree(random.Random(seed), integral=integral))
+    rng = random.Random(seed)
+    body = round_tree(rng, integral=integral)
+    for pool in body["configuration"]["queues"]:
+        if rng.random() < 0.3:
+            pool["ytsaurus"] = pool.get("ytsaurus", {}) | {"compute_promised_guarantee_fair_share": True}
+    of = situation(body)
     made: list[Levels] = []
 
     class Kept(Levels):
@@ -65,6 +70,9 @@ def test_level_by_level_is_pool_by_pool_unless_it_says_that_bits_decide(seed: in
         assert np.allclose(one.fair, other.fair, rtol=0, atol=1e-8)
         assert np.allclose(one.pool_fair, other.pool_fair, rtol=0, atol=1e-8)
         assert np.allclose(one.pool_integral, other.pool_integral, rtol=0, atol=1e-8)
+        assert (one.promised is None) == (other.promised is None)
+        for mine, theirs in zip(one.promised or (), other.promised or (), strict=True):
+            assert np.allclose(mine, theirs, rtol=0, atol=1e-8)
 
 
 @LAWS

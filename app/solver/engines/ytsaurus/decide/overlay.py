@@ -138,7 +138,7 @@ class Overlay:
             loose = (
                 np.minimum(situation.pool_limits + situation.pool_limits_tolerance, UNLIMITED_STEPS) - self.pool_usage
             )
-            for level in range(1, int(situation.depth.max(initial=-1)) + 1):
+            for level in range(1, int(situation.depth.max()) + 1):
                 rows = np.flatnonzero(situation.depth == level)
                 parent = situation.parent[rows]
                 tight[rows] = np.minimum(tight[rows], tight[parent])

@@ -45,7 +45,7 @@ def _over_limits(overlay: Overlay) -> Flags:
     """By operation: whether it or a pool above it exceeds its limits."""
     situation = overlay.prepared.situation
     pools = any_of(overlay.pool_usage > situation.pool_limits)
-    for level in range(1, int(situation.depth.max(initial=-1)) + 1):
+    for level in range(1, int(situation.depth.max()) + 1):
         rows = np.flatnonzero(situation.depth == level)
         pools[rows] |= pools[situation.parent[rows]]
     return any_of(overlay.usage > situation.operations.limits) | pools[situation.operations.pool]

@@ -45,7 +45,7 @@ def pool_satisfaction(local: Floats, operations: Floats, pool: Ints, parent: Int
     """
     lowest = np.full(len(local), np.inf)
     np.minimum.at(lowest, pool, operations)
-    for level in range(int(depth.max(initial=-1)), -1, -1):
+    for level in range(int(depth.max()), -1, -1):
         rows = np.flatnonzero(depth == level)
         np.minimum.at(lowest, parent[rows], lowest[rows])
     return np.where(np.isinf(lowest), local, lowest)

@@ -139,7 +139,7 @@ def pool_sums(amounts: Ints, pool: Ints, parent: Ints, depth: Ints) -> Ints:
     """Amounts of operations summed up the tree, exactly: one row a pool, the root last."""
     out = np.zeros((len(parent), amounts.shape[1]), np.int64)
     np.add.at(out, pool, amounts)
-    for level in range(int(depth.max(initial=-1)), -1, -1):
+    for level in range(int(depth.max()), -1, -1):
         rows = np.flatnonzero(depth == level)
         np.add.at(out, parent[rows], out[rows])
     return out
@@ -149,7 +149,7 @@ def pool_float_sums(amounts: Floats, pool: Ints, parent: Ints, depth: Ints) -> F
     """The same for inexact amounts."""
     out = np.zeros((len(parent), amounts.shape[1]))
     np.add.at(out, pool, amounts)
-    for level in range(int(depth.max(initial=-1)), -1, -1):
+    for level in range(int(depth.max()), -1, -1):
         rows = np.flatnonzero(depth == level)
         np.add.at(out, parent[rows], out[rows])
     return out

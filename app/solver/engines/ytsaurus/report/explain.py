@@ -157,7 +157,7 @@ class Explainer:
         workload = cluster.state.workloads[int(cluster.allocations.operation[row])]
         task = cluster.task_of(row)
         found, rule, detail = verdict(self._overlay, record, place, seen_by)
-        share = to_shares(cluster.allocations.usage[row].astype(float), cluster.total).max(initial=0.0)
+        share = to_shares(cluster.allocations.usage[row].astype(float), cluster.total).max()
         return {
             "verdict": found, "rule": rule, "workload": workload.id, "task": task.name, "queue": workload.queue,
             "node": task.node, "detail": detail, "group": GROUPS[int(record.group[place])], "place": turn,

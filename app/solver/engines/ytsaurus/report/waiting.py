@@ -227,7 +227,7 @@ def _within(overlay: Overlay, usage: Ints, pool_usage: Ints) -> Flags:
     """By want: whether the limits of its operation and of all pools above allow one more allocation."""
     situation = overlay.prepared.situation
     room = np.minimum(situation.pool_limits, UNLIMITED_STEPS) - pool_usage
-    for level in range(1, int(situation.depth.max(initial=-1)) + 1):
+    for level in range(1, int(situation.depth.max()) + 1):
         rows = np.flatnonzero(situation.depth == level)
         room[rows] = np.minimum(room[rows], room[situation.parent[rows]])
     operation = situation.wants.operation

@@ -18,7 +18,7 @@ def estimated_guarantees(situation: Situation, strong: Floats, weight: Floats) -
     out = np.zeros_like(strong)
     out[root] = strong[root]
     left = strong.copy()
-    for level in range(int(situation.depth.max(initial=-1)) + 1):
+    for level in range(int(situation.depth.max()) + 1):
         rows = np.flatnonzero(situation.depth == level)
         rows = rows[np.argsort(parent[rows], kind="stable")]
         bounds = np.append(np.flatnonzero(np.diff(parent[rows], prepend=-1)), len(rows))

@@ -199,7 +199,7 @@ def _operation_functions(situation: Situation, demands: Demands, steps: Flags) -
 def _step(demand: Floats, limits: Floats) -> Polyline:
     """Nothing, then from the suggestion that the demand takes all of it; never where a limit is in the way, nor where
     that suggestion is the whole cluster."""
-    place = float(demand.max(initial=0.0))
+    place = float(demand.max())
     if not 0.0 < place < 1.0 or (limits < demand).any():
         return Polyline(np.array([0.0, 1.0]), np.zeros((2, len(demand))))
     nothing = np.zeros(len(demand))

@@ -63,7 +63,7 @@ def truncated(
         return fair, pool_fair
     lost = np.zeros_like(pool_fair)
     np.add.at(lost, situation.operation_parent[rows], fair[rows])
-    for level in range(int(situation.depth.max(initial=-1)), -1, -1):
+    for level in range(int(situation.depth.max()), -1, -1):
         pools = np.flatnonzero(situation.depth == level)
         np.add.at(lost, situation.parent[pools], lost[pools])
     fair = fair.copy()

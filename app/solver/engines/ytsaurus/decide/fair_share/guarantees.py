@@ -65,14 +65,14 @@ def _ratios(situation: Situation, given: list[Steps]) -> Floats:
     out = np.zeros(situation.root + 1)
     if any(given):
         shares = to_shares(_units(situation, given)[0], situation.total)
-        out[: situation.root] = shares.max(axis=1, initial=0.0)
+        out[: situation.root] = shares.max(axis=1)
     return out
 
 
 def _with_children(situation: Situation, own: Floats) -> Floats:
     out = own.copy()
     if own.any():
-        for level in range(int(situation.depth.max(initial=-1)), -1, -1):
+        for level in range(int(situation.depth.max()), -1, -1):
             rows = np.flatnonzero(situation.depth == level)
             np.add.at(out, situation.parent[rows], out[rows])
     return out
@@ -105,7 +105,7 @@ def _inferred(situation: Situation) -> Floats:
     known[:, main] = True
     out = np.concatenate((given, situation.total[None, :]))
     cpu = names.get("cpu")
-    for level in range(int(situation.depth.max(initial=-1)) + 1):
+    for level in range(int(situation.depth.max()) + 1):
         rows = np.flatnonzero(situation.depth == level)
         inferred = _infer(out, rows, situation.parent[rows], known[rows], main, at_root=level == 0)
         whole = np.trunc(inferred)
@@ -149,7 +149,7 @@ def fitted(situation: Situation, of: Specified, limits: Floats) -> Fitted:
         alerts.add(NO_DONOR)
     tiers = _tiers(situation, strong, orphans)
     strong[situation.root] = np.minimum(strong[situation.root], limits[situation.root])
-    for level in range(int(situation.depth.max(initial=-1)) + 1):
+    for level in range(int(situation.depth.max()) + 1):
         rows = np.flatnonzero(situation.depth == level)
         strong[rows] = np.minimum(_adjusted(strong, tiers, rows, situation.parent[rows]), limits[rows])
     if nested_promises(situation.config):
@@ -211,7 +211,7 @@ def _cut(available: Floats, parts: Floats, parent: Ints) -> tuple[Floats, Flags]
 def pool_weights(config: CompiledConfiguration, parent: Ints, strong: Floats, total_flow: Floats) -> Floats:
     """Weights of the pools, the root's last: as given, else inferred from guarantees where asked for, else 1."""
     multiplier = config.settings.infer_weight
-    most = strong.max(axis=1, initial=0.0) + total_flow
+    most = strong.max(axis=1) + total_flow
     out = np.ones(len(strong))
     for i, given in enumerate(config.weights):
         if given is not None:

@@ -69,9 +69,8 @@ class _InTurn(ByFitFactor):
             return float(count)
         before, function = self._before[count], self._functions[count]
         return largest(
-            lambda fit: bool((before + function.at(fit - count) <= bound).all()) if fit < count + 1 else False,
-            float(count), float(count + 1),
-        )  # fmt: skip
+            lambda fit: bool((before + function.at(fit - count) <= bound).all()), float(count), float(count + 1)
+        )
 
 
 class _ByWeight(ByFitFactor):
@@ -103,10 +102,7 @@ class _ByWeight(ByFitFactor):
         if step == len(self._place) - 1:
             return float(step)
         between = self._between(step)
-        return largest(
-            lambda fit: bool((in_order(between(fit)) <= bound).all()) if fit < step + 1 else False,
-            float(step), float(step + 1),
-        )  # fmt: skip
+        return largest(lambda fit: bool((in_order(between(fit)) <= bound).all()), float(step), float(step + 1))
 
     def _at(self, step: int) -> tuple["Floats", "Floats"]:
         """Parts before and after the child whose turn it is has stepped."""

@@ -111,7 +111,7 @@ class IntegralShares:
     def _give(self, pool: int, share: Floats) -> None:
         """``share`` more for ``pool`` and all above it; its function is to be worked out anew."""
         self._functions.forget(pool)
-        self.ratios[pool] = float(share.max(initial=0.0))
+        self.ratios[pool] = float(share.max())
         root = self._situation.root
         while pool != root:
             self.proposed[pool] = self._fitting(pool, self.proposed[pool] + share)

@@ -66,7 +66,7 @@ class Levels:
         fit = np.zeros(situation.root + 1)
         inside = self._below(tops)
         handing = np.zeros_like(inside)
-        for level in range(int(situation.depth[tops].min(initial=0)), int(situation.depth.max()) + 1):
+        for level in range(int(situation.depth[tops].min()), int(situation.depth.max()) + 1):
             pools = np.flatnonzero(inside & (situation.depth == level))
             if not len(pools):
                 continue

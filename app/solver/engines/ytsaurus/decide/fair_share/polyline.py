@@ -194,7 +194,7 @@ def composed(outer: Polyline, inner: Polyline) -> Polyline:
     places = np.unique(outer.x)
     places = places[(places > y[0]) & (places < y[-1])]
     i = np.searchsorted(y[1:], places)
-    tilted = x[i] < x[i + 1]
+    tilted = (y[i + 1] > places) & (x[i] < x[i + 1])  # elsewhere there is a vertex already
     places, i = places[tilted], i[tilted]
     if len(places):
         inverse = inner.transposed()

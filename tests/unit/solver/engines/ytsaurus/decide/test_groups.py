@@ -100,8 +100,17 @@ def test_levels_and_reasons() -> None:
     )
     starving = {"ytsaurus": {"starvation": "starving"}}
     assert "starving itself" in told(x=starving)["reason"]
+    assert told(x=starving)["preemptible"] is False
     assert told(x=starving, allow_preemption_from_starving_operations=True)["preemptible"] is True
     assert "graceful" in told(x={"ytsaurus": {"preemption_mode": "graceful"}})["reason"]
+    assert told(x={"ytsaurus": {"preemption_mode": "graceful"}})["preemptible"] is False
+    protected = told(x={"ytsaurus": {"non_preemptible_resource_usage_threshold": {"cpu": 99}}})
+    assert (protected["preemptible"], protected["reason"]) == (False, "within its protected share")
+    neither = told(a={"ytsaurus": {"allow_aggressive_preemption": False, "allow_normal_preemption": False}})
+    assert (neither["preemptible"], neither["reason"]) == (
+        False, "a pool above allows neither normal nor aggressive preemption",
+    )  # fmt: skip
+    assert told(a={"ytsaurus": {"allow_normal_preemption": False}})["preemptible"] is True
 
 
 def test_whether_a_set_of_evictions_would_be_allowed() -> None:

@@ -281,3 +281,18 @@ def test_running_sums_start_anew_in_each_block() -> None:
     steps = np.array([[1.0], [2.0], [4.0], [8.0], [16.0], [32.0]])
     sums = running_sums(steps, np.array([0, 3, 3, 4, 6]))
     assert sums[:, 0].tolist() == [0, 1, 3, 0, 0, 16]
+
+
+@pytest.mark.parametrize("gang_steps", [False, True])
+@pytest.mark.parametrize(("weight", "gets"), [(1e-10, 0), (1e-9, 0), (2e-9, 50), (0.5, 50)])
+def test_a_negligible_weight_is_suggested_nothing(weight: float, gets: float, gang_steps: bool) -> None:
+    """z gets what y leaves over only if it weighs something; both ways to compute shares agree."""
+    of = wants(("y", "a", 50), ("z", "a", 80), z={"weight": weight})
+    assert cpu(tree([pool("a")], of, enable_step_function_for_gang_operations=gang_steps)) == {
+        "a": pytest.approx(50 + gets, abs=1e-5), "y": 50, "z": pytest.approx(gets, abs=1e-5),
+    }  # fmt: skip
+    of = wants(("y", "a", 50), ("z", "b", 80))
+    pools = [pool("a"), pool("b", weight=weight)]
+    assert cpu(tree(pools, of, enable_step_function_for_gang_operations=gang_steps)) == {
+        "a": 50, "y": 50, "b": pytest.approx(gets, abs=1e-5), "z": pytest.approx(gets, abs=1e-5),
+    }  # fmt: skip
