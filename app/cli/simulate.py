@@ -161,7 +161,7 @@ class _Files(Silence):
     def __init__(self, variant: str, files: dict[str, BufferedWriter], spool: "Spool | None") -> None:
         self._variant = variant
         self._spool = spool
-        self.leveled = spool is not None
+        self.leveled, self.digested = spool is not None, "round" in files
         self._files = files
         self._shows = sys.stderr.isatty()
         self._shown = monotonic()

@@ -5,7 +5,7 @@ removed closes the gap, what is added comes last, in the delta's order. Nothing 
 decision that runs on the old state never sees the new one, and a delta that fails changes nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -55,7 +55,7 @@ def apply_delta(state: State, index: Index, delta: Delta) -> tuple[State, Index,
         nodes=_named(delta.nodes),
         rest=bool(delta.queues) or reservations is not state.reservations,
     )
-    return new, _reindexed(index, state, new, delta), changes
+    return new, index.after(new, delta.workloads.remove, [w.id for w in delta.workloads.add]), changes
 
 
 def asks_after(asks: list[Ask], delta: Delta) -> list[Ask]:
@@ -101,7 +101,7 @@ class _Merger(Generic[T]):
     an item."""
 
     def __init__(
-        self, kind: str, key: Callable[[T], str], place: dict[str, int], where: Callable[[str, int], str],
+        self, kind: str, key: Callable[[T], str], place: Mapping[str, int], where: Callable[[str, int], str],
         problems: list[Problem],
     ) -> None:  # fmt: skip
         self._kind = kind
@@ -215,13 +215,3 @@ def _touched(
     touched += [(place[name], old[place[name]], None) for name in delta.workloads.remove]
     touched += [(-1, None, w) for w in delta.workloads.add]
     return touched
-
-
-def _reindexed(index: Index, old: State, new: State, delta: Delta) -> Index:
-    nodes = index.nodes if new.nodes is old.nodes else None
-    if delta.workloads.remove:
-        return Index(new, None, nodes)
-    if not delta.workloads.add:
-        return Index(new, index.workloads, nodes)
-    start = len(old.workloads)
-    return Index(new, index.workloads | {w.id: start + i for i, w in enumerate(delta.workloads.add)}, nodes)

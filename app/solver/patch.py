@@ -5,7 +5,7 @@ many out, a list puts its items in. So order is kept, and what did not change co
 queues carry over are few: they are given whole where they differ.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from app.solver.index import Index
@@ -48,7 +48,7 @@ def patched(old: State, change: Patch) -> State:
     )
 
 
-def _steps(old: list[T], new: list[T], at: dict[str, int], name: Callable[[T], str]) -> list[int | list[T]]:
+def _steps(old: list[T], new: list[T], at: Mapping[str, int], name: Callable[[T], str]) -> list[int | list[T]]:
     if new is old:
         return []
     steps: list[int | list[T]] = []

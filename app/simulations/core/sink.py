@@ -12,10 +12,11 @@ class Stopped(Exception):
 
 class Sink(Protocol):
     """Called in order, from the thread of the run. What a method raises ends the run. ``leveled``: whether ``level`` is
-    to be called; ``recorded``: whether ``record`` is."""
+    to be called; ``recorded``: whether ``record`` is; ``digested``: whether rounds tell the digest of their state."""
 
     leveled: bool
     recorded: bool
+    digested: bool
 
     def event(self, event: Event) -> None:
         """Something happened."""
@@ -47,7 +48,7 @@ class Sink(Protocol):
 class Silence:
     """A sink that keeps nothing; to be subclassed by those who want some of it."""
 
-    leveled = recorded = False
+    leveled = recorded = digested = False
 
     def event(self, event: Event) -> None:
         """See ``Sink``."""

@@ -113,7 +113,7 @@ class World:
         line = RoundLine(
             n=self._round, at=time_of(now), asks=[ask.id for ask in question.asks], order=result.order,
             admitted=list(dict.fromkeys(start.job for start in turn.started)), evicted=evicted,
-            state=loaded.used.digest, loop=stop,
+            state=loaded.used.digest if self._sink.digested else None, loop=stop,
         )  # fmt: skip
         self._sink.round(line)
         if self._recorder is not None:

@@ -32,7 +32,7 @@ class Told:
 
     records: list[bytes] = field(default_factory=list[bytes])
     leveled = False
-    recorded = True
+    recorded = digested = True
 
     def level(self, queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> None:
         del queue, since, usage, waiting, guarantee

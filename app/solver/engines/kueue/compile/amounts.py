@@ -30,7 +30,8 @@ _tasks = attrgetter("tasks")
 class Shapes:
     """Resolves tasks to amounts, once for each distinct shape. ``nodes``: that tasks may name, None among them.
 
-    Equal tasks are recognised by their encoding, which costs a tenth of looking at them one by one."""
+    Equal tasks are recognised by their encoding, which costs a tenth of looking at them one by one. What is known is
+    shared with the next version of a state until one of them learns something."""
 
     def __init__(self, configuration: CompiledConfiguration, nodes: frozenset[str | None]) -> None:
         self._configuration = configuration
@@ -43,17 +44,25 @@ class Shapes:
         self._seen: dict[bytes, int] = {}
         self._seen_in: dict[tuple[bytes, int], int] = {}
         self._pods = any(PODS in of for of in configuration.covering)
+        self._shared = False
 
     def copy(self, nodes: frozenset[str | None]) -> "Shapes":
         """Another that knows the same shapes, for the next version of a state."""
+        self._shared = True
         other = copy(self)
         other.nodes = nodes
-        for name in ("found", "frs", "_index", "_by_amounts"):
-            setattr(other, name, getattr(self, name).copy())
-        # Where few encodings repeat (every task with a name of its own) remembering them costs more than it saves.
-        other._seen = self._seen.copy() if len(self._seen) < _MANY_SEEN else {}
-        other._seen_in = self._seen_in.copy() if len(self._seen_in) < _MANY_SEEN else {}
         return other
+
+    def _own(self) -> None:
+        """Something is to be learnt: no other version may see it."""
+        if not self._shared:
+            return
+        self._shared = False
+        for name in ("found", "frs", "_index", "_by_amounts"):
+            setattr(self, name, getattr(self, name).copy())
+        # Where few encodings repeat (every task with a name of its own) remembering them costs more than it saves.
+        self._seen = self._seen.copy() if len(self._seen) < _MANY_SEEN else {}
+        self._seen_in = self._seen_in.copy() if len(self._seen_in) < _MANY_SEEN else {}
 
     def column(self, workloads: Sequence[Workload], queues: Indices, indices: Sequence[int]) -> Indices:
         """The shape of each workload, given their queues and their indices in the state. Raises InvalidInput with
@@ -62,6 +71,8 @@ class Shapes:
         names = list(map(id, lists))  # a list that many hold is looked at once
         firsts = sorted(dict(zip(reversed(names), range(len(names) - 1, -1, -1), strict=True)).values())
         keys = list(map(msgspec.msgpack.Encoder().encode, map(lists.__getitem__, firsts)))
+        if self._seen_in or not all(map(self._seen.__contains__, keys)):
+            self._own()
         for at, key in zip(firsts, keys, strict=True):
             if key not in self._seen:
                 self._learn(key, workloads[at], int(queues[at]), indices[at])

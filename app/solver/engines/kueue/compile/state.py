@@ -48,7 +48,7 @@ class CompiledState:
     """
 
     __slots__ = (
-        "_costs", "_lowest", "_members", "_settled", "_starts", "_users", "configuration", "evicted", "places",
+        "_costs", "_lowest", "_members", "_settled", "_users", "configuration", "evicted", "places",
         "priority", "protected", "queue", "quotas", "shape", "shapes", "used", "workloads",
     )  # fmt: skip
 
@@ -71,14 +71,22 @@ class CompiledState:
         self._costs: bool | None = None
         self._lowest: list[int] | None = None
         self._users: dict[frozenset[int], NDArray[np.bool_]] = {}
-        # NumPy sorts 16-bit integers in linear time.
-        narrow = queue.astype(np.int16) if len(configuration.tree) < _SMALL_TREE else queue
-        self._members: NDArray[np.int64] = np.argsort(narrow, kind="stable")
-        self._starts: list[int] = np.searchsorted(queue[self._members], np.arange(len(configuration.tree) + 1)).tolist()
+        self._members: tuple[NDArray[np.int64], list[int]] | None = None
 
     def by_queue(self, node: int) -> NDArray[np.int64]:
         """Indices of the workloads that run in ClusterQueue ``node``, ascending."""
-        return self._members[self._starts[node] : self._starts[node + 1]]
+        if self._members is None:
+            self._members = self._by_queue()
+        members, starts = self._members
+        return members[starts[node] : starts[node + 1]]
+
+    def _by_queue(self) -> tuple[NDArray[np.int64], list[int]]:
+        """Indices by queue, and where those of each queue begin: of use to whoever looks for victims, or for an
+        explanation."""
+        queue, nodes = self.queue, len(self.configuration.tree)
+        # NumPy sorts 16-bit integers in linear time.
+        members = np.argsort(queue.astype(np.int16) if nodes < _SMALL_TREE else queue, kind="stable")
+        return members, np.searchsorted(queue[members], np.arange(nodes + 1)).tolist()
 
     def lowest_priority(self, nodes: Iterable[int]) -> int | None:
         """The lowest priority that runs in these ClusterQueues; None when nothing runs there."""
@@ -194,8 +202,12 @@ def instant(at: datetime | None) -> int:
 
 def refuse_cohorts(configuration: CompiledConfiguration, queues: NDArray[np.int64], indices: Iterable[int]) -> None:
     """Raises InvalidInput where a queue is a cohort; ``indices``: of the workloads in the state."""
-    cohorts = np.array(configuration.is_cohort, dtype=bool)
-    if len(queues) and cohorts[queues].any():
+    cohorts = configuration.is_cohort
+    if len(queues) <= _FEW:
+        wrong = any(map(cohorts.__getitem__, queues.tolist()))
+    else:
+        wrong = np.array(cohorts, dtype=bool)[queues].any()
+    if wrong:
         raise InvalidInput(
             Problem(pointer=pointer("state", "workloads", i, "queue"), detail="a cohort holds no workloads")
             for i, queue in zip(indices, queues.tolist(), strict=True)
