@@ -13,6 +13,7 @@ from app.solver.model.configuration import EngineName
 ROOT = Path(__file__).parents[1]
 CHART = ROOT / "deploy" / "helm" / "arbiter"
 _ALERTS = re.compile(r"```yaml\n(groups:\n.*?)```", re.DOTALL)
+_GROUPS = "groups:\n"
 OWN = ("host", "port", "data_dir", "database_url", "workers", "authentication", "console", "console_key",
        "simulation_worker", "examples")  # fmt: skip
 """Settings that the chart decides itself, out of other values."""
@@ -28,11 +29,14 @@ def files() -> dict[Path, str]:
 
 
 def alerts() -> str:
-    """The rules that docs/reference.md proposes. Raises LookupError."""
-    found = _ALERTS.search((ROOT / "docs" / "reference.md").read_text())
-    if found is None:
-        raise LookupError("docs/reference.md has no alerts")
-    return found[1]
+    """The rules that docs/reference.md proposes, and docs/kubernetes.md for followers. Raises LookupError."""
+    groups: list[str] = []
+    for page in ("reference", "kubernetes"):
+        found = _ALERTS.search((ROOT / "docs" / f"{page}.md").read_text())
+        if found is None:
+            raise LookupError(f"docs/{page}.md has no alerts")
+        groups.append(found[1].removeprefix(_GROUPS))
+    return _GROUPS + "".join(groups)
 
 
 def stale() -> list[str]:

@@ -84,6 +84,7 @@ CHANGED: dict[str, Any] = {
     "follow.existingSecret": "another",
     "follow.key": "ARBITER_TOKEN",
     "follow.createRoles": False,
+    "follow.metricsPort": 9000,
     "follow.resources": _REQUESTS,
     "telemetry.endpoint": "https://other:4318",
     "telemetry.sampler": "traceidratio",

@@ -75,7 +75,8 @@ def environment(cluster: Cluster, container: Item, port: int) -> dict[str, str]:
 
 def command(container: Item, port: int) -> list[str]:
     assert container["command"][0] == "arbiter"
-    return [PROGRAM, *(word.replace(":8080", f":{port}") for word in container["command"][1:])]
+    words = [word.replace(":8080", f":{port}") for word in container["command"][1:]]
+    return [PROGRAM, *(re.sub(r"^--metrics-port=\d+$", "--metrics-port=0", word) for word in words)]
 
 
 @contextmanager

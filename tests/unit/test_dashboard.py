@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ import yaml
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.following.kinds import followed
+from app.following.metrics import Pulse, Watch
+from app.following.mirror import Mirror
 from app.main import create_app
 from app.metrics import Metrics
 from app.settings import Settings
@@ -55,7 +59,8 @@ def parts(expression: Any) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def served() -> dict[str, set[str]]:
-    """The names of samples as a service serves them, and their labels."""
+    """The names of samples as a service and a follower serve them, and their labels."""
+    following = Pulse(0.0, 0.0, Mirror(followed("kueue")).kinds(), Counter(["start"]), Counter(), True)
     kept = create_app(Settings(workers=0)).state.services.of(Metrics)
     kept.answered("GET", "/healthz", 200, 0.1)
     kept.refusals.labels("forbidden").inc()
@@ -63,10 +68,11 @@ def served() -> dict[str, set[str]]:
     kept.decided("kueue", ["preempt"], ["Preempted"], {"InClusterQueue": 1}, dict.fromkeys(kept.stages, 0.1))
     kept.log_dropped.labels("shutdown").inc()
     kept.shadowed("kueue", "agreed")
-    jobs = CollectorRegistry()
-    jobs.register(Counted())
+    others = CollectorRegistry()
+    others.register(Counted())
+    others.register(Watch("prod", lambda: following))
     found: dict[str, set[str]] = {}
-    for family in text_string_to_metric_families((kept.text() + generate_latest(jobs)).decode()):
+    for family in text_string_to_metric_families((kept.text() + generate_latest(others)).decode()):
         for sample in family.samples:
             found.setdefault(sample.name, set()).update(sample.labels)
     return found
