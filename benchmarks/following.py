@@ -66,7 +66,7 @@ class Sender:
         if connection is None:
             context = ssl.create_default_context()
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-            connection = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=60, context=context)
+            connection = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=600, context=context)
             self._local.connection = connection
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind}

@@ -1,5 +1,6 @@
 """A follower's own Prometheus metrics, as they are when they are asked for."""
 
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -67,9 +68,11 @@ class Watch(Collector):
         return made
 
 
-def serve(cluster: str, pulse: Callable[[], Pulse], port: int, host: str = "") -> int:
-    """Serve them at ``port`` (0: any that is free) until the process ends; the port. Raises OSError."""
+def serve(cluster: str, pulse: Callable[[], Pulse], port: int) -> int:
+    """Serve them at ``port`` (0: any that is free) of all addresses until the process ends; the port. Raises
+    OSError."""
     registry = CollectorRegistry()
     registry.register(Watch(cluster, pulse))
-    server, _ = start_http_server(port, host, registry)
+    everywhere = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
+    server, _ = start_http_server(port, everywhere, registry)
     return int(server.server_port)
