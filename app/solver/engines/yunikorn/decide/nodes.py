@@ -92,8 +92,8 @@ def at_least(
     bound = np.zeros(size, dtype=np.int64)
     for resource, missing, helps in needs:
         chosen = candidates if helps is None else candidates[helps]
-        gain = state.column(resource)[chosen].astype(np.float64) if len(chosen) else np.zeros(0)
-        biggest = float(gain.max()) if len(gain) else 0.0
+        gain = state.column(resource)[chosen].astype(np.float64)
+        biggest = float(gain.max(initial=0.0))
         total = np.bincount(state.node[chosen], weights=gain, minlength=size)
         short = missing.astype(np.float64)
         open_ = short > 0

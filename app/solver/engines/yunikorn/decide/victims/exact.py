@@ -28,8 +28,6 @@ class SmallestSet:
             chosen: list[int] = []
             if self._pick(0, size, self._missing, chosen):
                 return chosen
-            if self.steps <= 0:
-                return None
         return None
 
     def _pick(self, start: int, size: int, missing: Sequence[int], chosen: list[int]) -> bool:

@@ -166,3 +166,21 @@ def test_whom_the_asking_queue_gains_nothing_from_stays_where_it_is(guaranteed: 
     )  # fmt: skip
     wanted = ask("want", "root.p.prod", {"vcore": 2, "memory": 2}, workload="prod")
     assert chosen(of, wanted) == expected
+
+
+def test_every_type_that_the_ask_names_must_fit_what_is_left_of_the_guarantee() -> None:
+    both_types = {"vcore": 2, "memory": 2}
+    of = world(task("t", "n1", both_types), nodes=[node("n1", both_types)])
+    for memory, reason in ((1, "QueueGuaranteesCheckFailed"), (2, "NodeReserved")):
+        of.queues[1] = queue("root.prod", {"vcore": 10, "memory": memory})
+        assert of.one(wanting(both_types))["conditions"][0]["reason"] == reason
+
+
+def test_an_ask_that_names_a_type_with_nothing_is_above_no_victims_at_all() -> None:
+    """The released comparison wants every type of the ask above 0 while nobody is taken: the first victim is passed
+    over, and counts."""
+    of = world(task("a", "n1", TWO, 10), task("b", "n1", TWO, 20))
+    assert (chosen(of, wanting(TWO)), chosen(of, wanting(TWO | {"memory": 0}))) == (["a"], [])
+    assert chosen(of, wanting({"vcore": 4, "memory": 0})) == ["b"]
+    of.rules = "documented"
+    assert chosen(of, wanting(TWO | {"memory": 0})) == ["a"]
