@@ -44,7 +44,7 @@ def plan(body: bytes, now: Time, sources: Sources) -> bytes:
     with watch.stage("decode"):
         request = decode(body, PlanRequest)
         at = request.now or now
-        submitted = at - _waited(request)
+        submitted = _before(at, _waited(request))
     with watch.stage("compile"):
         cluster = situation(request, sources)
         findings = Findings()
@@ -74,6 +74,13 @@ def _waited(request: PlanRequest) -> timedelta:
     if not 0 <= waited <= 10**15:
         raise InvalidInput([Problem(pointer="/waited", detail="a time from 0 to 30 years is expected")])
     return timedelta(microseconds=waited)
+
+
+def _before(at: Time, waited: timedelta) -> datetime:
+    try:
+        return at - waited
+    except OverflowError:
+        raise InvalidInput([Problem(pointer="/waited", detail="that is before the first year")]) from None
 
 
 def _planned(request: PlanRequest, cluster: Situation, submitted: datetime, findings: Findings) -> list[Planned]:

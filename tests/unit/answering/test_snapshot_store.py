@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.answering.snapshot_store import SnapshotStore
+from app.answering.snapshot_store import BYTES_PER_JSON_BYTE, SnapshotStore
 from app.errors import Conflict, NotFound
 from app.solver import solve
 from app.solver.model.configuration import Configuration
@@ -257,3 +257,23 @@ def test_a_change_that_is_stopped_at_its_last_safe_point_has_changed_nothing() -
     kept.put("s", compiled, state(workload("w0")), 100)
     assert attempts(lambda: kept.put("s", compiled, state(), 100)) > 2
     assert kept.get("s").generation == 2
+
+
+def test_the_estimate_grows_with_nodes_workloads_and_asks() -> None:
+    """One node, two workloads and an ask are 4; two more asks make 6; then but the node is left."""
+    kept, clock = store()
+    state = msgspec.convert(
+        {"nodes": [{"name": "n", "capacity": {}}], "workloads": [workload("w"), workload("v")]}, State
+    )
+    beside = solve.Beside(ASKS[:1], None)
+    first = kept.put("s", configured(), state, 1000, beside=beside)
+    assert (first.items, first.size, first.tasks) == (4, 1000 * BYTES_PER_JSON_BYTE, 2)
+    asks = [msgspec.to_builtins(ASKS[1]) | {"id": name, "uid": name} for name in ("x", "y")]
+    clock.now = 7
+    grown = kept.apply("s", delta(1, asks={"add": asks}))
+    assert (grown.items, grown.size, grown.tasks) == (6, first.size * 6 // 4, 2)
+    assert kept.kept == (1, grown.size)
+    empty = kept.apply("s", delta(2, workloads={"remove": ["w", "v"]}, asks={"remove": ["a0", "x", "y"]}))
+    assert (empty.items, empty.size, empty.tasks) == (1, grown.size // 6, 0)
+    clock.now = 9
+    assert (kept.age_seconds(empty), kept.idle_seconds("s"), kept.idle_seconds("other")) == (9, 2, 0)
