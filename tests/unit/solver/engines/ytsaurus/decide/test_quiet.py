@@ -1,0 +1,123 @@
+"""Nodes that are passed over, and each thing that keeps a node from that: an explanation has every one of them
+processed, and says the same."""
+
+from typing import Any
+
+import pytest
+
+from app.solver.engines.ytsaurus.decide import cycle
+from app.solver.engines.ytsaurus.decide.overlay import Overlay
+from tests.unit.solver.engines.ytsaurus.cluster import (
+    NOW,
+    alloc,
+    ask,
+    decide,
+    evicted,
+    node,
+    operation,
+    pool,
+    request,
+    started,
+)
+
+Json = dict[str, Any]
+NODES = ("l", "m", "n")
+
+
+def body(x: Json | None = None, *, tasks: int = 4, need: Any = 11, level: str = "non_starving", top: Json | None = None,
+         a: Json | None = None, m: Json | None = None, **settings: Any) -> Json:  # fmt: skip
+    """Three nodes of ten cpus; x of pool a below pool top runs on m, y of pool b wants what no node has."""
+    nodes = [node(name) | ((m or {}) if name == "m" else {}) for name in NODES]
+    pools = [pool("top", **(top or {})), pool("a", parent="top", **(a or {})), pool("b")]
+    running = [alloc(f"x{i}", i, on="m") for i in range(tasks)]
+    operations = [operation("x", "a", running, **(x or {})), operation("y", "b", ytsaurus={"starvation": level})]
+    return request(pools, nodes, operations, [ask("y", "b", 1, need)], settings)
+
+
+def answered(asked: Json, monkeypatch: pytest.MonkeyPatch) -> tuple[Json, list[str]]:
+    """The answer to the heartbeats of all nodes, which explaining does not change, and which of them were processed."""
+    seen: list[str] = []
+    process = cycle.heartbeat.process
+
+    def watched(overlay: Overlay, at: int, now: int) -> None:
+        seen.append(NODES[at])
+        process(overlay, at, now)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cycle.heartbeat, "process", watched)
+        found = decide(asked, None)
+    full = decide(asked, None, explain="full")
+    assert (found["plan"], found["notes"], found["order"]) == (full["plan"], full["notes"], full["order"])
+    return found, seen
+
+
+def test_where_nothing_can_happen_the_heartbeat_only_leaves_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    recent = {
+        "ytsaurus": {
+            "last_preemptive_scheduling_at": "2026-01-01T11:59:55Z",
+            "overcommit_since": "2026-01-01T11:59:00Z",
+        }
+    }
+    found, seen = answered(body(m=recent), monkeypatch)
+    assert seen == []
+    assert (evicted(found), started(found)) == ([], [])
+    notes = {name: {"last_preemptive_scheduling_at": NOW, "overcommit_since": None} for name in "ln"}
+    kept = {"last_preemptive_scheduling_at": "2026-01-01T11:59:55Z", "overcommit_since": None}
+    assert found["notes"]["nodes"] == notes | {"m": kept}, "five seconds ago is not longer ago than the backoff"
+    recent["ytsaurus"]["last_preemptive_scheduling_at"] = "2026-01-01T11:59:54Z"
+    found, _ = answered(body(m=recent), monkeypatch)
+    assert found["notes"]["nodes"]["m"]["last_preemptive_scheduling_at"] == NOW
+
+
+@pytest.mark.parametrize("whose", ["x", "a", "top"])
+@pytest.mark.parametrize(("limit", "goes"), [(3, ["x3"]), (2, ["x3", "x2"]), (4, [])])
+def test_who_exceeds_a_limit_is_not_passed_over(
+    whose: str, limit: int, goes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quota = {"quota": {"cpu": {"limit": limit}}}
+    asked = body(**{whose: {"limit": {"cpu": limit}} if whose == "x" else quota})
+    found, seen = answered(asked, monkeypatch)
+    assert evicted(found) == [(task, "resource_limits_violated") for task in goes]
+    assert seen == (["m"] if goes else [])
+    asked["state"]["nodes"][1]["ytsaurus"] = {"last_preemptive_scheduling_at": "2026-01-01T11:59:55Z"}
+    found, seen = answered(asked, monkeypatch)
+    assert (evicted(found), seen) == ([], []), "before the backoff is over nobody goes for that"
+
+
+@pytest.mark.parametrize("spared", [{"starvation": "starving"}, {"preemption_mode": "graceful"}])
+def test_who_exceeds_a_limit_and_can_not_be_taken_makes_no_noise(spared: Json, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, seen = answered(body({"limit": {"cpu": 3}, "ytsaurus": spared}), monkeypatch)
+    graceful = "preemption_mode" in spared
+    assert evicted(found) == ([("x3", "graceful_preemption")] if graceful else [])
+    assert seen == (["m"] if graceful else []), "but who is asked to stop in its own time does"
+
+
+def test_a_node_that_is_overcommitted_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, seen = answered(body(tasks=11, m={"capacity": {"user_slots": 100, "cpu": 10}}), monkeypatch)
+    assert seen == ["m"]
+    assert found["notes"]["nodes"]["m"]["overcommit_since"] == NOW
+
+
+@pytest.mark.parametrize(("need", "level", "ends"), [
+    (6, "non_starving", ["l"]), (10, "non_starving", ["l"]), (10.001, "non_starving", []), (10.001, "starving", []),
+])  # fmt: skip
+def test_what_fits_what_is_free_is_tried(
+    need: float, level: str, ends: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, seen = answered(body(need=need, level=level), monkeypatch)
+    assert [at for _, at, _ in started(found)] == seen == ends
+
+
+@pytest.mark.parametrize(
+    ("need", "level", "tried"), [(7, "starving", True), (7, "non_starving", False), (7.001, "starving", False)]
+)
+def test_what_would_fit_with_others_gone_is_tried_for_those_who_starve(
+    need: float, level: str, tried: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """m has eight cpus, of which x holds four; the first of x is not preemptible, the others are, if aggressively."""
+    asked = body(tasks=4, need=need, level=level)
+    for i, at in enumerate(asked["state"]["nodes"]):
+        at["capacity"]["cpu"] = 8 if i == 1 else 6
+    found, seen = answered(asked, monkeypatch)
+    assert ("m" in seen) is tried
+    assert evicted(found) == []
