@@ -23,6 +23,7 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 def check_books(overlay: Overlay) -> None:
     """Jobs and nodes have what their pods leave; queues too where no pod is charged twice (``exact``)."""
     status, node, request, jobs = overlay.status, overlay.node, overlay.request, overlay.jobs
+    assert len(overlay.ops) == len(overlay.undone)
     for j, tasks in enumerate(jobs.tasks):
         count = Counter(status[t] for t in tasks)
         assert overlay.active[j] == sum(count[s] for s in ACTIVE)

@@ -37,7 +37,7 @@ def books(overlay: Overlay) -> dict[str, Any]:
         "status": overlay.status.copy(), "node": overlay.node.copy(), "virtual": overlay.virtual.copy(),
         "ghost": overlay.ghost.copy(), "active": overlay.active.copy(), "used": overlay.used.copy(),
         "pending": overlay.pending.copy(), "miscounted": overlay.counts.miscounted.copy(),
-        "free": [c.copy() for c in overlay.free],
+        "ops": overlay.ops.copy(), "undone": overlay.undone.copy(), "free": [c.copy() for c in overlay.free],
         "idle": [c.copy() for c in overlay.idle], "allocated": [c.copy() for c in overlay.allocated],
         "fixed": [c.copy() for c in overlay.fixed], "gpu_free": list(overlay.nodes.gpu_free()),
     }  # fmt: skip

@@ -102,7 +102,7 @@ def protected(now: int, started_at: int | None, minimum: int, rules: Rules) -> b
 
 def unprotected_from(started_at: int, minimum: int, rules: Rules) -> int:
     """The first instant, not before its start, at which ``minimum`` does not protect it any more."""
-    return started_at + minimum + (minimum > 0 and rules == "documented")
+    return started_at + max(0, minimum) + (minimum > 0 and rules == "documented")
 
 
 def protected_until(started_at: int | None, minimum: int, rules: Rules) -> int | None:

@@ -124,7 +124,7 @@ class Placer:
                 before = overlay.node[t]
                 if self._put(t, n, bind=bind):
                     look(n)
-                    if before >= 0 and before != n:
+                    if before >= 0:
                         look(before)
                     break
                 failed.append(n)

@@ -7,11 +7,13 @@ from app.solver.engines.kai.compile.min_runtime import (
     NODE_POOL,
     Method,
     MinRuntimes,
+    Rules,
     is_elastic,
     keeps_gang,
     may_evict,
     protected,
     protected_until,
+    unprotected_from,
 )
 
 #   a ─ b(600) ─ c ─ leaf1(0), leaf2(180)
@@ -84,6 +86,24 @@ def test_protected_until() -> None:
     assert protected_until(100, 0, "documented") is None
     assert protected_until(100, 0, "shipped") == 100
     assert protected_until(None, 60, "shipped") is None
+
+
+@pytest.mark.parametrize("minimum", [-60, -1, 0, 1, 60])
+@pytest.mark.parametrize("rules", ["shipped", "documented"])
+def test_the_first_instant_without_protection_is_the_first(minimum: int, rules: Rules) -> None:
+    free = [now for now in range(100, 200) if not protected(now, 100, minimum, rules)]
+    assert unprotected_from(100, minimum, rules) == free[0]
+
+
+@pytest.mark.parametrize(
+    ("queue", "method", "lengths"),
+    [
+        ("leaf1", "lca", {7, 0, 600}), ("leaf2", "lca", {7, 180, 600}), ("leaf3", "lca", {7, 60, 600}),
+        ("far", "lca", {7, 50}), ("a", "lca", {7}), ("other", "lca", {7}),
+    ],
+)  # fmt: skip
+def test_every_length_that_may_protect_a_queue_from_somebody(queue: str, method: Method, lengths: set[int]) -> None:
+    assert runtimes(method).lengths(Q[queue]) == lengths
 
 
 def test_elastic_workloads_pass_the_filter_and_keep_their_gang() -> None:
