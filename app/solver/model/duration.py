@@ -90,7 +90,7 @@ def _fraction(digits: str, unit: int) -> int:
     found, scale = 0, 1.0
     for digit in digits:
         longer = found * 10 + int(digit)
-        if found > 2**63 // 10 or longer > 2**63:
+        if longer > 2**63:
             break
         found, scale = longer, scale * 10
     return int(found * (unit / scale))

@@ -43,7 +43,15 @@ def test_a_text_is_so_long_and_no_longer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"), [("1w2d", 9 * 24 * H), ("1d1h", 25 * H), ("1.5d", 36 * H), ("-1d", -24 * H)]
+    ("text", "found"),
+    # Of the digits of the first 18 fit into 64 bits: the others are left out.
+    [
+        ("0.999133036148110045772185182222w", 604_275_660_262_376),
+        ("1w2d", 9 * 24 * H),
+        ("1d1h", 25 * H),
+        ("1.5d", 36 * H),
+        ("-1d", -24 * H),
+    ],
 )
 def test_days_and_weeks_are_units_of_one_dialect(text: str, found: int) -> None:
     assert nanoseconds(text, GO_WITH_DAYS) == found
