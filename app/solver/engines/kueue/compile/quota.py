@@ -70,7 +70,7 @@ class Quotas:
         self.lendable: dict[int, dict[str, int]] = {}
         self.share_terms: dict[int, list[tuple[int, list[int]]]] = {}
         self._build(limits)
-        self.own: list[tuple[int, ...]] = [tuple(sorted(of)) for of in self.cells]
+        self.own: list[tuple[int, ...]] = [tuple(of) for of in self.cells]
 
     def _build(self, limits: list[dict[int, Limits]]) -> None:
         tree = self.tree

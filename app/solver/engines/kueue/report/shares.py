@@ -47,7 +47,7 @@ def _line(configuration: CompiledConfiguration, usage: Usage, node: int) -> dict
     }
     if not math.isinf(found.weighted):
         out["precise_share"] = found.value
-    ratios = {r: amount * 1000.0 / pool[r] for r, amount in borrowed.items() if amount and pool.get(r, 0) > 0}
+    ratios = {r: amount * 1000.0 / pool[r] for r, amount in borrowed.items() if amount and pool[r] > 0}
     if ratios:
         out["dominant_resource"] = max(sorted(ratios), key=ratios.__getitem__)
     return out

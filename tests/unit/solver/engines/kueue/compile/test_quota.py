@@ -143,3 +143,16 @@ def test_thinking_a_change_through_gives_what_building_anew_gives(field: str, na
     for table in ("nominal", "borrowing", "lending", "subtree", "local", "potential"):
         assert getattr(thought.quotas, table) == getattr(new.quotas, table), table
     assert thought.used == new.used
+
+
+def test_thinking_a_change_through_leaves_what_it_came_from() -> None:
+    """A flavor-resource that a has no quota for gets one: its own and that of the cohort, in the copy only."""
+    frs = [*FRS, ("other", "cpu")]
+    of = tree(c=None, a="c", b="c")
+    quotas = Quotas(of, frs, [{}, {0: Limits(1, None, None)}, {1: Limits(2, None, None), 0: Limits(3, None, None)}])
+    assert quotas.own == [(0, 1), (0,), (0, 1)]
+    changed = quotas.changed(1, 1, "nominal", 5)
+    assert changed.own == [(0, 1), (0, 1), (0, 1)]
+    assert quotas.own == [(0, 1), (0,), (0, 1)]
+    assert [changed.potential_available(node, 1) for node in range(3)] == [7, 7, 7]
+    assert [quotas.potential_available(node, 1) for node in range(3)] == [2, 2, 2]

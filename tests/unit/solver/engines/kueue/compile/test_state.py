@@ -209,3 +209,27 @@ def test_what_a_task_of_three_takes(task: dict[str, Any], used: dict[str, int]) 
     )
     for others in range(2):
         assert usage(loaded(of, work("a", task), *[work("b")] * others), "q") == used
+
+
+def test_every_task_counts_whether_or_not_the_one_before_names_its_flavors() -> None:
+    named, bare = {"requests": {"cpu": 1}, "flavors": {"cpu": "default"}}, {"requests": {"cpu": 2}}
+    for tasks in ([named, bare, named], [bare, named, bare], [bare, bare]):
+        of = loaded(configuration(queue("q", 9)), work("a", *tasks))
+        assert usage(of, "q") == {"default/cpu": sum(1000 * task["requests"]["cpu"] for task in tasks)}
+
+
+def test_two_next_versions_of_one_state_know_nothing_of_one_another() -> None:
+    """Each brings shapes that the other has not, in another order."""
+    configured = solve.configure(msgspec.convert(configuration(queue("q", 9)), Configuration))
+    state = msgspec.convert({"workloads": [work(f"w{i}", {"requests": {"cpu": 1}}) for i in range(20)]}, State)
+    kept = solve.load(configured, state)
+    pins = {"cpu": "default"}
+    shapes = [{"requests": {"cpu": 2}}, {"requests": {"cpu": 3}, "flavors": pins}, {"requests": {"cpu": 4}, "count": 2}]
+    for order in (shapes, shapes[::-1], shapes[1:] + shapes[:1]):
+        added = [work(f"n{i}", of) for i, of in enumerate(order)]
+        delta = msgspec.convert({"generation": 1, "workloads": {"add": added}}, Delta)
+        after, index, changes = apply_delta(state, Index(state), delta)
+        found = solve.update(kept, after, index, changes, generation=2).compiled
+        steps = [1000 * of["requests"]["cpu"] * of.get("count", 1) for of in order]
+        assert [found.amounts(20 + i) for i in range(3)] == [((0, amount),) for amount in steps]
+        assert usage(found, "q") == {"default/cpu": 20_000 + sum(steps)}

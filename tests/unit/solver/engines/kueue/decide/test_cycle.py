@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from app.solver.engines.kueue.decide.cycle import OUTRUN
 from tests.unit.solver.engines.kueue.cluster import asks, at, configuration, decide, queue, runs, victims
 
 ANY = {"reclaim_within_cohort": "Any"}
@@ -161,3 +162,21 @@ def test_the_place_in_the_order_is_explained() -> None:
     answer = cycle(of, [], asks("x", "b", 1), asks("y", "a", 1), explain="full")
     steps = answer["decisions"]["y"]["explanation"]["steps"]
     assert next(s["detail"] for s in steps if s["rule"] == "cycle-order") == "number 2 of 2 heads"
+
+
+def test_a_queue_past_its_limit_gives_back_less_than_its_victims_hold() -> None:
+    """q holds 5 of 6 and may have 3. x finds nobody and keeps 1, up to the limit: 2 less than q uses, which never reach
+    the cohort. y, whose cohort borrows, comes second and reclaims w; but of w's 5 only the 3 that q still shows there
+    come back, and y wants 4."""
+    of = configuration(
+        queue("root"), queue("q", {"guaranteed": 2, "borrowing_limit": 1}, "root", weight=1000, preemption=LOWER),
+        queue("mid", parent="root"), queue("b", 4, "mid", preemption=ANY), queue("c", 0, "mid"), fair=True,
+    )  # fmt: skip
+    running = [runs("w", "q", 5, 9), runs("z", "c", 1)]
+    pending = [asks("y", "b", 4), asks("x", "q", 1)]
+    alone = decide(of, running, pending[:1], mode="cycle")
+    assert victims(alone["decisions"]["y"]) == ["w"]
+    answer = decide(of, running, pending, mode="cycle")
+    assert answer["order"] == ["x", "y"]
+    assert {name: d["outcome"] for name, d in answer["decisions"].items()} == {"x": "wait", "y": "wait"}
+    assert answer["decisions"]["y"]["conditions"][0]["message"].startswith(OUTRUN)

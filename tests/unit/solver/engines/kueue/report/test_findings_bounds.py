@@ -73,6 +73,8 @@ def test_milestones() -> None:
     at = f"{AT}/disruption_cost_milestones"
     assert found((0, 0), (1e12, 1e15)) == []
     assert found((-1, 0)) == [("milestone-time", f"{at}/0/seconds")]
+    assert found((5, 1e15 + 1)) == [("milestone-cost", f"{at}/0/cost")]
+    assert found((1e12 + 1, 0)) == [("milestone-time", f"{at}/0/seconds")]
     assert found((1.1e12, 0)) == [("milestone-time", f"{at}/0/seconds")]
     assert found((5, -1)) == [("milestone-cost", f"{at}/0/cost")]
     assert found((5, 1.1e15)) == [("milestone-cost", f"{at}/0/cost")]
@@ -89,6 +91,7 @@ def test_rates(name: str, bound: str) -> None:
     assert found(-1, 1) == [("grace-negative", f"{AT}/{name}/grace")]
     assert found("soon", 1) == [("grace-negative", f"{AT}/{name}/grace")]
     assert found(0, -1) == [("rate-negative", f"{AT}/{name}/rate_per_hour")]
+    assert found(0, 1e9 + 1) == [("rate-negative", f"{AT}/{name}/rate_per_hour")]
     assert found(0, 1.1e9) == [("rate-negative", f"{AT}/{name}/rate_per_hour")]
 
 

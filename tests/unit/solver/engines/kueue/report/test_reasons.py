@@ -35,3 +35,46 @@ def test_flavors_that_can_never_be_used_are_told_as_such() -> None:
         "more than {})"
     )
     assert found["conditions"][0]["message"] == f"{never}; {short.format('a', 5, 4)}; {short.format('b', 3, 6)}"
+
+
+def test_an_ask_without_tasks_gets_nothing() -> None:
+    found = one(configuration(queue("q", 4)), [], asks("x", "q", 1) | {"tasks": []})
+    assert (found["outcome"], found["conditions"][0]["message"]) == ("wait", "no workload may be preempted")
+
+
+def test_the_first_pod_set_that_gets_nothing_ends_it() -> None:
+    """The second would fit, and the third lacks another resource: neither is looked at."""
+    tasks = [{"name": name, "requests": requests} for name, requests in (
+        ("first", {"disk": 1}), ("second", {"cpu": 1}), ("third", {"tape": 1}),
+    )]  # fmt: skip
+    found = one(configuration(queue("q", 4)), [], asks("x", "q", 1) | {"tasks": tasks}, explain="full")
+    assert found["conditions"][0]["message"] == "queue q has no quota for disk; first: no flavor offers disk"
+    assert found["explanation"]["steps"] == []
+
+
+def test_resources_are_named_in_their_own_order() -> None:
+    """Whatever the order in which the ask requests them."""
+    group = {"resources": ["memory", "cpu"], "flavors": [{"name": "f", "quota": {"cpu": {}, "memory": {}}}]}
+    of = configuration({"name": "q", "resource_groups": [group]}, flavors=[{"name": "f"}])
+    for requests in ({"memory": 1, "cpu": 1}, {"cpu": 1, "memory": 1}):
+        found = one(of, [], asks("x", "q", 1) | {"tasks": [{"name": "main", "requests": requests}]})
+        assert found["conditions"][0]["message"].startswith(
+            "no flavor that pod set main may use could ever hold its cpu, memory; main: no flavor for cpu, memory"
+        )
+
+
+def test_what_could_start_smaller_is_not_hopeless() -> None:
+    """4 are more than the queue could ever have, 2 are not; 3 are in use by work that may not be stopped."""
+    of = configuration(queue("q", 3, preemption=LOWER))
+    for least, outcome in ((2, "wait"), (3, "wait"), (4, "infeasible")):
+        ask = asks("x", "q", 1, 1, count=4, min_count=least)
+        assert one(of, [runs("w", "q", 3, 9)], ask)["outcome"] == outcome
+
+
+def test_a_second_group_is_looked_at_where_the_first_is_not_wanted() -> None:
+    groups = [
+        {"resources": [r], "flavors": [{"name": f"for-{r}", "quota": {r: {"guaranteed": 2}}}]} for r in ("cpu", "gpu")
+    ]
+    of = configuration({"name": "q", "resource_groups": groups}, flavors=[{"name": "for-cpu"}, {"name": "for-gpu"}])
+    found = one(of, [], asks("x", "q", 1) | {"tasks": [{"name": "main", "requests": {"gpu": 1}}]})
+    assert (found["outcome"], found["assignment"]) == ("admit", {"main": {"gpu": "for-gpu"}})

@@ -203,3 +203,10 @@ def test_of_two_dominant_resources_the_first_by_name_is_shown() -> None:
     task = {"name": "main", "requests": both, "flavors": dict.fromkeys(both, "default")}
     found = shares(of, [runs("w", "a", 2) | {"tasks": [task]}])
     assert (found["a"]["dominant_resource"], found["a"]["share"]) == ("cpu", 500)
+
+
+def test_what_nobody_can_lend_makes_no_share() -> None:
+    """Nobody has quota of cpu: what is used is borrowed, and of nothing."""
+    found = shares(configuration(queue("co"), queue("a", 0, "co")), [runs("w", "a", 2)])["a"]
+    assert (found["borrowed"], found["lendable"], found["share"]) == ({"cpu": 2}, {"cpu": 0}, 0)
+    assert "dominant_resource" not in found

@@ -46,6 +46,10 @@ def limit(guaranteed: float, **limits: float) -> dict[str, float]:
             "the borrowing limit of q is reached",
         ),
         (
+            [queue("root", 4), queue("mid", parent="root"), queue("q", limit(0, borrowing_limit=4), "mid")],
+            "what cohort root has in all is used up",
+        ),
+        (
             [queue("co", 1), queue("q", limit(3, lending_limit=1, borrowing_limit=2), "co")],
             "what cohort co has in all is used up",
         ),

@@ -239,3 +239,22 @@ def test_of_queues_that_borrow_alike_the_newest_workload_goes(first: str, second
     running = [runs("1", "b", 4, started_at=at(first)), runs("2", "c", 4, started_at=at(second))]
     found = one(of, running, asks("x", "a", 1, 5, flavors={"cpu": "default"}))
     assert victims(found) == ["1" if first > second else "2"]
+
+
+def test_on_an_equal_share_goes_what_does_not_lower_it() -> None:
+    """Of 4 cpu and 4 gpu a wants 2 cpu, and b has 2 gpu: both a share of 500, b also once its 1 cpu is gone."""
+
+    def both(name: str, cpu: int, gpu: int, parent: str | None = None, **more: Any) -> dict[str, Any]:
+        return queue(name, parent=parent, **more) | {"quota": {"cpu": {"guaranteed": cpu}, "gpu": {"guaranteed": gpu}}}
+
+    def holds(name: str, of: str, **requests: int) -> dict[str, Any]:
+        task = {"name": "main", "requests": requests, "flavors": dict.fromkeys(requests, "default")}
+        return runs(name, of, 0) | {"tasks": [task]}
+
+    of = configuration(
+        both("co", 2, 4), both("a", 0, 0, "co", preemption={"reclaim_within_cohort": "Any"}), both("b", 0, 0, "co"),
+        both("c", 2, 0, "co"), fair=True,
+    )  # fmt: skip
+    running = [holds("u", "b", gpu=2), holds("v", "b", cpu=1), holds("own", "c", cpu=2)]
+    decision = one(of, running, asks("x", "a", 2))
+    assert [(v["workload"], v["reason"]) for v in decision["victims"]] == [("v", "InCohortFairSharing")]
