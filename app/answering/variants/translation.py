@@ -3,7 +3,7 @@
 Everything that the other engine has no word for, or takes otherwise, is a finding; pointers lead into the request.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from app.solver.model.quantity import UNLIMITED, QuantityError, parse, scale_of,
 from app.solver.model.request import StateOrReference
 from app.solver.model.state import Ask, Node, State, Task, Workload
 from app.solver.model.yunikorn import Queue as YuniKornQueue
+from app.solver.quotas import PlacedQuota, quotas
 
 R = TypeVar("R", Workload, Ask)
 _ROOT = "root"
@@ -136,7 +137,7 @@ class _Telling:
             )
         if queue.resource_groups is not None and not flavored:
             changes["resource_groups"] = queue.resource_groups
-        elif quota := self._quota(at, queue):
+        elif quota := self._quota(i, queue):
             changes["quota"] = quota
         if queue.has_weight and queue.weight != 1 and self._new == "yunikorn":
             self._lose(f"{at}/weight", "no-word", "yunikorn has no weights of queues")
@@ -154,33 +155,32 @@ class _Telling:
             self._lose(f"{at}/priority", "no-word", f"{self._new} has no priorities of queues")
         return {}
 
-    def _quota(self, at: str, queue: Queue) -> dict[str, Quota]:
+    def _quota(self, i: int, queue: Queue) -> dict[str, Quota]:
         """One quota a resource. Kueue's borrowing limit is a limit above the guarantee, and the other way round."""
-        found: dict[str, list[Quota]] = {}
-        for name, quota in (queue.quota or {}).items():
-            found.setdefault(self._resource(name), []).append(quota)
-        for group in queue.resource_groups or ():
-            for flavor in group.flavors:
-                for name, quota in flavor.quota.items():
-                    found.setdefault(self._resource(name), []).append(quota)
-        return {name: self._one(at, name, queue, listed) for name, listed in found.items()}
+        found: dict[str, list[PlacedQuota]] = {}
+        for placed in quotas(queue, ("configuration", "queues", i)):
+            found.setdefault(self._resource(placed.resource), []).append(placed)
+        return {name: self._one(name, queue, listed) for name, listed in found.items()}
 
-    def _one(self, at: str, name: str, queue: Queue, listed: list[Quota]) -> Quota:
-        where = f"{at}{pointer('quota', name)}"
+    def _one(self, name: str, queue: Queue, placed: list[PlacedQuota]) -> Quota:
+        listed = [one.quota for one in placed]
         guaranteed = _sum(name, (quota.guaranteed for quota in listed))
         limit = _sum(name, (quota.limit for quota in listed)) if all(q.limit is not None for q in listed) else None
         weight = next((quota.weight for quota in listed if quota.weight is not None), None)
         if weight is not None and self._new != "kai":
+            where = _first(placed, lambda quota: quota.weight is not None)
             self._lose(where, "no-word", f"{self._new} has no weight of one resource")
             weight = None
         if any(quota.lending_limit is not None for quota in listed) and self._new != "kueue":
+            where = _first(placed, lambda quota: quota.lending_limit is not None)
             self._lose(where, "no-word", f"{self._new} lends everything: a lending limit does not count")
         if self._old == "kueue" and self._new != "kueue":
             limit = self._kueue_limit(name, queue, listed, guaranteed, limit)
+        boundless = _first(placed, lambda quota: quota.guaranteed == UNLIMITED)
         if self._new == "kueue":
-            return self._nominal(where, name, guaranteed, limit)
+            return self._nominal(boundless, name, guaranteed, limit)
         if guaranteed == UNLIMITED and self._new != "kai":
-            self._lose(where, "no-word", f"{self._new} has no guarantee without bound: none is given")
+            self._lose(boundless, "no-word", f"{self._new} has no guarantee without bound: none is given")
             guaranteed = None
         if queue.name == _ROOT and self._new == "yunikorn":
             return Quota()
@@ -286,6 +286,11 @@ def _pods(task: Task) -> list[Task]:
     if task.count == 1:
         return [task]
     return [msgspec.structs.replace(task, name=f"{task.name}-{i}", count=1, min_count=None) for i in range(task.count)]
+
+
+def _first(placed: list[PlacedQuota], has: Callable[[Quota], bool]) -> str:
+    """The pointer of the first quota of its kind; of the first, where there is none."""
+    return pointer(*next((one.at for one in placed if has(one.quota)), placed[0].at))
 
 
 def _sum(name: str, given: Iterable[Quantity | None]) -> Quantity | None:
