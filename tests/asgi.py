@@ -9,8 +9,10 @@ from typing import Any, Self
 class Asgi:
     """Calls an application in this process, one request at a time, on an event loop of its own."""
 
-    def __init__(self, application: Any) -> None:
+    def __init__(self, application: Any, *, hangs_up: bool = False) -> None:
+        """``hangs_up``: it is gone as soon as it has asked."""
         self._application = application
+        self._hangs_up = hangs_up
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> Self:
@@ -49,7 +51,8 @@ class Asgi:
         async def receive() -> dict[str, Any]:
             if incoming:
                 return incoming.pop()
-            await done.wait()
+            if not self._hangs_up:
+                await done.wait()
             return {"type": "http.disconnect"}
 
         async def send(message: Any) -> None:

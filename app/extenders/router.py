@@ -64,7 +64,8 @@ async def guard_preemption(
     except Exception as error:
         counted.labels(_outcome(error)).inc()
         raise
-    counted.labels("answered").inc()
+    # kube-scheduler waits no longer than its `httpTimeout`, and hangs up.
+    counted.labels("late" if await request.is_disconnected() else "answered").inc()
     return json_response(answer)
 
 

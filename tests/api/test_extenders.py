@@ -1,5 +1,6 @@
 """``POST /v1/extenders/{name}/preempt`` as kube-scheduler speaks it: what stays, what is logged, what is counted."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +10,7 @@ from starlette.testclient import TestClient
 
 from app.main import create_app
 from app.settings import Settings
+from tests.asgi import Asgi
 
 NOW = "2026-11-22T12:00:00Z"
 LONG_AGO = "2026-01-01T00:00:00Z"
@@ -57,10 +59,13 @@ def pod(name: str, group: str | None = None, **fields: Any) -> dict[str, Any]:
 ASKING = pod("serve", "serve", schedulerName="default-scheduler")
 
 
-def ask(client: TestClient, victims: dict[str, list[dict[str, Any]]], asking: dict[str, Any] = ASKING) -> Any:
+def question(victims: dict[str, list[dict[str, Any]]], asking: dict[str, Any]) -> dict[str, Any]:
     proposals = {node: {"Pods": pods, "NumPDBViolations": 1} for node, pods in victims.items()}
-    body = {"Pod": asking, "NodeNameToVictims": proposals, "NodeNameToMetaVictims": None}
-    answer = client.post("/v1/extenders/prod/preempt", json=body)
+    return {"Pod": asking, "NodeNameToVictims": proposals, "NodeNameToMetaVictims": None}
+
+
+def ask(client: TestClient, victims: dict[str, list[dict[str, Any]]], asking: dict[str, Any] = ASKING) -> Any:
+    answer = client.post("/v1/extenders/prod/preempt", json=question(victims, asking))
     assert answer.status_code == 200, answer.text
     assert set(answer.json()) == {"NodeNameToMetaVictims"}
     return answer.json()["NodeNameToMetaVictims"]
@@ -147,3 +152,11 @@ def test_what_can_t_be_answered_is_a_status_and_counted(client: TestClient) -> N
         answer = client.post(url, json=body)
         assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, at)
     assert counted(client, "invalid") == 4
+
+
+def test_an_answer_that_nobody_waits_for_any_more_is_late(client: TestClient) -> None:
+    body = json.dumps(question({"node-1": [pod("old-0", "old")]}, ASKING)).encode()
+    with Asgi(client.app, hangs_up=True) as gone:
+        gone.post("/v1/extenders/prod/preempt", body)
+    assert counted(client, "late") == 1
+    assert counted(client, "answered") == 0

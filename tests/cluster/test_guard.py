@@ -1,13 +1,15 @@
 """A real kube-scheduler that wants to preempt, with Arbiter as its extender."""
 
 import re
+import socket
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
 import httpx2
+import pytest
 
-from tests.cluster import pods
+from tests.cluster import kueue, pods
 from tests.cluster.following import eventually, following, kept, nodes
 from tests.cluster.server import Cluster
 
@@ -19,16 +21,19 @@ CLASSES = {"guard-low": -10, "guard-middle": 10, "guard-high": 1000}
 
 
 @contextmanager
-def scheduling(cluster: Cluster, arbiter: httpx2.Client, name: str) -> Generator[None]:
-    """kube-scheduler, asking the guard ``name``; and priority classes, the lowest of which it evicts first."""
+def scheduling(
+    cluster: Cluster, arbiter: httpx2.Client, name: str, *, at: str | None = None, patience: str = "30s"
+) -> Generator[None]:
+    """kube-scheduler, asking the guard ``name``, ``at`` another address; and priority classes, the lowest of which it
+    evicts first. ``patience``: how long it waits for an answer."""
     for made, value in CLASSES.items():
         cluster.apply(
             {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": made}, "value": value}
         )
     process = cluster.start_scheduler(
         {
-            "urlPrefix": f"{str(arbiter.base_url).rstrip('/')}/v1/extenders/{name}", "preemptVerb": "preempt",
-            "nodeCacheCapable": False, "ignorable": True, "httpTimeout": "30s",
+            "urlPrefix": f"{at or str(arbiter.base_url).rstrip('/')}/v1/extenders/{name}", "preemptVerb": "preempt",
+            "nodeCacheCapable": False, "ignorable": True, "httpTimeout": patience,
         }
     )  # fmt: skip
     try:
@@ -56,7 +61,7 @@ def refusals(arbiter: httpx2.Client, ask: str) -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     for entry in arbiter.get("/v1/decisions", params={"ask": ask}).json()["items"]:
         for verdict in arbiter.get(f"/v1/decisions/{entry['id']}").json()["answer"]["proposals"]:
-            found |= {(one["task"], one["rule"]) for one in verdict.get("refusals", ())}
+            found |= {(one.get("task", one["workload"]), one["rule"]) for one in verdict.get("refusals", ())}
     return found
 
 
@@ -141,3 +146,45 @@ def test_nobody_goes_out_of_a_queue_at_its_guarantee_or_across_a_fence(
             kubernetes.apply(pod("inner-0", "fenced.inner", "guard-high"))
             eventually(lambda: ("default/prod-0", "outside-the-fence") in refusals(arbiter, "default/inner-0"))
         assert {"prod-0", "web-0", "inner-0"} <= there(kubernetes)
+
+
+def test_nobody_goes_out_of_a_queue_of_kueue_that_borrows_nothing(kubernetes: Cluster, arbiter: httpx2.Client) -> None:
+    nodes(kubernetes, "node-own", "node-borrowed")
+    kubernetes.apply(
+        kueue.flavor(),
+        *(kueue.cluster_queue(name, cpu, "pool", reclaimWithinCohort="Any") for name, cpu in
+          (("own", 4), ("lender", 4), ("borrower", 0))),
+        *(kueue.local_queue(name, name) for name in ("own", "lender", "borrower")),
+        kueue.workload("keeps", "own", 4, admitted="own"),
+        kueue.workload("gives", "borrower", 4, admitted="borrower"),
+        kueue.workload("claims", "lender", 4),
+    )  # fmt: skip
+
+    def pod(name: str, priority: str, on: str | None = None) -> Item:
+        labels = {"kueue.x-k8s.io/prebuilt-workload-name": name}
+        return with_class(pods.pod(f"{name}-0", SCHEDULER, 4, on, labels=labels), priority)
+
+    with scheduling(kubernetes, arbiter, "guard-kueue"), following(kubernetes, arbiter, "kueue", "guard-kueue"):
+        kubernetes.apply(  # by priority alone the one in the queue at its guarantee would go
+            pod("keeps", "guard-low", "node-own"), pod("gives", "guard-middle", "node-borrowed")
+        )
+        eventually(
+            lambda: {"default/keeps", "default/gives"} == kept(arbiter, "guard-kueue").get("workloads", {}).keys()
+        )
+        kubernetes.apply(pod("claims", "guard-high"))
+        eventually(lambda: "gives-0" not in there(kubernetes))
+        assert "keeps-0" in there(kubernetes)
+        assert {rule for task, rule in refusals(arbiter, "default/claims") if "keeps" in task} == {"within-nominal"}
+
+
+@pytest.mark.parametrize("trouble", ["down", "slow"])
+def test_without_an_answer_in_time_the_scheduler_goes_on(
+    kubernetes: Cluster, arbiter: httpx2.Client, trouble: str
+) -> None:
+    nodes(kubernetes, "node-one")
+    silent = socket.create_server(("127.0.0.1", 0))  # whoever connects hears nothing
+    at = f"http://127.0.0.1:{silent.getsockname()[1] if trouble == 'slow' else 1}"
+    with silent, scheduling(kubernetes, arbiter, "guard-away", at=at, patience="1s"):
+        kubernetes.apply(with_class(pods.pod("low-0", SCHEDULER, 4, "node-one"), "guard-low"))
+        kubernetes.apply(with_class(pods.pod("high-0", SCHEDULER, 4), "guard-high"))
+        eventually(lambda: "low-0" not in there(kubernetes))
