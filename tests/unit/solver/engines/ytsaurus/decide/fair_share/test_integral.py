@@ -200,3 +200,110 @@ def test_a_guarantee_fits_its_limit_to_the_last_bit(
 ) -> None:
     found = fitting(np.array([proposed]), np.array([strong]), np.array([limit]))
     assert found.tolist() == [expected]
+
+
+def several(pools: list[Json], volumes: dict[str, float], *, other: int = 0, **more: Any) -> Json:
+    """Every pool of ``pools`` without children wants all; ``volumes``: cpu-seconds, and as many slot-seconds.
+    ``other``: what one more pool is guaranteed and uses."""
+    inner = {of.get("parent") for of in pools}
+    leaves = [of["name"] for of in pools if of["name"] not in inner]
+    if other:
+        pools = [*pools, pool("q", quota={"cpu": {"guaranteed": other}, "user_slots": {"guaranteed": other}})]
+        leaves.append("q")
+    carried = {name: carrying(volume)["queues"]["p"] for name, volume in volumes.items()}
+    asks = [ask(f"x{name}", name, 100) for name in leaves]
+    operations = [operation(f"x{name}", name) for name in leaves]
+    return request(pools, [node(cpu=100)], operations, asks, state={"queues": carried}, **more)
+
+
+def integral(answer: Json) -> dict[str, Any]:
+    """Cpu proposed for the volumes of each pool, and what part of the cluster it spends from now on."""
+    return {
+        name: (
+            pytest.approx(of["proposed_integral"]["cpu"], abs=1e-6),
+            pytest.approx(own["last_share_ratio"], abs=1e-8),
+        )
+        if (own := of.get("integral_guarantees"))
+        else (pytest.approx(of["proposed_integral"]["cpu"], abs=1e-6), None)
+        for name, of in answer["queues"].items()
+    }
+
+
+def limited(amount: float) -> Json:
+    return {"cpu": {"limit": amount}, "user_slots": {"limit": amount}}
+
+
+def held(strong: float, limit: float) -> Json:
+    return {name: {"guaranteed": strong, "limit": limit} for name in ("cpu", "user_slots")}
+
+
+BURST = {"ytsaurus": guaranteed("burst", burst_guarantee_resources={"cpu": 40})}
+RELAXED = {"ytsaurus": guaranteed("relaxed", 20)}
+
+
+def test_burst_pools_get_their_burst_one_by_one_within_the_limits_above() -> None:
+    """top may have 60 and is guaranteed 10 of it, which a is: a takes 40 more, and b the 10 that are left; the pool
+    beside them has a limit of its own."""
+    pools = [
+        pool("c", quota=held(5, 20), **BURST), pool("top", quota=held(10, 60)),
+        pool("a", parent="top", quota={"cpu": {"guaranteed": 10}, "user_slots": {"guaranteed": 10}}, **BURST),
+        pool("b", parent="top", **BURST),
+    ]  # fmt: skip
+    answer = shares(several(pools, dict.fromkeys("abc", 10**6)))
+    # c is cut to 15 = 20 - 5. Guarantees and bursts are 15 + 120: each burst is 40 times the factor that fits.
+    factor = 100 / 135
+    assert answer["alerts"] == [29000]
+    found = {name: of["proposed_integral"]["cpu"] for name, of in answer["queues"].items()}
+    strong = {name: of["strong_guarantee"]["cpu"] for name, of in answer["queues"].items()}
+    assert found["c"] == pytest.approx(min(40 * factor, 20 - strong["c"]))
+    assert found["a"] == pytest.approx(40 * factor)
+    assert found["b"] == pytest.approx(60 - strong["top"] - 40 * factor)
+    assert found["top"] == pytest.approx(found["a"] + found["b"])
+
+
+def test_a_burst_lasts_as_long_as_the_volume() -> None:
+    """40 are burst, but 1200 cpu-seconds last a minute for 20 only; nobody gets more than it wants on top."""
+    answer = shares(several([pool("a", **BURST)], {"a": 1200}))
+    assert integral(answer) == {"a": (20, 0.2)}
+    body = several([pool("a", **BURST)], {"a": 1200})
+    body["state"]["queues"]["a"]["ytsaurus"]["accumulated_volume"]["user_slots"] = 600
+    assert integral(shares(body)) == {"a": (10, 0.1)}, "the resource that lasts least decides"
+    body["asks"][0]["tasks"][0]["count"] = 7
+    assert integral(shares(body)) == {"a": (7, 0.07)}
+
+
+@pytest.mark.parametrize(
+    ("volumes", "other", "gets"),
+    [
+        ((2400, 1200), 70, (20, 10)),  # 40 and 20 by volume, of which 30 are left: 2 : 1
+        ((2400, 1200), 10, (40, 20)),  # all fits
+        ((6000, 600), 70, (300 / 11, 30 / 11)),  # 10 : 1
+        ((600, 600), 85, (7.5, 7.5)),
+    ],
+)
+def test_relaxed_pools_share_what_guarantees_leave_over_by_volume(
+    volumes: tuple[int, int], other: int, gets: tuple[float, float]
+) -> None:
+    pools = [pool("a", **RELAXED), pool("b", **RELAXED)]
+    found = integral(shares(several(pools, dict(zip("ab", volumes, strict=True)), other=other)))
+    assert [found[name] for name in "ab"] == [(pytest.approx(g), pytest.approx(g / 100)) for g in gets]
+
+
+def test_a_relaxed_pool_keeps_within_limits_of_its_own_and_above() -> None:
+    pools = [
+        pool("top", quota=limited(25)), pool("a", parent="top", **RELAXED), pool("b", quota=held(4, 10), **RELAXED)
+    ]  # fmt: skip
+    found = integral(shares(several(pools, {"a": 2400, "b": 2400})))
+    assert (found["a"][0], found["top"][0], found["b"][0]) == (25, 25, 6)
+    found = integral(shares(several([pool("a", **RELAXED)], {"a": 0})))
+    assert found == {"a": (0, 0)}
+
+
+def test_relaxed_pools_come_after_burst_pools_whatever_their_place() -> None:
+    """a bursts by 40, which leaves 60 of the 66 that b's volume and its flow allow; had it burst less, it would leave
+    more."""
+    pools = [pool("b", ytsaurus=guaranteed("relaxed", 30)), pool("a", **BURST)]
+    found = integral(shares(several(pools, {"b": 3960, "a": 10**6})))
+    assert (found["b"][0], found["a"][0]) == (60, 40)
+    found = integral(shares(several(pools, {"b": 3960, "a": 1200})))
+    assert (found["b"][0], found["a"][0]) == (66, 20)
