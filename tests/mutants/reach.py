@@ -28,8 +28,9 @@ _started: list[str] = []
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A law that breaks has done its work: no time for the smallest example, and none is kept for a next run.
-    settings.register_profile("mutants", phases=[Phase.explicit, Phase.generate], database=None)
+    # A law that breaks has done its work: no time for the smallest example, and none is kept for a next run. A busy
+    # machine is no reason to call a mutant killed.
+    settings.register_profile("mutants", phases=[Phase.explicit, Phase.generate], database=None, deadline=None)
     settings.load_profile("mutants")
     if _watch is not None:
         sys.addaudithook(_heard)

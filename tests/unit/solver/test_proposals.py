@@ -173,6 +173,15 @@ def test_kueue_takes_back_what_is_borrowed_and_no_more(fair: bool) -> None:
     ]  # fmt: skip
 
 
+def test_a_task_is_known_where_its_workload_has_it() -> None:
+    work = kueue_workload("b0", "b", 6)
+    task = work["tasks"][0]["name"]
+    proposed = [[("b0", task)], [("b0", "ghost")], [("nobody", task)], [("b0", "ghost"), ("b0", task)]]
+    assert rules(judged(KUEUE, [work], KUEUE_ASK, *proposed)) == [
+        [], ["unknown-workload"], ["unknown-workload"], ["unknown-workload"]
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("fair", [False, True])
 def test_kueue_lets_more_go_than_the_ask_needs_while_their_queue_borrows(fair: bool) -> None:
     configuration = KUEUE | {"settings": {"kueue": {"fair_sharing": fair}}}
