@@ -1,0 +1,189 @@
+"""What is stored of a decision, what would close a circle with it, and what the log tells of a workload: by hand."""
+
+import json
+from base64 import b64decode
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+import zstandard
+from sqlalchemy import RowMapping
+
+from app.answering.answers import Answered, Facts
+from app.answering.recording import Kept
+from app.decisions.circles import WITHIN, pairs_of, returns_of
+from app.decisions.history import history
+from app.decisions.identifiers import earliest
+from app.decisions.log import Entry
+from app.decisions.repository import Mentions
+from app.http.pages import decode_id
+from app.solver.model.decision import ConfigurationUsed
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+ID = UUID(int=7)
+Json = dict[str, Any]
+
+
+def facts(now: int = 5, **more: Any) -> Facts:
+    own: Json = {
+        "engine": "kueue", "configuration": ConfigurationUsed(name="main", revision=3, digest="c"),
+        "state_digest": "s", "asks": ["a", "b\0"], "outcomes": ["preempt", "wait"], "reasons": ["", ""],
+        "evicted": ["x\0", "y"], "victims": {"reclaim": 2, "other": 1}, "queues": ["q\0"], "workloads": ["a", "w\0"],
+        "spared": ["z\0"], "evictions": [("a", "x"), ("a", "y")],
+    }  # fmt: skip
+    return Facts(now=now, **(own | more))
+
+
+def entry(of: Facts, **more: Any) -> Entry:
+    answered = Answered(body=b"the answer", facts=of, seconds={"decode": 0.25})
+    return Entry(ID, NOON, b"the request", answered, **more)
+
+
+def columns(of: Entry) -> Json:
+    return json.loads(of.row().columns)
+
+
+def plain(data: str) -> bytes:
+    return zstandard.ZstdDecompressor().decompress(b64decode(data))
+
+
+def test_every_column_of_an_entry() -> None:
+    of = entry(facts(), actor="mo\0", kept_state="k1", kept_configuration="k2", documents=[Kept("d", b"1234")])
+    found = columns(of)
+    assert (plain(found.pop("request")), plain(found.pop("answer"))) == (b"the request", b"the answer")
+    shown = {name: value for name, value in found.items() if name not in ("id", "created_at", "pairs")}
+    assert shown == {
+        "now": 5, "engine": "kueue", "configuration_name": "main", "configuration_revision": 3,
+        "configuration_digest": "c", "state_digest": "s", "asks": ["a", "b\ufffd"], "outcomes": ["preempt", "wait"],
+        "evicted": ["x\ufffd", "y"], "evictions": 3, "seconds": {"decode": 0.25},
+        "request_digest": sha256(b"the request").hexdigest(), "actor": "mo\ufffd", "queues": ["q\ufffd"],
+        "spared": ["z\ufffd"], "workloads": ["a", "w\ufffd"], "kept_state": "k1", "kept_configuration": "k2",
+    }  # fmt: skip
+    assert UUID(found["id"]) == ID
+    assert len(found["pairs"]) == 2
+    assert of.size == len(b"the request") + len(b"the answer") + 4 + 1024
+    assert of.row() is of.row()
+
+
+def test_what_needs_no_column_has_none() -> None:
+    own = facts(spared=[], workloads=["a", "b\0"], evictions=[], configuration=ConfigurationUsed(digest="c"))
+    found = columns(entry(own))
+    assert [found[name] for name in ("spared", "workloads", "pairs", "configuration_name")] == [None] * 4
+    assert entry(own).row().returns is None
+    assert entry(facts()).row().returns is not None
+
+
+def test_an_entry_without_what_it_would_be_decided_again_with() -> None:
+    plainly = entry(facts())
+    assert plainly.bare is plainly
+    for more in ({"kept_state": "k"}, {"kept_configuration": "k"}, {"documents": [Kept("d", b"")]}):
+        bare = entry(facts(), **more).bare
+        assert (bare.kept_state, bare.kept_configuration, bare.documents, bare.id) == (None, None, (), ID)
+
+
+HOUR = WITHIN
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "closes"),
+    [(0, 0, True), (HOUR - 1, HOUR, True), (0, 2 * HOUR - 1, True), (0, 2 * HOUR, False), (3 * HOUR, 2 * HOUR, True),
+     (3 * HOUR, 2 * HOUR - 1, False)],
+)  # fmt: skip
+def test_a_circle_is_looked_for_in_the_hour_and_its_neighbours(first: int, second: int, closes: bool) -> None:
+    one, back = facts(first, evictions=[("a", "b")]), facts(second, evictions=[("b", "a")])
+    assert (not set(pairs_of(one) or ()).isdisjoint(returns_of(back))) is closes
+
+
+def test_a_circle_is_one_of_the_same_two_under_the_same_rules() -> None:
+    one = set(pairs_of(facts(evictions=[("a", "b")])) or ())
+    for other in (
+        facts(evictions=[("a", "b")]), facts(evictions=[("b", "c")]), facts(engine="kai", evictions=[("b", "a")]),
+        facts(configuration=ConfigurationUsed(name="other", digest="c"), evictions=[("b", "a")]),
+    ):  # fmt: skip
+        assert one.isdisjoint(returns_of(other))
+    assert len(returns_of(facts(evictions=[("b", "a"), ("b", "a")]))) == 3
+    crowd = [("a", f"w{i}") for i in range(1001)]
+    assert len(pairs_of(facts(evictions=crowd)) or ()) == 1000
+    assert len(returns_of(facts(evictions=crowd))) == 3000
+
+
+def test_an_identifier_has_its_instant_in_microseconds() -> None:
+    """48 bits of milliseconds, the version, 12 bits of the part of one that has passed, the variant."""
+    at = datetime(1970, 1, 1, 0, 0, 1, 500_750, tzinfo=UTC)
+    assert earliest(at) == UUID(int=1500 << 80 | 7 << 76 | (750 * 4096 // 1000) << 64 | 2 << 62)
+
+
+def victim(workload: str, task: str | None, message: str) -> Json:
+    return {
+        "workload": workload, "task": task, "queue": "q", "reason": "r", "message": message, "conditions": [],
+        "freed": {},
+    }  # fmt: skip
+
+
+def eviction(workload: str, task: str | None, for_ask: str | None) -> Json:
+    return {"workload": workload, "task": task, "queue": "q", "node": "n", "reason": "why", "for_ask": for_ask}
+
+
+def row(answer: Json, identity: int = 7, **more: Any) -> RowMapping:
+    own: Json = {
+        "id": UUID(int=identity), "created_at": NOON, "now": 1_500_000, "engine": "kai", "configuration_name": "main",
+        "configuration_revision": 2, "configuration_digest": "c", "actor": "mo", "asks": ["a", "b"], "workloads": None,
+        "answer": zstandard.ZstdCompressor().compress(json.dumps(answer).encode()),
+    }  # fmt: skip
+    return cast("RowMapping", own | more)
+
+
+def decided(ask: str, outcome: str, *victims: Json, **more: Any) -> Json:
+    return {"ask": ask, "outcome": outcome, "victims": list(victims), "conditions": []} | more
+
+
+def test_what_the_log_tells_of_a_workload() -> None:
+    """It is stopped for a, and for b alone, told once each; a task of it for nobody; two proposals spare it."""
+    condition = {
+        "type": "t", "status": "False", "reason": "Because", "message": "so",
+        "last_transition_time": "2026-01-01T00:00:00Z",
+    }  # fmt: skip
+    alone = {"evictions": [eviction("w", None, "b"), eviction("v", None, "b")], "placements": []}
+    answer = {
+        "decisions": [
+            decided("a", "preempt", victim("w", None, "for a")),
+            decided("b", "wait", plan=alone, conditions=[condition]),
+        ],
+        "plan": {
+            "evictions": [eviction("w", None, "a"), eviction("w", "t", None), eviction("w", None, "a")],
+            "placements": [],
+        },
+        "proposals": [
+            {"node": n, "allowed": False, "refusals": [{"workload": who, "task": "t", "rule": "r", "detail": "d"}]}
+            for n, who in (("n0", "w"), ("n1", "w"), ("n2", "v"))
+        ],
+    }  # fmt: skip
+    (told,) = history("w", Mentions(2, 1, [row(answer)]), 1).items
+    assert (told.decision, told.engine, told.actor, told.now.timestamp()) == (ID, "kai", "mo", 1.5)
+    assert (told.configuration.name, told.configuration.revision, told.configuration.digest) == ("main", 2, "c")
+    assert [(s.task, s.node, s.reason, s.message, s.for_ask) for s in told.stopped] == [
+        (None, "n", "why", "for a", "a"), ("t", "n", "why", None, None), (None, "n", "why", None, "b"),
+    ]  # fmt: skip
+    assert [(s.task, s.node, s.rule, s.message, s.for_ask) for s in told.spared] == [
+        ("t", "n0", "r", "d", "a"), ("t", "n1", "r", "d", "a")
+    ]  # fmt: skip
+    assert told.asked == []
+    (told,) = history("b", Mentions(0, 1, [row(answer)]), 5).items
+    assert [(a.ask, a.outcome, a.reason, a.message) for a in told.asked] == [("b", "wait", "Because", "so")]
+    (told,) = history("mine", Mentions(0, 1, [row(answer, workloads=["mine", "b"])]), 5).items
+    assert [(a.ask, a.reason, a.message) for a in told.asked] == [("a", None, None)]
+
+
+def test_a_page_of_the_history_says_where_the_next_begins() -> None:
+    empty: Json = {
+        "decisions": [decided("a", "wait"), decided("b", "wait")],
+        "plan": {"evictions": [], "placements": []},
+    }
+    rows = [row(empty, i) for i in (3, 2, 1)]
+    page = history("w", Mentions(4, 9, rows), 2)
+    assert ([item.decision.int for item in page.items], page.stopped, page.asked) == ([3, 2], 4, 9)
+    assert page.next_cursor is not None
+    assert decode_id(page.next_cursor) == UUID(int=2)
+    assert history("w", Mentions(4, 9, rows), 3).next_cursor is None
