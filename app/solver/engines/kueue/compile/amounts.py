@@ -38,7 +38,7 @@ class Shapes:
         self.nodes = nodes
         self.found: list[Amounts] = []
         self.frs: list[FlavorResource] = list(configuration.quotas.frs)
-        self.problems: list[Problem] = []
+        self._problems: list[Problem] = []
         self._index: dict[FlavorResource, int] = dict(configuration.quotas.fr_index)
         self._by_amounts: dict[Amounts, int] = {}
         self._seen: dict[bytes, int] = {}
@@ -67,6 +67,7 @@ class Shapes:
     def column(self, workloads: Sequence[Workload], queues: Indices, indices: Sequence[int]) -> Indices:
         """The shape of each workload, given their queues and their indices in the state. Raises InvalidInput with
         every unknown flavor, QuantityError, ValueError for tasks that ``sound_tasks`` refuses."""
+        self._problems = []  # a list of one's own: what is refused here is no problem of the version that was copied
         lists = list(map(_tasks, workloads))
         names = list(map(id, lists))  # a list that many hold is looked at once
         firsts = sorted(dict(zip(reversed(names), range(len(names) - 1, -1, -1), strict=True)).values())
@@ -85,8 +86,8 @@ class Shapes:
                 if pair not in self._seen_in:
                     self._seen_in[pair] = self._resolve(indices[at], lists[at], pair[1])[0]
                 out[at] = self._seen_in[pair]
-        if self.problems:
-            raise InvalidInput(self.problems)
+        if self._problems:
+            raise InvalidInput(self._problems)
         return out
 
     def _learn(self, key: bytes, workload: Workload, queue: int, i: int) -> None:
@@ -150,7 +151,7 @@ class Shapes:
         if fr is None:
             if flavor not in self._configuration.flavor_names:
                 at = pointer("state", "workloads", i, "tasks", t, "flavors", resource)
-                self.problems.append(Problem(pointer=at, detail=f"no flavor {flavor!r}"))
+                self._problems.append(Problem(pointer=at, detail=f"no flavor {flavor!r}"))
             fr = self._index[(flavor, resource)] = len(self.frs)
             self.frs.append((flavor, resource))
         return fr
