@@ -6,6 +6,7 @@ line break at the end of a path, knows the methods of one route at a time, and w
 route it will find has to find it by other means.
 """
 
+import inspect
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -20,7 +21,8 @@ from fastapi.routing import RouteContext, iter_route_contexts
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.routing import BaseRoute, Match
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, request_response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.http.openapi import is_page, needed_by
@@ -150,7 +152,7 @@ class Operations(BaseRoute):
                 self._exact[template] = place
         parameters = get_flat_params(context.dependant)
         operation = Operation(
-            app=context.app,
+            app=_app_of(context),
             needs=needed_by(context.openapi_extra),
             path=[one for one in parameters if isinstance(one.field_info, Path)],
             query=[one for one in parameters if isinstance(one.field_info, Query)],
@@ -173,6 +175,19 @@ class Operations(BaseRoute):
             if (match := place.pattern.fullmatch(path)) is not None:
                 return place, match.groupdict()
         return None, {}
+
+
+def _app_of(context: RouteContext) -> ASGIApp:
+    """What answers. An operation that takes the request as it is and gives a response needs nothing that FastAPI works
+    out beforehand, which takes as long as a tenth of a small decision."""
+    dependant = context.dependant
+    call = dependant.call
+    assert call is not None
+    signature = inspect.signature(call)
+    alone = dependant.request_param_name is not None and len(signature.parameters) == 1
+    if not alone or context.max_body_size is not None or signature.return_annotation is not Response:
+        return context.app
+    return request_response(call)
 
 
 def install(app: FastAPI, routers: Iterable[APIRouter]) -> Operations:

@@ -68,6 +68,7 @@ def test_it_is_postgresql_18_and_keeps_its_data(empty: Path) -> None:
 def test_it_listens_on_no_network(folder: Path) -> None:
     server = EmbeddedPostgres(folder, settings=FAST)
     assert run(server.start(), "show listen_addresses") == [("",)]
+    assert os.getpriority(os.PRIO_PROCESS, server_pid(folder)) > min(os.getpriority(os.PRIO_PROCESS, 0), 18)
     server.stop()
 
 
