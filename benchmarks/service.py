@@ -15,6 +15,7 @@ from typing import Any
 
 _START_SECONDS = 120
 _IDLE_SECONDS = 2.0
+_REST_SECONDS, _AT_REST = 1.0, 0.05
 
 
 class Client:
@@ -93,6 +94,27 @@ def _until_ready(port: int, process: subprocess.Popen[bytes]) -> None:
                 return
         time.sleep(0.2)
     raise RuntimeError("the service did not get ready")
+
+
+def wait_for_rest(process: subprocess.Popen[bytes]) -> None:
+    """Until the service and its processes have started: some import for seconds after it is ready. Linux only."""
+    end = time.monotonic() + _START_SECONDS
+    used = _used(process.pid)
+    while time.monotonic() < end:
+        time.sleep(_REST_SECONDS)
+        before, used = used, _used(process.pid)
+        if used - before <= _AT_REST * _REST_SECONDS:
+            return
+
+
+def _used(pid: int) -> float:
+    """Seconds of the processor that a process and those that it has started have used."""
+    with suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return own + sum(_used(int(child)) for child in children)
+    return 0.0
 
 
 def peak_memory_mb(process: subprocess.Popen[bytes]) -> dict[str, float]:
