@@ -182,6 +182,25 @@ def test_a_task_is_known_where_its_workload_has_it() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("strategies", "refused"),
+    [
+        (["LessThanOrEqualToFinalShare"], ["share-too-low"]),
+        (["LessThanInitialShare"], []),
+        (["LessThanOrEqualToFinalShare", "LessThanInitialShare"], []),
+    ],
+)
+def test_kueue_judges_by_the_strategies_that_are_on(strategies: list[str], refused: list[str]) -> None:
+    """Of 12 a wants 5 and has 4: a share of 83. b has 10, a share of 500; with all of it gone, of 0."""
+    fair = {"kueue": {"fair_sharing": True, "preemption_strategies": strategies}}
+    queues = [KUEUE["queues"][0] | {"quota": {"cpu": {"guaranteed": 0}}}, *KUEUE["queues"][1:]]
+    queues.append({"name": "c", "parent": "all", "quota": {"cpu": {"guaranteed": 4}}})
+    work = kueue_workload("b0", "b", 10)
+    ask = KUEUE_ASK | {"tasks": [KUEUE_ASK["tasks"][0] | {"requests": {"cpu": 5}}]}
+    answer = judged(KUEUE | {"settings": fair, "queues": queues}, [work], ask, [("b0", None)])
+    assert rules(answer) == [refused]
+
+
 @pytest.mark.parametrize("fair", [False, True])
 def test_kueue_lets_more_go_than_the_ask_needs_while_their_queue_borrows(fair: bool) -> None:
     configuration = KUEUE | {"settings": {"kueue": {"fair_sharing": fair}}}

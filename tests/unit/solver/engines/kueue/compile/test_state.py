@@ -9,7 +9,7 @@ import pytest
 
 from app.solver import solve
 from app.solver.delta import apply_delta
-from app.solver.engines.kueue.compile.amounts import Amounts
+from app.solver.engines.kueue.compile.amounts import Amounts, listed
 from app.solver.engines.kueue.compile.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.kueue.compile.state import CompiledState, compile_state, sums
 from app.solver.index import Index
@@ -233,3 +233,17 @@ def test_two_next_versions_of_one_state_know_nothing_of_one_another() -> None:
         steps = [1000 * of["requests"]["cpu"] * of.get("count", 1) for of in order]
         assert [found.amounts(20 + i) for i in range(3)] == [((0, amount),) for amount in steps]
         assert usage(found, "q") == {"default/cpu": 20_000 + sum(steps)}
+
+
+def test_what_a_queue_lists() -> None:
+    """The group that covers a resource says its flavors; a group that names none leaves open what they are for."""
+    groups = [
+        {"resources": ["cpu"], "flavors": [{"name": "a", "quota": {"cpu": {}}}]},
+        {"resources": [], "flavors": [{"name": "b", "quota": {}}]},
+        {"resources": [], "flavors": [{"name": "c", "quota": {}}]},
+    ]
+    of: CompiledConfiguration = compile_configuration(
+        msgspec.convert(configuration({"name": "q", "resource_groups": groups}), Configuration)
+    )
+    found = {(flavor, r): listed(of, 0, flavor, r) for flavor in "abcd" for r in ("cpu", "gpu")}
+    assert {key for key, lists in found.items() if lists} == {("a", "cpu"), ("b", "gpu"), ("c", "gpu")}

@@ -77,6 +77,7 @@ def test_ascending_by_another_rank() -> None:
     rng = random.Random(5)
     of = state(rng, 200, starts=True, uids=False)
     overlay = Overlay(of, NOW)
+    of.places = Places.of(of.workloads, of.priority)  # known, and not what counts here
     overlay.rank = np.array([rng.randint(0, 9) for _ in range(200)], dtype=np.int64)
     rank = overlay.rank
     for size in (0, 20, 150):
