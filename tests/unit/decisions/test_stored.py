@@ -2,6 +2,7 @@
 
 import json
 from base64 import b64decode
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, cast
@@ -13,12 +14,16 @@ from sqlalchemy import RowMapping
 
 from app.answering.answers import Answered, Facts
 from app.answering.recording import Kept
+from app.db import Database
 from app.decisions.circles import WITHIN, pairs_of, returns_of
 from app.decisions.history import history
 from app.decisions.identifiers import earliest
-from app.decisions.log import Entry
+from app.decisions.log import DatabaseStore, DecisionLog, Entry, Row
 from app.decisions.repository import Mentions
+from app.errors import Unavailable
 from app.http.pages import decode_id
+from app.metrics import Metrics
+from app.settings import Settings
 from app.solver.model.decision import ConfigurationUsed
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -187,3 +192,83 @@ def test_a_page_of_the_history_says_where_the_next_begins() -> None:
     assert page.next_cursor is not None
     assert decode_id(page.next_cursor) == UUID(int=2)
     assert history("w", Mentions(4, 9, rows), 3).next_cursor is None
+
+
+class Choosy:
+    """A store that takes no documents, and no row of an ask called poison."""
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+        self.rows: list[Json] = []
+
+    def save(self, rows: Sequence[Row]) -> None:
+        found = [json.loads(row.columns) for row in rows]
+        if any(row.documents for row in rows) or any(one["asks"] == ["poison"] for one in found):
+            raise ValueError("refused")
+        self.batches.append(len(rows))
+        self.rows += found
+
+    def prune(self) -> None:
+        """Nothing is old."""
+
+
+def written(*entries: Entry) -> tuple[Choosy, DecisionLog]:
+    """A log that begins to write once all ``entries`` wait."""
+    store = Choosy()
+    log = DecisionLog(store, Metrics(), most_entries=1000, most_bytes=1 << 30)
+    log.lost = lambda digests: store.rows.append({"lost": digests})
+    for one in entries:
+        assert log.offer(one)
+    log.start()
+    assert log.settle(60)
+    log.stop()
+    return store, log
+
+
+def test_a_batch_has_so_many_entries_and_so_many_bytes() -> None:
+    assert written(*(entry(facts()) for _ in range(201)))[0].batches == [100, 100, 1]
+    third = Answered(body=b"x" * (3 << 20), facts=facts(), seconds={})
+    large = [Entry(ID, NOON, b"", third) for _ in range(5)]
+    assert written(*large)[0].batches == [2, 2, 1]
+    alone = Answered(body=b"x" * (9 << 20), facts=facts(), seconds={})
+    assert written(Entry(ID, NOON, b"", alone), entry(facts()))[0].batches == [1, 1]
+
+
+def test_what_is_refused_with_its_documents_is_stored_without() -> None:
+    documents = [Kept("d1", b"1"), Kept("d2", b"2")]
+    told: list[str] = []
+    poison = facts(asks=["poison"], workloads=["poison"])
+    store, _ = written(
+        entry(facts(), kept_state="k", documents=documents, ended=told.append), entry(facts(), ended=told.append),
+        entry(poison, kept_state="k", ended=told.append), entry(poison, ended=told.append),
+    )  # fmt: skip
+    assert [row["kept_state"] for row in store.rows if "lost" not in row] == [None, None]
+    assert [row["lost"] for row in store.rows if "lost" in row] == [{"d1", "d2", "k"}]
+    assert told == ["", "", "refused", "refused"]
+
+
+class Recorded:
+    """Stands for a database: what is sent, and which statements fail."""
+
+    def __init__(self, fails: Exception | None = None) -> None:
+        self.sent: list[Any] = []
+        self._fails = fails
+
+    def send(self, *statements: Any) -> None:
+        if self.sent and self._fails is not None:
+            raise self._fails
+        self.sent.append(statements)
+
+
+def test_circles_are_looked_for_once_their_decisions_are_stored() -> None:
+    quiet, evicting = entry(facts(evictions=[])).row(), entry(facts()).row()
+    for rows, sent in (([quiet], 1), ([quiet, evicting], 2)):
+        database = Recorded()
+        DatabaseStore(cast("Database", database), Settings()).save(rows)
+        assert len(database.sent) == sent
+        assert "insert" in str(database.sent[0]).lower()
+    failing = Recorded(ValueError("no such column"))
+    DatabaseStore(cast("Database", failing), Settings()).save([evicting])
+    assert len(failing.sent) == 1, "that circles could not be looked for is no loss of a decision"
+    with pytest.raises(Unavailable):
+        DatabaseStore(cast("Database", Recorded(Unavailable("away"))), Settings()).save([evicting])
