@@ -55,8 +55,8 @@ _FINISH_SECONDS = 4
 log = structlog.stdlib.get_logger("arbiter.serve")
 
 
-def run(settings: Settings, say: Callable[[str], None]) -> int:
-    """Serve until interrupted; the exit status."""
+def run(settings: Settings, say: Callable[[str], None], beside: Callable[[str], list[Companion]] | None = None) -> int:
+    """Serve until interrupted; the exit status. ``beside``: what runs as long, given the service's address."""
     if settings.is_exposed and settings.authentication == "open":
         say(f"{settings.host} can be reached from elsewhere: set ARBITER_AUTHENTICATION=required, or HOST=127.0.0.1")
         return 1
@@ -67,7 +67,7 @@ def run(settings: Settings, say: Callable[[str], None]) -> int:
     if listening is None:
         return 1
     own = EmbeddedPostgres(settings.data_dir, say=say) if settings.database_url is None else None
-    companion: Companion | None = None
+    companions: list[Companion] = []
     try:
         url = own.start() if own is not None else settings.database_url
         if own is not None:
@@ -76,7 +76,10 @@ def run(settings: Settings, say: Callable[[str], None]) -> int:
         first = _prepare(settings, say) and own is not None
         _welcome(settings, listening.getsockname()[1], say)
         if settings.simulation_worker == "beside":
-            companion = Companion("app.background", settings.model_dump_json())
+            companions.append(Companion("app.background", settings.model_dump_json()))
+        if beside is not None:
+            companions += beside(_address(settings.host, listening.getsockname()[1]))
+        for companion in companions:
             companion.start()
         fills = first and settings.examples == "on" and settings.authentication == "open"
         Server(create_app(settings), fill=fills).run(sockets=[listening])
@@ -87,7 +90,7 @@ def run(settings: Settings, say: Callable[[str], None]) -> int:
         pass
     finally:
         listening.close()
-        if companion is not None:
+        for companion in companions:
             companion.close()
         if own is not None:
             own.stop()
@@ -235,7 +238,7 @@ def _store_example(database: Database) -> bool:
 
 
 def _welcome(settings: Settings, port: int, say: Callable[[str], None]) -> None:
-    address = f"http://{_shown(settings.host)}:{port}"
+    address = _address(settings.host, port)
     where = EXAMPLE.relative_to(Path.cwd()) if EXAMPLE.is_relative_to(Path.cwd()) else EXAMPLE
     say(f"Arbiter listens on {address}")
     if settings.console == "on":
@@ -243,6 +246,10 @@ def _welcome(settings: Settings, port: int, say: Callable[[str], None]) -> None:
     say(f"Documentation:     {address}/docs")
     say("Try a decision:")
     say(f"  curl -s {address}/v1/decisions -H 'Content-Type: application/json' -d @{where}")
+
+
+def _address(host: str, port: int) -> str:
+    return f"http://{_shown(host)}:{port}"
 
 
 def _shown(host: str) -> str:

@@ -39,10 +39,10 @@ def serving(database_url: str, data_dir: Path, **environment: str) -> Generator[
 
 
 @contextmanager
-def running(database_url: str, data_dir: Path, **environment: str) -> Generator[Live]:
-    """A running service; ended, unless it is by then."""
+def running(database_url: str, data_dir: Path, *words: str, **environment: str) -> Generator[Live]:
+    """A running service, started with ``words``; ended, unless it is by then."""
     given = {"DATABASE_URL": database_url, "DATA_DIR": str(data_dir), "PORT": "0"}
-    process = started(**(given | environment))
+    process = started(*words, **(given | environment))
     assert process.stdout is not None
     try:
         said = welcome(process)
@@ -59,10 +59,10 @@ def running(database_url: str, data_dir: Path, **environment: str) -> Generator[
             raise
 
 
-def started(**environment: str) -> subprocess.Popen[str]:
+def started(*words: str, **environment: str) -> subprocess.Popen[str]:
     """``arbiter serve``, its standard output a pipe, as under a supervisor or before ``tee``."""
     return mortal(
-        [sys.executable, "-m", "app.cli", "serve"], signal.SIGTERM,
+        [sys.executable, "-m", "app.cli", "serve", *words], signal.SIGTERM,
         cwd=ROOT, env=environment_of(environment), stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
 

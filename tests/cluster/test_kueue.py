@@ -1,6 +1,8 @@
 """Kueue, followed on a real API server."""
 
 import json
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,11 @@ import msgspec
 import pytest
 
 from app.cli import run
+from app.cli.output import BAD_INPUT
 from tests.cluster import kueue
 from tests.cluster.following import eventually, following, fresh, kept
 from tests.cluster.server import Cluster
+from tests.live import running
 
 
 def agrees(cluster: Cluster, arbiter: httpx2.Client, name: str) -> bool:
@@ -106,3 +110,31 @@ def _ask_about_it(url: str, folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert [one["ask"] for one in told["waiting"]] == ["default/urgent"]
     assert run(["plan", str(job), "--cluster", "nowhere", "--url", url]) == 3
     assert "no follower reports" in capsys.readouterr().err
+
+
+def test_a_service_follows_by_itself_and_its_follower_ends_with_it(
+    kubernetes: Cluster, migrated_database: Callable[[], str], tmp_path: Path
+) -> None:
+    kubernetes.apply(kueue.flavor(), kueue.cluster_queue("q", 4), kueue.local_queue("l", "q"))
+    kubernetes.apply(kueue.workload("waits", "l", 1))
+    environment = {"KUBECONFIG": str(kubernetes.kubeconfig()), "ARBITER_SIMULATION_WORKER": "elsewhere"}
+    with running(migrated_database(), tmp_path, "--follow", "kueue:own", **environment) as live:
+        with httpx2.Client(base_url=live.address, timeout=60) as client:
+            eventually(lambda: kept(client, "own").get("asks", {}).keys() == {"default/waits"})
+            (follower,) = client.get("/v1/clusters/own").json()["followers"]
+        number = int(follower["follower"].rpartition("-")[2])
+        assert there(number)
+        live.process.kill()
+        eventually(lambda: not there(number))
+
+
+def there(number: int) -> bool:
+    """Whether that process runs; what waits for somebody to ask how it ended does not."""
+    found = subprocess.run(["ps", "-o", "stat=", "-p", str(number)], capture_output=True, text=True, check=False)
+    return found.stdout.strip()[:1] not in ("", "Z")
+
+
+@pytest.mark.parametrize("given", ["kueue", "slurm:prod", "kueue:", "kueue:a/b"])
+def test_what_can_t_be_followed_is_said_before_anything_starts(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", "--follow", given]) == BAD_INPUT
+    assert f"--follow {given}: ENGINE:NAME" in capsys.readouterr().err

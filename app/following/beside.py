@@ -1,0 +1,61 @@
+"""``python -m app.following.beside``: a follower that a service runs beside itself, and that ends with it."""
+
+import gc
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+
+import msgspec
+
+from app.following.arbiter import Arbiter
+from app.following.follower import Follower, Task
+from app.following.reading import Broken, Reader, connect
+from app.solver.model.configuration import EngineName
+
+MODULE = "app.following.beside"
+_LAST_SECONDS = 2.0
+"""For what is on its way when the service is gone."""
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """What the service writes to its standard input, as a line. ``context``: of the kubeconfig; None: the usual one."""
+
+    engine: EngineName
+    cluster: str
+    url: str
+    token: str | None = None
+    context: str | None = None
+
+
+def run(wanted: Beside) -> int:
+    """Follow until told to stop, or until standard input ends."""
+    try:
+        reader = Reader(connect(wanted.context))
+    except Broken as error:
+        sys.stderr.write(f"{wanted.cluster}: {error}\n")
+        return 1
+    task = Task(wanted.engine, wanted.cluster, wanted.cluster, wanted.cluster)
+    follower = Follower(task, reader, Arbiter(wanted.url, wanted.token), settled=gc.freeze)
+
+    def end(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        follower.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    threading.Thread(target=_end_with_input, args=(follower,), daemon=True).start()
+    follower.run()
+    return 0
+
+
+def _end_with_input(follower: Follower) -> None:
+    sys.stdin.buffer.read()
+    follower.stop()
+    threading.Event().wait(_LAST_SECONDS)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(run(msgspec.json.decode(sys.stdin.buffer.readline(), type=Beside)))
