@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from app.solver import solve
+from app.solver.engines.ytsaurus.decide.fair_share import fair_shares
 from app.solver.model.configuration import Configuration
 from tests.unit.solver.engines.ytsaurus.cluster import ask, effective, node, operation, pool, request, shares
 
@@ -91,6 +92,18 @@ def test_promised_shares_are_what_guarantees_alone_give() -> None:
     assert promised == pytest.approx({"a": 30, "a-1": 19, "a-2": 9, "a-3": 2, "b": 0})
     assert answer["workloads"]["xa-1"]["promised_guarantee_fair_share"]["cpu"] == pytest.approx(19)
     assert answer["alerts"] == []
+
+
+def test_promised_shares_of_a_pool_that_is_not_the_first_in_a_tree_that_is_too_large_to_look_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A suggestion of nothing lets a pool take all of its guarantee, where its curve has several vertices at 0."""
+    monkeypatch.setattr(fair_shares, "MOST_EXACT", -1)
+    body = promising()
+    pools = body["configuration"]["queues"]
+    body["configuration"]["queues"] = [pools[-1], *pools[:-1]]
+    promised = {n: p["promised_guarantee_fair_share"]["cpu"] for n, p in shares(body)["queues"].items()}
+    assert promised == pytest.approx({"a": 30, "a-1": 19, "a-2": 9, "a-3": 2, "b": 0})
 
 
 def test_the_uppermost_pool_that_asks_for_promised_shares_counts() -> None:
