@@ -4,7 +4,9 @@ import msgspec
 import pytest
 
 from app.solver import solve
+from app.solver.engines.ytsaurus.compile.settings import has_overrides
 from app.solver.model.configuration import Configuration
+from app.solver.model.ytsaurus import Workload
 from tests.unit.solver.engines.ytsaurus.cluster import (
     alloc,
     ask,
@@ -212,3 +214,21 @@ def test_a_pool_of_several_flavors_is_refused() -> None:
     assert list(refused(body)) == ["/configuration/queues/0/resource_groups/0/flavors/1"]
     del flavors[1]
     assert effective(body)
+
+
+OVERRIDES: dict[str, Any] = {
+    "fair_share_starvation_tolerance": 0.5, "fair_share_starvation_timeout": 1,
+    "non_preemptible_resource_usage_threshold": {}, "max_unpreemptible_running_job_count": 0,
+    "allocation_preemption_timeout": 0, "job_interrupt_timeout": 0, "allocation_graceful_preemption_timeout": 0,
+    "resource_limits": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OVERRIDES)
+def test_whatever_an_operation_says_of_its_settings_counts_alone(name: str) -> None:
+    assert has_overrides(msgspec.convert({name: OVERRIDES[name]}, Workload))
+
+
+def test_what_is_no_setting_overrides_none() -> None:
+    assert not has_overrides(Workload())
+    assert not has_overrides(msgspec.convert({"starvation": "starving", "is_gang": True, "suspended": True}, Workload))
