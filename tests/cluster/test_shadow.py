@@ -109,10 +109,17 @@ def test_what_kai_and_yunikorn_say_in_events_is_compared(kubernetes: Cluster, ar
         why = f"Preempted by {uid} from application fast in root.prod"
         kubernetes.apply(pods.event("Pod", "victim", "Informational", why, LATER))
         (yunikorn,) = eventually(lambda: records(arbiter, "shadow-yunikorn", 1))
+        # Nobody would take this one: its queue has no more than it is guaranteed.
+        kubernetes.apply(pods.event("Pod", "spared", "Informational", why, LATER))
+        found = eventually(lambda: records(arbiter, "shadow-yunikorn", 2))
+        (planted,) = (one for one in found if one["id"] != yunikorn["id"])
         kubernetes.call("DELETE", "/api/v1/namespaces/default/pods/low-0")  # before it is told why
         why = "Pod default/low-0 was preempted by higher priority workload default/high"
         kubernetes.apply(pods.event("PodGroup", "low", "Evict", why, LATER))
         (kai,) = eventually(lambda: records(arbiter, "shadow-kai", 1))
+    assert planted["outcome"] == "differs"
+    assert [one["task"] for one in planted["not_expected"]] == ["default/spared"]
+    assert [one["task"] for one in planted["not_observed"]] == ["default/victim"]
     assert kai["observed"] == [{"workload": "default/low", "task": "low-0", "reason": "preempt"}]
     assert (kai["ask"], kai["outcome"], kai["detail"]) == ("default/high", "agreed", "")
     assert yunikorn["observed"] == [{"workload": "cheap", "task": "default/victim"}]
