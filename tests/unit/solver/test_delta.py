@@ -47,6 +47,8 @@ def test_what_changes_keeps_its_place_and_what_is_added_comes_last() -> None:
         ({}, ["w1", "w2", "w3"]),
         ({"change": [{"id": "w2", "queue": "q"}]}, ["w1", "w2", "w3"]),
         ({"remove": ["w2"]}, ["w1", "w3"]),
+        ({"remove": ["w1", "w2"]}, ["w3"]),
+        ({"remove": ["w3", "w1"]}, ["w2"]),
         ({"add": [{"id": "w0", "queue": "q"}, {"id": "w9", "queue": "q"}]}, ["w1", "w2", "w3", "w0", "w9"]),
     ],
 )
