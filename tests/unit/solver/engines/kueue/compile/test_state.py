@@ -226,13 +226,13 @@ def test_two_next_versions_of_one_state_know_nothing_of_one_another() -> None:
     pins = {"cpu": "default"}
     shapes = [{"requests": {"cpu": 2}}, {"requests": {"cpu": 3}, "flavors": pins}, {"requests": {"cpu": 4}, "count": 2}]
     for order in (shapes, shapes[::-1], shapes[1:] + shapes[:1]):
-        added = [work(f"n{i}", of) for i, of in enumerate(order)]
+        added = [work(f"n{i}", of) for i, of in enumerate(order)] + [work("known", {"requests": {"cpu": 1}})]
         delta = msgspec.convert({"generation": 1, "workloads": {"add": added}}, Delta)
         after, index, changes = apply_delta(state, Index(state), delta)
         found = solve.update(kept, after, index, changes, generation=2).compiled
         steps = [1000 * of["requests"]["cpu"] * of.get("count", 1) for of in order]
         assert [found.amounts(20 + i) for i in range(3)] == [((0, amount),) for amount in steps]
-        assert usage(found, "q") == {"default/cpu": 20_000 + sum(steps)}
+        assert usage(found, "q") == {"default/cpu": 21_000 + sum(steps)}
 
 
 def test_what_a_queue_lists() -> None:
