@@ -131,10 +131,20 @@ class BulkProtocol(HttpToolsProtocol):
         self._among.enter(self, "stream" if self.cycle.response_started else "body")
         self._asked = self._asked or (self._begun and not self.cycle.body)
         self._begun = True
-        self.cycle.body += body
+        self._keep(body)
         if len(self.cycle.body) > (_HIGH_WATER if self._asked else _UNASKED):
             self.flow.pause_reading()
         self.cycle.message_event.set()
+
+    def _keep(self, body: bytes) -> None:
+        """A piece that comes when the last one is taken, as nearly all of a long body do, is not copied."""
+        cycle: Any = self.cycle
+        if not cycle.body:
+            cycle.body = body
+            return
+        if isinstance(cycle.body, bytes):
+            cycle.body = bytearray(cycle.body)
+        cycle.body += body
 
     def on_response_complete(self) -> None:
         """An answer is written; the next request of the connection may begin."""
