@@ -32,9 +32,9 @@ from app.errors import Unavailable
 from app.metrics import Metrics
 from app.settings import Settings
 
-_BATCH_ENTRIES = 100
+_BATCH_ENTRIES = 250
 _BATCH_BYTES = 8 << 20
-_LINGER = 0.1
+_LINGER = 0.25
 """Seconds that an entry waits for others, and for its own answer to be on the way before it takes the processor."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 1.0
 _AWAY = "the database is away"

@@ -226,7 +226,7 @@ def written(*entries: Entry) -> tuple[Choosy, DecisionLog]:
 
 
 def test_a_batch_has_so_many_entries_and_so_many_bytes() -> None:
-    assert written(*(entry(facts()) for _ in range(201)))[0].batches == [100, 100, 1]
+    assert written(*(entry(facts()) for _ in range(501)))[0].batches == [250, 250, 1]
     third = Answered(body=b"x" * (3 << 20), facts=facts(), seconds={})
     large = [Entry(ID, NOON, b"", third) for _ in range(5)]
     assert written(*large)[0].batches == [2, 2, 1]
