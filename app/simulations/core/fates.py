@@ -67,8 +67,7 @@ class Fates:
                 life.clocks.setdefault(name, Clock(now, first.duration, first.every, first.cost))
             began = (task.started_at if self._rounds.unit == "task" else None) or workload.started_at
             if whole and began is not None:
-                clock = life.clock(name)
-                clock.progress = max(clock.progress, min(clock.duration, now - micros(began)))
+                life.clock(name).had_run(now - micros(began))
         self._run(life, tasks, None, now)
         if gone:
             self._stop(life, None if workload.evicted else sorted(gone), now)

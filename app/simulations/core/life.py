@@ -21,10 +21,11 @@ class Clock:
 
     ``progress`` of ``duration`` was made and kept; ``every`` and ``cost`` of its checkpoints, ``every`` 0 without.
     ``run``: how often it started, so that the ends of runs that never came to theirs are known; ``since``: when its
-    phase began."""
+    phase began; ``_before``: what of its progress a run made before the simulation began, and no eviction has met."""
 
     __slots__ = (
-        "cost", "duration", "every", "lost", "overhead", "phase", "progress", "ran", "run", "since", "waited",
+        "_before", "cost", "duration", "every", "lost", "overhead", "phase", "progress", "ran", "run", "since",
+        "waited",
     )  # fmt: skip
 
     def __init__(self, now: int, duration: int, every: int = 0, cost: int = 0) -> None:
@@ -33,7 +34,11 @@ class Clock:
         self.cost = cost
         self.phase: Phase = "waiting"
         self.since = now
-        self.progress = self.waited = self.ran = self.lost = self.overhead = self.run = 0
+        self.progress = self.waited = self.ran = self.lost = self.overhead = self.run = self._before = 0
+
+    def had_run(self, span: int) -> None:
+        """It runs when the simulation begins, and had run for ``span`` by then."""
+        self.progress = self._before = max(self.progress, min(self.duration, span))
 
     def start(self, now: int) -> int:
         """It runs from ``now`` on; when it will finish, unless evicted."""
@@ -45,18 +50,24 @@ class Clock:
     def needs(self) -> int:
         """How long it must still run, checkpoints included; it takes none at its very end."""
         left = self.duration - self.progress
-        return left + (-(-left // self.every) - 1) * self.cost if self.every and left > 0 else left
+        if not self.every or left <= 0:
+            return left
+        return left + (-(-(left + self._since_checkpoint()) // self.every) - 1) * self.cost
 
     def stop(self, now: int) -> tuple[int, int, int]:
         """It runs no longer: progress that this run made and kept, what of it is thrown away, what checkpoints took."""
         ran = now - self.since
-        made, overhead = self._saved(ran)
+        open_before = self._since_checkpoint()
+        kept, overhead = self._saved(open_before + ran)
+        made = max(0, kept - open_before)
+        self.progress += kept - open_before - made
+        self._before = 0
         return self._account(now, made, ran - made - overhead, overhead, "releasing")
 
     def halt(self, now: int, phase: Phase) -> tuple[int, int, int]:
         """It stops running, or is looked at while it runs; nothing of this run is thrown away."""
         ran = now - self.since
-        overhead = self._saved(ran)[1]
+        overhead = self._saved(self._since_checkpoint() + ran)[1]
         return self._account(now, ran - overhead, 0, overhead, phase)
 
     def finish(self, now: int) -> tuple[int, int, int]:
@@ -73,6 +84,10 @@ class Clock:
         if self.phase == "waiting":
             self.waited += now - self.since
         self.phase, self.since = "ended", now
+
+    def _since_checkpoint(self) -> int:
+        """What it had run before the simulation since the last checkpoint there; all of it without any."""
+        return self._before % self.every if self.every else self._before
 
     def _saved(self, ran: int) -> tuple[int, int]:
         """Of ``ran``: the progress that a checkpoint has kept, and what the checkpoints took."""

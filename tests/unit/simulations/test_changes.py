@@ -60,6 +60,12 @@ def test_what_runs_at_the_start_goes_on_for_what_remains_and_may_be_evicted() ->
     asked = job("old", "a", 4, 0, 30)
     told = played(two_queues(), [asked], state={"workloads": [running]})
     assert told.said()[-1] == "20 finished old"  # it ran ten of its thirty seconds before
+    # Evicted after thirteen seconds: the ten before are lost as well, but for what a checkpoint has kept.
+    for every, end, lost in ((0, 8 + 30, 3), (8, 8 + 22, 3), (4, 8 + 18, 1), (3, 8 + 18, 1)):
+        checkpoint = {"checkpoint": {"every": every}} if every else {}
+        told = played(two_queues(), [asked | checkpoint, own], state={"workloads": [running]})
+        assert told.said()[-2:] == ["8 started old", f"{end} finished old"]
+        assert told.of("old").lost == lost
     assert problems(two_queues(), [own], state={"workloads": [running]}) == {
         "/state/workloads/0/id": "'old' runs, and neither trace nor `remaining` says how long"
     }
