@@ -110,13 +110,15 @@ def _sent(connection: Connection, statements: Sequence[Statement], *, last: bool
     driver = connection.connection.driver_connection
     assert isinstance(driver, PatientConnection)
     try:
-        driver.autocommit = True  # what lies between two syncs of a pipeline is a transaction
+        driver.autocommit = True  # the driver's own begin would take a round trip
         with driver.pipeline():
+            driver.execute("begin")
             driver.execute(_BOUND, _bounds())
             for sql, parameters in statements:
                 driver.execute(sql, parameters)
+            driver.execute("commit")  # not where one could not even be sent: leaving a pipeline commits what was
         driver.autocommit = False
-    except psycopg.Error as error:
+    except BaseException as error:  # whatever it is, nobody may get a connection that commits each statement
         connection.invalidate()
         if last or isinstance(error, Late) or not isinstance(error, psycopg.OperationalError) or not driver.closed:
             raise

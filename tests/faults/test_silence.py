@@ -191,6 +191,11 @@ def test_what_is_sent_at_once_is_one_transaction_within_time_on_a_living_connect
     with pytest.raises(Unavailable, match="too long"):
         database.send(insert, ("select pg_sleep(%(seconds)s)", {"seconds": 5}))
     assert not database.is_silent
+    with pytest.raises(UnicodeEncodeError):
+        database.send(insert, ("select %(text)s", {"text": "\ud800"}))
+    with database.session() as session:  # which is a transaction still
+        session.connection().exec_driver_sql("insert into kept values (3)")
+        session.rollback()
     database.send(insert)
     with psycopg.connect(url.replace("+psycopg", "", 1), autocommit=True) as other:
         other.execute(
