@@ -87,13 +87,17 @@ class _Duplex(Response):
 
 async def _answers(request: Request) -> AsyncGenerator[bytes]:
     begun: asyncio.Queue[asyncio.Task[BatchAnswer] | None] = asyncio.Queue(_AHEAD)
+    working = set[asyncio.Task[BatchAnswer]]()
 
     async def read() -> None:
         number = 0
         with suppress(ClientDisconnect):
             async for line in _lines(request):
                 number += 1
-                await begun.put(asyncio.create_task(_one(request, number, line)))
+                task = asyncio.create_task(_one(request, number, line))
+                working.add(task)
+                task.add_done_callback(working.discard)
+                await begun.put(task)
         await begun.put(None)
 
     reader = asyncio.create_task(read())
@@ -102,9 +106,8 @@ async def _answers(request: Request) -> AsyncGenerator[bytes]:
             yield msgspec.json.encode(await task) + b"\n"
     finally:
         reader.cancel()
-        while not begun.empty():
-            if (left := begun.get_nowait()) is not None:
-                left.cancel()
+        for task in working:  # also the one that waits for a place in the queue
+            task.cancel()
 
 
 async def _one(request: Request, number: int, line: bytes | ArbiterError) -> BatchAnswer:

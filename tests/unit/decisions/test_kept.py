@@ -1,5 +1,8 @@
 """What is kept so that decisions on snapshots can be made again: how much it is, and what it is told against."""
 
+import pytest
+from zstandard import ZstdCompressor
+
 from app.answering.recording import Kept, Known, put_together
 from app.decisions.kept.content import squeezed, unsqueezed
 from app.decisions.kept.ledger import LONGEST, Ledger
@@ -48,3 +51,34 @@ def test_after_a_thousand_changes_a_state_is_kept_whole_again() -> None:
     assert ledger.known("s") == Known(configuration="c")
     ledger.taken("s", "new", "c", [whole("new")])
     assert ledger.known("s").state == "new"
+
+
+def test_a_configuration_is_known_from_when_it_was_taken_with_a_decision() -> None:
+    ledger = Ledger()
+    ledger.taken("s", "a", "c", [whole("a")])
+    assert ledger.known("s") == Known("a")
+    ledger.taken("s", "b", "c", [Kept("b", b"{}", "a"), whole("c")])
+    ledger.taken("s", "b", "other", [])
+    assert ledger.known("s") == Known("b", "c")
+    assert not ledger.has("s", "a")
+    ledger.taken("t", "b", "d", [whole("b"), whole("d")])
+    ledger.lost({"c", "x"})
+    assert (ledger.known("s"), ledger.known("t")) == (Known(), Known("b", "d"))
+
+
+def test_a_ledger_forgets_whom_it_has_not_heard_of_for_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.decisions.kept.ledger._SNAPSHOTS", 2)
+    ledger = Ledger()
+    for name in ("a", "b", "a", "c"):
+        ledger.taken(name, "s", "c", [whole("s")])
+    assert [ledger.has(name, "s") for name in ("a", "b", "c")] == [True, False, True]
+
+
+def test_a_change_is_squeezed_harder_than_a_whole_state() -> None:
+    """A state is written once in a thousand decisions, a change each time: as small as 12 of 22 levels make it."""
+    body = b"".join(b'{"id":"w%d","requests":{"cpu":%d}}' % (i, i * i) for i in range(500))
+    as_state, as_change = squeezed(Kept("0a", body)), squeezed(Kept("0a", body, "0b"))
+    assert (as_state.digest, as_state.base, as_change.base) == (b"\x0a", None, b"\x0b")
+    assert as_state.content == ZstdCompressor(level=3).compress(body)
+    assert as_change.content == ZstdCompressor(level=12).compress(body)
+    assert unsqueezed(as_change.content) == body

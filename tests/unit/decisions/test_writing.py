@@ -1,0 +1,307 @@
+"""The log's writer at its bounds: what fits, who is told, how it waits for a database, what it keeps and prunes."""
+
+import json
+import threading
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+from structlog.testing import capture_logs
+
+from app.answering.answers import Answered
+from app.answering.recording import Kept
+from app.db import Database
+from app.decisions import log as module
+from app.decisions import repository
+from app.decisions.kept import repository as kept
+from app.decisions.log import DatabaseStore, DecisionLog, Entry, Row
+from app.errors import Unavailable
+from app.metrics import Metrics
+from app.settings import Settings
+from tests.unit.decisions.test_stored import facts
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+OVERHEAD = 1024
+
+
+def sized(size: int, **more: Any) -> Entry:
+    """An entry that keeps ``size`` bytes in memory."""
+    return Entry(
+        UUID(int=7), NOON, b"x" * (size - OVERHEAD - 2), Answered(body=b"{}", facts=facts(), seconds={}), **more
+    )
+
+
+class Store:
+    """Ends each attempt as ``script`` says, in order, then well."""
+
+    def __init__(self, *script: Exception | None, prune: Callable[[], None] = lambda: None) -> None:
+        self.script = list(script)
+        self.batches: list[int] = []
+        self.prune = prune
+
+    def save(self, rows: Sequence[Row]) -> None:
+        self.batches.append(len(rows))
+        if self.script and (error := self.script.pop(0)) is not None:
+            raise error
+
+
+def log_of(store: Store | None = None, *, most_entries: int = 1000, most_bytes: int = 1 << 20) -> DecisionLog:
+    return DecisionLog(store or Store(), Metrics(), most_entries=most_entries, most_bytes=most_bytes)
+
+
+def test_small_rows_are_made_at_once_and_large_ones_by_the_writer() -> None:
+    log = log_of()
+    small, large = sized(64 << 10), sized((64 << 10) + 1)
+    for one in (small, large):
+        assert one.size in (64 << 10, (64 << 10) + 1)
+        assert log.offer(one)
+    assert (small._row is None, large._row is None) == (False, True)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_the_queue_is_full_to_the_byte_and_behind_beyond_half_of_it() -> None:
+    log = log_of(most_bytes=10_000)
+    assert log.offer(sized(5000))
+    assert not log.is_behind
+    assert not log.offer(sized(5001))
+    assert log.offer(sized(5000))
+    assert log.is_behind
+    assert not log.offer(sized(1026))
+    by_number = log_of(most_entries=2)
+    assert [by_number.offer(sized(1026)) for _ in range(3)] == [True, True, False]
+    assert log_of(most_entries=0).offer(sized(1026)), "an empty queue takes anything"
+
+
+def test_documents_for_which_there_is_no_room_are_left_out() -> None:
+    document = Kept("d", b"x" * 6000)
+    full = log_of(most_bytes=7000)
+    assert full.offer_whole(sized(5974)), "what has none is whole"
+    assert full.offer_whole(sized(1026))
+    assert not full.offer_whole(sized(1026)), "what was not taken is not there"
+    roomy = log_of(most_bytes=12_000)
+    assert roomy.offer(sized(5000))
+    assert not roomy.offer_whole(sized(2000, documents=[document], kept_state="d"))
+    waiting = list(roomy._waiting)  # pyright: ignore[reportPrivateUsage]
+    assert [(one.size, len(one.documents), one.kept_state) for one in waiting] == [(5000, 0, None), (2000, 0, None)]
+
+
+def test_settling_without_a_writer_says_what_is_not_stored() -> None:
+    log = log_of()
+    assert log.settle(60)
+    log.offer(sized(1026))
+    assert not log.settle(60)
+
+
+def test_who_is_told_what_when_the_service_stops() -> None:
+    told: list[str] = []
+    log, waited = log_of(most_entries=2), Future[None]()
+    log.offer(sized(1026, ended=told.append, stored=waited))
+    log.offer(sized(1026))
+    assert not log.offer(sized(1026, ended=told.append))
+    assert told == ["too many entries wait already"]
+    log.stop(0)
+    assert told == ["too many entries wait already", "the service stops"]
+    with pytest.raises(Unavailable, match=r"^the decision can't be logged: the service stops$"):
+        waited.result(0)
+    assert log.settle(0), "dropped is settled too"
+
+
+def test_what_was_told_once_stays() -> None:
+    waited = Future[None]()
+    entry = sized(1026, stored=waited)
+    entry.settle()
+    entry.settle("too late")
+    assert waited.result(0) is None
+
+
+class Impatient(threading.Condition):
+    """Notes how long the writer would wait, and does not."""
+
+    def __init__(self) -> None:
+        super().__init__(threading.RLock())
+        self.waits: list[float] = []
+
+    def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
+        if timeout is None or threading.current_thread().name != "decision-log":
+            return super().wait_for(predicate, timeout)
+        if timeout != 0.25:
+            self.waits.append(timeout)
+        return predicate()
+
+
+def test_the_writer_comes_back_to_a_database_that_is_away_ever_less_often() -> None:
+    away = [Unavailable("away") for _ in range(6)]
+    store, changed = Store(*away, None, Unavailable("away")), Impatient()
+    log = log_of(store)
+    log._changed = changed  # pyright: ignore[reportPrivateUsage]
+    waiting = [sized(1026, stored=Future[None]()) for _ in range(2)]
+    with capture_logs() as said:
+        for one in waiting:
+            log.offer(one)
+        log.start()
+        for one in waiting:
+            assert isinstance(one.stored, Future)
+            with pytest.raises(Unavailable, match=r"^the decision can't be logged: the database is away$"):
+                one.stored.result(60)
+        while store.script[1:]:
+            threading.Event().wait(0.001)
+        log.offer(sized(1026))
+        while store.script:
+            threading.Event().wait(0.001)
+        log.stop(60)
+    assert changed.waits == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 0.1]
+    assert [(one["event"], one["waiting"]) for one in said if "away" in one["event"]] == [
+        ("decision log: the database is away, entries wait", 2), ("decision log: the database is away, entries wait", 1)
+    ]  # fmt: skip
+    assert not log.is_behind
+
+
+def written(store: Store, *entries: Entry) -> DecisionLog:
+    """A log that has done with ``entries``."""
+    log = log_of(store)
+    for one in entries:
+        log.offer(one)
+    log.start()
+    log.settle(60)
+    log.stop(60)
+    return log
+
+
+def test_a_database_that_goes_away_among_entries_one_by_one_gets_each_once() -> None:
+    """The batch is refused, its first entry is stored, then the database is away: the other is written later."""
+    store = Store(ValueError("a batch"), None, Unavailable("away"))
+    told: list[str] = []
+    with capture_logs() as said:
+        log = log_of(store)
+        for _ in range(2):
+            log.offer(sized(1026, ended=told.append))
+        log._changed = Impatient()  # pyright: ignore[reportPrivateUsage]
+        log.start()
+        while len(store.batches) < 4:
+            threading.Event().wait(0.001)
+        log.stop(60)
+    assert store.batches == [2, 1, 1, 1]
+    assert told == ["", ""]
+    assert [one["event"] for one in said] == ["decision log: the database is away, entries wait"]
+
+
+def test_a_refused_entry_is_named_with_a_part_of_what_was_said() -> None:
+    wrong = ValueError("x" * 900)
+    with capture_logs() as said:
+        written(Store(wrong, wrong), sized(1026))
+    assert said == [
+        {"event": "decision log: an entry was refused", "decision": str(UUID(int=7)), "error": "x" * 500,
+         "log_level": "warning"}
+    ]  # fmt: skip
+
+
+def test_retention_is_looked_after_every_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, pruned = [1000.0], list[float]()
+    monkeypatch.setattr(module, "monotonic", lambda: clock[0])
+    log = log_of(Store(prune=lambda: pruned.append(clock[0])))
+    for moment in (1000.0, 1599.9, 1600.0, 2199.0, 2200.0):
+        clock[0] = moment
+        log._prune_if_due()  # pyright: ignore[reportPrivateUsage]
+    assert pruned == [1000.0, 1600.0, 2200.0]
+
+
+def test_retention_that_fails_is_said_and_a_database_that_is_away_is_another_matter() -> None:
+    def failing(error: Exception) -> Callable[[], None]:
+        def prune() -> None:
+            raise error
+
+        return prune
+
+    with capture_logs() as said:
+        log_of(Store(prune=failing(ValueError("y" * 900))))._prune_if_due()  # pyright: ignore[reportPrivateUsage]
+    assert [(one["event"], one["error"]) for one in said] == [("decision log: retention failed", "y" * 500)]
+    with pytest.raises(Unavailable):
+        log_of(Store(prune=failing(Unavailable("away"))))._prune_if_due()  # pyright: ignore[reportPrivateUsage]
+
+
+class Sessions:
+    """Stands for a database: each session is a number, and what was executed in it."""
+
+    def __init__(self) -> None:
+        self.sessions = 0
+        self.executed: list[tuple[str, dict[str, Any]]] = []
+        self.sent: list[Any] = []
+
+    @contextmanager
+    def session(self) -> Generator[Any]:
+        self.sessions += 1
+        execute = SimpleNamespace(exec_driver_sql=lambda sql, given: self.executed.append((sql, given)))
+        yield SimpleNamespace(number=self.sessions, connection=lambda: execute)
+
+    def send(self, *statements: Any) -> None:
+        self.sent.append(statements)
+
+
+def test_documents_and_the_entries_that_need_them_are_one_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[tuple[str, int, list[bytes]]] = []
+
+    def save(session: Any, documents: Sequence[kept.New]) -> None:
+        done.append(("save", session.number, [one.digest for one in documents]))
+
+    def missing(session: Any, digests: Sequence[bytes]) -> set[bytes]:
+        done.append(("missing", session.number, list(digests)))
+        return {b"\x0b"}
+
+    monkeypatch.setattr(kept, "save", save)
+    monkeypatch.setattr(kept, "missing", missing)
+    database, lost = Sessions(), list[set[str]]()
+    store = DatabaseStore(cast("Database", database), Settings(), lost.append)
+    body = b"0123456789" * 20
+    documents = [Kept("0a", body), Kept("0b", body, "0c")]
+    quiet = {"evictions": []}
+    with_them = Entry(UUID(int=1), NOON, b"", Answered(body=b"", facts=facts(**quiet), seconds={}), documents=documents)
+    without = Entry(UUID(int=2), NOON, b"", Answered(body=b"", facts=facts(**quiet), seconds={}))
+    store.save([with_them.row(), without.row()])
+    assert done == [("save", 1, [b"\x0a", b"\x0b"]), ("missing", 1, [b"\x0a", b"\x0b"])]
+    assert (database.sessions, database.sent, lost) == (1, [], [{"0b"}])
+    ((_, given),) = database.executed
+    sizes = sum(len(module.squeezed(one).content) for one in documents)
+    assert [one["kept_bytes"] for one in json.loads(given["rows"])] == [sizes, 0]
+    store.save([without.row()])
+    assert (database.sessions, len(database.sent), lost) == (1, 1, [{"0b"}])
+
+
+def test_retention_goes_on_until_nothing_is_past_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+    unneeded: list[tuple[datetime, Any]] = []
+    left = {"entries": [1000, 3, 0], "documents": [10, 0]}
+
+    def prune(_: Any, **bounds: Any) -> int:
+        asked.append(bounds)
+        return left["entries"].pop(0)
+
+    def prune_kept(_: Any, before: datetime, decisions: Any) -> int:
+        unneeded.append((before, decisions))
+        return left["documents"].pop(0)
+
+    monkeypatch.setattr(repository, "prune", prune)
+    monkeypatch.setattr(kept, "prune", prune_kept)
+    database = Sessions()
+    settings = Settings(
+        decision_log_retention_days=3, decision_log_retention_entries=5, decision_log_retention_bytes=7 << 20
+    )
+    now = datetime.now(UTC)
+    DatabaseStore(cast("Database", database), settings).prune()
+    assert (len(asked), len(unneeded), database.sessions) == (3, 2, 5)
+    assert (asked[0]["keep"], asked[0]["keep_bytes"]) == (5, 7 << 20)
+    minute = timedelta(minutes=1)
+    assert timedelta() <= asked[0]["before"] - (now - timedelta(days=3)) < minute
+    assert timedelta() <= unneeded[0][0] - (now - timedelta(hours=1)) < minute
+    assert unneeded[0][1] is repository.decisions
+    left |= {"entries": [0], "documents": [0]}
+    off = settings.model_copy(
+        update={
+            "decision_log_retention_days": 0, "decision_log_retention_entries": 0, "decision_log_retention_bytes": 0,
+        }
+    )  # fmt: skip
+    DatabaseStore(cast("Database", database), off).prune()
+    assert asked[-1] == {"before": None, "keep": None, "keep_bytes": None}
