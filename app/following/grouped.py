@@ -1,8 +1,9 @@
 """Pods of KAI and YuniKorn, translated again where a change bears on them.
 
 They stand together in groups and applications, and those of other schedulers take room on nodes. Each pod is read once
-as long as it stays the same; the groups and nodes that a change touches are put together again, from all of their pods,
-by the translation that reads everything. Where queues or priority classes changed, all of them are.
+as long as it stays the same; the groups and nodes that a change touches are put together again by the translation that
+reads everything: nodes from all of their pods, groups from those that changed, where that is enough (``splicing``).
+Where queues or priority classes changed, all of them are.
 """
 
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ import msgspec
 from app.following.merging import merged, only, without
 from app.following.mirror import Key, View
 from app.following.pods import Pods, Touched
+from app.following.splicing import Of, spliced, untouched
 from app.following.translating import Translated, translate
 from app.following.trimming import Item
 from app.formats.documents.reader import Findings
@@ -21,6 +23,7 @@ from app.formats.kubernetes.objects import objects
 from app.formats.manifests import Within
 from app.formats.yunikorn.pods import DYNAMIC, dynamic_queues, queue_path, said_of_dynamic
 from app.solver.model.configuration import Configuration, EngineName
+from app.solver.model.state import Ask
 
 _GROUP, _POD, _NODE = "PodGroup", "Pod", "Node"
 
@@ -34,6 +37,7 @@ class Grouped:
         self._gpus: dict[str, int] = {}
         self._configured = Configuration()
         self._queues: dict[str, str] = {}
+        self._leading: dict[str, tuple[str, Key, Key]] = {}
 
     def whole(self, view: View) -> Translated:
         findings = Findings()
@@ -48,40 +52,83 @@ class Grouped:
         return found
 
     def some(self, last: Translated, view: View, changed: set[tuple[str, Key]]) -> Translated | None:
-        if any(kind not in (_POD, _NODE, _GROUP) for kind, _ in changed):
-            return None
+        if any(kind not in (_POD, _NODE, _GROUP) for kind, _ in changed) or self._pods.none() == bool(view.items[_POD]):
+            return None  # with the first pod, and without the last one, something else is said of everything
         touched, findings = self._touched(last, view, changed), Findings()
-        keys = self._pods.together(touched)
+        parts = self._parts(last, view, touched)
+        keys = self._pods.together(touched, parts.values())
         within = Within(self._pods.read(keys, findings), _names(view), self._gpus)
-        some = {_POD: (), _NODE: [("", name) for name in touched.nodes], _GROUP: map(_key, touched.groups)}
+        groups = touched.groups | parts.keys()
+        some = {_POD: (), _NODE: [("", name) for name in touched.nodes], _GROUP: map(_key, groups)}
         part = translate(self._engine, only(view, some), findings, within, self._configured)
-        asks = self._asks(keys, touched, changed)
-        about = {*changed, *((_POD, key) for key in keys), *((_GROUP, _key(group)) for group in touched.groups)}
+        about = {*changed, *((_POD, key) for key in keys), *((_GROUP, _key(group)) for group in groups)}
         about |= {(_NODE, ("", name)) for name in touched.nodes}
         found = replace(
             last,
             nodes=without(last.nodes, touched.nodes) | part.nodes,
-            workloads=without(last.workloads, touched.groups) | part.workloads,
-            asks=without(last.asks, asks) | part.asks,
+            workloads=without(last.workloads, groups) | _joined(last.workloads, part.workloads, parts),
+            asks=self._asks(last, part, groups, parts, keys | touched.pods),
             findings=merged(last.findings, part.findings, about),
         )
-        self._look(touched.groups)
+        self._look(groups)
         return found if self._engine == "kai" else self._with_dynamic(found)
 
-    def _look(self, groups: Iterable[str]) -> None:
-        """Which queues YuniKorn's applications name."""
-        for group in groups if self._engine == "yunikorn" else ():
-            first = self._pods.first(group)
-            if first is None:
-                self._queues.pop(group, None)
-            else:
-                self._queues[group] = queue_path(first)
+    def _parts(self, last: Translated, view: View, touched: Touched) -> dict[str, set[Key]]:
+        """Groups to be put together from some of their pods: from which. The others of ``touched.some`` are to be
+        whole."""
+        parts: dict[str, set[Key]] = {}
+        for group, changed in touched.some.items():
+            if group not in touched.groups:
+                read = self._enough(last, view, group, changed)
+                if read is None:
+                    touched.groups.add(group)
+                else:
+                    parts[group] = read
+        return parts
 
-    def _asks(self, keys: set[Key], touched: Touched, changed: set[tuple[str, Key]]) -> set[str]:
-        """Those that there may have been of what is touched: one a group, or one a pod."""
+    def _enough(self, last: Translated, view: View, group: str, changed: set[Key]) -> set[Key] | None:
+        """The pods that tell what becomes of a group of which some changed; None where all are needed for that."""
+        members, (space, name) = self._pods.members(group), _key(group)
+        if members is None or members.loose or self._about(group) != self._leading.get(group):
+            return None
+        if self._engine == "kai" and (space, name) not in view.items[_GROUP]:
+            return None
+        read, before = set(changed), last.workloads.get(group)
+        if before is None and self._pods.start(changed, group):
+            return None  # what waited before waits beside something that runs now
+        if before is not None:
+            if (held := untouched(before.tasks, space, changed, held=True)) is None:
+                return None
+            read.add(held)
+        if self._engine == "kai" and (ask := last.asks.get(group)) is not None:
+            waits = untouched(ask.tasks, space, changed, held=False)
+            read |= {waits} if waits is not None else set()
+        return read if self._engine == "kai" else read | members.leading()
+
+    def _look(self, groups: Iterable[str]) -> None:
+        """Which queues YuniKorn's applications name, and on which pods what is said of them hangs."""
+        for group in groups if self._engine == "yunikorn" else ():
+            about = self._about(group)
+            if about is None:
+                self._queues.pop(group, None)
+                self._leading.pop(group, None)
+            else:
+                self._queues[group], self._leading[group] = about[0], about
+
+    def _about(self, group: str) -> tuple[str, Key, Key] | None:
+        """The queue of a YuniKorn application, its first pod, and its oldest."""
+        members, first = self._pods.members(group), self._pods.first(group)
+        if self._engine == "kai" or members is None or first is None:
+            return None
+        return queue_path(first), members.keys[0], members.ages[0][1]
+
+    def _asks(
+        self, last: Translated, part: Translated, groups: set[str], parts: dict[str, set[Key]], keys: set[Key]
+    ) -> dict[str, Ask]:
+        """One a group, or one a pod: of ``keys``."""
         if self._engine == "kai":
-            return touched.groups
-        return {f"{space}/{name}" for space, name in (*keys, *(key for kind, key in changed if kind == _POD))}
+            return without(last.asks, groups) | _joined(last.asks, part.asks, parts)
+        return without(last.asks, {_id(key) for key in keys}) | part.asks
 
     def _touched(self, last: Translated, view: View, changed: set[tuple[str, Key]]) -> Touched:
         touched = Touched()
@@ -93,7 +140,7 @@ class Grouped:
             else:
                 touched.nodes.add(key[1])
                 if (key[1] in last.nodes) != (key in view.items[_NODE]):
-                    touched.groups |= self._pods.groups_on(key[1])
+                    self._pods.on(key[1], touched)
         if touched.nodes and self._resized(view, {key for kind, key in changed if kind == _NODE}):
             touched.groups |= self._pods.by_memory
         return touched
@@ -116,9 +163,22 @@ class Grouped:
         return replace(found, configuration=msgspec.structs.replace(own, queues=[*own.queues, *dynamic]))
 
 
+def _joined(old: dict[str, Of], new: dict[str, Of], parts: dict[str, set[Key]]) -> dict[str, Of]:
+    """``new``, in which those of ``parts`` lack all pods that were not read again."""
+    found = dict(new)
+    for group in parts.keys() & new.keys():
+        found[group] = spliced(old.get(group), new[group], _key(group)[0], parts[group])
+    return found
+
+
 def _key(group: str) -> Key:
     space, _, name = group.rpartition("/")
     return space, name
+
+
+def _id(key: Key) -> str:
+    space, name = key
+    return f"{space}/{name}" if space else name
 
 
 def _names(view: View) -> set[str]:

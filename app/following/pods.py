@@ -7,6 +7,7 @@ takes room on its node, and counts with the others there.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from app.following.members import Members
 from app.following.mirror import Key
 from app.following.trimming import Item
 from app.formats.documents.reader import Findings
@@ -20,27 +21,30 @@ from app.solver.model.configuration import EngineName
 @dataclass(frozen=True, slots=True)
 class Known:
     """A pod that was read. ``findings``: None where there are none; ``group``: None for one of another scheduler;
-    ``node``: the one that it names."""
+    ``loose``: whether it does not name its group itself; ``node``: the one that it names."""
 
     item: Item
     pod: SinglePod | None
     findings: Findings | None
     group: str | None
+    loose: bool
     node: str | None
 
 
 @dataclass(slots=True)
 class Touched:
-    """What is to be translated again: groups, nodes with the pods of others on them, and pods that are in neither."""
+    """What is to be translated again: ``groups`` whole, ``some`` pods of others, nodes with the pods of other
+    schedulers on them, and pods that are in neither. ``some`` and ``pods`` may be gone."""
 
     groups: set[str] = field(default_factory=set[str])
+    some: dict[str, set[Key]] = field(default_factory=dict[str, set[Key]])
     nodes: set[str] = field(default_factory=set[str])
     pods: set[Key] = field(default_factory=set[Key])
 
-    def add(self, known: Known | None) -> None:
+    def add(self, key: Key, known: Known | None) -> None:
         """Where that pod counts."""
         if known is not None and known.group is not None:
-            self.groups.add(known.group)
+            self.some.setdefault(known.group, set()).add(key)
         elif known is not None and known.node is not None:
             self.nodes.add(known.node)
 
@@ -51,10 +55,14 @@ class Pods:
     def __init__(self, engine: EngineName) -> None:
         self._kai = engine == "kai"
         self._known: dict[Key, Known] = {}
-        self._groups: dict[str, set[Key]] = {}
+        self._groups: dict[str, Members] = {}
         self._on: dict[str, set[Key]] = {}
         self.by_memory: set[str] = set()
         """Groups, some of them gone, with pods that ask for memory of a GPU: what that is depends on all nodes."""
+
+    def none(self) -> bool:
+        """Whether there are none."""
+        return not self._known
 
     def renew(self, items: dict[Key, Item]) -> None:
         """These are all that there are."""
@@ -66,41 +74,62 @@ class Pods:
 
     def change(self, key: Key, item: Item | None, touched: Touched) -> None:
         """The pod is ``item`` now, None: it is gone. Where it counts, and where it did, is ``touched``."""
-        before = self._known.pop(key, None)
-        touched.add(before)
-        if before is not None:
-            _leave(self._groups, before.group, key)
-            _leave(self._on, before.node, key)
+        touched.pods.add(key)
+        if (before := self._known.pop(key, None)) is not None:
+            touched.add(key, before)
+            self._leave(key, before)
         if item is None:
             return
         known = self._known[key] = self._read(key, item)
-        touched.add(known)
-        touched.pods.add(key)
-        if known.group is not None:
-            self._groups.setdefault(known.group, set()).add(key)
-            if self._kai and known.pod is not None and kai.counts_by_memory(known.pod):
+        touched.add(key, known)
+        if known.group is not None and known.pod is not None:
+            self._groups.setdefault(known.group, Members()).add(key, known.pod, loose=known.loose)
+            if self._kai and kai.counts_by_memory(known.pod):
                 self.by_memory.add(known.group)
         if known.node is not None:
             self._on.setdefault(known.node, set()).add(key)
 
-    def groups_on(self, node: str) -> set[str]:
-        """Groups with pods that name the node."""
-        return {group for key in self._on.get(node, ()) if (group := self._known[key].group) is not None}
+    def _leave(self, key: Key, known: Known) -> None:
+        if known.group is not None and known.pod is not None:
+            members = self._groups[known.group]
+            members.drop(key, known.pod, loose=known.loose)
+            if not members.keys:
+                del self._groups[known.group]
+        if known.node is not None and (on := self._on.get(known.node)) is not None:
+            on.discard(key)
+            if not on:
+                del self._on[known.node]
+
+    def on(self, node: str, touched: Touched) -> None:
+        """Pods that name the node are ``touched``: it came to be, or is gone."""
+        for key in self._on.get(node, ()):
+            touched.add(key, self._known[key])
 
     def groups(self) -> list[str]:
         """All groups that there are."""
         return list(self._groups)
 
+    def members(self, group: str) -> Members | None:
+        """The pods of a group; None where there is no such group."""
+        return self._groups.get(group)
+
     def first(self, group: str) -> SinglePod | None:
         """The pod of a group that a list has first; None where there is no such group."""
         found = self._groups.get(group)
-        return self._known[min(found)].pod if found else None
+        return self._known[found.keys[0]].pod if found else None
 
-    def together(self, touched: Touched) -> set[Key]:
-        """All pods that are translated together with what is touched."""
-        found = {key for key in touched.pods if key in self._known}
+    def start(self, keys: Iterable[Key], group: str) -> bool:
+        """Whether one of these pods holds what it has, in the group."""
+        found = (known for key in keys if (known := self._known.get(key)) is not None and known.group == group)
+        return any(known.pod is not None and known.pod.phase in ("running", "releasing") for known in found)
+
+    def together(self, touched: Touched, more: Iterable[set[Key]]) -> set[Key]:
+        """All pods that there are of what is touched, and ``more``."""
+        found = touched.pods.union(*touched.some.values(), *more)
         for group in touched.groups:
-            found |= self._groups.get(group, set())
+            if (members := self._groups.get(group)) is not None:
+                found.update(members.keys)
+        found = {key for key in found if key in self._known}
         for node in touched.nodes:
             found |= {key for key in self._on.get(node, ()) if self._known[key].group is None}
         return found
@@ -122,16 +151,9 @@ class Pods:
         made = next(objects([(("Pod", *key), item)], findings), None)
         pod = None if made is None else read_pod(made)
         if pod is None:
-            return Known(item, None, findings, None, None)
+            return Known(item, None, findings, None, loose=False, node=None)
         noticed = findings if findings.all() else None
-        group = kai.group(pod) if self._kai else yunikorn.application(pod)
         belongs = kai.belongs(pod) if self._kai else yunikorn.belongs(pod)
-        pod = replace(pod, tasks={})
-        return Known(item, pod, noticed, group if belongs else None, pod.spec.node_name)
-
-
-def _leave(of: dict[str, set[Key]], name: str | None, key: Key) -> None:
-    if name is not None and (found := of.get(name)) is not None:
-        found.discard(key)
-        if not found:
-            del of[name]
+        group = (kai.group(pod) if self._kai else yunikorn.application(pod)) if belongs else None
+        loose = self._kai and not kai.names_group(pod)
+        return Known(item, replace(pod, tasks={}), noticed, group, loose=loose, node=pod.spec.node_name)

@@ -33,7 +33,12 @@ NON_PREEMPTIBLE_FROM = 100
 
 def belongs(pod: SinglePod) -> bool:
     """Whether KAI schedules this pod."""
-    return pod.spec.scheduler == SCHEDULER or POD_GROUP in pod.made.annotations
+    return pod.spec.scheduler == SCHEDULER or names_group(pod)
+
+
+def names_group(pod: SinglePod) -> bool:
+    """Whether it says itself which PodGroup it is in."""
+    return POD_GROUP in pod.made.annotations
 
 
 def group(pod: SinglePod) -> str:
@@ -57,7 +62,7 @@ def read_groups(
     members: dict[str, list[Pod]] = {}
     without: list[Pod] = []
     for pod in pods:
-        if POD_GROUP not in pod.made.annotations:
+        if not names_group(pod):
             without.append(pod)
             warn_of_topology(pod.made.annotations, pod.made.root, (*pod.made.root.at, "metadata", "annotations"))
         else:

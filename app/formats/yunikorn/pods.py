@@ -49,7 +49,7 @@ def read_applications(
             continue
         used.append(queue)
         # The first pod of an application is its originator; later ones of it may be replaced, it may not.
-        first = min(members, key=_age)
+        first = min(members, key=age)
         held = [pod for pod in members if pod.phase in ("running", "releasing")]
         if held:
             created = [pod.made.created_at for pod in members if pod.made.created_at is not None]
@@ -79,7 +79,8 @@ def dynamic_queues(known: Collection[str], used: Iterable[str]) -> list[Queue]:
     return [made[name] for name in sorted(made)]
 
 
-def _age(pod: Pod) -> tuple[bool, float]:
+def age(pod: SinglePod) -> tuple[bool, float]:
+    """Less for an older pod; for one of no known age least of all."""
     created = pod.made.created_at
     return created is not None, created.timestamp() if created else 0.0
 

@@ -6,19 +6,28 @@ from typing import Any
 import pytest
 
 from app.following import grouped, translator
+from app.following.kinds import FOLLOWED
+from app.following.mirror import Mirror
+from app.following.reading import Event, Listed
 from app.following.translating import translate
 from app.following.translator import Translator
+from app.following.trimming import trimmed
 from app.formats.documents.reader import MOST_ALIKE
+from app.formats.manifests import Within
 from app.solver.model.configuration import EngineName
 from tests.changing import World
+from tests.cluster import pods
 
 ENGINES: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn")
 PARTS = ("configuration", "nodes", "workloads", "asks", "local_queues", "classes")
 
 
+@pytest.mark.parametrize("seed", [20261122, 0])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_any_sequence_of_changes_is_translated_as_if_all_were_read(engine: EngineName, monkeypatch: Any) -> None:
-    world, following = World(engine, 20261122), Translator(engine)
+def test_any_sequence_of_changes_is_translated_as_if_all_were_read(
+    engine: EngineName, seed: int, monkeypatch: Any
+) -> None:
+    world, following = World(engine, seed), Translator(engine)
     read: Counter[bool] = Counter()
     compared = 0
 
@@ -30,7 +39,7 @@ def test_any_sequence_of_changes_is_translated_as_if_all_were_read(engine: Engin
     monkeypatch.setattr(translator, "_OLD_SECONDS", -1.0)  # cut findings are whole again with the next translation
     for module in (translator, grouped):
         monkeypatch.setattr(module, "translate", counted)
-    for step in range(400):
+    for step in range(240):
         world.change()
         if step % 50 == 49:
             world.reconfigure()
@@ -44,7 +53,52 @@ def test_any_sequence_of_changes_is_translated_as_if_all_were_read(engine: Engin
             compared += 1
             assert told(found) == told(wanted), step
     assert compared > 20
-    assert read[True] > 100, "what did not change was read again"
+    assert read[True] > 50, "what did not change was read again"
+
+
+@pytest.mark.parametrize("engine", ["kai", "yunikorn"])
+def test_of_a_large_group_only_what_changed_is_translated_again(engine: EngineName, monkeypatch: Any) -> None:
+    mirror, kinds = Mirror(FOLLOWED[engine]), {kind.name: kind for kind in FOLLOWED[engine]}
+    items = {
+        "Node": [pods.node("node-0")], "Queue": [pods.kai_queue("leaf", 4)], "PodGroup": [pods.pod_group("g", "leaf")],
+        "ConfigMap": [pods.yunikorn_queues(8)], "Pod": [_pod(engine, number) for number in range(60)],
+    }  # fmt: skip
+    for name, kind in kinds.items():
+        mirror.listed(kind, "v1", Listed(items.get(name, []), "1"), "test")
+    following, read = Translator(engine), list[int]()
+    following.translate(_view(mirror))
+
+    def counted(engine: EngineName, view: Any, findings: Any, within: Within, *more: Any) -> Any:
+        read.append(len(within.pods))
+        return translate(engine, view, findings, within, *more)
+
+    monkeypatch.setattr(grouped, "translate", counted)
+    changes = [_pod(engine, 30, done=True), _pod(engine, 32, "node-0"), _pod(engine, 12)]
+    for gone, item in [(False, changes[0]), (False, changes[1]), (True, changes[2]), (False, _pod(engine, 60))]:
+        mirror.apply(kinds["Pod"], Event(gone, item, "2"))
+        view = _view(mirror)
+        found, wanted = following.translate(view), translate(engine, view)
+        assert (found.workloads, found.asks) == (wanted.workloads, wanted.asks)
+    assert len(read) == 4
+    assert max(read) < 8, read
+
+
+def _pod(engine: EngineName, number: int, on: str | None = None, *, done: bool = False) -> dict[str, Any]:
+    """Of the one group, in a namespace and by a name before or after that of others as text."""
+    place = on or ("node-0" if number % 2 else None)
+    name = f"p-{number:02}"
+    made = pods.kai_pod(name, "g", 1, place) if engine == "kai" else pods.yunikorn_pod(name, "g", "root.prod", 1, place)
+    if engine == "yunikorn" and number % 3:
+        made["metadata"]["namespace"] += "-more"
+    made["metadata"]["creationTimestamp"] = f"2026-11-22T09:00:{(number * 7) % 60:02}Z"
+    made["status"]["phase"] = "Succeeded" if done else made["status"]["phase"]
+    return trimmed("Pod", made)
+
+
+def _view(mirror: Mirror) -> Any:
+    view = mirror.view()
+    assert view is not None
+    return view
 
 
 def told(found: Any) -> list[str]:
