@@ -57,7 +57,7 @@ class Shadowing(Thread):
     def _report(self, one: Preemption) -> None:
         for _ in range(_TRIES):
             try:
-                self._tell(self._report_of(one))
+                self._tell(self.report_of(one))
                 return
             except Refused as refused:
                 try:
@@ -76,8 +76,8 @@ class Shadowing(Thread):
     def _tell(self, report: ShadowReport) -> None:
         self._arbiter.ask("POST", "shadow", body=report)
 
-    def _report_of(self, one: Preemption) -> ShadowReport:
-        """Raises Away, Refused."""
+    def report_of(self, one: Preemption) -> ShadowReport:
+        """What was seen, with the question before it or why there is none. Raises Away, Refused."""
         if not one.by:
             return self._bare(one, NOT_NAMED)
         moments = [items for number in one.moments if (items := self._mirror.before(number)) is not None]

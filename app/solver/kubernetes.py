@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from app.solver.model.configuration import Taint
 from app.solver.model.problems import Problem, pointer
-from app.solver.model.state import Expression, Task, Toleration
+from app.solver.model.state import Expression, Node, Task, Toleration
 
 _REPELLING = ("NoSchedule", "NoExecute")
 _VALUED = ("In", "NotIn")
@@ -38,6 +38,24 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
     """A pod's node selector: every pair of it is among the labels."""
     return all(key in labels and labels[key] == value for key, value in selector.items())
+
+
+def allows(task: Task, node: Node) -> bool:
+    """Whether the pod may use the node by taints and labels; whether new work may start there is another question."""
+    return (
+        untolerated(node.taints, task.tolerations or ()) is None
+        and selects(task.node_selector or {}, node.labels)
+        and (not task.node_affinity or matches_any(task.node_affinity, node.labels))
+    )
+
+
+def demands(task: Task) -> tuple[object, ...]:
+    """What ``allows`` hangs on, comparable; equal for pods that may use the same nodes by the same rules."""
+    return (
+        tuple(sorted((task.node_selector or {}).items())),
+        tuple((t.key, t.operator, t.value, t.effect) for t in task.tolerations or ()),
+        tuple(tuple((e.key, e.operator, tuple(e.values)) for e in term) for term in task.node_affinity or ()),
+    )
 
 
 def matches_any(terms: Iterable[Sequence[Expression]], labels: Mapping[str, str]) -> bool:

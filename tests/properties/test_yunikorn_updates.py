@@ -78,6 +78,9 @@ class Draws:
         capacity = {"vcore": rng.randint(6, 9), "memory": rng.randint(8, 12)}
         if self.wide and rng.random() < 0.1:
             capacity["vcore"] = 2**53
+        more["labels"] = {"zone": rng.choice("ab")}
+        if rng.random() < 0.1:
+            more["taints"] = [{"key": "k", "effect": "NoSchedule"}]
         return node(name, capacity, **more)
 
     def task(self, name: str, nodes: list[str]) -> Json:
@@ -175,6 +178,8 @@ def answers(loaded: Loaded, seed: int) -> list[bytes]:
         for i, leaf in enumerate(LEAVES)
     ]
     wanted[3]["required_node"] = loaded.state.nodes[0].name
+    wanted[0]["tasks"][0]["node_selector"] = {"zone": draws.rng.choice("ab")}
+    wanted[1]["tasks"][0]["tolerations"] = [{"key": "k", "operator": "Exists"}]
     asks = msgspec.convert(wanted, list[Ask])
     quota = msgspec.convert({"yunikorn": {"enforce_quota": "root.b"}}, Options)
     found: list[Any] = [

@@ -28,7 +28,7 @@ READ_BY: dict[type[msgspec.Struct], dict[str, tuple[str, ...]]] = {
     Quota: {"borrowing_limit": (_KUEUE,), "lending_limit": (_KUEUE,), "weight": (_KAI,)},
     State: {"nodes": _ON_NODES, "reservations": (_YUNIKORN,), "queues": (_YTSAURUS,)},
     Node: {
-        "capacity": _ON_NODES, "occupied": _ON_NODES, "labels": (_KAI, _YTSAURUS), "taints": (_KAI,),
+        "capacity": _ON_NODES, "occupied": _ON_NODES, "labels": _ON_NODES, "taints": (_KAI, _YUNIKORN),
         "schedulable": _ON_NODES, "ytsaurus": (_YTSAURUS,),
     },
     Workload: {
@@ -44,8 +44,8 @@ READ_BY: dict[type[msgspec.Struct], dict[str, tuple[str, ...]]] = {
         "min_count": (_KUEUE,), "usage": (_YTSAURUS,), "node": _ON_NODES, "flavors": (_KUEUE,),
         "priority": (_YUNIKORN,), "created_at": (_YUNIKORN,), "started_at": (_KAI, _YTSAURUS),
         "preemptible": (_YUNIKORN,), "originator": (_YUNIKORN,), "required_node": _ON_NODES,
-        "state": (_YUNIKORN, _KAI), "node_selector": (_KUEUE, _KAI, _YTSAURUS), "tolerations": (_KUEUE, _KAI),
-        "node_affinity": (_KUEUE, _KAI),
+        "state": (_YUNIKORN, _KAI), "tolerations": (_KUEUE, _KAI, _YUNIKORN),
+        "node_affinity": (_KUEUE, _KAI, _YUNIKORN),
     },
 }  # fmt: skip
 """By struct and field, the engines that read it; what is not listed is read by all, or by none."""

@@ -72,11 +72,11 @@ class Task(Wire, frozen=True, kw_only=True):
     placeholder: bool = False
     """Whether it only keeps room for a gang member. Kept, and decided like any other task."""
     node_selector: dict[str, str] | None = None
-    """Labels that its node (Kueue: its flavor) must have, by key. Read by Kueue, KAI and YTsaurus."""
+    """Labels that its node (Kueue: its flavor) must have, by key. Read by Kueue, YuniKorn, KAI and YTsaurus."""
     tolerations: list[Toleration] | None = None
-    """Taints that it bears. Read by Kueue and KAI."""
+    """Taints that it bears. Read by Kueue, YuniKorn and KAI."""
     node_affinity: list[list[Expression]] | None = None
-    """Required node affinity: any of these terms, each all of its expressions. Read by Kueue and KAI."""
+    """Required node affinity: any of these terms, each all of its expressions. Read by Kueue, YuniKorn and KAI."""
 
 
 class Workload(Wire, frozen=True, kw_only=True):
@@ -166,9 +166,9 @@ class Node(Wire, frozen=True, kw_only=True):
     occupied: Resources = {}
     """What others, who are not in the state, use of it. Read by YuniKorn, KAI and YTsaurus."""
     labels: dict[str, str] = {}
-    """Its labels, by key. Read by KAI and YTsaurus."""
+    """Its labels, by key. Read by YuniKorn, KAI and YTsaurus."""
     taints: list[Taint] = []
-    """Its taints. Read by KAI."""
+    """Its taints. Read by YuniKorn and KAI."""
     schedulable: bool = True
     """Whether new work may start there. Read by YuniKorn, KAI and YTsaurus."""
     ytsaurus: ytsaurus_model.Node | None = None

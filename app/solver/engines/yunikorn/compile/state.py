@@ -6,7 +6,7 @@ walked, and therefore every tie. What only some decisions need is worked out whe
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
 from operator import attrgetter
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.solver import kubernetes
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.engines.yunikorn.compile.configuration import Amounts, CompiledConfiguration
 from app.solver.model.base import Quantity
@@ -48,6 +49,7 @@ class Lazy:
 
     created: Ints | None = None
     by_node: tuple[Ints, Ints] | None = None
+    passing: dict[object, frozenset[int]] = field(default_factory=dict[object, frozenset[int]])
 
 
 class CompiledState:
@@ -65,7 +67,7 @@ class CompiledState:
         "allocated", "asked", "capacity", "configuration", "eligible", "flags", "free", "lazy", "limit", "named",
         "node", "node_index", "node_names", "node_rank", "nodes", "preempted", "preempting", "priority", "queue",
         "queue_of", "rank", "reservations", "resources", "room", "schedulable", "shape", "shape_of", "shapes", "slack",
-        "starts", "task_count", "tasks", "workload", "workloads",
+        "starts", "tainted", "task_count", "tasks", "workload", "workloads",
     )  # fmt: skip
 
     def __init__(self, queues: CompiledConfiguration, state: State) -> None:
@@ -213,6 +215,7 @@ class CompiledState:
         self.node_rank: Ints = np.empty(len(by_name), dtype=np.int64)
         self.node_rank[by_name] = np.arange(len(by_name))
         self.schedulable: Bools = np.array([n.schedulable for n in nodes], dtype=bool)
+        self.tainted: bool = any(kubernetes.untolerated(n.taints, ()) is not None for n in nodes)
 
     def capacities(self) -> None:
         """What the nodes have, with no task there. Raises QuantityError, InvalidInput."""

@@ -58,7 +58,7 @@ def _followed(old: CompiledState, queues: CompiledConfiguration, state: State, c
     for name in CompiledState.__slots__:
         setattr(new, name, getattr(old, name))
     new.reservations = state.reservations
-    new.lazy = Lazy()
+    new.lazy = Lazy() if changes.nodes else Lazy(passing=old.lazy.passing)
     arranged = arrange(old, new, changes)
     if len(arranged.gone) * LARGE > old.task_count or len(arranged.fresh) * LARGE > old.task_count:
         raise _Anew

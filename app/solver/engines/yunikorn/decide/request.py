@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from app.solver import kubernetes
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.engines.yunikorn.compile.configuration import Amounts
 from app.solver.engines.yunikorn.compile.state import OLDEST, CompiledState
@@ -9,6 +10,8 @@ from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, Task
 
+_DEMANDS = 256
+"""Pods ask so many different things of nodes, and those are kept; one more begins anew."""
 MOST_UNITS = 256
 """Allocation asks that one ask of the wire may stand for (tasks times count)."""
 
@@ -71,6 +74,8 @@ def ask_problems(state: CompiledState, ask: Ask, *at: str | int) -> list[Problem
         problems.append(Problem(pointer=pointer(*at, "tasks"), detail=detail))
     if not any(task.count for task in ask.tasks):
         problems.append(Problem(pointer=pointer(*at, "tasks"), detail="asks for nothing"))
+    for i, task in enumerate(ask.tasks):
+        problems += kubernetes.problems(task, (*at, "tasks", i))
     return problems
 
 
@@ -78,6 +83,21 @@ def refuse(problems: list[Problem]) -> None:
     """Raises InvalidInput when there are problems."""
     if problems:
         raise InvalidInput(problems)
+
+
+def _feasible(state: CompiledState, ask: Ask, task: Task) -> frozenset[int] | None:
+    """Indices of the nodes that pass the predicates, those that the ask names and those of Kubernetes that the shim
+    asks (k8shim, pkg/plugin/predicates: taints, node selector and required node affinity); None: all do."""
+    named = None if ask.feasible_nodes is None else frozenset(state.node_index[n] for n in ask.feasible_nodes)
+    if not (state.tainted or task.node_selector or task.node_affinity):
+        return named
+    known, key = state.lazy.passing, kubernetes.demands(task)
+    if (passing := known.get(key)) is None:
+        if len(known) >= _DEMANDS:
+            known.clear()
+        passing = frozenset(i for i, node in enumerate(state.nodes) if kubernetes.allows(task, node))
+        known[key] = passing
+    return passing if named is None else passing & named
 
 
 def _request(state: CompiledState, ask: Ask, task: Task) -> Request:
@@ -96,6 +116,6 @@ def _request(state: CompiledState, ask: Ask, task: Task) -> Request:
         created=OLDEST if at is None else micros(at), checked=None if checked is None else micros(checked),
         triggered=carried is not None and carried.triggered_preemption,
         required=None if required is None else state.node_index[required],
-        feasible=None if ask.feasible_nodes is None else frozenset(state.node_index[n] for n in ask.feasible_nodes),
+        feasible=_feasible(state, ask, task),
         workload=workload,
     )  # fmt: skip

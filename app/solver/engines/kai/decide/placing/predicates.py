@@ -31,9 +31,7 @@ class Predicates:
             node.schedulable
             and (required is None or required == node.name)
             and (ask is None or ask.feasible_nodes is None or node.name in ask.feasible_nodes)
-            and kubernetes.untolerated(node.taints, task.tolerations or ()) is None
-            and kubernetes.selects(task.node_selector or {}, node.labels)
-            and (not task.node_affinity or kubernetes.matches_any(task.node_affinity, node.labels))
+            and kubernetes.allows(task, node)
         )
 
 

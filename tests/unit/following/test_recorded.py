@@ -1,0 +1,76 @@
+"""Recorded decisions as a cluster's objects: seen as a follower sees them, they are decided as they were."""
+
+import json
+from collections import Counter
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from app.following.arbiter import Arbiter, Reply
+from app.following.kinds import followed
+from app.following.mirror import Mirror
+from app.following.past import Past
+from app.following.reading import Event, Listed
+from app.following.shadowing import Shadowing
+from app.following.trimming import trimmed
+from app.shadow.comparing import compare
+from app.shadow.schemas import ShadowReport
+from app.solver.model.configuration import EngineName
+from tests.cluster.recorded import expressible
+from tests.cluster.recorded.made import Item, Recorded
+from tests.replay import answer
+
+LEAST: dict[EngineName, int] = {"kai": 100, "yunikorn": 19}
+
+
+class Stored:
+    """The service, as far as a stored configuration goes: its settings are an administrator's."""
+
+    def __init__(self, settings: Item) -> None:
+        self._settings = settings
+
+    def ask(self, *_: str) -> Reply:
+        """The configuration."""
+        return Reply(msgspec.json.encode({"configuration": {"settings": self._settings}}), None)
+
+
+def seen(one: Recorded, told: list[Item]) -> ShadowReport:
+    """What a follower reports of a cluster in which ``told`` happens."""
+    kinds = followed(one.engine, shadow=True)
+    mirror = Mirror(kinds, Past(one.engine, quiet=0))
+    for kind in kinds:
+        items = [trimmed(kind.name, item) for item in copied(one.objects) if item["kind"] == kind.name]
+        mirror.listed(kind, kind.api_version(kind.versions[0]), Listed(items, "1"), "test")
+    for event in copied(told):
+        mirror.apply(kinds[-1], Event(False, event, "2"))
+    (preemption,) = mirror.preemptions()
+    arbiter = cast(Arbiter, Stored(one.settings))
+    return Shadowing(one.engine, "c", "c", mirror, arbiter, lambda: True).report_of(preemption)
+
+
+def copied(items: list[Item]) -> list[Item]:
+    return msgspec.json.decode(msgspec.json.encode(items))
+
+
+def detail(report: ShadowReport) -> str:
+    """How the evictions differ from what is decided; empty where they don't."""
+    assert report.unjudged is None, report.unjudged
+    (request,) = report.requests
+    decided: Any = answer("/v1/decisions", msgspec.json.encode(request))
+    return compare(report.ask, report.victims, json.dumps(decided).encode()).detail
+
+
+@pytest.mark.parametrize("engine", ["kai", "yunikorn"])
+def test_recorded_preemptions_agree_and_others_differ(engine: EngineName) -> None:
+    left_out: Counter[str] = Counter()
+    planted = 0
+    recorded = list(expressible(engine, left_out))
+    assert len(recorded) >= LEAST[engine], left_out
+    for i, one in enumerate(recorded):
+        assert detail(seen(one, list(one.victims.values()))) == "", one.name
+        if one.others and i % 4 == 0:
+            planted += 1
+            others = [*list(one.victims.values())[1:], next(iter(one.others.values()))]
+            assert detail(seen(one, others)), one.name
+    assert planted > LEAST[engine] / 5
