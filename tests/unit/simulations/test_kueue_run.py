@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tests.unit.simulations.running import job, played
+from app.solver.model.instant import micros
+from tests.unit.simulations.running import START, job, played
 
 PREEMPTS = {"preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}}
 
@@ -76,3 +77,35 @@ def test_rounds_keep_their_distance_and_a_job_may_come_after_others_or_be_given_
         "0 submitted gone", "0 submitted one", "0 started one", "0.5 submitted two", "2 cancelled gone",
         "2 started two", "3 finished one", "5 finished two", "5 submitted then", "5 started then", "6 finished then",
     ]  # fmt: skip
+
+
+def test_who_is_like_the_one_that_steps_aside_goes_with_it_and_is_asked_when_its_turn_comes() -> None:
+    alike = [job(f"wide-{i}", "a", 3, at, 5) for i, at in enumerate((1, 1, 1, 4))]
+    jobs = [job("long", "a", 3, 0, 10), *alike, job("slim", "a", 1, 2, 1)]
+    told = played(two_queues(), jobs)
+    asked = [(micros(line.at) // 10**6 - START // 10**6, line.asks) for line in told.rounds]
+    assert asked[:7] == [
+        (0, ["long"]), (1, ["wide-0"]), (2, ["slim"]), (3, ["wide-0"]), (10, ["wide-0"]), (10, ["wide-1"]),
+        (15, ["wide-1"]),
+    ]  # fmt: skip
+    assert [line for line in told.said() if "started wide" in line] == [
+        "10 started wide-0", "15 started wide-1", "20 started wide-2", "25 started wide-3",
+    ]  # fmt: skip
+
+
+def test_each_is_asked_where_its_own_age_counts_or_its_queue_is_strict() -> None:
+    jobs = [job("long", "a", 3, 0, 10), job("one", "a", 3, 1, 5), job("two", "a", 3, 1, 5)]
+    patient = {"preemption": {**PREEMPTS["preemption"], "trigger_after_workload_waiting_seconds": 3}}
+    asked = [ask for line in played(two_queues(**patient), jobs).rounds[:4] for ask in line.asks]
+    assert asked[:3] == ["long", "one", "two"]
+    strict = played(two_queues(queueing_strategy="StrictFIFO"), [*jobs, job("slim", "a", 1, 2, 1)])
+    assert strict.of("slim").wait == 13
+
+
+def test_one_that_is_given_up_while_aside_holds_nobody_of_its_class_back() -> None:
+    jobs = [
+        job("long", "a", 3, 0, 10), job("one", "a", 3, 1, 5, cancelled_at=4), job("two", "a", 3, 1, 5),
+        job("also", "a", 3, 2, 5, cancelled_at=10),
+    ]  # fmt: skip
+    told = played(two_queues(), jobs)
+    assert (told.of("two").wait, told.of("one").status, told.of("also").status) == (9, "cancelled", "cancelled")

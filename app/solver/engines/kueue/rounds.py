@@ -2,20 +2,21 @@
 
 Source: Kueue ``pkg/cache/queue`` (Heads, RequeueWorkload, QueueAssociatedInadmissibleWorkloadsAfter) and
 ``pkg/scheduler/scheduler.go`` (requeueAndUpdate): a head that was nominated and could not go on stays, one that does
-not fit steps aside in a BestEffortFIFO queue, and all of a cohort come back when something in it changes. Where time
-alone lets an ask preempt or somebody be preempted (the knobs that KEP-83 deferred), it comes back at that time.
+not fit steps aside in a BestEffortFIFO queue with all that are like it, and all of a cohort come back when something in
+it changes. Where time alone lets an ask preempt or somebody be preempted (the knobs that KEP-83 deferred), it comes
+back at that time.
 """
 
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
 from typing import ClassVar
 
 from msgspec.structs import replace
 
 from app.solver.apply import admitted_tasks
 from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
-from app.solver.engines.kueue.compile.state import CompiledState, instant
+from app.solver.engines.kueue.compile.state import CompiledState
 from app.solver.engines.kueue.decide.cycle import OTHERS, OUTRUN, OVERLAP
+from app.solver.engines.kueue.decide.line import Line, shape_of
 from app.solver.engines.kueue.decide.turns import ask_turns, victim_turns
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, PlannedEviction, Result
@@ -27,41 +28,28 @@ from app.solver.question import Question
 from app.solver.rounds import Holds, Rounds, Start, Turn, Unit
 from app.solver.wakes import Wakes
 
-Key = tuple[int, int, str, str]
-"""Queue order: higher priority, older, lower UID, lower id."""
-Item = tuple[Key, int, Ask]
-"""With a serial number, so that asks themselves are never compared."""
 _NO_OPTIONS = Options()
 _NOMINATED = (OUTRUN, OVERLAP, OTHERS)
-
-
-class _Line:
-    """What waits in one ClusterQueue: ``active`` as a heap, ``aside`` until its cohort changes."""
-
-    __slots__ = ("active", "aside")
-
-    def __init__(self) -> None:
-        self.active: list[Item] = []
-        self.aside: list[Item] = []
 
 
 class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
     """See the module. Trees are told apart by their root's node. ``_wakes``: when time matters, by job that waits or
     runs; ``_running``: queue, priority and start of what runs where priorities fall with time; ``_known``: whether that
-    is all."""
+    is all; ``_own``: classes of asks that are like no other, ``_came``: how many there were."""
 
     unit: ClassVar[Unit] = "job"
 
     def __init__(self, configured: CompiledConfiguration, configuration: Configuration) -> None:
         del configuration  # a round asks nothing of it that is not compiled
         self._configuration = configured
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, Line] = {}
         self._waiting: dict[str, Ask] = {}
         self._aside: dict[int, dict[str, None]] = {}
-        self._serial = 0
         self._heads: dict[str, Ask] = {}
         self._due = False
         self._wakes = Wakes()
+        self._own: dict[str, bytes] = {}
+        self._came = 0
         self._running: dict[str, tuple[str, int, int]] = {}
         self._known = False
 
@@ -69,13 +57,14 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._waiting[ask.id] = ask
         line = self._lines.get(ask.queue)
         if line is None:
-            line = self._lines[ask.queue] = _Line()
-        self._serial += 1
-        heappush(line.active, (_key(ask), self._serial, ask))
+            line = self._lines[ask.queue] = Line(self._waiting)
+        shape = shape_of(ask) if self._has_likes(ask.queue) else self._alone(ask)
+        line.arrive(ask, shape)
         self._find_head(ask.queue)
 
     def leave(self, job: str) -> None:
         found = self._waiting.pop(job, None)
+        self._own.pop(job, None)
         self._running.pop(job, None)
         self._wakes.set(job, None)
         if found is not None and self._heads.get(found.queue) is found:
@@ -84,23 +73,17 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
     def freed(self, queue: str) -> None:
         root = self._root(queue)
         for name in self._aside.pop(root, ()):
-            line = self._lines[name]
-            for item in line.aside:
-                if self._waiting.get(item[2].id) is item[2]:
-                    heappush(line.active, item)
-            line.aside.clear()
+            self._lines[name].come_back()
             self._find_head(name)
         if not self._due:
             self._due = any(self._root(name) == root for name in self._heads)
 
     def changed(self, configured: CompiledConfiguration, configuration: Configuration, nodes: Sequence[Node]) -> None:
         del configuration, nodes
-        aside = [name for names in self._aside.values() for name in names]
-        self._configuration, self._aside, self._known = configured, {}, False
-        for name in aside:
-            self._aside.setdefault(self._root(name), {})[name] = None
-        for name in aside:
-            self.freed(name)
+        self._configuration, self._known = configured, False
+        self._lines, self._aside, self._heads = {}, {}, {}
+        for ask in list(self._waiting.values()):
+            self.arrive(ask)
         self._due = bool(self._heads)
 
     def due(self, now: int) -> bool:
@@ -196,11 +179,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
             self._runs(job, *running, now)
             return
         ask = self._waiting[job]
-        line = self._lines[ask.queue]
-        for i, item in enumerate(line.aside):
-            if item[2] is ask:
-                heappush(line.active, line.aside.pop(i))
-                break
+        self._lines[ask.queue].come_back(self._own[job])
         self._find_head(ask.queue)
         self._due = self._due or self._heads.get(ask.queue) is ask
 
@@ -208,31 +187,36 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         return self._configuration.policy[self._configuration.tree.index[queue]].preemption
 
     def _step_aside(self, ask: Ask) -> None:
-        line = self._lines[ask.queue]
-        line.aside.append(heappop(line.active))
+        self._lines[ask.queue].step_aside()
         self._aside.setdefault(self._root(ask.queue), {})[ask.queue] = None
         self._find_head(ask.queue)
 
     def _find_head(self, queue: str) -> None:
-        """The head is the first that still waits; what has left meanwhile is dropped on the way."""
-        active = self._lines[queue].active
-        while active and self._waiting.get(active[0][2].id) is not active[0][2]:
-            heappop(active)
-        if not active:
+        head = self._lines[queue].head()
+        if head is None:
             self._heads.pop(queue, None)
-        elif self._heads.get(queue) is not active[0][2]:
-            self._heads[queue] = active[0][2]
+        elif self._heads.get(queue) is not head:
+            self._heads[queue] = head
             self._due = True
+
+    def _has_likes(self, queue: str) -> bool:
+        """Whether asks go the way of those they are like: not in a StrictFIFO queue, nor where it matters how long each
+        has waited (the knobs that KEP-83 deferred)."""
+        block = self._preemption(queue)
+        waits = block.trigger_after_workload_waiting_seconds is not None or block.waiting_boost is not None
+        return not waits and not self._strict(queue)
+
+    def _alone(self, ask: Ask) -> bytes:
+        """The class of an ask that is like no other, nor like itself when it came before."""
+        self._came += 1
+        shape = self._own[ask.id] = b"%d" % self._came
+        return shape
 
     def _strict(self, queue: str) -> bool:
         return self._configuration.policy[self._configuration.tree.index[queue]].strict_fifo
 
     def _root(self, queue: str) -> int:
         return self._configuration.root[self._configuration.tree.index[queue]]
-
-
-def _key(ask: Ask) -> Key:
-    return -(ask.priority or 0), instant(ask.created_at), ask.uid or "", ask.id
 
 
 def _id(ask: Ask) -> str:

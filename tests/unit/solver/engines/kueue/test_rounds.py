@@ -27,9 +27,10 @@ BOOST = {"waiting_boost": {"grace": 0, "rate_per_hour": 1, "ceiling": 4}}
 QUEUES = [
     queue("co", 3), queue("inner", 1, "co"), queue("a", 2, "inner"),
     queue("b", 2, "co", queueing_strategy="StrictFIFO"), queue("c", 2, preemption=TRIGGER),
-    queue("d", 2, preemption=PENALTY | BOOST), queue("e", 2, "co", preemption=BOOST),
+    queue("d", 2, preemption=PENALTY | BOOST), queue("e", 2, "co", preemption=BOOST), queue("f", 2, "inner"),
 ]  # fmt: skip
-ROOT = {"a": "co", "b": "co", "c": "c", "d": "d", "e": "co"}
+ROOT = {"a": "co", "b": "co", "c": "c", "d": "d", "e": "co", "f": "co"}
+BY_CLASS = {"a", "f"}
 
 
 def compiled(*queues: Json) -> CompiledConfiguration:
@@ -37,12 +38,14 @@ def compiled(*queues: Json) -> CompiledConfiguration:
 
 
 class Plain:
-    """What waits, who is head, whether a round is due and when time matters, without any index."""
+    """What waits, who is head, whether a round is due and when time matters, without any index. ``failed``: queue and
+    priority of those that are aside with all that are like them; they differ in nothing else here."""
 
     def __init__(self, of: CompiledConfiguration) -> None:
         self.blocks = {name: of.policy[of.tree.index[name]] for name in ROOT}
         self.waiting: dict[str, Ask] = {}
         self.aside: set[str] = set()
+        self.failed: set[tuple[str, int]] = set()
         self.heads: dict[str, Ask] = {}
         self.wakes: dict[str, int] = {}
         self.running: dict[str, tuple[str, int, int]] = {}
@@ -64,12 +67,14 @@ class Plain:
     def freed(self, of: str) -> None:
         tree = [name for name in ROOT if ROOT[name] == ROOT[of]]
         self.aside -= {name for name in self.aside if self.waiting[name].queue in tree}
+        self.failed = {(name, priority) for name, priority in self.failed if name not in tree}
         for name in tree:
             self._look(name)
         self.flag = self.flag or any(name in self.heads for name in tree)
 
     def changed(self) -> None:
         self.aside.clear()
+        self.failed.clear()
         for name in ROOT:
             self._look(name)
         self.flag = bool(self.heads)
@@ -117,13 +122,15 @@ class Plain:
             )
             if (decision.outcome == "infeasible" or not nominated) and not self.blocks[ask.queue].strict_fifo:
                 self.aside.add(name)
+                self.failed |= {(ask.queue, ask.priority or 0)} if ask.queue in BY_CLASS else set()
                 self._look(ask.queue)
                 more = True
         self.flag = more
         return more
 
     def _look(self, of: str) -> None:
-        active = [ask for ask in self.waiting.values() if ask.queue == of and ask.id not in self.aside]
+        here = [ask for ask in self.waiting.values() if ask.queue == of]
+        active = [ask for ask in here if ask.id not in self.aside and (of, ask.priority or 0) not in self.failed]
         head = min(active, key=_order, default=None)
         if head is None:
             self.heads.pop(of, None)
