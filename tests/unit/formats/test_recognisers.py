@@ -1,0 +1,183 @@
+"""Pods that kube-scheduler names, as each system's workloads and asks: by what imports would call them."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.formats.extender import VictimPod
+from app.formats.guarding import Around, Recogniser, is_system_critical, read_pod, recogniser
+from app.formats.kubernetes.cluster import Pod
+from app.solver.model.configuration import Configuration
+from app.solver.model.request import Eviction
+from app.solver.model.state import Ask, Task, Workload
+
+MADE = datetime(2026, 11, 22, tzinfo=UTC)
+KUEUE = "kueue.x-k8s.io"
+QUEUE = "kueue.x-k8s.io/queue-name"
+
+
+def around(
+    *queues: dict[str, Any], running: list[dict[str, Any]] | None = None, waiting: list[str] | None = None
+) -> Around:
+    task = Task(name="t", requests={"cpu": 3})
+    works = {
+        one["id"]: Workload(uid="uw", priority=5, created_at=MADE, preemptible=False, **{"tasks": [task], **one})
+        for one in running or []
+    }
+    asks = {name: Ask(id=name, queue="waiting", priority=9, tasks=[task]) for name in waiting or []}
+    return Around(msgspec.convert({"queues": list(queues)}, Configuration), works, asks)
+
+
+def told(engine: str, of: Around) -> Recogniser:
+    found = recogniser(engine, of)
+    assert found is not None
+    return found
+
+
+def victim(scheduler: str | None = None, **metadata: Any) -> VictimPod:
+    body = {"metadata": {"name": "p", "namespace": "ns", "uid": "u"} | metadata, "spec": {"schedulerName": scheduler}}
+    return msgspec.convert(body, VictimPod)
+
+
+def pending(scheduler: str | None = None, *, cpu: str = "2", **metadata: Any) -> Pod:
+    containers = [{"name": "main", "resources": {"requests": {"cpu": cpu, "nvidia.com/gpu": 1}}}]
+    spec = {"containers": containers, "schedulerName": scheduler, "priority": 7, "nodeName": "n"}
+    found = read_pod({"metadata": {"name": "p", "namespace": "ns", "uid": "u"} | metadata, "spec": spec})
+    assert found is not None
+    return found
+
+
+def shown(ask: Ask | None) -> tuple[str, str, str | None, list[str], dict[str, Any]] | None:
+    """Id, queue, workload, names of tasks, what the first of them asks for."""
+    if ask is None:
+        return None
+    return ask.id, ask.queue, ask.workload, [t.name for t in ask.tasks], ask.tasks[0].requests
+
+
+def test_the_pod_without_room_is_pending_wherever_it_is_said_to_be() -> None:
+    pod = pending(cpu="1500m")
+    assert (pod.phase, pod.priority, pod.node, pod.made.id) == ("pending", 7, None, "ns/p")
+    assert read_pod({"metadata": {"namespace": "ns"}, "spec": {}}) is None
+    assert read_pod({}) is None
+
+
+def test_priorities_from_two_thousand_millions_on_are_kubernetes_own() -> None:
+    pod = pending()
+    assert [is_system_critical(with_priority(pod, p)) for p in (1_999_999_999, 2_000_000_000)] == [False, True]
+
+
+def with_priority(pod: Pod, priority: int) -> Pod:
+    return Pod(pod.made, pod.spec, pod.phase, pod.node, priority)
+
+
+@pytest.mark.parametrize(("engine", "there"), [("kai", 1), ("yunikorn", 1), ("kueue", 1), ("ytsaurus", 0), ("x", 0)])
+def test_which_systems_have_pods(engine: str, there: int) -> None:
+    assert (recogniser(engine, around()) is not None) == bool(there)
+
+
+def test_kai_knows_its_pods_by_scheduler_and_group_and_names_groups_by_owner() -> None:
+    kai = told("kai", around())
+    group = {"annotations": {"pod-group-name": "g"}}
+    own = "kai-scheduler"
+    assert kai.place(victim(**group)) == Eviction(workload="ns/g", task="p")
+    assert kai.place(victim(own, **group, namespace="")) == Eviction(workload="g", task="p")
+    assert kai.place(victim(own)) == Eviction(workload="ns/pg-p", task="p")
+    assert kai.place(victim(own, namespace="")) == Eviction(workload="pg-p", task="p")
+    owners = [{"kind": "PyTorchJob", "name": "train"}, {"kind": "Job", "name": "other"}]
+    assert kai.place(victim(own, ownerReferences=owners)) == Eviction(workload="ns/pg-train", task="p")
+    deployed = victim(own, ownerReferences=[{"kind": "ReplicaSet", "name": "rs"}], labels={"pod-template-hash": "1"})
+    assert kai.place(deployed) == Eviction(workload="ns/pg-p", task="p")
+    assert kai.place(victim("default-scheduler")) is None
+
+
+def test_kai_asks_for_one_more_pod_of_what_runs_or_waits_else_for_the_group_that_it_would_make() -> None:
+    running = {"id": "ns/g", "queue": "busy", "min_available": 3}
+    kai = told("kai", around({"name": "a"}, running=[running], waiting=["ns/w"]))
+    asks = {"cpu": 2, "nvidia.com/gpu": 1}
+    more = kai.ask(pending(annotations={"pod-group-name": "g"}))
+    assert shown(more) == ("ns/g", "busy", "ns/g", ["p"], asks)
+    assert more is not None
+    assert (more.uid, more.priority, more.created_at, more.preemptible, more.min_available) == ("uw", 5, MADE, False, 1)
+    waits = kai.ask(pending(annotations={"pod-group-name": "w"}))
+    assert shown(waits) == ("ns/w", "waiting", None, ["p"], asks)
+    assert waits is not None
+    assert waits.priority == 9
+    named: dict[str, Any] = {"labels": {"kai.scheduler/queue": "a"}}
+    assert shown(kai.ask(pending("kai-scheduler", **named))) == ("ns/pg-p", "a", None, ["p"], asks)
+    new = pending(**named, annotations={"pod-group-name": "new", "gpu-fraction": "0.5"})
+    assert shown(kai.ask(new)) == ("ns/new", "a", None, ["p"], asks | {"nvidia.com/gpu": "500m"})
+    assert kai.ask(pending("kai-scheduler", labels={"kai.scheduler/queue": "b"})) is None
+    assert kai.ask(pending("kai-scheduler")) is None
+    assert kai.ask(pending(**named)) is None
+
+
+def test_yunikorn_knows_its_pods_by_scheduler_and_application() -> None:
+    yunikorn = told("yunikorn", around())
+    assert yunikorn.place(victim(labels={"applicationId": "app"})) == Eviction(workload="app", task="ns/p")
+    assert yunikorn.place(victim("yunikorn")) == Eviction(workload="yunikorn-ns-autogen", task="ns/p")
+    assert yunikorn.place(victim("yunikorn", namespace="")) == Eviction(workload="yunikorn-default-autogen", task="p")
+    assert yunikorn.place(victim("other")) is None
+
+
+def test_yunikorn_asks_pod_by_pod_in_the_queue_of_what_runs() -> None:
+    root, leaf = {"name": "root"}, {"name": "root.a", "parent": "root"}
+    running = {"id": "app", "queue": "root.other"}
+    yunikorn = told("yunikorn", around(root, leaf, running=[running], waiting=["ns/w"]))
+    asks = {"vcore": 2, "nvidia.com/gpu": 1, "pods": 1}
+    waits = yunikorn.ask(pending("yunikorn", name="w"))
+    assert shown(waits) == ("ns/w", "waiting", None, ["t"], {"cpu": 3})
+    labels: dict[str, Any] = {"applicationId": "app", "queue": "a"}
+    assert shown(yunikorn.ask(pending(labels=labels))) == ("ns/p", "root.other", "app", ["ns/p"], asks)
+    labels["applicationId"] = "new"
+    assert shown(yunikorn.ask(pending(labels=labels))) == ("ns/p", "root.a", None, ["ns/p"], asks)
+    dynamic = pending(labels=labels | {"queue": "root.a.new"})
+    assert yunikorn.ask(dynamic) is None
+    assert yunikorn.ask(pending(labels=labels | {"queue": "elsewhere"})) is None
+    assert yunikorn.ask(pending()) is None
+    top = told("yunikorn", around(leaf))
+    assert top.ask(pending(labels=labels | {"queue": "b"})) is None
+
+
+def test_kueue_knows_its_pods_by_the_workloads_that_there_are() -> None:
+    kueue = told("kueue", around(running=[{"id": "ns/job-j-e9150", "queue": "q"}, {"id": "ns/own", "queue": "q"}]))
+    owner = [{"kind": "Job", "apiVersion": "batch/v1", "name": "j", "uid": "uo", "controller": True}]
+    assert kueue.place(victim(ownerReferences=owner)) == Eviction(workload="ns/job-j-e9150")
+    annotated = victim(ownerReferences=owner, annotations={f"{KUEUE}/workload": "own"})
+    assert kueue.place(annotated) == Eviction(workload="ns/own")
+    assert kueue.place(victim(labels={QUEUE: "local", f"{KUEUE}/workload": "new"})) == Eviction(workload="ns/new")
+    assert kueue.place(victim(labels={f"{KUEUE}/podset": "main"}, name="p-0", uid="up")) == Eviction(
+        workload="ns/pod-p-0-d71f7"
+    )
+    assert kueue.place(victim(annotations={f"{KUEUE}/managed": "true"})) is not None
+    assert kueue.place(victim(labels={"app": "x"})) is None
+
+
+def test_kueue_asks_for_what_runs_or_waits_else_for_a_pod_in_a_queue() -> None:
+    quota = {"quota": {"cpu": {"guaranteed": 4}, "pods": {"guaranteed": 4}, "gpu": {"guaranteed": 1}}}
+    empty = {"id": "ns/none", "queue": "q", "tasks": []}
+    of = around(
+        {"name": "top"}, {"name": "leaf", "parent": "top", **quota},
+        running=[{"id": "ns/runs", "queue": "q"}, empty], waiting=["ns/waits"],
+    )  # fmt: skip
+    kueue = told("kueue", of)
+    runs = kueue.ask(pending(labels={f"{KUEUE}/workload": "runs"}))
+    assert shown(runs) == ("ns/runs", "q", "ns/runs", ["t"], {"cpu": 3})
+    assert kueue.ask(pending(labels={f"{KUEUE}/workload": "none"})) is None
+    waits = kueue.ask(pending(annotations={f"{KUEUE}/workload": "waits"}))
+    assert shown(waits) == ("ns/waits", "waiting", None, ["t"], {"cpu": 3})
+    owner = [{"kind": "Job", "apiVersion": "batch/v1", "name": "j", "uid": "uo", "controller": True}, 3]
+    owned = told("kueue", around(waiting=["ns/job-j-e9150"])).ask(pending(ownerReferences=owner))
+    assert owned is not None
+    assert owned.id == "ns/job-j-e9150"
+    alone = kueue.ask(pending(labels={QUEUE: "leaf"}, creationTimestamp="2026-11-22T00:00:00Z"))
+    assert shown(alone) == ("ns/p", "leaf", None, ["main"], {"cpu": 2, "gpu": 1, "pods": 1})
+    assert alone is not None
+    assert (alone.priority, alone.created_at) == (7, MADE)
+    assert kueue.ask(pending(labels={QUEUE: "top"})) is None
+    assert kueue.ask(pending()) is None
+    plain = told("kueue", around({"name": "leaf", "quota": {"cpu": {"guaranteed": 4}}}))
+    assert shown(plain.ask(pending(labels={QUEUE: "leaf"}))) == (
+        "ns/p", "leaf", None, ["main"], {"cpu": 2, "nvidia.com/gpu": 1},
+    )  # fmt: skip
