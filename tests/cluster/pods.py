@@ -42,15 +42,6 @@ def pod_group(name: str, queue: str, priority_class: str = "train") -> dict[str,
             "metadata": {"name": name, "namespace": SPACE}, "spec": spec}  # fmt: skip
 
 
-def event(about: str, name: str, reason: str, message: str, at: str) -> dict[str, Any]:
-    """An Event about an object of kind ``about``, as a scheduler's recorder writes it."""
-    return {
-        "apiVersion": "v1", "kind": "Event", "metadata": {"generateName": f"{name}.", "namespace": SPACE},
-        "involvedObject": {"kind": about, "name": name, "namespace": SPACE}, "type": "Normal", "reason": reason,
-        "message": message, "firstTimestamp": at, "lastTimestamp": at, "source": {"component": "scheduler"},
-    }  # fmt: skip
-
-
 def kai_pod(name: str, group: str, cpu: int = 1, on: str | None = None) -> dict[str, Any]:
     return pod(name, "kai-scheduler", cpu, on, annotations={"pod-group-name": group})
 

@@ -1,6 +1,5 @@
-"""Real preemptions beside Arbiter's: recorded decisions are played into an API server, as their schedulers would."""
+"""Real preemptions beside Arbiter's: recorded decisions of Kueue are played into an API server, as it would."""
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +7,9 @@ import httpx2
 import pytest
 
 from app.cli import run
-from tests.cluster import kueue, playing, pods
-from tests.cluster.following import eventually, following, kept, nodes
+from tests.cluster import kueue, playing
+from tests.cluster.following import eventually, following, kept
 from tests.cluster.server import Cluster
-from tests.cluster.test_changes import account
 
 AT = "2026-11-22T09:00:00Z"
 SETTINGS: dict[bool, dict[str, Any]] = {
@@ -80,47 +78,3 @@ def test_what_kueue_did_agrees_and_what_it_would_not_have_done_differs(
     metrics = arbiter.get("/metrics").text
     assert agreed in metrics
     assert differs in metrics
-
-
-LATER = "2026-12-24T09:00:00Z"
-"""No pod has run too short a time, or waited too short a time, by then."""
-
-
-def test_what_kai_and_yunikorn_say_in_events_is_compared(kubernetes: Cluster, arbiter: httpx2.Client) -> None:
-    nodes(kubernetes, "node-kai", "node-own", "node-other")
-    kubernetes.apply(
-        pods.yunikorn_queues(8),
-        pods.kai_queue("parent", 4), pods.kai_queue("leaf", 4, "parent"),
-        pods.pod_group("low", "leaf"), pods.pod_group("high", "leaf", "build-preemptible"),
-        pods.kai_pod("low-0", "low", 4, "node-kai"), pods.kai_pod("high-0", "high", 4),
-        pods.yunikorn_pod("spared", "own", "root.prod", 4, "node-own"),
-        pods.yunikorn_pod("victim", "cheap", "root.dev", 4, "node-other"),
-    )  # fmt: skip
-    names = ("kai", "yunikorn")
-    waits = {"kai": "default/high", "yunikorn": "default/asks"}
-    with ExitStack() as running:
-        for engine in names:
-            token = account(kubernetes, engine, shadow=True)
-            running.enter_context(following(kubernetes, arbiter, engine, f"shadow-{engine}", token, shadow=True))
-        kubernetes.apply(pods.yunikorn_pod("asks", "fast", "root.prod", 4))
-        for engine in names:
-            eventually(lambda engine=engine: waits[engine] in kept(arbiter, f"shadow-{engine}").get("asks", {}))
-        uid = kubernetes.call("GET", "/api/v1/namespaces/default/pods/asks")["metadata"]["uid"]
-        why = f"Preempted by {uid} from application fast in root.prod"
-        kubernetes.apply(pods.event("Pod", "victim", "Informational", why, LATER))
-        (yunikorn,) = eventually(lambda: records(arbiter, "shadow-yunikorn", 1))
-        # Nobody would take this one: its queue has no more than it is guaranteed.
-        kubernetes.apply(pods.event("Pod", "spared", "Informational", why, LATER))
-        found = eventually(lambda: records(arbiter, "shadow-yunikorn", 2))
-        (planted,) = (one for one in found if one["id"] != yunikorn["id"])
-        kubernetes.call("DELETE", "/api/v1/namespaces/default/pods/low-0")  # before it is told why
-        why = "Pod default/low-0 was preempted by higher priority workload default/high"
-        kubernetes.apply(pods.event("PodGroup", "low", "Evict", why, LATER))
-        (kai,) = eventually(lambda: records(arbiter, "shadow-kai", 1))
-    assert planted["outcome"] == "differs"
-    assert [one["task"] for one in planted["not_expected"]] == ["default/spared"]
-    assert [one["task"] for one in planted["not_observed"]] == ["default/victim"]
-    assert kai["observed"] == [{"workload": "default/low", "task": "low-0", "reason": "preempt"}]
-    assert (kai["ask"], kai["outcome"], kai["detail"]) == ("default/high", "agreed", "")
-    assert yunikorn["observed"] == [{"workload": "cheap", "task": "default/victim"}]
-    assert (yunikorn["ask"], yunikorn["outcome"], yunikorn["detail"]) == ("default/asks", "agreed", "")
