@@ -18,7 +18,9 @@ _NO_OPTIONS = Options()
 
 
 class PlacedRounds(Rounds[C, S]):
-    """``waiting`` by job. An engine says what differs: its unit, what it carries over, when time alone matters."""
+    """``waiting`` by job; ``version`` rises with all that a round's answer depends on but time, so that what was tried
+    in vain is not tried again at the same one. An engine says what differs: its unit, what it carries over, when time
+    alone matters."""
 
     on_its_way: TaskState = "releasing"
     """What a task is called that was told to stop."""
@@ -27,30 +29,31 @@ class PlacedRounds(Rounds[C, S]):
         self.configured = configured
         self.waiting: dict[str, Ask] = {}
         self._entitled = _guarantees(configuration.queues)
-        self._changed = False
+        self.version: int = 0
+        self._seen: int = 0
 
     def arrive(self, ask: Ask) -> None:
         self.waiting[ask.id] = ask
-        self._changed = True
+        self.version += 1
 
     def leave(self, job: str) -> None:
         self.waiting.pop(job, None)
 
     def freed(self, queue: str) -> None:
         del queue
-        self._changed = True
+        self.version += 1
 
     def changed(self, configured: C, configuration: Configuration, nodes: Sequence[Node]) -> None:
         del nodes
         self.configured = configured
         self._entitled = _guarantees(configuration.queues)
-        self._changed = True
+        self.version += 1
 
     def due(self, now: int) -> bool:
         if not self.waiting:
             return False
         wakes = self.wakes_at()
-        return self._changed or (wakes is not None and wakes <= now)
+        return self.version != self._seen or (wakes is not None and wakes <= now)
 
     def question(self, now: int, holds: Holds) -> Question:
         asks = [self.asked(ask, holds) for _, ask in sorted(self.waiting.items())]
@@ -62,7 +65,6 @@ class PlacedRounds(Rounds[C, S]):
 
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
         """Placements that wait for somebody to go are no starts yet: the next round finds the room."""
-        self.unchanged()
         turn = Turn(evicted=[eviction for eviction in result.plan.evictions if not leaving(eviction)])
         started: dict[str, list[Task]] = {}
         when = at(question.now)
@@ -81,11 +83,13 @@ class PlacedRounds(Rounds[C, S]):
                 self.waiting[job] = replace(self.waiting[job], tasks=left)
             else:
                 del self.waiting[job]
+        self.told(acted=bool(turn.started or turn.evicted or turn.moved))
         return turn
 
-    def unchanged(self) -> None:
-        """A round has seen everything that there was to see."""
-        self._changed = False
+    def told(self, *, acted: bool) -> None:
+        """A round has seen everything that there was to see; what it did itself is news only for those after it."""
+        self.version += acted
+        self._seen = self.version
 
     def evicting(self, workload: Workload, task: str | None) -> Workload:
         tasks = [

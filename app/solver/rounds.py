@@ -61,6 +61,10 @@ class Rounds(ABC, Generic[C, S]):
     """What runs and is evicted: ``job``: a job as a whole; ``gang``: its tasks one by one, while it makes progress as a
     whole; ``task``: each task for itself."""
 
+    infeasible: ClassVar[bool] = True
+    """Whether the engine tells what can never run from what waits; where it doesn't, a task that would wait with all
+    nodes to itself never runs."""
+
     occupies: ClassVar[bool] = False
     """Whether a task that was evicted is no part of its workload any more while it goes, but counts as something else
     that occupies its node."""

@@ -40,21 +40,30 @@ class Setting:
     hopeless: bool = False
     index: Index = field(init=False)
     _whole: bool = field(init=False)
+    _told: bool = field(init=False)
     _empty: list[Loaded] = field(default_factory=list[Loaded])
     _verdicts: dict[bytes, str | None] = field(default_factory=dict[bytes, str | None])
 
     def __post_init__(self) -> None:
         self.index = Index(State(nodes=self.nodes))
         first = self.configured[0]
-        self._whole = first.engine.rounds(first.compiled, first.configuration).unit == "job"
+        rounds = first.engine.rounds(first.compiled, first.configuration)
+        self._whole, self._told = rounds.unit == "job", rounds.infeasible
 
     def never(self, ask: Ask) -> str | None:
         """Why ``ask`` can never run, on all nodes and with nothing else running; None: it can. Worked out once for all
         that are alike."""
         alike = _encode(replace(ask, id="-", uid=None, created_at=None, workload=None))
         if alike not in self._verdicts:
-            self._verdicts[alike] = self._never(ask if self._whole else one_by_one(ask))
+            self._verdicts[alike] = next(filter(None, map(self._never, self._parts(ask))), None)
         return self._verdicts[alike]
+
+    def _parts(self, ask: Ask) -> Iterator[Ask]:
+        """What must be able to run by itself: a job as a whole, or each of its kinds of tasks."""
+        if self._told:
+            yield ask if self._whole else one_by_one(ask)
+        else:
+            yield from (replace(ask, tasks=[replace(task, count=1)]) for task in ask.tasks)
 
     def _never(self, ask: Ask) -> str | None:
         if not self._empty:
@@ -62,9 +71,9 @@ class Setting:
         said = ""
         for loaded in self._empty:
             decision = solve.decide(loaded, Question(self.start, [ask])).decisions[0]
-            if decision.outcome != "infeasible":
+            if decision.outcome not in (("infeasible",) if self._told else ("infeasible", "wait")):
                 return None
-            said = decision.conditions[0].message
+            said = decision.conditions[0].message if self._told else "alone, with all nodes to itself, it would wait"
         return said
 
 

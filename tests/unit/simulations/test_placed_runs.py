@@ -7,6 +7,7 @@ import pytest
 
 from app.answering.answers import answer
 from app.answering.sources import nothing_stored
+from app.solver.model.problems import InvalidInput
 from tests.unit.simulations.running import job, play, played, request_for, rounds_of
 
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
@@ -88,3 +89,31 @@ def test_kai_reclaims_and_binds_once_the_victim_is_gone() -> None:
         "5 submitted b", "5 evicted c", "7 released c", "7 started b", "17 finished b", "17 started c",
         "100 finished a", "117 finished c",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["yunikorn", "kai", "ytsaurus"])
+@pytest.mark.parametrize("grace", [0, 20])
+def test_a_run_is_over_once_time_alone_can_change_nothing(engine: str, grace: int) -> None:
+    """The large nodes go and stay away: what is left waits for ever, and is not asked for again and again meanwhile."""
+    jobs = [job(f"{q}{i}", queue(engine, q), 3, 4 * i, 20 + i) for i in range(4) for q in "ab"]
+    for one in jobs:
+        one["ask"]["preemptible"] = True
+    gone = [{"at": 40, "nodes": {"remove": ["n0"]}}, {"at": 47, "nodes": {"remove": ["n1"]}}]
+    nodes = {"nodes": [*NODES["nodes"], {"name": "small", "capacity": {"cpu": 1, "gpu": 1}}]}
+    hour, day = (
+        played(configuration(engine), jobs, gone, state=nodes, grace=grace, until=until) for until in ("1h", "24h")
+    )
+    assert day.summary is not None
+    assert 0 < day.summary.total.finished < len(jobs)
+    assert hour.rounds == day.rounds
+
+
+@pytest.mark.parametrize("engine", ["yunikorn", "kai", "ytsaurus"])
+def test_what_never_fits_is_named_before_anything_runs(engine: str) -> None:
+    """Also by YuniKorn, which lets it wait for ever; its tasks run each for itself, so that many may be too much."""
+    large, many = job("large", queue(engine, "a"), 5, 0, 10), job("many", queue(engine, "a"), 4, 0, 10)
+    many["ask"] |= {"tasks": [{"name": "main", "count": 3, "requests": {"cpu": 4}}], "min_available": 2}
+    with pytest.raises(InvalidInput) as invalid:
+        played(configuration(engine), [many, large], state=NODES)
+    assert [problem.pointer for problem in invalid.value.problems] == ["/trace/jobs/1/ask"]
+    assert invalid.value.problems[0].detail.startswith("can never run: ")

@@ -70,7 +70,7 @@ def test_a_round_is_due_once_for_each_change_while_somebody_waits(rounds: Plain)
     assert not rounds.due(NOW)
     rounds.freed("a")
     assert rounds.due(NOW)
-    rounds.unchanged()
+    rounds.told(acted=False)
     rounds.changed(None, msgspec.convert({}, Configuration), [])
     assert rounds.due(NOW)
     assert rounds.guarantees() == {}
@@ -81,7 +81,7 @@ def test_a_round_is_due_once_for_each_change_while_somebody_waits(rounds: Plain)
 
 def test_time_alone_makes_it_due_at_that_instant(rounds: Plain) -> None:
     rounds.arrive(ask("x", "t"))
-    rounds.unchanged()
+    rounds.told(acted=False)
     rounds.wakes = NOW
     assert [rounds.due(NOW - 1), rounds.due(NOW), rounds.due(NOW + 1)] == [False, True, True]
 

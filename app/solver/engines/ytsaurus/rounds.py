@@ -29,7 +29,8 @@ _QUIET = Standing("non_starving", None)
 
 class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     """See the module. ``_standing``: starvation of operations that wait, by id; ``_last``: the last update;
-    ``_wakes``: when time alone could let somebody act."""
+    ``_tried``: the version at which a node last looked for somebody to preempt, by its name; ``_wakes``: when time
+    alone could let somebody act."""
 
     unit: ClassVar[Unit] = "task"
     occupies: ClassVar[bool] = True
@@ -40,6 +41,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._nodes: list[Node] = []
         self._last: int | None = None
         self._starves = False
+        self._tried: dict[str, int] = {}
         self._wakes: list[int] = []
 
     def leave(self, job: str) -> None:
@@ -64,9 +66,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         updated = update(loaded, asks, now, self._last)
         self._last, self._starves, self._nodes = now, updated.starves, state.nodes
         self._wakes = [] if updated.changes_at is None else [updated.changes_at]
-        self._standing = {
-            name: one for name, one in updated.operations.items() if one != _QUIET and name in self.waiting
-        }
+        waiting = {name: one for name, one in updated.operations.items() if one != _QUIET and name in self.waiting}
         turn = Turn(
             workloads=[
                 replace(workload, ytsaurus=_carried(block, standing))
@@ -75,9 +75,13 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             ],
             queues=_pools(state, updated),
         )
+        if turn.workloads or turn.queues or waiting != self._standing:
+            self._standing = waiting
+            self.version += 1
         return turn if turn.workloads or turn.queues else None
 
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
+        version = self.version
         turn = super().answered(question, result, leaving)
         notes: dict[str, Any] = (result.notes or {}).get("nodes", {})
         settings = self.configured.settings
@@ -88,8 +92,12 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             after = wire.Node(**note)
             if after != (node.ytsaurus or wire.Node()):
                 turn.nodes.append(replace(node, ytsaurus=after))
-            if after.last_preemptive_scheduling_at is not None and self._starves:
-                self._wakes.append(micros(after.last_preemptive_scheduling_at) + settings.backoff + 1)
+            if after.last_preemptive_scheduling_at is not None:
+                looked = micros(after.last_preemptive_scheduling_at)
+                if looked == question.now:
+                    self._tried[node.name] = version
+                if self._starves and self._tried.get(node.name) != self.version:
+                    self._wakes.append(looked + settings.backoff + 1)
             if after.overcommit_since is not None:
                 self._wakes.append(micros(after.overcommit_since) + settings.overcommit_duration + 1)
         self._wakes = sorted({when for when in self._wakes if when > question.now})[:1]

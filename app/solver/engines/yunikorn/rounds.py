@@ -30,9 +30,11 @@ _NO_OPTIONS = Options()
 class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     """See the module. An ask is called as its job, or ``job/task`` where the job has several tasks. ``_asks``: what is
     asked, by job and name; ``_of``: the job and the task that an ask of a job that is alive is for; ``_held``: all
-    reservations; ``_retry``: when time alone lets an ask try preemption again."""
+    reservations; ``_tried``: the version at which an ask last tried preemption; ``_retry``: when time alone lets it
+    try again."""
 
     unit: ClassVar[Unit] = "task"
+    infeasible: ClassVar[bool] = False
     on_its_way: TaskState = "preempted"
 
     def __init__(self, configured: CompiledConfiguration, configuration: Configuration) -> None:
@@ -41,6 +43,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._names: dict[str, dict[str, str]] = {}
         self._of: dict[str, tuple[str, str]] = {}
         self._held: list[Reservation] = []
+        self._tried: dict[str, int] = {}
         self._retry: dict[str, int] = {}
 
     def arrive(self, ask: Ask) -> None:
@@ -84,13 +87,13 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         return Question(now, asks, "cycle", _NO_OPTIONS)
 
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
-        self.unchanged()
+        version, held = self.version, list(self._held)
         notes = result.notes or {}
         for one in notes.get("cancelled_reservations", ()):
             self._held = [held for held in self._held if (held.node, held.ask.id) != (one["node"], one["ask"])]
         turn = Turn(evicted=[eviction for eviction in result.plan.evictions if not leaving(eviction)])
         decisions = {decision.ask: decision for decision in result.decisions}
-        asks = {ask.id: ask for ask in question.asks}
+        left: list[str] = []
         for name in result.order or ():
             decision = decisions[name]
             if decision.outcome == "admit":
@@ -98,7 +101,11 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
                 continue
             if decision.outcome == "preempt" and decision.node is not None:
                 self._hold(decision.node, name)
-            self._note(name, asks[name], notes.get("asks", {}).get(name, {}), question.now)
+            left.append(name)
+        self.told(acted=bool(turn.started or turn.evicted) or self._held != held)
+        asks = {ask.id: ask for ask in question.asks}
+        for name in left:
+            self._note(name, asks[name], notes.get("asks", {}).get(name, {}), question.now, version)
         turn.reservations = list(self._held)
         return turn
 
@@ -122,17 +129,20 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     def _settled(self, name: str) -> None:
         """An ask is one no longer: it holds no node, and waits for no time."""
         self._held = [held for held in self._held if held.ask.id != name]
+        self._tried.pop(name, None)
         self._retry.pop(name, None)
 
-    def _note(self, name: str, asked: Ask, block: dict[str, Any], now: int) -> None:
-        """What this cycle did for an ask that goes on waiting; it may try preemption again once its queue's delay, or
-        the 15 seconds since its last try, are over."""
+    def _note(self, name: str, asked: Ask, block: dict[str, Any], now: int, version: int) -> None:
+        """What this cycle, begun at ``version``, did for an ask that goes on waiting; it may try preemption again once
+        its queue's delay is over, or 15 seconds have passed since its last try and something has changed since."""
         job, _ = self._of[name]
         told = wire.Ask(
             last_preemption_check_at=block.get("last_preemption_check_at"),
             triggered_preemption=block.get("triggered_preemption", False),
         )
         self._asks[job][name] = replace(self._asks[job][name], yunikorn=told)
+        if told.last_preemption_check_at is not None and micros(told.last_preemption_check_at) == now:
+            self._tried[name] = version
         self._retry.pop(name, None)
         if told.triggered_preemption or asked.preemption_policy == "Never":
             return
@@ -143,5 +153,5 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             self._retry[name] = micros(created) + delay
             return
         last = None if asked.yunikorn is None else asked.yunikorn.last_preemption_check_at
-        if last is not None and micros(last) + CHECK_EVERY > now:
+        if last is not None and micros(last) + CHECK_EVERY > now and self._tried.get(name) != self.version:
             self._retry[name] = micros(last) + CHECK_EVERY
