@@ -18,7 +18,7 @@ from app.solver.engines.ytsaurus.decide.split import Bounds, bounds, groups
 from app.solver.engines.ytsaurus.report.carry import after_shares
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import SharesRequest
-from tests.properties.ytsaurus_trees import Element, divided, heartbeat, tree
+from tests.properties.ytsaurus_trees import heartbeat, tree
 from tests.unit.solver.engines.ytsaurus.cluster import (
     alloc,
     ask,
@@ -35,7 +35,6 @@ Json = dict[str, Any]
 LAWS = settings(derandomize=True, max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 FEW = settings(LAWS, max_examples=30)
 SEEDS = st.integers(0, 2**32)
-CLOSE = 1e-7
 
 
 def situation(body: Json) -> tuple[Situation, FairShares]:
@@ -44,41 +43,6 @@ def situation(body: Json) -> tuple[Situation, FairShares]:
     loaded = solve.load(solve.configure(asked.configuration, asked.engine), asked.state)
     found = situate(loaded.compiled, asked.asks)
     return found, fair_shares(found)
-
-
-def elements(of: Situation, with_: FairShares) -> Element:
-    """The same tree for the slow way."""
-    config = of.config
-    zero = [0.0] * len(of.resources)
-
-    def operation(i: int) -> Element:
-        gap = (with_.demand[i] - with_.usage[i]).tolist()
-        own = of.operations
-        return Element(own.ids[i], own.weight[i], with_.limits[i].tolist(), zero, with_.usage[i].tolist(), gap, [])
-
-    def pool(p: int) -> Element:
-        fifo = p != of.root and config.pools[p].mode == "fifo"
-        below = [i for i in range(of.root) if of.parent[i] == p]
-        own = [i for i in range(len(of.operations)) if of.operations.pool[i] == p]
-        if fifo:
-            own.sort(key=lambda i: (-of.operations.weight[i], of.operations.created[i], i))
-        children = [*(pool(i) for i in below), *(operation(i) for i in own)]
-        name = "<root>" if p == of.root else config.tree.names[p]
-        limits, strong = with_.pool_limits[p].tolist(), with_.pool_strong[p].tolist()
-        return Element(name, with_.pool_weight[p], limits, strong, [], [], children, fifo)
-
-    return pool(of.root)
-
-
-@pytest.mark.parametrize("depth", [1, 2])
-def test_curves_agree_with_the_slow_way(depth: int) -> None:
-    for seed in range(60 if depth == 1 else 5):
-        found, quick = situation(tree(random.Random(seed), depth=depth))
-        slow = divided(elements(found, quick))
-        for i, name in enumerate(found.operations.ids):
-            assert quick.fair[i] == pytest.approx(slow[name], abs=CLOSE), (seed, name)
-        for i, name in enumerate(found.config.tree.names):
-            assert quick.pool_fair[i] == pytest.approx(slow[name], abs=CLOSE), (seed, name)
 
 
 @LAWS

@@ -1,7 +1,6 @@
-"""Random YTsaurus pool trees for the laws, and fair shares worked out the slow way."""
+"""Random YTsaurus pool trees for the laws."""
 
 import random
-from dataclasses import dataclass
 from typing import Any
 
 from tests.unit.solver.engines.ytsaurus.cluster import at
@@ -101,99 +100,3 @@ def _tasks(rng: random.Random, i: int, nodes: list[str], *, allocations: bool) -
         {"name": f"a{i}-{j}", "node": rng.choice(nodes), "requests": _need(rng), "started_at": at(rng.randint(0, 900))}
         for j in range(rng.randint(1, 9))
     ]
-
-
-@dataclass
-class Element:
-    """A pool or operation for the slow way: shares as lists, by resource."""
-
-    name: str
-    weight: float
-    limits: list[float]
-    strong: list[float]
-    usage: list[float]
-    gap: list[float]
-    children: list["Element"]
-    fifo: bool = False
-
-    @property
-    def is_operation(self) -> bool:
-        return not self.children and bool(self.usage)
-
-    @property
-    def tolerance(self) -> float:
-        """Grows with the height, so that no element is refused for the rounding of those below it."""
-        return max((child.tolerance for child in self.children), default=1e-14) * 30
-
-
-def taken(element: Element, suggestion: float) -> list[float]:
-    """What ``element`` takes of a suggestion: G at the largest fit factor that limits and suggestion let through."""
-    return _inner(element, _fit(element, suggestion))
-
-
-def divided(root: Element) -> dict[str, list[float]]:
-    """Fair shares by name, top-down from the whole cluster."""
-    out: dict[str, list[float]] = {}
-
-    def walk(element: Element, suggestion: float) -> None:
-        fit = _fit(element, suggestion)
-        out[element.name] = _inner(element, fit)
-        for child, handed in zip(element.children, _handed(element, fit), strict=True):
-            walk(child, handed)
-
-    walk(root, 1.0)
-    return out
-
-
-def _fit(element: Element, suggestion: float) -> float:
-    start = _inner(element, 0.0)
-    bound = [max(low, most) for low, most in zip(start, _bound(element, suggestion), strict=True)]
-    if element.is_operation:
-        return _operation_fit(element, bound)
-    low, high = 0.0, float(len(element.children) if element.fifo else 1)
-    if _fits(element, high, bound):
-        return high
-    for _ in range(42):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _fits(element, middle, bound) else (low, middle)
-    return low
-
-
-def _bound(element: Element, suggestion: float) -> list[float]:
-    """At a plateau that the suggestion just reaches the smaller end counts; at one that a limit sets, the larger."""
-    near = element.tolerance
-    if suggestion == 0:
-        return [min(limit, strong) + near for limit, strong in zip(element.limits, element.strong, strict=True)]
-    return [
-        limit + near if strong + suggestion > limit + near else strong + suggestion - near
-        for limit, strong in zip(element.limits, element.strong, strict=True)
-    ]
-
-
-def _fits(element: Element, fit: float, bound: list[float]) -> bool:
-    return all(value <= most for value, most in zip(_inner(element, fit), bound, strict=True))
-
-
-def _operation_fit(element: Element, bound: list[float]) -> float:
-    over = [most for used, most in zip(element.usage, bound, strict=True) if used > most]
-    if over:
-        return min(over) / max(element.usage)
-    rest = [(most - used) / gap for used, gap, most in zip(element.usage, element.gap, bound, strict=True) if gap > 0]
-    return min([2.0, *(1 + part for part in rest)])
-
-
-def _inner(element: Element, fit: float) -> list[float]:
-    if element.is_operation:
-        most = max(element.usage)
-        if fit <= 1:
-            return [min(used, fit * most) for used in element.usage]
-        return [used + gap * (fit - 1) for used, gap in zip(element.usage, element.gap, strict=True)]
-    parts = [taken(child, handed) for child, handed in zip(element.children, _handed(element, fit), strict=True)]
-    return [sum(part[r] for part in parts) for r in range(len(element.limits))]
-
-
-def _handed(element: Element, fit: float) -> list[float]:
-    if element.fifo:
-        return [min(max(fit - i, 0.0), 1.0) for i in range(len(element.children))]
-    smallest = min((child.weight for child in element.children), default=1.0)
-    return [min(1.0, fit * child.weight / smallest) for child in element.children]
