@@ -49,7 +49,9 @@ def test_a_sum_has_the_vertices_of_all_and_those_at_both_ends() -> None:
 
 
 def test_a_sum_follows_scale_and_shift_and_who_hears_nothing_stays_where_it_begins() -> None:
-    of = added([(0, 0), (1, 4)], [(0, 1), (0.125, 9)], [(0, 0), (1, 8)], scale=[0.5, np.inf, 1], shift=[0, 0, 1], end=[2.0])
+    of = added(
+        [(0, 0), (1, 4)], [(0, 1), (0.125, 9)], [(0, 0), (1, 8)], scale=[0.5, np.inf, 1], shift=[0, 0, 1], end=[2.0]
+    )
     assert points(of) == [(0, 1), (0.5, 5), (1, 5), (2, 13)]
 
 
@@ -354,3 +356,10 @@ def test_a_suggestion_of_just_the_usage_gives_the_usage() -> None:
     for off, second in ((-5e-13, False), (5e-13, False), (2e-12, True)):
         found = operation_values(of, np.array([0.5 + off]))[0]
         assert found == pytest.approx([0.5, 0.5 if second else 0.25], abs=1e-11)
+
+
+def test_behind_steep_segments_nothing_grows_any_more() -> None:
+    """By slopes of millions, what their sum keeps of rounding would still be seen at the end."""
+    widths = (1.1e-6, 1.7e-6, 2.3e-6, 3.1e-6)
+    of = added(*([(0, 0), (0.1 * k, 0), (0.1 * k + width, 0.3), (1, 0.3)] for width in widths for k in (1, 2)))
+    assert of.value[-1, 0] == of.value[-2, 0] == pytest.approx(2.4, abs=1e-13)
