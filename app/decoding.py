@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 
 import msgspec
 
+from app.searching import occurs
 from app.solver.model.problems import InvalidInput, Problem, pointer
 
 T = TypeVar("T")
@@ -29,7 +30,7 @@ REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError
 _MOST_DIGITS = 400
 _MOST_ITEMS = 4_000_000
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
-_ESCAPED = re.compile(rb"\\u00(?:3[0-9]|2[dD])")
+_ESCAPED = re.compile(rb"\\u00(?:3[0-9]|2[bBdD])")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _WHERE = re.compile(r" - at `([^`]*)`$")
 _STEP = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
@@ -99,10 +100,10 @@ def _diagnose(body: bytes, shape: object, refusal: Exception) -> InvalidInput:
 def _may_leave_the_calendar(body: bytes) -> bool:
     """Whether an instant in ``body`` could have an offset that takes it out of the years 1 to 9999.
 
-    Only the first and the last day can, unless somebody writes digits or hyphens as escapes. Searched from the end and
-    without the quote before it: that skips farther in documents full of other instants.
+    Only the first day with an offset ahead of UTC can, and the last day, unless somebody writes digits or signs as
+    escapes. Searched without the quote before it: that skips farther in documents full of other instants.
     """
-    if body.rfind(b"0001-01-01") >= 0 or body.rfind(b"9999-12-31") >= 0:
+    if occurs(b"9999-12-31", body) or (b"+" in body and occurs(b"0001-01-01", body)):
         return True
     return b"\\" in body and b"\\u00" in body and _ESCAPED.search(body) is not None
 

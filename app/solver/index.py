@@ -3,11 +3,8 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 
 from app.solver.model.state import State, Workload
-
-_id, _name = attrgetter("id"), attrgetter("name")
 
 
 class Positions(Mapping[str, int]):
@@ -26,7 +23,7 @@ class Positions(Mapping[str, int]):
     @staticmethod
     def of(workloads: Sequence[Workload]) -> "Positions":
         """Those of a list."""
-        return Positions(dict(zip(map(_id, workloads), range(len(workloads)), strict=True)))
+        return Positions({w.id: at for at, w in enumerate(workloads)})
 
     def after(self, gone: Sequence[str], added: Iterable[str]) -> "Positions":
         """Those of the next version: what is ``gone`` closes the gap, what is ``added`` comes last. No id may be there
@@ -81,5 +78,5 @@ class Index:
     def nodes(self) -> frozenset[str]:
         """The names of all nodes."""
         if self._nodes is None:
-            self._nodes = frozenset(map(_name, self._state.nodes))
+            self._nodes = frozenset(node.name for node in self._state.nodes)
         return self._nodes

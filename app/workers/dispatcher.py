@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from app.answering.answerer import Answerer, Reply
 from app.answering.operations import Asked, Operation
 from app.errors import Unavailable
+from app.searching import occurs
 from app.solver.registry import ENGINES, engine_of
 from app.solver.stopping import stoppable
 from app.waiting import TooSlow
@@ -168,7 +169,7 @@ class Dispatcher:
 def named_in(body: bytes) -> Named:
     """The snapshot that a body names, and with one also its configuration, unless that is written out. What can't be
     read names none: whoever decodes it will say so."""
-    if body.rfind(_NAMED) < 0:
+    if not occurs(_NAMED, body):
         return None, None
     try:
         found = _PEEK.decode(body)

@@ -109,3 +109,13 @@ def test_a_document_too_large_to_walk_again_names_its_first_problem() -> None:
 def test_half_a_surrogate_pair_in_a_name_is_malformed() -> None:
     with pytest.raises(Malformed, match="surrogate"):
         decode(b'{"\\ud800": 1}', DecisionRequest)
+
+
+@pytest.mark.parametrize("written", ["0001-01-01T00:00:00+05:00", "0001-01-01T00:00:00\\u002b05:00",
+                                     "\\u0030001-01-01T00:00:00+05:00", "9999-12-31T23:00:00-05:00",
+                                     "9999\\u002d12-31T23:00:00-05:00"])  # fmt: skip
+@pytest.mark.parametrize("padding", [0, 1 << 17])
+def test_an_offset_may_not_lead_out_of_the_calendar(written: str, padding: int) -> None:
+    padded = " " * padding
+    body = f'{{"configuration": "main", "state": {{}}, {padded} "now": "{written}", {padded} "asks": []}}'
+    assert problems(body.encode()) == {"/now": "its offset takes it out of the years 1 to 9999 in UTC"}

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from copy import copy
-from operator import attrgetter
 
 import msgspec
 import numpy as np
@@ -24,7 +23,6 @@ PODS = "pods"
 _MANY_SEEN = 10_000
 _BY_QUEUE = -1
 """Stands for a shape that depends on the queue: some flavor is not named."""
-_tasks = attrgetter("tasks")
 
 
 class Shapes:
@@ -68,23 +66,24 @@ class Shapes:
         """The shape of each workload, given their queues and their indices in the state. Raises InvalidInput with
         every unknown flavor, QuantityError, ValueError for tasks that ``sound_tasks`` refuses."""
         self._problems = []  # a list of one's own: what is refused here is no problem of the version that was copied
-        lists = list(map(_tasks, workloads))
-        names = list(map(id, lists))  # a list that many hold is looked at once
-        firsts = sorted(dict(zip(reversed(names), range(len(names) - 1, -1, -1), strict=True)).values())
-        keys = list(map(msgspec.msgpack.Encoder().encode, map(lists.__getitem__, firsts)))
+        seen: dict[int, int] = {}
+        first = [seen.setdefault(id(w.tasks), at) for at, w in enumerate(workloads)]
+        firsts = list(seen.values())  # ascending; a list that many hold is looked at once
+        keys = list(map(msgspec.msgpack.Encoder().encode, [workloads[at].tasks for at in firsts]))
         if self._seen_in or not all(map(self._seen.__contains__, keys)):
             self._own()
         for at, key in zip(firsts, keys, strict=True):
             if key not in self._seen:
                 self._learn(key, workloads[at], int(queues[at]), indices[at])
-        shapes = dict(zip(map(names.__getitem__, firsts), map(self._seen.__getitem__, keys), strict=True))
-        out = np.fromiter(map(shapes.__getitem__, names), dtype=np.int64, count=len(names))
+        shapes = np.empty(len(workloads), dtype=np.int64)
+        shapes[firsts] = list(map(self._seen.__getitem__, keys))
+        out = shapes[np.fromiter(first, dtype=np.int64, count=len(first))]
         if self._seen_in:
-            key_of = dict(zip(map(names.__getitem__, firsts), keys, strict=True))
+            key_of = dict(zip(firsts, keys, strict=True))
             for at in np.flatnonzero(out == _BY_QUEUE).tolist():
-                pair = (key_of[names[at]], int(queues[at]))
+                pair = (key_of[first[at]], int(queues[at]))
                 if pair not in self._seen_in:
-                    self._seen_in[pair] = self._resolve(indices[at], lists[at], pair[1])[0]
+                    self._seen_in[pair] = self._resolve(indices[at], workloads[at].tasks, pair[1])[0]
                 out[at] = self._seen_in[pair]
         if self._problems:
             raise InvalidInput(self._problems)

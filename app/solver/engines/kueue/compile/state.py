@@ -5,11 +5,10 @@ uses is resolved once for each distinct shape (``amounts``). Whatever only some 
 order of candidates, explanations) is computed when first asked for.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from datetime import datetime
-from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +32,6 @@ _SMALL_TREE = 2**15
 _EXACT = 2**53
 """Sums below this are exact in doubles."""
 _MOST_CELLS = 2**20
-_queue, _priority, _evicted, _preemptible, _name = map(
-    attrgetter, ("queue", "priority", "evicted", "preemptible", "name")
-)
 
 
 class CompiledState:
@@ -125,8 +121,12 @@ class CompiledState:
     def has_costs(self) -> bool:
         """Whether some workload brings milestones of its own (KEP-83)."""
         if self._costs is None:
-            self._costs = any(map(attrgetter("disruption_cost_milestones"), self.workloads))
+            self._costs = any(w.disruption_cost_milestones for w in self.workloads)
         return self._costs
+
+    def costs_known(self, costs: bool) -> None:
+        """``has_costs``, from whoever has just looked."""
+        self._costs = costs
 
     def with_priority(self, priority: NDArray[np.int64]) -> "CompiledState":
         """The same state with other priorities in force (KEP-83: those of long runners fall)."""
@@ -171,15 +171,15 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
     """Compile. Raises InvalidInput, QuantityError or KeyError (an unknown queue)."""
     workloads, index = state.workloads, configuration.tree.index
     everybody = range(len(workloads))
+    marks = marked(workloads)
     out = CompiledState(
         configuration, workloads,
-        queue=np.fromiter(map(index.__getitem__, map(_queue, workloads)), dtype=np.int64, count=len(workloads)),
-        priority=np.fromiter(map(_priority, workloads), dtype=np.int64, count=len(workloads)),
-        evicted=marked(workloads, _evicted, value=True),
-        protected=marked(workloads, _preemptible, value=False),
+        queue=_column([index[w.queue] for w in workloads]), priority=_column([w.priority for w in workloads]),
+        evicted=marks.evicted, protected=marks.protected,
     )  # fmt: skip
+    out.costs_known(marks.costs)
     refuse_cohorts(configuration, out.queue, everybody)
-    out.shapes = Shapes(configuration, frozenset([None, *map(_name, state.nodes)]))
+    out.shapes = Shapes(configuration, frozenset([None, *(node.name for node in state.nodes)]))
     out.shape = out.shapes.column(workloads, out.queue, everybody)
     totals = sums(out.queue, out.shape, out.shapes.found, len(out.shapes.frs))
     quotas = configuration.quotas
@@ -188,11 +188,38 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
     return out
 
 
-def marked(workloads: Sequence[Workload], flag: Callable[[Workload], bool], *, value: bool) -> frozenset[int]:
-    """Indices of the workloads whose flag is ``value``: none, most often, which takes half as long to see."""
-    if value not in map(flag, workloads):
-        return frozenset()
-    return frozenset(i for i, found in enumerate(map(flag, workloads)) if found is value)
+class Marks(NamedTuple):
+    """What few workloads have: indices of those being evicted and of those that are not preemptible, and whether some
+    bring milestones of their own."""
+
+    evicted: frozenset[int]
+    protected: frozenset[int]
+    costs: bool
+
+
+def marked(workloads: Sequence[Workload]) -> Marks:
+    """All of it in one pass; only where something is marked it is looked for."""
+    if not _some_marked(workloads):
+        return _UNMARKED
+    return Marks(
+        frozenset(i for i, w in enumerate(workloads) if w.evicted),
+        frozenset(i for i, w in enumerate(workloads) if not w.preemptible),
+        any(w.disruption_cost_milestones for w in workloads),
+    )
+
+
+_UNMARKED = Marks(frozenset(), frozenset(), costs=False)
+
+
+def _some_marked(workloads: Sequence[Workload]) -> bool:
+    for w in workloads:  # noqa: SIM110 - a generator takes twice as long
+        if w.evicted or not w.preemptible or w.disruption_cost_milestones:
+            return True
+    return False
+
+
+def _column(values: list[int]) -> NDArray[np.int64]:
+    return np.fromiter(values, dtype=np.int64, count=len(values))
 
 
 def instant(at: datetime | None) -> int:
