@@ -43,7 +43,6 @@ class PendingOrder:
         leaf = self._tree.leaf(queue)
         if leaf is not None:
             leaf.push(job)
-            self._tree.grew(queue)
             return
         leaf = Heap(self._job_first)
         leaf.push(job)

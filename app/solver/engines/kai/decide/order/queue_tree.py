@@ -97,7 +97,8 @@ class QueueTree(Generic[L]):
         self._roots: Heap[Node[L]] = Heap(less)
 
     def leaf(self, queue: int) -> L | None:
-        """The jobs of a queue; None where it has none now."""
+        """The jobs of a queue; None where it has none now. Jobs are added to it before the first is taken, or right
+        after ``took``: then the way up is to be repaired anyway."""
         node = self._nodes.get(queue)
         return None if node is None else node.jobs
 
@@ -118,10 +119,6 @@ class QueueTree(Generic[L]):
                 self._touch(node)
                 return
         self._roots.push(node)
-
-    def grew(self, queue: int) -> None:
-        """A leaf got another job."""
-        self._touch(self._nodes[queue])
 
     def next(self) -> tuple[int, L] | None:
         """The leaf whose turn it is; None when no jobs are left. Repairs the top of each heap on the way."""

@@ -88,7 +88,6 @@ class VictimOrder:
         leaf = self._tree.leaf(queue)
         if leaf is not None:
             insort(leaf.items, (victim.key, victim))
-            self._tree.grew(queue)
         else:
             self._tree.add(queue, Victims([(victim.key, victim)], self._taken.get(queue, NOTHING)))
 

@@ -262,3 +262,21 @@ def test_victims_go_for_the_ask_whose_pods_they_make_room_for() -> None:
     case = Case(queues, [node("n", gpu=3)], running, *grown, actions=["reclaim", "reclaim"])
     assert [[v["task"] for v in case.decisions[name]["victims"]] for name in ("p", "q")] == [["w-1"], ["w-0"]]
     assert [case.outcome(name) for name in ("p", "q")] == ["preempt", "preempt"]
+
+
+def test_saturation_is_asked_of_what_is_wanted_or_taken_alone() -> None:
+    """``p`` holds twice its share of the GPUs and ``q`` none of its own: no matter where only CPU changes hands. ``q``
+    uses 12 of the 16 CPUs and deserves 8; ``p`` has a higher priority, so that ``q`` does not take them back."""
+    cpu = {"quota": {"cpu": {"guaranteed": 8}}}
+    queues = [
+        ROOT, queue("p", "root", gpu=1, priority=200, **cpu), queue("p1", "p", **cpu), queue("p2", "p", gpu=1),
+        queue("q", "root", gpu=1, **cpu), queue("q1", "q", gpu=1, **cpu),
+    ]  # fmt: skip
+    running = [workload(f"g{i}", "p2", "n", preemptible=False) for i in range(2)]
+    running += [workload(f"c{i}", "q1", "n", gpu=0, cpu=4) for i in range(3)]
+    asks = [ask("a", "p1", gpu=0, cpu=4, priority=60), ask("gpu", "q1")]
+    case = Case(queues, [node("n", gpu=2)], running, *asks, actions=["reclaim"])
+    assert case.evicted == ["c2-0"]
+    gpu = Case(queues, [node("n", gpu=2)], running, ask("a", "p1", cpu=4, priority=60), asks[1], actions=["reclaim"])
+    assert gpu.outcome("a") == "wait"
+    assert gpu.evicted == []

@@ -77,5 +77,5 @@ def test_a_rank_that_changes_shows_once_the_tree_was_touched() -> None:
     queues.took(1)
     assert queues.next() == (2, [2, 2])
     rank[2] = 8
-    queues.grew(1)
+    queues.took(1)
     assert queues.next() == (2, [2, 2])

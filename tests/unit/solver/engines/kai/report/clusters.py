@@ -41,7 +41,8 @@ def _reclaim() -> Json:
 
 def _preempt() -> Json:
     """4 + 2 GPUs, all used. ``top`` needs 3 on ``n``: ``low`` and then both of ``pair``, a gang. Nobody of priority 60,
-    of ``b``, or younger than 90 seconds goes. ``sel`` may use ``m`` alone, where nobody may be taken."""
+    of ``b``, or younger than 90 seconds goes. ``sel`` may use ``m`` alone, where nobody may be taken;
+    ``grown``, one more pod of ``same``, takes ``low``."""
     queues = [
         queue("root", gpu="unlimited", kai={"preempt_min_runtime": 90}),
         queue("a", "root", gpu=6),
@@ -60,6 +61,7 @@ def _preempt() -> Json:
     asks = [
         ask("top", "a", priority=60, gpu=3), ask("sel", "a", priority=50, **on_m),
         ask("never", "a", task={"node_selector": {"zone": "z"}}), ask("huge", "a", gpu=5, priority=55),
+        ask("grown", "a", workload="same", priority=60, min_available=1),
     ]  # fmt: skip
     return _body(queues, nodes, running, *asks, actions=["allocate", "preempt"], mode="independent")
 
