@@ -1,6 +1,7 @@
 """What was answered can be found, read and answered again."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
@@ -11,11 +12,13 @@ from starlette.testclient import TestClient
 
 from app.db import Database
 from app.decisions import repository
+from app.decisions.identifiers import earliest
 from app.decisions.log import DatabaseStore
 from app.main import create_app
 from app.settings import Settings
 from tests.api.requests import decision
 from tests.api.test_decisions import stored
+from tests.unit.decisions.test_stored import entry, facts
 
 
 def decide(service: TestClient, request: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
@@ -237,6 +240,19 @@ def rows(settings: Settings) -> int:
             return len(repository.page(session, repository.Filters(), None, 1000))
     finally:
         database.close()
+
+
+def test_a_time_belongs_to_what_comes_since_it(settings: Settings) -> None:
+    noon = datetime(2026, 3, 2, 12, tzinfo=UTC)
+    database = Database(settings.database_url, settings)
+    try:
+        DatabaseStore(database, settings).save([replace(entry(facts(evictions=[])), id=earliest(noon)).row()])
+        with database.session() as session:
+            found = [repository.count(session, repository.Filters(since=noon)),
+                     repository.count(session, repository.Filters(until=noon))]  # fmt: skip
+    finally:
+        database.close()
+    assert found == [1, 0]
 
 
 def test_retention_by_count(service: TestClient, settings: Settings) -> None:

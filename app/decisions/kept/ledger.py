@@ -21,7 +21,10 @@ class Ledger:
     def known(self, snapshot: str) -> Known:
         """What changes may be told against; nothing where it is time for a whole state."""
         with self._lock:
-            known, depth = self._known.get(snapshot, (Known(), 0))
+            found = self._known.get(snapshot)
+        if found is None:
+            return Known()
+        known, depth = found
         return known if depth < LONGEST else Known(configuration=known.configuration)
 
     def has(self, snapshot: str, state: str) -> bool:

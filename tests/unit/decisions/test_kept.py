@@ -82,3 +82,11 @@ def test_a_change_is_squeezed_harder_than_a_whole_state() -> None:
     assert as_state.content == ZstdCompressor(level=3).compress(body)
     assert as_change.content == ZstdCompressor(level=12).compress(body)
     assert unsqueezed(as_change.content) == body
+
+
+def test_changes_of_a_state_that_is_not_known_count_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.decisions.kept.ledger.LONGEST", 2)
+    ledger = Ledger()
+    for number, known in ((1, Known("1")), (2, Known())):
+        ledger.taken("s", str(number), "c", [Kept(str(number), b"{}", str(number - 1))])
+        assert ledger.known("s") == known

@@ -1,0 +1,263 @@
+"""Bodies as they come: which media types are taken, up to where, in which time, and what is held of them."""
+
+import asyncio
+import gzip
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fastapi import Request
+
+from app.errors import ArbiterError, BadRequest, DeadlinePassed, RequestTimeout, TooLarge, UnsupportedMediaType
+from app.http import body as module
+from app.http import timeout
+from app.http.body import read_body, read_files, read_form, read_manifest, require_lines
+from app.http.budget import FREE, Budget
+from app.http.multipart import parts
+from app.http.services import Services, install
+from app.settings import Settings
+
+Json = dict[str, Any]
+LIMIT = 100_000
+Reading = Callable[[Request], Awaitable[Any]]
+
+
+class Sent:
+    """A request whose body comes in ``pieces``; then whoever sent it is there, gone or silent."""
+
+    def __init__(
+        self,
+        *pieces: bytes,
+        media: str | None = "application/json",
+        then: str = "there",
+        seconds: float = 30,
+        **headers: str,
+    ) -> None:
+        self.pieces, self.then, self.budget = list(pieces), then, Budget(1 << 30)
+        app = SimpleNamespace(state=SimpleNamespace())
+        times = {"body_timeout": seconds, "request_timeout": seconds}
+        self.settings = Settings(max_body_bytes=LIMIT).model_copy(update=times)
+        install(app.state, Services(self.settings, self.budget))  # pyright: ignore[reportArgumentType]
+        given = headers | ({} if media is None else {"content-type": media})
+        named = [(name.replace("_", "-").encode(), value.encode()) for name, value in given.items()]
+        self.scope: Json = {"type": "http", "method": "POST", "path": "/", "headers": named, "app": app}
+
+    async def receive(self) -> Json:
+        if self.pieces:
+            return {
+                "type": "http.request",
+                "body": self.pieces.pop(0),
+                "more_body": bool(self.pieces) or self.then != "there",
+            }
+        if self.then == "silent":
+            await asyncio.Event().wait()
+        return {"type": "http.disconnect"} if self.then == "gone" else {"type": "http.request", "body": b""}
+
+    def read(self, reading: Reading = read_body) -> Any:
+        return asyncio.run(reading(Request(self.scope, self.receive)))  # pyright: ignore[reportArgumentType]
+
+    def refused(self, reading: Reading = read_body) -> ArbiterError:
+        with pytest.raises(ArbiterError) as refused:
+            self.read(reading)
+        return refused.value
+
+
+def told(error: ArbiterError) -> tuple[type, str, Json]:
+    return type(error), error.detail, error.headers
+
+
+TOO_LARGE = f"the body is larger than {LIMIT} bytes, as sent or decompressed (ARBITER_MAX_BODY_BYTES)"
+
+
+def test_a_body_is_read_whole_up_to_the_limit() -> None:
+    whole = b"x" * LIMIT
+    sent = Sent(whole)
+    assert sent.read() is whole, "in one piece it is not copied"
+    assert sent.budget.taken == LIMIT - FREE
+    assert Sent(b"ab", b"", b"cd").read() == b"abcd"
+    assert Sent().read() == b""
+    assert Sent(whole, content_length=str(LIMIT)).read() == whole
+    for over in (Sent(whole + b"x"), Sent(whole, b"x"), Sent(b"", content_length=str(LIMIT + 1))):
+        assert told(over.refused()) == (TooLarge, TOO_LARGE, {})
+    assert told(Sent(b"", content_length="9" * 40).refused())[0] is TooLarge
+    assert Sent(b"a", content_length="many").read() == b"a", "what is no length is no announcement"
+    assert Sent(b"a", content_length="٩٩٩٩٩٩").read() == b"a"
+
+
+def test_a_body_that_does_not_come() -> None:
+    gone = Sent(b"a", then="gone").refused()
+    assert told(gone) == (BadRequest, "the connection closed before the body was complete", {})
+    silent = Sent(b"a", then="silent", seconds=0.01)
+    assert told(silent.refused()) == (RequestTimeout, "the body did not arrive in time", {})
+
+
+def test_a_long_body_has_more_time() -> None:
+    """A second for every 64 KiB that have come."""
+    sent = Sent(b"x" * 65_536, then="silent", seconds=0.01)
+    clocks: list[float] = []
+
+    async def timed(request: Request) -> bytes:
+        began = asyncio.get_running_loop().time()
+        try:
+            return await read_body(request)
+        finally:
+            clocks.append(asyncio.get_running_loop().time() - began)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_SLOWEST", 65_536 * 20)  # a twentieth of a second for as much
+        assert isinstance(sent.refused(timed), RequestTimeout)
+    assert clocks[0] >= 0.06
+
+
+@pytest.mark.parametrize(
+    ("media", "taken"),
+    [
+        (None, True), ("application/json", True), ("Application/JSON; charset=utf-8", True),
+        ("application/merge-patch+json", True), ("text/plain", False), ("application/jsonl", False), ("", True),
+    ],
+)  # fmt: skip
+def test_what_is_json(media: str | None, taken: bool) -> None:
+    sent = Sent(b"{}", media=media)
+    if taken:
+        assert sent.read() == b"{}"
+        return
+    assert told(sent.refused()) == (
+        UnsupportedMediaType, f"send application/json, not {media!r}", {"Accept": "application/json"},
+    )  # fmt: skip
+
+
+def test_media_types_of_manifests_and_lines() -> None:
+    for media in (*module.MANIFESTS, "application/x+yaml", "application/x+json"):
+        assert Sent(b"a: 1", media=media).read(read_manifest) == b"a: 1"
+    assert told(Sent(b"", media="image/png").refused(read_manifest)) == (
+        UnsupportedMediaType, "send application/yaml or application/json, not 'image/png'",
+        {"Accept": "application/yaml, application/json, application/x-yaml, text/yaml, text/x-yaml, text/plain"},
+    )  # fmt: skip
+
+    async def lines(request: Request) -> None:
+        require_lines(request)
+
+    for media in ("application/x-ndjson", "application/jsonl", "application/json", None):
+        Sent(media=media).read(lines)
+    assert told(Sent(media="x" * 99).refused(lines)) == (
+        UnsupportedMediaType, f"send application/x-ndjson, not {'x' * 64!r}",
+        {"Accept": "application/x-ndjson, application/jsonl, application/json"},
+    )  # fmt: skip
+    assert told(Sent(content_encoding="gzip").refused(lines)) == (
+        UnsupportedMediaType, "lines are sent plain", {"Accept-Encoding": "identity"},
+    )  # fmt: skip
+    Sent(content_encoding=" Identity ").read(lines)
+
+
+def test_forms_have_a_limit_of_their_own() -> None:
+    async def form(request: Request) -> bytes:
+        return await read_form(request, 5)
+
+    media = "application/x-www-form-urlencoded"
+    assert Sent(b"a=1&b", media=media).read(form) == b"a=1&b"
+    for over in (Sent(b"a=1&bc", media=media), Sent(b"", media=media, content_length="6")):
+        assert told(over.refused(form)) == (TooLarge, "the form is larger than 5 bytes", {})
+    assert told(Sent(b"").refused(form)) == (UnsupportedMediaType, f"a form is {media}", {"Accept": media})
+
+
+def test_what_is_compressed_is_held_as_it_is_inflated() -> None:
+    plain = b"x" * LIMIT
+    sent = Sent(gzip.compress(plain), content_encoding="GZIP")
+    assert sent.read() == plain
+    assert sent.budget.taken == LIMIT - FREE, "what was sent is not held any more"
+    assert told(Sent(gzip.compress(plain + b"x"), content_encoding="gzip").refused()) == (TooLarge, TOO_LARGE, {})
+    assert told(Sent(b"", content_encoding="br").refused()) == (
+        UnsupportedMediaType, "content coding 'br' is not one of gzip, zstd", {"Accept-Encoding": "gzip, zstd"},
+    )  # fmt: skip
+
+
+def test_inflating_is_a_part_of_what_the_request_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = iter([100.0, 100.25])
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+    found: list[float | None] = []
+    bounds: list[Any] = []
+
+    def inflated(body: bytes, coding: str, given: Any) -> bytes:
+        bounds.append(given)
+        return b"{}"
+
+    monkeypatch.setattr(module, "inflate", inflated)
+
+    async def reading(request: Request) -> None:
+        await read_body(request)
+        found.append(timeout.seconds())
+
+    Sent(b"coded", content_encoding="gzip").read(reading)
+    assert found == [29.75]
+    assert (bounds[0].most, bounds[0].end, bounds[0].seconds) == (LIMIT, 130.0, 30)
+
+
+def test_inflating_that_does_not_begin_in_time_is_late() -> None:
+    sent = Sent(gzip.compress(b"{}"), content_encoding="gzip", seconds=0.01)
+
+    async def reading(request: Request) -> bytes:
+        async with _Other(sent.budget), _Other(sent.budget):
+            return await read_body(request)
+
+    refused = sent.refused(reading)
+    assert told(refused) == (DeadlinePassed, "no answer within 0.01 s; nothing was changed", {})
+
+
+class _Other:
+    """One of the two places for inflating, taken by somebody else."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+
+    async def __aenter__(self) -> None:
+        await self._budget.inflating.acquire_on_behalf_of(self)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._budget.inflating.release_on_behalf_of(self)
+
+
+def multipart(*fields: tuple[str, bytes], end: bytes = b"--b--\r\n") -> bytes:
+    head = b'--b\r\nContent-Disposition: form-data; name="%b"\r\nContent-Type: x/y\r\n\r\n%b\r\n'
+    return b"".join(head % (name.encode(), content) for name, content in fields) + end
+
+
+MULTIPART = "multipart/form-data; boundary=b"
+
+
+def test_files_of_a_body() -> None:
+    sent = Sent(multipart(("a", b"1" * 70_000), ("b", gzip.compress(b"zipped"))), media=MULTIPART)
+    body = len(sent.pieces[0])
+    assert sent.read(read_files) == {"a": b"1" * 70_000, "b": b"zipped"}
+    held = body + 70_000 + len(gzip.compress(b"zipped")) + len(b"zipped")
+    assert sent.budget.taken == held - FREE
+    whole = Sent(b"lines", media=None)
+    assert whole.read(read_files) == {"": b"lines"}
+    assert Sent(gzip.compress(b"lines"), media="application/gzip").read(read_files) == {"": b"lines"}
+    kinds = "application/x-ndjson, application/jsonl, text/plain, text/csv, application/octet-stream, application/gzip,"
+    assert told(Sent(b"", media="image/png").refused(read_files)) == (
+        UnsupportedMediaType, "send application/x-ndjson or multipart/form-data, not 'image/png'",
+        {"Accept": f"{kinds} application/x-gzip, multipart/form-data"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "media", "detail"),
+    [
+        (b"", "multipart/form-data", "multipart/form-data without its boundary"),
+        (b"nothing", MULTIPART, "the body is not valid multipart/form-data: "),
+        (multipart(("a", b"1"), end=b""), MULTIPART, "the body is not valid multipart/form-data: it ends early"),
+        (multipart(("", b"1")), MULTIPART, "part '': without a name, there twice, or one of too many"),
+        (multipart(("a", b"1"), ("a", b"2")), MULTIPART, "part 'a': without a name, there twice, or one of too many"),
+        (multipart(*((f"f{i}", b"") for i in range(17))), MULTIPART, "part 'f16': without a name, there twice, or"),
+    ],
+)  # fmt: skip
+def test_what_is_no_body_of_files(body: bytes, media: str, detail: str) -> None:
+    with pytest.raises(BadRequest) as refused:
+        parts(body, media)
+    assert refused.value.detail.startswith(detail)
+
+
+def test_as_many_files_as_there_may_be() -> None:
+    fields = [(f"f{i}", b"%d" % i) for i in range(16)]
+    assert parts(multipart(*fields), MULTIPART) == dict(fields)

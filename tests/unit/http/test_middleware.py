@@ -1,0 +1,323 @@
+"""What stands around every request: its time, its id, its line, compression; and how errors are told."""
+
+import asyncio
+import gzip
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import zstandard
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from structlog.testing import capture_logs
+
+from app.decoding import Malformed
+from app.errors import BadInput, Conflict, Unavailable
+from app.http import problems, timeout
+from app.http.budget import Budget, hold_of
+from app.http.compression import CompressionMiddleware
+from app.http.requests import FAULT, RequestMiddleware
+from app.http.services import Services, install
+from app.http.timeout import TimeoutMiddleware
+from app.solver.model.problems import InvalidInput, Problem
+
+Json = dict[str, Any]
+
+
+def called(
+    middleware: Callable[[Any], Any], application: Any, scope: Json | None = None, **headers: str
+) -> tuple[int, Headers, bytes]:
+    """What comes out of one request; the status is 0 where nothing does."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b""}
+
+    raw = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
+    given = {"type": "http", "method": "GET", "path": "/v1/x", "headers": raw, "query_string": b"", **(scope or {})}
+    asyncio.run(middleware(application)(given, receive, send))
+    if not sent:
+        return 0, Headers(), b""
+    body = b"".join(message.get("body", b"") for message in sent[1:])
+    return sent[0]["status"], Headers(raw=sent[0]["headers"]), body
+
+
+def says(body: bytes, media: str = "application/json", **headers: str) -> Any:
+    return Response(body, media_type=media, headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [("2", 2.0), ("0.5", 0.5), ("500ms", 0.5), ("1m30s", 90.0), ("999999999", 999999999.0), ("5.", 5.0)],
+)
+def test_how_long_the_caller_waits(value: str, seconds: float) -> None:
+    found: list[Any] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        found.extend((timeout.seconds(), timeout.within(1.0), timeout.within(1e12)))
+        timeout.spend(1.5, 2.0)
+        found.append(timeout.seconds())
+        timeout.spend(2.5, 2.0)
+        found.append(timeout.seconds())
+
+    called(TimeoutMiddleware, application, request_timeout=value)
+    assert found == [seconds, min(seconds, 1.0), seconds, 0.5, 0.001]
+    assert timeout.seconds() is None
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "soon", "", "0s", "1e9", "1000000000", "nan", "٣", "1.2.3"])
+def test_what_is_no_time_to_wait(value: str) -> None:
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError
+
+    raw = [(b"request-timeout", value.encode())]
+    status, headers, body = called(TimeoutMiddleware, application, {"headers": raw})
+    assert (status, headers["content-type"]) == (400, "application/problem+json")
+    assert json.loads(body) == {
+        "type": "about:blank", "title": "Bad request", "status": 400, "instance": "/v1/x",
+        "detail": "Request-Timeout is a positive number of seconds or a duration like 500ms",
+    }  # fmt: skip
+
+
+def test_who_says_nothing_waits_for_as_long_as_it_takes() -> None:
+    found: list[Any] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        found.extend((timeout.seconds(), timeout.within(7.0)))
+
+    called(TimeoutMiddleware, application)
+    called(TimeoutMiddleware, application, {"type": "lifespan", "headers": [(b"request-timeout", b"1")]})
+    assert found == [None, 7.0, None, 7.0]
+
+
+LONG = b'{"x": "' + b"y" * 4087 + b'"}'
+assert len(LONG) == 4096
+
+
+@pytest.mark.parametrize(
+    ("response", "accepted", "coding"),
+    [
+        (says(LONG), "gzip", "gzip"), (says(LONG), "gzip, zstd", "zstd"), (says(LONG), "br", None),
+        (says(LONG[:-1]), "gzip", None), (says(LONG, "application/problem+json"), "zstd", "zstd"),
+        (says(LONG, "text/html"), "zstd", "zstd"), (says(LONG, "image/png"), "zstd", None),
+        (says(LONG, content_encoding="br"), "zstd", None), (says(LONG * 17), "zstd", "zstd"),
+        (says(LONG * 17), "gzip", "gzip"), (says(LONG), "zstd;q=0.00, gzip; q=0.000", None),
+    ],
+)  # fmt: skip
+def test_answers_are_compressed_where_that_is_worth_it(response: Response, accepted: str, coding: str | None) -> None:
+    status, headers, body = called(CompressionMiddleware, response, accept_encoding=accepted)
+    assert (status, headers["content-length"]) == (200, str(len(body)))
+    if coding is None:
+        assert (body, headers.get("vary")) == (response.body, None)
+        return
+    plain = gzip.decompress(body) if coding == "gzip" else zstandard.decompress(body)
+    assert (plain, headers["content-encoding"], headers["vary"]) == (response.body, coding, "Accept-Encoding")
+    assert len(body) < len(LONG)
+    assert coding == "zstd" or body[4:8] == b"\0\0\0\0", "no time in it: the same bytes each time"
+
+
+def test_streams_pass_as_they_are() -> None:
+    sent = [
+        {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/plain")]},
+        {"type": "http.response.body", "body": LONG, "more_body": True},
+        {"type": "http.response.body", "body": LONG},
+    ]
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        for message in sent:
+            await send(message)
+
+    status, headers, body = called(CompressionMiddleware, application, accept_encoding="zstd")
+    assert (status, body, "content-encoding" in headers) == (200, LONG * 2, False)
+
+
+def test_what_is_no_request_is_not_looked_at() -> None:
+    seen: list[str] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(scope["type"])
+
+    given = {"type": "lifespan", "headers": [(b"accept-encoding", b"zstd")]}
+    called(CompressionMiddleware, application, given)
+    called(lambda app: RequestMiddleware(app, _nobody), application, given)
+    assert seen == ["lifespan"] * 2
+
+
+def _nobody(*_: Any) -> None:
+    raise AssertionError
+
+
+class Around:
+    """The middleware around every request, and what it told."""
+
+    def __init__(self) -> None:
+        self.answered: list[tuple[str, str, int]] = []
+        self.lines: list[Any] = []
+        self.budget = Budget(1 << 30)
+        app = SimpleNamespace(state=SimpleNamespace())
+        install(app.state, Services(self.budget))  # pyright: ignore[reportArgumentType]
+        self.scope: Json = {"app": app}
+
+    def call(self, application: Any, scope: Json | None = None, **headers: str) -> tuple[int, Headers, bytes]:
+        self.scope |= scope or {}
+
+        def middleware(app: Any) -> Any:
+            return RequestMiddleware(app, self._told)
+
+        with capture_logs() as lines:
+            try:
+                return called(middleware, _Kept(self, application), dict(self.scope), **headers)
+            finally:
+                self.lines = lines
+
+    def _told(self, method: str, template: str, status: int, seconds: float) -> None:
+        assert seconds >= 0
+        self.answered.append((method, template, status))
+
+
+class _Kept:
+    """The application, and the scope that it was called with."""
+
+    def __init__(self, around: Around, application: Any) -> None:
+        self._around = around
+        self._application = application
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self._around.scope = scope
+        hold_of(scope).change(1 << 20)
+        assert self._around.budget.taken > 0
+        await self._application(scope, receive, send)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("abc-1.2:3_", True), ("x" * 128, True), ("x" * 129, False), ("a b", False), ("", False), ("ä", False)],
+)
+def test_a_request_has_an_id(given: str, kept: bool) -> None:
+    around = Around()
+    _, headers, _ = around.call(says(b"{}"), x_request_id=given)
+    made = headers["x-request-id"]
+    assert (made == given) is kept
+    assert kept or (len(made) == 16 and int(made, 16) >= 0)
+    assert around.budget.taken == 0, "what it held is given back"
+    (line,) = around.lines
+    assert (line["event"], line["method"], line["path"], line["status"], line["log_level"]) == (
+        "request", "GET", "/v1/x", 200, "info",
+    )  # fmt: skip
+    assert 0 <= line["milliseconds"] < 60_000
+    assert around.answered == [("other", "other", 200)]
+
+
+def test_questions_about_health_are_quiet() -> None:
+    for path, level in (("/healthz", "debug"), ("/readyz", "debug"), ("/metrics", "debug"), ("/v1/rules", "info")):
+        around = Around()
+        around.call(says(b"{}"), {"path": path})
+        assert [line["log_level"] for line in around.lines] == [level]
+
+
+def test_what_nobody_foresaw_is_a_problem_with_the_id_to_look_for() -> None:
+    error = ZeroDivisionError("x")
+
+    async def broken(scope: Any, receive: Any, send: Any) -> None:
+        raise error
+
+    around = Around()
+    status, headers, body = around.call(broken, x_request_id="r1")
+    assert (status, headers["x-request-id"]) == (500, "r1")
+    document = json.loads(body)
+    assert (document["title"], document["detail"]) == ("Internal error", "unexpected; request r1 is in the log")
+    assert around.scope[FAULT] is error
+    assert [line["event"] for line in around.lines] == ["request failed", "request"]
+    assert (around.lines[0]["method"], around.lines[0]["path"], around.lines[1]["status"]) == ("GET", "/v1/x", 500)
+    assert (around.answered, around.budget.taken) == ([("other", "other", 500)], 0)
+
+
+def test_an_answer_that_has_begun_is_cut_off() -> None:
+    async def begun(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise ZeroDivisionError
+
+    around = Around()
+    with pytest.raises(ZeroDivisionError):
+        around.call(begun)
+    assert around.answered == [("other", "other", 200)]
+    silent = Around()
+
+    async def nothing(scope: Any, receive: Any, send: Any) -> None:
+        return
+
+    assert silent.call(nothing)[0] == 0
+    assert (silent.answered, silent.lines[0]["status"]) == ([], 0), "whoever hung up got no answer"
+
+
+@pytest.mark.parametrize(
+    ("raw", "refused"),
+    [(b"/v1/%ff", True), (b"/v1/%EF%BF%BD", False), (b"/v1/plain", False)],
+)
+def test_a_path_is_text(raw: bytes, refused: bool) -> None:
+    around = Around()
+    path = raw.decode().replace("%ff", "\ufffd").replace("%EF%BF%BD", "\ufffd")
+    status, _, body = around.call(says(b"{}"), {"path": path, "raw_path": raw})
+    assert status == (400 if refused else 200)
+    assert not refused or json.loads(body)["detail"] == "the path is not UTF-8"
+
+
+def test_without_its_raw_bytes_a_path_with_a_replacement_is_refused() -> None:
+    assert Around().call(says(b"{}"), {"path": "/v1/\ufffd"})[0] == 400
+
+
+REQUEST = Request({"type": "http", "method": "GET", "path": "/v1/x", "headers": [], "query_string": b"",
+                   "server": ("h", 80), "scheme": "http"})  # fmt: skip
+WRONG = [Problem(pointer="/a", detail="no"), Problem(pointer="", detail="never")]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "document", "headers"),
+    [
+        (BadInput(WRONG, extra={"code": "c"}), 422,
+         {"title": "Invalid input", "detail": "2 fields are wrong", "code": "c"}, {}),
+        (Conflict("moved", problems=WRONG[:1], extra={"generation": 3}), 409,
+         {"title": "Conflict", "detail": "moved", "generation": 3}, {}),
+        (Unavailable("away", retry_after=7), 503, {"title": "Service unavailable", "detail": "away"},
+         {"retry-after": "7"}),
+        (InvalidInput(WRONG[:1]), 422, {"title": "Invalid input", "detail": "/a: no"}, {}),
+        (Malformed(WRONG[1:]), 400, {"title": "Malformed body", "detail": "the document: never"}, {}),
+    ],
+)  # fmt: skip
+def test_errors_are_problems(error: Any, status: int, document: Json, headers: Json) -> None:
+    answer = asyncio.run(problems.answer_to(REQUEST, error))
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert {name: answer.headers[name] for name in headers} == headers
+    listed = [{"pointer": one.pointer, "detail": one.detail} for one in getattr(error, "problems", ())]
+    expected = {"type": "about:blank", "status": status, "instance": "/v1/x"} | document
+    assert json.loads(bytes(answer.body)) == expected | ({"errors": listed} if listed else {})
+
+
+def test_others_are_nobodys_answer() -> None:
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(problems.answer_to(REQUEST, ZeroDivisionError()))
+
+
+def test_what_the_framework_refuses_is_told_in_the_same_way() -> None:
+    handlers: dict[Any, Any] = {}
+    problems.install(SimpleNamespace(add_exception_handler=handlers.__setitem__))  # pyright: ignore[reportArgumentType]
+    wrong = RequestValidationError([
+        {"loc": ("query", "limit"), "msg": "too many"}, {"loc": ("path", "id"), "msg": "no id"},
+    ])  # fmt: skip
+    answer = asyncio.run(handlers[RequestValidationError](REQUEST, wrong))
+    assert json.loads(bytes(answer.body)) == {
+        "type": "about:blank", "title": "Invalid parameters", "status": 422, "detail": "limit: too many; id: no id",
+        "instance": "/v1/x",
+        "errors": [{"parameter": "limit", "detail": "too many"}, {"parameter": "id", "detail": "no id"}],
+    }  # fmt: skip
+    answer = asyncio.run(handlers[HTTPException](REQUEST, HTTPException(405, headers={"Allow": "GET"})))
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+    assert json.loads(bytes(answer.body))["title"] == "Method Not Allowed"

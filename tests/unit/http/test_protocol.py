@@ -1,0 +1,342 @@
+"""The protocol byte by byte, on a transport that only remembers: limits, phases, offers of other protocols."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from uvicorn import Config
+from uvicorn.server import ServerState
+
+from app.http.connections import Connections, Limits
+from app.http.protocol import BulkProtocol
+
+Json = dict[str, Any]
+HEAD = b"POST /x HTTP/1.1\r\nHost: a\r\n"
+MOST_HEAD = 32 << 10
+
+
+class Wire(asyncio.Transport):
+    """What was written, and whether it is still open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.told: list[str] = []
+        self.unsent = 0
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return default
+
+    def write(self, data: Any) -> None:
+        self.written += data
+
+    def close(self) -> None:
+        self.told.append("closed")
+
+    def abort(self) -> None:
+        self.told.append("aborted")
+
+    def is_closing(self) -> bool:
+        return bool(set(self.told) & {"closed", "aborted"})
+
+    def pause_reading(self) -> None:
+        self.told.append("paused")
+
+    def resume_reading(self) -> None:
+        self.told.append("resumed")
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+
+class Peer:
+    """A connection, and the requests that reached the application."""
+
+    def __init__(self, limits: Limits | None = None, application: Any = None) -> None:
+        self.requests: list[Json] = []
+        self.bodies: list[bytes] = []
+        self.go = asyncio.Event()
+        self.clock = [0.0]
+        self.among = Connections(limits or Limits(), lambda: self.clock[0])
+        config = Config(application or self._application, interface="asgi3", log_config=None, access_log=False)
+        config.load()
+        self.wire = Wire()
+        self.protocol = BulkProtocol(config=config, server_state=ServerState(), app_state={}, among=self.among)
+        self.protocol.connection_made(self.wire)
+
+    async def _application(self, scope: Any, receive: Any, send: Any) -> None:
+        self.requests.append(scope)
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        self.bodies.append(body)
+        await self.go.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    async def says(self, *pieces: bytes) -> None:
+        for piece in pieces:
+            self.protocol.data_received(piece)
+            await self.turns()
+
+    async def turns(self, count: int = 20) -> None:
+        for _ in range(count):
+            await asyncio.sleep(0)
+
+    @property
+    def status(self) -> int:
+        return int(self.wire.written.split(b" ", 2)[1]) if self.wire.written else 0
+
+
+def run(test: Callable[[], Any]) -> None:
+    asyncio.run(test())
+
+
+def refusal(of: Wire) -> tuple[bytes, list[bytes], Json]:
+    head, _, body = of.written.partition(b"\r\n\r\n")
+    status, *fields = head.split(b"\r\n")
+    assert f"content-length: {len(body)}".encode() in fields
+    return status, fields, json.loads(body)
+
+
+def test_a_request_goes_through_its_phases() -> None:
+    async def test() -> None:
+        peer = Peer()
+        assert peer.protocol.phase == "head"
+        await peer.says(HEAD)
+        assert peer.protocol.phase == "head"
+        await peer.says(b"Content-Length: 6\r\n\r\n", b"abc")
+        assert (peer.protocol.phase, len(peer.requests)) == ("body", 1)
+        await peer.says(b"def")
+        assert (peer.protocol.phase, peer.bodies) == ("answer", [b"abcdef"])
+        peer.go.set()
+        await peer.turns()
+        assert (peer.protocol.phase, peer.status, peer.wire.written[-2:]) == ("idle", 200, b"ok")
+        await peer.says(b"G")
+        assert peer.protocol.phase == "head"
+        assert peer.wire.told == []
+        peer.protocol.connection_lost(None)
+        assert len(peer.among) == 0
+
+    run(test)
+
+
+def test_a_body_in_many_pieces_is_whole() -> None:
+    async def test() -> None:
+        peer = Peer()
+        pieces = [bytes([65 + i]) * (i + 1) for i in range(5)]
+        await peer.says(HEAD + b"Content-Length: 15\r\n\r\n" + pieces[0] + pieces[1], pieces[2] + pieces[3], pieces[4])
+        assert peer.bodies == [b"".join(pieces)]
+        chunked = Peer()
+        await chunked.says(HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n2\r\nbc\r\n3\r\ndef\r\n0\r\n\r\n")
+        assert chunked.bodies == [b"abcdef"]
+
+    run(test)
+
+
+def test_what_nobody_has_asked_for_yet_is_held_back_early_and_the_rest_late() -> None:
+    """64 KiB before the application reads, a mebibyte once it does."""
+
+    async def test() -> None:
+        asked, held = asyncio.Event(), asyncio.Event()
+
+        async def slow(scope: Any, receive: Any, send: Any) -> None:
+            await asked.wait()
+            await receive()
+            held.set()
+            await asyncio.Event().wait()
+
+        head = HEAD + b"Content-Length: 9999999\r\n\r\n"
+        peer = Peer(application=slow)
+        await peer.says(head + b"x" * (1 << 16))
+        assert peer.wire.told == []
+        await peer.says(b"x")
+        assert peer.wire.told == ["paused"]
+        assert peer.protocol.reading_is_paused()
+        asked.set()
+        await peer.turns()
+        assert held.is_set()
+        assert peer.wire.told == ["paused", "resumed"]
+        await peer.says(b"x" * (1 << 20))
+        assert peer.wire.told == ["paused", "resumed"]
+        await peer.says(b"x")
+        assert peer.wire.told == ["paused", "resumed", "paused"]
+
+    run(test)
+
+
+def test_heads_have_bounds() -> None:
+    most = b"GET /" + b"x" * (MOST_HEAD - 1) + b" HTTP/1.1\r\n\r\n"
+
+    async def status(*pieces: bytes) -> int:
+        peer = Peer()
+        peer.go.set()
+        await peer.says(*pieces)
+        return peer.status
+
+    async def test() -> None:
+        names = [b"h%d: v\r\n" % i for i in range(101)]
+        assert await status(b"GET / HTTP/1.1\r\n" + b"".join(names[:100]) + b"\r\n") == 200
+        assert await status(b"GET / HTTP/1.1\r\n" + b"".join(names) + b"\r\n") == 431
+        assert await status(most) == 200
+        assert await status(most.replace(b"GET /", b"GET /x")) == 431
+        value = b"x" * (MOST_HEAD - 2)
+        assert await status(b"GET / HTTP/1.1\r\nh: " + value + b"\r\n\r\n") == 200, "target, name and value"
+        assert await status(b"GET / HTTP/1.1\r\nh: x" + value + b"\r\n\r\n") == 431
+        # Trickling: what has come of a head that goes on counts together.
+        start = b"GET / HTTP/1.1\r\nh: "
+        piece = b"x" * ((MOST_HEAD - len(start)) // 2)
+        assert await status(start, piece, piece) == 0
+        assert await status(start, piece, piece, b"xxx") == 431
+        assert await status(b"nonsense\r\n\r\n") == 400
+
+    run(test)
+
+
+def test_trailers_are_counted_and_not_read() -> None:
+    async def test() -> None:
+        body = b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
+        peer = Peer()
+        await peer.says(HEAD + body + b"late: 1\r\n\r\n")
+        assert [name for name, _ in peer.requests[0]["headers"]] == [b"host", b"transfer-encoding"]
+        peer = Peer()
+        await peer.says(HEAD + body + b"".join(b"t%d: %b\r\n" % (i, b"x" * 400) for i in range(100)))
+        assert (peer.wire.told, peer.wire.written) == (["aborted"], b""), "an answer may be on its way"
+
+    run(test)
+
+
+def test_so_many_requests_are_taken_ahead() -> None:
+    async def test() -> None:
+        peer = Peer()
+        one = b"GET / HTTP/1.1\r\n\r\n"
+        await peer.says(one * 17)
+        assert not peer.wire.is_closing()
+        assert peer.protocol.phase == "answer"
+        await peer.says(one)
+        assert peer.wire.told[-1] == "aborted"
+
+    run(test)
+
+
+def test_a_refusal_is_a_problem_and_the_end() -> None:
+    async def test() -> None:
+        peer = Peer()
+        await peer.says(b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n")
+        status, fields, document = refusal(peer.wire)
+        assert status == b"HTTP/1.1 400 Bad Request"
+        assert {b"content-type: application/problem+json", b"connection: close"} <= set(fields)
+        assert not any(field.startswith(b"retry-after") for field in fields)
+        assert document == {
+            "type": "about:blank", "title": "Bad Request", "status": 400, "detail": "this is not HTTP/1.1",
+        }  # fmt: skip
+        assert (peer.wire.told, peer.requests) == (["closed"], [])
+
+    run(test)
+
+
+def test_where_all_are_busy_a_new_one_is_sent_away() -> None:
+    async def test() -> None:
+        peer = Peer(Limits(connections=0))
+        status, fields, document = refusal(peer.wire)
+        assert status == b"HTTP/1.1 503 Service Unavailable"
+        assert b"retry-after: 1" in fields
+        assert document["detail"] == "there are too many connections; all of them are busy"
+        await peer.says(b"GET / HTTP/1.1\r\n\r\n")
+        assert (peer.wire.told, peer.requests) == (["closed"], [])
+
+    run(test)
+
+
+def test_whose_time_is_up() -> None:
+    async def test() -> None:
+        silent = Peer()
+        silent.protocol.overdue()
+        assert (silent.wire.written, silent.wire.told) == (b"", ["aborted"]), "nothing was asked"
+        begun = Peer()
+        await begun.says(b"GET / HT")
+        begun.protocol.overdue()
+        assert (begun.status, begun.wire.told) == (408, ["closed"])
+        half = Peer()
+        await half.says(HEAD + b"Content-Length: 6\r\n\r\nab")
+        half.protocol.overdue()
+        assert (half.wire.written, half.wire.told) == (b"", ["aborted"])
+        idle = Peer()
+        idle.go.set()
+        await idle.says(b"GET / HTTP/1.1\r\n\r\n")
+        assert idle.protocol.phase == "idle"
+        idle.protocol.overdue()
+        assert idle.wire.told == ["aborted"]
+
+    run(test)
+
+
+async def _answers_first(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await receive()
+    await asyncio.Event().wait()
+
+
+def test_a_body_that_is_answered_already_is_a_stream() -> None:
+    async def test() -> None:
+        peer = Peer(application=_answers_first)
+        await peer.says(HEAD + b"Content-Length: 9\r\n\r\n")
+        assert peer.protocol.phase == "body", "it came before the answer began"
+        peer.protocol.overdue()
+        assert (peer.protocol.phase, peer.wire.told) == ("stream", [])
+        await peer.says(b"a")
+        assert peer.protocol.phase == "stream"
+        assert peer.protocol.unsent() == 0
+        peer.wire.unsent = 7
+        assert peer.protocol.unsent() == 7
+
+    run(test)
+
+
+def test_what_is_left_of_a_body_that_nobody_reads() -> None:
+    async def refuse(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def test() -> None:
+        peer = Peer(application=refuse)
+        await peer.says(HEAD + b"Content-Length: 4\r\n\r\na")
+        assert peer.protocol.phase == "rest"
+        await peer.says(b"b")
+        assert peer.protocol.phase == "rest"
+        await peer.says(b"cd")
+        assert (peer.protocol.phase, peer.wire.told) == ("idle", [])
+
+    run(test)
+
+
+@pytest.mark.parametrize("cut", [1, 30, 60, 95, 200])
+def test_an_offer_of_another_protocol_is_no_more_than_a_request(cut: int) -> None:
+    async def test() -> None:
+        sent = (
+            b"POST /x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings, keep-alive\r\nUpgrade: h2c\r\n"
+            b"HTTP2-Settings: AA\r\nContent-Length: 5\r\n\r\nhello"
+        )
+        peer = Peer()
+        peer.go.set()
+        await peer.says(sent[:cut], sent[cut:], b"GET /y HTTP/1.1\r\n\r\n")
+        assert [(one["method"], one["path"]) for one in peer.requests] == [("POST", "/x"), ("GET", "/y")]
+        assert peer.bodies == [b"hello", b""]
+        kept = dict(peer.requests[0]["headers"])
+        assert kept.pop(b"connection").strip() == b"HTTP2-Settings, keep-alive"
+        assert kept == {b"host": b"a", b"http2-settings": b"AA", b"content-length": b"5"}
+
+    run(test)
+
+
+def test_it_is_no_proxy() -> None:
+    async def test() -> None:
+        peer = Peer()
+        await peer.says(b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert (peer.status, peer.requests) == (400, [])
+
+    run(test)
