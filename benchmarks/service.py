@@ -99,21 +99,23 @@ def _until_ready(port: int, process: subprocess.Popen[bytes]) -> None:
 def wait_for_rest(process: subprocess.Popen[bytes]) -> None:
     """Until the service and its processes have started: some import for seconds after it is ready. Linux only."""
     end = time.monotonic() + _START_SECONDS
-    used = _used(process.pid)
+    used = cpu_seconds(process.pid)
     while time.monotonic() < end:
         time.sleep(_REST_SECONDS)
-        before, used = used, _used(process.pid)
+        before, used = used, cpu_seconds(process.pid)
         if used - before <= _AT_REST * _REST_SECONDS:
             return
 
 
-def _used(pid: int) -> float:
-    """Seconds of the processor that a process and those that it has started have used."""
+def cpu_seconds(pid: int) -> float:
+    """Seconds of the processor that a process and those that it has started have used. Linux only."""
     with suppress(OSError):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        children = [
+            child for of in Path(f"/proc/{pid}/task").iterdir() for child in (of / "children").read_text().split()
+        ]
         own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        return own + sum(_used(int(child)) for child in children)
+        return own + sum(cpu_seconds(int(child)) for child in children)
     return 0.0
 
 

@@ -37,16 +37,17 @@ def free_port() -> int:
 
 
 class Cluster:
-    """An API server without nodes. ``address`` stays the same over restarts; ``token`` is that of an administrator."""
+    """An API server without nodes. ``address`` stays the same over restarts; ``token`` is that of an administrator;
+    ``etcd_port``: where its etcd is."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.token = secrets.token_hex(16)
         self.tokens = {self.token: ("admin", "system:masters")}
-        self._etcd_port, self._peer_port, self._port = free_port(), free_port(), free_port()
+        self.etcd_port, self._peer_port, self._port = free_port(), free_port(), free_port()
         self.address = f"https://127.0.0.1:{self._port}"
-        self._etcd: subprocess.Popen[bytes] | None = None
-        self._server: subprocess.Popen[bytes] | None = None
+        self.etcd: subprocess.Popen[bytes] | None = None
+        self.server: subprocess.Popen[bytes] | None = None
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
         (folder / "service.key").write_bytes(
@@ -61,9 +62,9 @@ class Cluster:
 
     def start(self) -> None:
         """Both, until they answer."""
-        if self._etcd is None:
-            peer, client = (f"http://127.0.0.1:{port}" for port in (self._peer_port, self._etcd_port))
-            self._etcd = self._run(
+        if self.etcd is None:
+            peer, client = (f"http://127.0.0.1:{port}" for port in (self._peer_port, self.etcd_port))
+            self.etcd = self._run(
                 "etcd", "--data-dir", str(self.folder / "etcd"), "--unsafe-no-fsync", "--log-level", "error",
                 "--max-txn-ops", "4096",
                 "--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
@@ -76,8 +77,8 @@ class Cluster:
         lines = [f'{token},{user},{user},"{group}"' for token, (user, group) in self.tokens.items()]
         (self.folder / "tokens.csv").write_text("\n".join(lines) + "\n")
         key = str(self.folder / "service.key")
-        self._server = self._run(
-            "kube-apiserver", "--etcd-servers", f"http://127.0.0.1:{self._etcd_port}",
+        self.server = self._run(
+            "kube-apiserver", "--etcd-servers", f"http://127.0.0.1:{self.etcd_port}",
             "--bind-address", "127.0.0.1", "--secure-port", str(self._port), "--cert-dir", str(self.folder / "certs"),
             "--service-account-issuer", "https://cluster.test", "--service-account-key-file", key,
             "--service-account-signing-key-file", key, "--token-auth-file", str(self.folder / "tokens.csv"),
@@ -87,24 +88,24 @@ class Cluster:
         )  # fmt: skip
         deadline = time.monotonic() + _SECONDS
         while not self._ready():
-            assert self._server.poll() is None, (self.folder / "kube-apiserver.log").read_text()[-3000:]
+            assert self.server.poll() is None, (self.folder / "kube-apiserver.log").read_text()[-3000:]
             assert time.monotonic() < deadline, "the API server does not answer"
             time.sleep(0.2)
 
     def kill_server(self) -> None:
         """End the API server at once."""
-        assert self._server is not None
-        self._server.kill()
-        self._server.wait()
-        self._server = None
+        assert self.server is not None
+        self.server.kill()
+        self.server.wait()
+        self.server = None
 
     def stop(self) -> None:
         """End both."""
-        for process in (self._server, self._etcd):
+        for process in (self.server, self.etcd):
             if process is not None:
                 process.kill()
                 process.wait()
-        self._server = self._etcd = None
+        self.server = self.etcd = None
 
     def start_scheduler(self, *extenders: dict[str, Any]) -> subprocess.Popen[bytes]:
         """kube-scheduler with these extenders; whoever starts it ends it."""
@@ -132,7 +133,7 @@ class Cluster:
         return int(self._ask_etcd("txn", {"success": operations})["header"]["revision"])
 
     def _ask_etcd(self, what: str, body: dict[str, Any]) -> dict[str, Any]:
-        url = f"http://127.0.0.1:{self._etcd_port}/v3/kv/{what}"
+        url = f"http://127.0.0.1:{self.etcd_port}/v3/kv/{what}"
         request = urllib.request.Request(url, json.dumps(body).encode(), method="POST")
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.loads(answer.read())
