@@ -28,7 +28,7 @@ from tests.cluster.server import Cluster
 
 _NAME = "big"
 _PATIENCE = 120.0
-_LOOK_SECONDS = 0.5
+_LOOK_SECONDS = 1.0
 _ASKED: dict[str, tuple[str, str, str]] = {
     "kueue": ("app-000", "cpu", "Workload"), "kai": ("leaf", "cpu", "Pod"), "yunikorn": ("root.prod", "vcore", "Pod"),
 }  # fmt: skip

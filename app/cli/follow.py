@@ -1,6 +1,5 @@
 """``arbiter follow``: keep a configuration and a snapshot equal to a cluster."""
 
-import gc
 import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -71,6 +70,7 @@ def follow(
         from app.following.arbiter import Arbiter
         from app.following.follower import Follower, Task
         from app.following.reading import Broken, Reader, connect
+        from app.following.tidying import Tidy
     except ModuleNotFoundError as missing:
         complain(f"following a cluster needs the extra arbiter[kubernetes]: no module {missing.name}")
         return BAD_INPUT
@@ -89,8 +89,7 @@ def follow(
         shadow=way.shadow,
         namespace=way.namespace,
     )
-    # What was read stays: looking through all of it for garbage, again and again, takes longer than changes do.
-    follower = Follower(task, reader, Arbiter(url or own_address(), token), settled=gc.freeze)
+    follower = Follower(task, reader, Arbiter(url or own_address(), token), Tidy())
     return _run(follower, task.cluster, way)
 
 

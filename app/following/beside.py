@@ -1,6 +1,5 @@
 """``python -m app.following.beside``: a follower that a service runs beside itself, and that ends with it."""
 
-import gc
 import os
 import signal
 import sys
@@ -12,6 +11,7 @@ import msgspec
 from app.following.arbiter import Arbiter
 from app.following.follower import Follower, Task
 from app.following.reading import Broken, Reader, connect
+from app.following.tidying import Tidy
 from app.solver.model.configuration import EngineName
 
 MODULE = "app.following.beside"
@@ -37,7 +37,7 @@ def run(wanted: Beside) -> int:
         sys.stderr.write(f"{wanted.cluster}: {error}\n")
         return 1
     task = Task(wanted.engine, wanted.cluster, wanted.cluster, wanted.cluster)
-    follower = Follower(task, reader, Arbiter(wanted.url, wanted.token), settled=gc.freeze)
+    follower = Follower(task, reader, Arbiter(wanted.url, wanted.token), Tidy())
 
     def end(number: int, frame: FrameType | None) -> None:
         del number, frame

@@ -54,12 +54,10 @@ class Task:
 class Follower:
     """Follows one cluster until it is stopped."""
 
-    def __init__(
-        self, task: Task, reader: Reader, arbiter: Arbiter, settled: Callable[[], object] | None = None
-    ) -> None:
-        """``settled``: called once everything has been read and kept for the first time."""
+    def __init__(self, task: Task, reader: Reader, arbiter: Arbiter, tidy: Callable[[], object] | None = None) -> None:
+        """``tidy``: called again and again, between batches."""
         self._task = task
-        self._settled = settled
+        self._tidy = tidy
         self._reader = reader
         self._arbiter = arbiter
         self._kinds = followed(task.engine, shadow=task.shadow, namespace=task.namespace)
@@ -100,6 +98,8 @@ class Follower:
                 self._report()
                 self._mirror.wait(REPORT_SECONDS / 2)
                 self._step()
+                if self._tidy is not None:
+                    self._tidy()
                 if once and self._synced_at is not None:
                     self._report(now=True)
                     return
@@ -139,8 +139,6 @@ class Follower:
             self._report(now=True)
         self._keeper.keep(found, view.versions, writer=self._writer)
         self._error = None
-        if self._synced_at is None and self._settled is not None:
-            self._settled()
         self._synced_at = datetime.now(UTC)
         self._lag = 0.0 if view.since is None else time.monotonic() - view.since
 

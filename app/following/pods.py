@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from app.following.members import Members
 from app.following.mirror import Key
+from app.following.specs import Specs
 from app.following.trimming import Item
 from app.formats.documents.reader import Findings
 from app.formats.kai import pods as kai
@@ -55,6 +56,7 @@ class Pods:
     def __init__(self, engine: EngineName) -> None:
         self._kai = engine == "kai"
         self._known: dict[Key, Known] = {}
+        self._specs = Specs()
         self._groups: dict[str, Members] = {}
         self._on: dict[str, set[Key]] = {}
         self.by_memory: set[str] = set()
@@ -149,7 +151,7 @@ class Pods:
     def _read(self, key: Key, item: Item) -> Known:
         findings = Findings()
         made = next(objects([(("Pod", *key), item)], findings), None)
-        pod = None if made is None else read_pod(made)
+        pod = None if made is None else read_pod(made, self._specs.read)
         if pod is None:
             return Known(item, None, findings, None, loose=False, node=None)
         noticed = findings if findings.all() else None

@@ -6,6 +6,8 @@ such change as if it were one would never be done.
 
 from typing import Any, cast
 
+from app.formats.kubernetes.pod_spec import NOT_SCHEDULING
+
 Item = dict[str, Any]
 
 _NOISE = "kubectl.kubernetes.io/last-applied-configuration"
@@ -18,7 +20,7 @@ _STATUS: dict[str, tuple[str, ...]] = {
 """What is read of the status of a kind; of others nothing."""
 _CONTAINERS = ("containers", "initContainers")
 _OF_A_CONTAINER = ("name", "resources", "restartPolicy")
-_OF_NO_CONCERN = ("volumes", "ephemeralContainers", "securityContext", "imagePullSecrets", "hostAliases", "dnsConfig")
+_OF_NO_CONCERN = tuple(field for field in NOT_SCHEDULING if field != "schedulerName")
 _OF_A_CONDITION = ("type", "status")
 
 

@@ -271,6 +271,9 @@ class Reader:
     def labels(self, key: str) -> dict[str, str]:
         """A mapping of strings to strings."""
         inner = self.child(key)
+        if all(type(value) is str for value in inner.value.values()):
+            inner.ignore(*inner.value)
+            return dict(inner.value)
         read = {name: inner.text(name) for name in inner.value}
         return {name: value for name, value in read.items() if value is not None}
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from app.formats.documents.reader import Reader
 from app.formats.kubernetes.amounts import Steps, quantities, steps, total
 from app.formats.kubernetes.objects import Object, named
 from app.formats.kubernetes.pod_spec import PodSpec, read_pod_spec, read_taints
@@ -43,11 +44,11 @@ class Pod(SinglePod):
     priority: int
 
 
-def read_pod(made: Object) -> SinglePod | None:
-    """None for one without a name."""
+def read_pod(made: Object, read: Callable[[Reader], PodSpec] = read_pod_spec) -> SinglePod | None:
+    """None for one without a name. ``read``: reads its spec."""
     if not named(made):
         return None
-    spec = read_pod_spec(made.spec)
+    spec = read(made.spec)
     return SinglePod(made, spec, _phase(made, spec, made.status.text("phase")))
 
 

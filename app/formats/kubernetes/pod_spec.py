@@ -11,14 +11,14 @@ from app.solver.model.state import Expression, Toleration
 EFFECTS = {"NoSchedule": "NoSchedule", "PreferNoSchedule": "PreferNoSchedule", "NoExecute": "NoExecute"}
 _OPERATORS = {word: word for word in ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")}
 
-# What a pod is made of, and nothing that decides where or whether it runs.
-_NOT_SCHEDULING = (
+NOT_SCHEDULING = (
     "activeDeadlineSeconds", "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "enableServiceLinks",
     "ephemeralContainers", "hostAliases", "hostIPC", "hostPID", "hostUsers", "hostname", "imagePullSecrets",
     "readinessGates", "restartPolicy", "runtimeClassName", "schedulerName", "securityContext", "serviceAccount",
     "serviceAccountName", "setHostnameAsFQDN", "shareProcessNamespace", "subdomain", "terminationGracePeriodSeconds",
     "volumes", "os", "hostNetwork", "hostnameOverride", "resources",
 )  # fmt: skip
+"""What a pod is made of, and nothing that decides where or whether it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def read_pod_spec(spec: Reader) -> PodSpec:
         gated=bool(spec.children("schedulingGates")),
     )
     spec.not_carried("resourceClaims", "dynamic resource claims are not counted")
-    spec.ignore(*_NOT_SCHEDULING)
+    spec.ignore(*NOT_SCHEDULING)
     spec.close()
     return read
 
