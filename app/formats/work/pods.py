@@ -19,6 +19,15 @@ def pods_of(work: Work, cluster: Cluster) -> Iterator[tuple[int, PodSet, Pod]]:
                 yield replica, pod_set, _pod(work, pod_set, cluster, _name(work, pod_set, replica, i))
 
 
+def report_unknown_classes(work: Work, cluster: Cluster) -> None:
+    """Where the pods' own priority counts: a finding for each pod set whose class nobody knows here."""
+    for pod_set in work.pod_sets:
+        name = pod_set.pod.priority_class
+        if pod_set.pod.priority is None and name is not None and cluster.beside.classes.find(name) is None:
+            detail = f"priority class {name!r} is not known here: planned with priority 0"
+            cluster.findings.add("unknown-name", "warning", (*pod_set.at, "spec", "priorityClassName"), detail)
+
+
 def too_many(works: list[Work], cluster: Cluster) -> bool:
     """Whether there are more pods than one plan takes; a finding where there are."""
     total = sum(work.pods for work in works)
@@ -66,7 +75,4 @@ def _pod(work: Work, pod_set: PodSet, cluster: Cluster, name: str) -> Pod:
     if priority is None:
         found = cluster.beside.classes.find(spec.priority_class)
         priority = found.value if found else 0
-        if spec.priority_class is not None and found is None:
-            detail = f"priority class {spec.priority_class!r} is not known here: planned with priority 0"
-            cluster.findings.add("unknown-name", "warning", (*pod_set.at, "spec", "priorityClassName"), detail)
     return Pod(made=made, spec=spec, phase="pending", node=None, priority=priority)

@@ -19,7 +19,7 @@ from app.formats.kubernetes.cluster import Pod
 from app.formats.kubernetes.pod_spec import read_nodes
 from app.formats.work.asking import Cluster, Planned, near
 from app.formats.work.pod_sets import Work
-from app.formats.work.pods import MOST_PODS, pods_of, too_many
+from app.formats.work.pods import MOST_PODS, pods_of, report_unknown_classes, too_many
 from app.formats.yunikorn.pods import QUEUE, application, read_applications
 from app.solver.model.configuration import Queue
 from app.solver.model.state import Ask
@@ -39,6 +39,7 @@ def plan_work(works: list[Work], cluster: Cluster) -> list[Planned]:
 
 def _asks(work: Work, cluster: Cluster) -> Iterator[Ask]:
     pods = [_labelled(pod, work, cluster) for _, _, pod in pods_of(work, cluster)]
+    report_unknown_classes(work, cluster)
     members = _with_placeholders(pods, work)
     queues = [*cluster.configuration.queues, *cluster.dynamic]
     _, asks, dynamic = read_applications(members, queues, cluster.beside.classes, cluster.findings)
