@@ -123,6 +123,9 @@ class Usage:
     def exceeding(self, nodes: Iterable[int], frs: Collection[int]) -> list[int]:
         """Those of ``nodes`` that do: a thousand at a time costs less than a thousand calls."""
         cells, used, subtree = self.quotas.cells, self.used, self.quotas.subtree
+        if len(frs) == 1:
+            (fr,) = frs
+            return [at for at in nodes if (cell := cells[at].get(fr)) is not None and used[cell] > subtree[cell]]
         out: list[int] = []
         for node in nodes:
             of = cells[node]

@@ -175,7 +175,11 @@ class _Search:
         """The least that any of them uses of each flavor-resource that all use."""
         state = self._overlay.state
         shapes: list[int] = state.shape[list(workloads)].tolist()
-        used = [dict(state.shapes.found[shape]) for shape in set(shapes)]
+        found = list(map(state.shapes.found.__getitem__, set(shapes)))
+        least, most = min(found), max(found)
+        if {1} == set(map(len, found)) and least[0][0] == most[0][0]:
+            return least  # the commonest kind: all use one flavor-resource, the same
+        used = list(map(dict, found))
         return tuple((fr, min(of[fr] for of in used)) for fr in used[0] if all(fr in of for of in used))
 
     def _share_without(self, node: int, queue: int, amounts: Amounts) -> Share:

@@ -40,7 +40,7 @@ def _anybody_low_enough(overlay: Overlay, preemptor: Preemptor, record: Recorder
     own = state.lowest_priority([queue])
     others: int | None = None
     if configuration.tree.parent[queue] != ROOTLESS and policy.reclaim_within_cohort != "Never":
-        others = state.lowest_priority(q for q in configuration.queues_of(queue) if q != queue)
+        others = state.lowest_priority([q for q in configuration.queues_of(queue) if q != queue])
     reach = ((policy.within_cluster_queue, own), (policy.reclaim_within_cohort, others))
     if any(lowest is not None and _admits(rule, lowest, preemptor.priority) for rule, lowest in reach):
         return True

@@ -11,7 +11,7 @@ from heapq import heapify, heappop, heapreplace
 
 from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.kueue.decide.overlay import Overlay
-from app.solver.engines.kueue.decide.share import Share, Standing, standing
+from app.solver.engines.kueue.decide.share import Share, Standing, shares, standing
 from app.solver.engines.kueue.decide.victims import order
 from app.solver.engines.kueue.decide.victims.pool import Leftover, Pool
 from app.solver.stopping import safe_point
@@ -115,9 +115,9 @@ class Tournament:
         A queue is done with for good when it is out of candidates or does not borrow (the preemptor's own may)."""
         heap = self._queues.get(cohort)
         if heap is None:
-            heap = self._queues[cohort] = [
-                self._entry(q) for q in self._configuration.child_queues[cohort] if q in self._entered
-            ]
+            queues = [q for q in self._configuration.child_queues[cohort] if q in self._entered]
+            found = shares(self._configuration, self._overlay.usage, queues)
+            heap = self._queues[cohort] = [_entry(q, share) for q, share in zip(queues, found, strict=True)]
             heapify(heap)
         while heap:
             weightless, value, known, head, queue = heap[0]
@@ -125,7 +125,7 @@ class Tournament:
             if not self._waits(queue) or (queue != self._own and not borrows):
                 heappop(heap)
             elif (not now.weightless, -now.value) != (weightless, value):
-                heapreplace(heap, self._entry(queue))
+                heapreplace(heap, _entry(queue, now))
             elif not known and not any(entry[:2] == (weightless, value) for entry in heap[1:3]):
                 return queue, now
             else:
@@ -138,11 +138,6 @@ class Tournament:
     def _waits(self, queue: int) -> bool:
         known = self._waiting.get(queue)
         return known is None or bool(known)
-
-    def _entry(self, queue: int) -> _QueueEntry:
-        """Before any with a known head of the same share, so that all equals are looked at before one is chosen."""
-        weightless, value = self._standing(queue).share
-        return (not weightless, -value, False, (), queue)
 
     def _highest_cohort(self, parent: int) -> tuple[int | None, Share]:
         """The unpruned child cohort with the highest share. Between equals Kueue's choice is random, this one goes by
@@ -168,3 +163,9 @@ class Tournament:
     def _cohort_entry(self, cohort: int) -> _CohortEntry:
         now = self.share(cohort)
         return (not now.weightless, -now.value, self._configuration.tree.names[cohort], cohort)
+
+
+def _entry(queue: int, share: tuple[bool, float]) -> _QueueEntry:
+    """Before any with a known head of the same share, so that all equals are looked at before one is chosen."""
+    weightless, value = share
+    return (not weightless, -value, False, (), queue)
