@@ -44,6 +44,17 @@ def least(values: Floats) -> Floats:
     return out
 
 
+def by_level(depth: Ints) -> list[Ints]:
+    """The rows of each depth, those of depth 0 first; the root's, -1, is none."""
+    return [np.flatnonzero(depth == level) for level in range(int(depth.max()) + 1)]
+
+
+def quotients(above: Floats, below: Floats, where: Flags, otherwise: float) -> Floats:
+    """``above`` by ``below`` where that is asked for, and ``otherwise`` elsewhere."""
+    out = np.full(np.broadcast_shapes(above.shape, below.shape), otherwise)
+    return np.divide(above, below, out=out, where=where)
+
+
 def running_sums(steps: Floats, bounds: Ints) -> Floats:
     """Sums of the rows before each row within its block; blocks are the spans between ``bounds``.
 

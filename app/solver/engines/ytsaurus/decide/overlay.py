@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints
+from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints, by_level
 from app.solver.engines.ytsaurus.compile.operations import UNLIMITED_STEPS, Levels
 from app.solver.engines.ytsaurus.compile.rule_sets import StageName
 from app.solver.engines.ytsaurus.decide.fair_share.guarantees import to_shares
@@ -138,8 +138,7 @@ class Overlay:
             loose = (
                 np.minimum(situation.pool_limits + situation.pool_limits_tolerance, UNLIMITED_STEPS) - self.pool_usage
             )
-            for level in range(1, int(situation.depth.max()) + 1):
-                rows = np.flatnonzero(situation.depth == level)
+            for rows in by_level(situation.depth)[1:]:
                 parent = situation.parent[rows]
                 tight[rows] = np.minimum(tight[rows], tight[parent])
                 loose[rows] = np.minimum(loose[rows], loose[parent])

@@ -7,7 +7,7 @@ only, and those that stay are better protected. Only a preemptive start may push
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.compile.arrays import Flags, Ints, all_of, any_of
+from app.solver.engines.ytsaurus.compile.arrays import Flags, Ints, all_of, any_of, by_level
 from app.solver.engines.ytsaurus.compile.operations import NEVER
 from app.solver.engines.ytsaurus.decide.overlay import Overlay
 from app.solver.engines.ytsaurus.decide.split import AGGRESSIVELY_PREEMPTIBLE, PREEMPTIBLE
@@ -45,8 +45,7 @@ def _over_limits(overlay: Overlay) -> Flags:
     """By operation: whether it or a pool above it exceeds its limits."""
     situation = overlay.prepared.situation
     pools = any_of(overlay.pool_usage > situation.pool_limits)
-    for level in range(1, int(situation.depth.max()) + 1):
-        rows = np.flatnonzero(situation.depth == level)
+    for rows in by_level(situation.depth)[1:]:
         pools[rows] |= pools[situation.parent[rows]]
     return any_of(overlay.usage > situation.operations.limits) | pools[situation.operations.pool]
 

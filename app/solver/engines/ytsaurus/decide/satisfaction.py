@@ -5,7 +5,17 @@ Shares have one row an element and one column a resource. Numbers within ``EPSIL
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints, all_of, any_of, least, most
+from app.solver.engines.ytsaurus.compile.arrays import (
+    Flags,
+    Floats,
+    Ints,
+    all_of,
+    any_of,
+    by_level,
+    least,
+    most,
+    quotients,
+)
 
 EPSILON = 1e-9
 INFINITE = 1e9
@@ -28,7 +38,7 @@ def strictly_dominates(left: Floats, right: Floats, is_blocked: Flags) -> Flags:
 def local_satisfaction(usage: Floats, fair: Floats, is_blocked: Flags) -> Floats:
     """Satisfaction of each element by its own numbers; INFINITE where nothing is due."""
     due = fair > 0
-    ratio = np.where(due, usage / np.where(due, fair, 1.0), 0.0)
+    ratio = quotients(usage, fair, due, 0.0)
     over = np.where(due, ratio, np.where(usage > EPSILON, INFINITE, 0.0))
     exceeded = np.minimum(most(over), INFINITE)
     filled = np.where(
@@ -45,7 +55,6 @@ def pool_satisfaction(local: Floats, operations: Floats, pool: Ints, parent: Int
     """
     lowest = np.full(len(local), np.inf)
     np.minimum.at(lowest, pool, operations)
-    for level in range(int(depth.max()), -1, -1):
-        rows = np.flatnonzero(depth == level)
+    for rows in reversed(by_level(depth)):
         np.minimum.at(lowest, parent[rows], lowest[rows])
     return np.where(np.isinf(lowest), local, lowest)

@@ -11,7 +11,7 @@ import numpy as np
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.compiled.tree import ROOTLESS
-from app.solver.engines.ytsaurus.compile.arrays import Floats, Ints
+from app.solver.engines.ytsaurus.compile.arrays import Floats, Ints, by_level
 from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration, ordered
 from app.solver.engines.ytsaurus.compile.operations import (
     UNLIMITED_STEPS,
@@ -139,8 +139,7 @@ def pool_sums(amounts: Ints, pool: Ints, parent: Ints, depth: Ints) -> Ints:
     """Amounts of operations summed up the tree, exactly: one row a pool, the root last."""
     out = np.zeros((len(parent), amounts.shape[1]), np.int64)
     np.add.at(out, pool, amounts)
-    for level in range(int(depth.max()), -1, -1):
-        rows = np.flatnonzero(depth == level)
+    for rows in reversed(by_level(depth)):
         np.add.at(out, parent[rows], out[rows])
     return out
 
@@ -149,8 +148,7 @@ def pool_float_sums(amounts: Floats, pool: Ints, parent: Ints, depth: Ints) -> F
     """The same for inexact amounts."""
     out = np.zeros((len(parent), amounts.shape[1]))
     np.add.at(out, pool, amounts)
-    for level in range(int(depth.max()), -1, -1):
-        rows = np.flatnonzero(depth == level)
+    for rows in reversed(by_level(depth)):
         np.add.at(out, parent[rows], out[rows])
     return out
 

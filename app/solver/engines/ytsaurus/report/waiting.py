@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.compile.arrays import Flags, Ints, all_of, any_of
+from app.solver.engines.ytsaurus.compile.arrays import Flags, Ints, all_of, any_of, by_level
 from app.solver.engines.ytsaurus.compile.operations import UNLIMITED_STEPS
 from app.solver.engines.ytsaurus.decide.heartbeat import backoff_is_over, participants
 from app.solver.engines.ytsaurus.decide.overlay import Overlay
@@ -227,8 +227,7 @@ def _within(overlay: Overlay, usage: Ints, pool_usage: Ints) -> Flags:
     """By want: whether the limits of its operation and of all pools above allow one more allocation."""
     situation = overlay.prepared.situation
     room = np.minimum(situation.pool_limits, UNLIMITED_STEPS) - pool_usage
-    for level in range(1, int(situation.depth.max()) + 1):
-        rows = np.flatnonzero(situation.depth == level)
+    for rows in by_level(situation.depth)[1:]:
         room[rows] = np.minimum(room[rows], room[situation.parent[rows]])
     operation = situation.wants.operation
     left = np.minimum(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints
+from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints, quotients
 from app.solver.engines.ytsaurus.decide.fair_share.doubles import EPSILON
 from app.solver.engines.ytsaurus.decide.situation import Situation
 
@@ -56,8 +56,7 @@ def children_of(situation: Situation, weight: Floats) -> Children:
 
 def _ratio(smallest: Floats, weight: Floats) -> Floats:
     """Smallest weight over own: infinite for a negligible one, which is never suggested anything."""
-    heavy = weight > EPSILON
-    return np.where(heavy, smallest / np.where(heavy, weight, 1.0), np.inf)
+    return quotients(smallest, weight, weight > EPSILON, np.inf)
 
 
 def _ranks(situation: Situation, fifo: Flags, weight: Floats) -> tuple[Ints, Ints]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.compile.arrays import Floats, Ints, any_of, least, most
+from app.solver.engines.ytsaurus.compile.arrays import Floats, Ints, any_of, least, most, quotients
 from app.solver.engines.ytsaurus.decide.fair_share.curve_sums import TOLERANCE, Sum
 
 EDGE = 1e-11
@@ -22,8 +22,7 @@ def within(total: Sum, limits: Floats) -> Sum:
     crossing = np.flatnonzero(first & ~total.jumped)
     previous = crossing - 1
     low, high = total.value[previous], total.value[crossing]
-    rise = np.where(high > low, high - low, 1.0)
-    part = np.clip(least(np.where(over[crossing], (cap[crossing] - low) / rise, 1.0)), 0.0, 1.0)
+    part = np.maximum(least(quotients(cap[crossing] - low, high - low, over[crossing], 1.0)), 0.0)
     fit, value = total.fit.copy(), total.value.copy()
     fit[crossing] = fit[previous] + part * (fit[crossing] - fit[previous])
     value[crossing] = low + part[:, None] * (high - low)

@@ -64,7 +64,7 @@ def summed(end: Floats, children: Curves, parent: Ints, scale: Floats, shift: Fl
 def _grouped(places: Floats, pools: Ints) -> tuple[Floats, Ints, Ints]:
     """Distinct places of each pool in order, the pool of each, and the index of the one that each place is."""
     order = np.argsort(places, kind="stable")
-    small = pools.astype(np.int16 if len(pools) and int(pools.max()) < 2**15 else np.int64)
+    small = pools.astype(np.int16 if int(pools.max(initial=0)) < 2**15 else np.int64)
     order = order[np.argsort(small[order], kind="stable")]
     places, pools = places[order], pools[order]
     new = np.ones(len(places), bool)

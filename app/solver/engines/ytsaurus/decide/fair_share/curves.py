@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints, any_of, most
+from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints, any_of, most, quotients
 from app.solver.engines.ytsaurus.decide.fair_share.curve_cuts import EDGE, edges, with_kinks, within
 from app.solver.engines.ytsaurus.decide.fair_share.curve_sums import TOLERANCE, Curves, Sum, summed
 
@@ -77,8 +77,7 @@ class PoolCurves:
         high = np.minimum(at, last)
         low = np.maximum(high - 1, first)
         between = (at <= last) & (self.position[high] > suggestion + TOLERANCE) & (high > first)
-        width = np.where(between, self.position[high] - self.position[low], 1.0)
-        part = np.where(between, (suggestion - self.position[low]) / width, 1.0)
+        part = quotients(suggestion - self.position[low], self.position[high] - self.position[low], between, 1.0)
         fit = self.fit[low] + part * (self.fit[high] - self.fit[low])
         value = self.value[low] + part[:, None] * (self.value[high] - self.value[low])
         exact = part == 1.0

@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.compile.arrays import Floats, running_sums
+from app.solver.engines.ytsaurus.compile.arrays import Floats, by_level, running_sums
 from app.solver.engines.ytsaurus.decide.fair_share.doubles import sums_of
 from app.solver.engines.ytsaurus.decide.situation import Situation
 
@@ -18,9 +18,8 @@ def estimated_guarantees(situation: Situation, strong: Floats, weight: Floats) -
     out = np.zeros_like(strong)
     out[root] = strong[root]
     left = strong.copy()
-    for level in range(int(situation.depth.max()) + 1):
-        rows = np.flatnonzero(situation.depth == level)
-        rows = rows[np.argsort(parent[rows], kind="stable")]
+    for level in by_level(situation.depth):
+        rows = level[np.argsort(parent[level], kind="stable")]
         bounds = np.append(np.flatnonzero(np.diff(parent[rows], prepend=-1)), len(rows))
         before = running_sums(strong[rows], bounds)
         given = np.clip(out[parent[rows]] - before, 0.0, strong[rows])

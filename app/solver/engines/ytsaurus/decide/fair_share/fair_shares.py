@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints
+from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints, quotients
 from app.solver.engines.ytsaurus.compile.operations import UNLIMITED_STEPS
 from app.solver.engines.ytsaurus.compile.pool_flags import promised_tops
 from app.solver.engines.ytsaurus.decide.fair_share.children import Children, children_of
@@ -157,8 +157,8 @@ def _best_allocation(situation: Situation) -> Floats:
         return out
     wanted = situation.usage.astype(float) + situation.wanted
     many = wanted[:, slots] > 0
-    average = np.floor(wanted[:, memory] / np.where(many, wanted[:, slots], 1.0))
-    rows = np.flatnonzero(many & (average > 0))
+    average = np.floor(quotients(wanted[:, memory], wanted[:, slots], many, 0.0))
+    rows = np.flatnonzero(average > 0)
     sizes, kind = np.unique(average[rows], return_inverse=True)
     held, nodes = np.unique(np.maximum(situation.cluster.node_limits[:, memory], 0), return_counts=True)
     best = np.zeros(len(sizes))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints, any_of
+from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints, any_of, by_level, quotients
 from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration
 from app.solver.engines.ytsaurus.compile.pool_flags import nested_promises, without_donor
 from app.solver.engines.ytsaurus.compile.reading import Steps
@@ -45,7 +45,7 @@ class Fitted:
 
 def to_shares(amounts: Floats, total: Floats) -> Floats:
     """Amounts as parts of the cluster; 0 where the cluster has none."""
-    return np.where(total > 0, amounts / np.where(total > 0, total, 1.0), 0.0)
+    return quotients(amounts, total, total > 0, 0.0)
 
 
 def specified(situation: Situation) -> Specified:
@@ -72,8 +72,7 @@ def _ratios(situation: Situation, given: list[Steps]) -> Floats:
 def _with_children(situation: Situation, own: Floats) -> Floats:
     out = own.copy()
     if own.any():
-        for level in range(int(situation.depth.max()), -1, -1):
-            rows = np.flatnonzero(situation.depth == level)
+        for rows in reversed(by_level(situation.depth)):
             np.add.at(out, situation.parent[rows], out[rows])
     return out
 
@@ -102,12 +101,10 @@ def _inferred(situation: Situation) -> Floats:
     given, known = _units(situation, config.guaranteed)
     names = situation.cluster.index.index
     main = names[config.settings.main_resource]
-    known[:, main] = True
     out = np.concatenate((given, situation.total[None, :]))
     cpu = names.get("cpu")
-    for level in range(int(situation.depth.max()) + 1):
-        rows = np.flatnonzero(situation.depth == level)
-        inferred = _infer(out, rows, situation.parent[rows], known[rows], main, at_root=level == 0)
+    for rows in by_level(situation.depth):
+        inferred = _infer(out, rows, situation.parent[rows], known[rows], main, situation.root)
         whole = np.trunc(inferred)
         if cpu is not None:
             whole[:, cpu] = rounded(inferred[:, cpu] * 100) / 100
@@ -115,16 +112,15 @@ def _inferred(situation: Situation) -> Floats:
     return out
 
 
-def _infer(out: Floats, rows: Ints, parent: Ints, known: Flags, main: int, *, at_root: bool) -> Floats:
+def _infer(out: Floats, rows: Ints, parent: Ints, known: Flags, main: int, root: int) -> Floats:
     n = len(out)
     own, above = out[rows], out[parent]
-    ratio = np.where(above[:, main] > 0, own[:, main] / np.where(above[:, main] > 0, above[:, main], 1.0), 0.0)
+    ratio = quotients(own[:, main], above[:, main], above[:, main] > 0, 0.0)
     inferred = np.where(known, 0.0, ratio[:, None] * above)
-    if not at_root:
+    if parent[0] != root:
         left = np.maximum(out - sums_of(np.where(known, own, 0.0), parent, n), 0.0)
         claimed = sums_of(inferred, parent, n)
-        over = claimed > left
-        factor = np.where(over, left / np.where(over, claimed, 1.0), 1.0)
+        factor = quotients(left, claimed, claimed > left, 1.0)
         inferred = inferred * factor[parent]
     return inferred
 
@@ -135,7 +131,7 @@ def fitted(situation: Situation, of: Specified, limits: Floats) -> Fitted:
     strong, burst = of.strong.copy(), of.burst.copy()
     if _exceeds(situation, of.amounts, of.total_burst):
         alerts.add(OVERCOMMITTED)
-        bursts = burst[: situation.root][burst[: situation.root] > 0]
+        bursts = burst[: situation.root]
 
         def fits(factor: float) -> bool:
             parts = np.broadcast_to((bursts * factor)[:, None], (len(bursts), strong.shape[1]))
@@ -149,8 +145,7 @@ def fitted(situation: Situation, of: Specified, limits: Floats) -> Fitted:
         alerts.add(NO_DONOR)
     tiers = _tiers(situation, strong, orphans)
     strong[situation.root] = np.minimum(strong[situation.root], limits[situation.root])
-    for level in range(int(situation.depth.max()) + 1):
-        rows = np.flatnonzero(situation.depth == level)
+    for rows in by_level(situation.depth):
         strong[rows] = np.minimum(_adjusted(strong, tiers, rows, situation.parent[rows]), limits[rows])
     if nested_promises(situation.config):
         alerts.add(NESTED_PROMISES)

@@ -6,7 +6,7 @@ computation divides otherwise: both take ``steps``.
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints
+from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints, by_level
 from app.solver.engines.ytsaurus.decide.fair_share.children import Children
 from app.solver.engines.ytsaurus.decide.fair_share.curve_cuts import EDGE
 from app.solver.engines.ytsaurus.decide.fair_share.curve_sums import Curves
@@ -27,6 +27,7 @@ class Levels:
         self._children = children
         self._batches: list[tuple[Ints, PoolCurves]] = []
         count = situation.root + 1
+        self._levels = [np.array([situation.root]), *by_level(situation.depth)]
         self._batch = np.full(count, -1, np.int64)
         self._row = np.zeros(count, np.int64)
         self.sensitive = False
@@ -35,13 +36,11 @@ class Levels:
         """Work out the functions of ``top`` and of the pools below it that have none. By pool: what is guaranteed,
         what is the limit."""
         missing = self._below(np.array([top])) & (self._batch < 0)
-        depth, parent = self._situation.depth, self._situation.parent
-        levels = depth[missing]
-        for level in range(int(levels.max(initial=-2)), int(levels.min(initial=0)) - 1, -1):
+        for rows in reversed(self._levels):
             safe_point()
-            pools = np.flatnonzero(missing & (depth == level))
+            pools = rows[missing[rows]]
             if len(pools):
-                local = np.zeros(len(parent), np.int64)
+                local = np.zeros(len(missing), np.int64)
                 local[pools] = np.arange(len(pools))
                 self._keep(pools, self._level(pools, local, guarantee[pools], limits[pools]))
 
@@ -66,8 +65,8 @@ class Levels:
         fit = np.zeros(situation.root + 1)
         inside = self._below(tops)
         handing = np.zeros_like(inside)
-        for level in range(int(situation.depth[tops].min()), int(situation.depth.max()) + 1):
-            pools = np.flatnonzero(inside & (situation.depth == level))
+        for rows in self._levels:
+            pools = rows[inside[rows]]
             if not len(pools):
                 continue
             inner = pools[handing[situation.parent[pools]]]
@@ -93,11 +92,7 @@ class Levels:
         situation = self._situation
         out = np.zeros(situation.root + 1, bool)
         out[tops] = True
-        if out[situation.root]:
-            out[:] = True
-            return out
-        for level in range(1, int(situation.depth.max()) + 1):
-            rows = np.flatnonzero(situation.depth == level)
+        for rows in self._levels[1:]:
             out[rows] |= out[situation.parent[rows]]
         return out
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints, any_of, least, most
+from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints, any_of, least, most, quotients
 from app.solver.engines.ytsaurus.decide.fair_share.curve_sums import TOLERANCE, Curves
 
 
@@ -37,8 +37,7 @@ def _phases(of: Demands) -> tuple[Floats, Floats, Floats]:
     """Largest usage share, the limit that stops usage (inf: none), how far towards the demand limits let go."""
     usage, gap, limits = of.usage, of.gap, of.limits
     stop = least(np.where(limits < usage - TOLERANCE, limits, np.inf))
-    wants = gap > 0
-    reach = least(np.where(wants, (limits - usage) / np.where(wants, gap, 1.0), 1.0))
+    reach = least(quotients(limits - usage, gap, gap > 0, 1.0))
     return most(usage), stop, np.clip(reach, 0.0, 1.0)
 
 
@@ -49,8 +48,7 @@ def operation_values(of: Demands, suggestion: Floats) -> Floats:
     resource exhausts the suggestion or its limit.
     """
     usage, stop, reach = _phases(of)
-    wants = of.gap > 0
-    ramp = np.where(wants, (suggestion[:, None] - of.usage) / np.where(wants, of.gap, 1.0), np.inf)
+    ramp = quotients(suggestion[:, None] - of.usage, of.gap, of.gap > 0, np.inf)
     part = np.clip(np.minimum(least(ramp), reach), 0.0, 1.0)
     second = (suggestion > usage + TOLERANCE) & np.isinf(stop)
     within = np.minimum(of.usage, np.minimum(suggestion, stop)[:, None])
@@ -67,11 +65,11 @@ def operation_curves(of: Demands) -> Curves:
         position = np.minimum(column, stop)
         positions.append(position)
         values.append(np.minimum(of.usage, position[:, None]))
-    _second_phase(of, usage, reach, np.isinf(stop) & any_of(of.gap > 0), positions, values)
+    _second_phase(of, usage, reach, np.isinf(stop), positions, values)
     position = np.stack(positions, axis=1)
     value = np.stack(values, axis=1)
     new = np.ones(position.shape, bool)
-    new[:, 1:] = (np.diff(position, axis=1) > 0) | any_of(np.diff(value, axis=1) != 0)
+    new[:, 1:] = any_of(np.diff(value, axis=1) != 0)
     owner = np.broadcast_to(np.arange(n)[:, None], position.shape)
     return _without_start_jumps(Curves(owner[new], position[new], value[new]))
 
@@ -82,12 +80,10 @@ def _second_phase(
     """Append the vertices from usage to demand: the lower envelope of one ramp a resource, cut at ``reach``."""
     usage, gap = of.usage, of.gap
     everyone = np.arange(len(usage))
-    wants = gap > 0
-    safe = np.where(wants, gap, 1.0)
-    ramp = np.where(wants, (used[:, None] - usage) / safe, np.inf)
+    ramp = quotients(used[:, None] - usage, gap, gap > 0, np.inf)
     lowest = least(ramp)
     # Of the ramps that are lowest together, the one that grows slowest stays lowest.
-    line: Ints = np.argmax(np.where(ramp <= lowest[:, None] + TOLERANCE, gap, -1.0), axis=1)
+    line: Ints = np.argmax(np.where(ramp <= lowest[:, None] + TOLERANCE, gap, 0.0), axis=1)
     part = np.where(active, np.clip(np.minimum(lowest, reach), 0.0, 1.0), 0.0)
     here = used.copy()
     last_position, last_value = positions[-1], values[-1]
@@ -102,15 +98,16 @@ def _second_phase(
         alive = alive & (part < reach)
         if not alive.any() or step == usage.shape[1]:
             return
-        own_usage, own_gap = usage[everyone, line], safe[everyone, line]
-        slower = wants & (gap > own_gap[:, None])
-        cross = (own_usage[:, None] * gap - usage * own_gap[:, None]) / np.where(slower, gap - own_gap[:, None], 1.0)
-        cross = np.where(slower, np.maximum(cross, here[:, None]), np.inf)
+        own_usage, own_gap = usage[everyone, line], gap[everyone, line]
+        slower = gap > own_gap[:, None]
+        apart = own_usage[:, None] * gap - usage * own_gap[:, None]
+        cross = np.maximum(quotients(apart, gap - own_gap[:, None], slower, np.inf), here[:, None])
         end = own_usage + reach * own_gap
         nearest = cross.argmin(axis=1)
         crossing = cross[everyone, nearest]
         ends = crossing >= end
-        part = np.where(ends, reach, np.clip((crossing - own_usage) / own_gap, 0.0, 1.0))
+        further = quotients(crossing - own_usage, own_gap, ~ends, 0.0)
+        part = np.where(ends, reach, np.clip(further, 0.0, 1.0))
         here = np.maximum(np.where(ends, end, crossing), here)
         line = np.where(ends, line, nearest)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints, any_of
+from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints, any_of, quotients
 from app.solver.engines.ytsaurus.decide.fair_share.doubles import largest
 
 COMPRESSION = 1e-15
@@ -58,8 +58,7 @@ class Polyline:
         """Values at ``x`` on the segments ``i``; the first end of a jump. Monotone: each end is met exactly."""
         low, high = self.x[i], self.x[i + 1]
         width = high - low
-        jump = width == 0
-        part = np.where(jump, 0.0, (x - low) / np.where(jump, 1.0, width))[:, None]
+        part = quotients(x - low, width, width > 0, 0.0)[:, None]
         below, above = self.y[i], self.y[i + 1]
         rise = above - below
         return np.where(part < 0.5, below + rise * part, above - rise * (1 - part))

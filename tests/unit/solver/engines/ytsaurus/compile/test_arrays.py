@@ -6,7 +6,16 @@ from random import Random
 import numpy as np
 import pytest
 
-from app.solver.engines.ytsaurus.compile.arrays import all_of, any_of, least, most, running_sums, scattered
+from app.solver.engines.ytsaurus.compile.arrays import (
+    all_of,
+    any_of,
+    by_level,
+    least,
+    most,
+    quotients,
+    running_sums,
+    scattered,
+)
 from app.solver.engines.ytsaurus.compile.state import by_node
 from app.solver.engines.ytsaurus.decide.fair_share.curve_sums import TOLERANCE, _grouped  # pyright: ignore[reportPrivateUsage]
 
@@ -43,6 +52,17 @@ def test_scattered_rows_add_up() -> None:
     found = scattered(np.array([2, 0, 2]), np.array([[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]]), 4)
     assert found.tolist() == [[2, 5], [0, 0], [4, 10], [0, 0]]
     assert scattered(np.zeros(0, np.int64), np.zeros((0, 2)), 1).tolist() == [[0, 0]]
+
+
+def test_quotients_where_they_are_asked_for() -> None:
+    rows, total = np.array([[1.0, 2.0, 3.0], [4.0, 0.0, 6.0]]), np.array([1.0, 0.0, 4.0])
+    assert quotients(rows, total, total > 0, 7.0).tolist() == [[1, 7, 0.75], [4, 7, 1.5]]
+    assert quotients(total, rows[:, :1], np.array([[False], [True]]), np.inf).tolist() == [[np.inf] * 3, [0.25, 0, 1]]
+
+
+def test_rows_of_a_tree_by_level() -> None:
+    assert [rows.tolist() for rows in by_level(np.array([0, 1, 2, 1, 0, -1]))] == [[0, 4], [1, 3], [2]]
+    assert by_level(np.array([-1])) == []
 
 
 @pytest.mark.parametrize("last", [2, 2**15 - 1, 2**15, 40_000, 2**16])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.ytsaurus.decide import cycle
+from app.solver.engines.ytsaurus.decide import cycle, stage
 from app.solver.engines.ytsaurus.decide.overlay import Overlay
 from tests.unit.solver.engines.ytsaurus.cluster import (
     NOW,
@@ -121,3 +121,50 @@ def test_what_would_fit_with_others_gone_is_tried_for_those_who_starve(
     found, seen = answered(asked, monkeypatch)
     assert ("m" in seen) is tried
     assert evicted(found) == []
+
+
+def test_a_start_that_takes_a_pool_over_its_limit_makes_the_next_nodes_loud(monkeypatch: pytest.MonkeyPatch) -> None:
+    """y preempts on l for three cpus: b then has seven of four. Those of z on m go for that, though y fits nowhere."""
+    pools = [
+        pool("a"),
+        pool("b", quota={"cpu": {"limit": 4}}, ytsaurus={"resource_limits_overcommit_tolerance": {"cpu": 3}}),
+        pool("c", weight=9),
+    ]
+    operations = [
+        operation("x", "a", [alloc(f"x{i}", i, on="l") for i in range(10)]),
+        operation("y", "b", ytsaurus={"starvation": "starving"}, weight=3),
+        operation("z", "b", [alloc(f"z{i}", i, on="m") for i in range(4)]),
+        operation("w", "c"),
+    ]
+    nodes = [node("l"), node("m", 4), node("n", 1)]
+    asks = [ask("y", "b", 2, 3), ask("x", "a", 9, 50), ask("w", "c", 9, 50)]
+    asked = request(pools, nodes, operations, asks, {"preemption_satisfaction_threshold": 1})
+    found, seen = answered(asked, monkeypatch)
+    assert started(found) == [("y-next", "l", "preemptive_normal")]
+    assert evicted(found) == [
+        *((name, "preemption") for name in ("x9", "x8", "x7")),
+        *((name, "resource_limits_violated") for name in ("z3", "z2", "z1")),
+    ]
+    assert seen == ["l", "m"]
+    del pools[1]["ytsaurus"]
+    found, seen = answered(asked, monkeypatch)
+    assert (started(found), evicted(found)) == ([], [])
+
+
+@pytest.mark.parametrize(("count", "heard"), [(0, "lmn"), (1, "l"), (10, "l"), (11, "lm"), (21, "lmn"), (40, "lmn")])
+def test_nodes_are_heard_until_nothing_waits_any_more(count: int, heard: str) -> None:
+    asks = [ask("y", "b", count)] if count else []
+    asked = request([pool("b")], [node(name) for name in NODES], [operation("y", "b")], asks)
+    for explain in ("none", "full"):
+        assert sorted(decide(asked, None, explain=explain)["notes"]["nodes"]) == list(heard)
+    two = asked["state"]["nodes"][:2]
+    asked["state"]["nodes"] = two
+    assert sorted(decide(asked, None)["notes"]["nodes"]) == list(heard[:2])
+
+
+def test_starts_have_a_bound_for_each_heartbeat_and_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = request([pool("b")], [node(name) for name in NODES], [operation("y", "b")], [ask("y", "b", 40)])
+    for one, every, expected in ((4, 99, "llllmmmmnnnn"), (4, 7, "llllmmm"), (99, 7, "lllllll")):
+        monkeypatch.setattr(stage, "MOST_STARTS", one)
+        monkeypatch.setattr(stage, "MOST_STARTS_IN_ALL", every)
+        assert "".join(at for _, at, _ in started(decide(asked, None))) == expected

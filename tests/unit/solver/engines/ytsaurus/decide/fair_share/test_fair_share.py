@@ -296,3 +296,47 @@ def test_a_negligible_weight_is_suggested_nothing(weight: float, gets: float, ga
     assert cpu(tree(pools, of, enable_step_function_for_gang_operations=gang_steps)) == {
         "a": 50, "y": 50, "b": pytest.approx(gets, abs=1e-5), "z": pytest.approx(gets, abs=1e-5),
     }  # fmt: skip
+
+
+def test_a_cluster_of_one_unit() -> None:
+    """Shares and inferred guarantees are parts of what there is, however little that is."""
+    nodes = [{"name": "n", "capacity": {"user_slots": 8, "cpu": 1, "gpu": 1}}]
+    pools = [
+        pool("a", quota={"cpu": {"guaranteed": 0.5}}),
+        pool("b", parent="a", quota={"cpu": {"guaranteed": 0.25}}),
+        pool("c", parent="b"),
+    ]
+    half = {"tasks": [{"name": "t", "requests": {"cpu": 0.5, "gpu": 0.5}}]}
+    answer = shares(request(pools, nodes, [operation("x", "c", **half)]))
+    assert answer["queues"]["a"]["strong_guarantee"] == {"user_slots": 4, "cpu": 0.5, "gpu": 0}
+    assert answer["queues"]["b"]["strong_guarantee"] == {"user_slots": 2, "cpu": 0.25, "gpu": 0}
+    assert answer["workloads"]["x"]["dominant_usage_share"] == 0.5
+    assert answer["workloads"]["x"]["fair_share"]["gpu"] == 0.5
+
+
+def test_inferred_guarantees_share_what_the_given_ones_leave_over() -> None:
+    """b and c are half of a each, and so would have five slots each: of ten, of which d has five."""
+    quotas = {"a": {"cpu": 50, "user_slots": 10}, "b": {"cpu": 25}, "c": {"cpu": 25}, "d": {"user_slots": 5, "cpu": 0}}
+    pools = [
+        pool(
+            name,
+            quota={r: {"guaranteed": amount} for r, amount in own.items()},
+            **({} if name == "a" else {"parent": "a"}),
+        )
+        for name, own in quotas.items()
+    ]
+    found = shares(request(pools, [node(cpu=100)], []))["queues"]
+    slots = {name: one["strong_guarantee"]["user_slots"] for name, one in found.items()}
+    assert slots == {"a": 10, "b": 2, "c": 2, "d": 5}
+    quotas["d"]["user_slots"] = 0
+    pools[3]["quota"]["user_slots"]["guaranteed"] = 0
+    found = shares(request(pools, [node(cpu=100)], []))["queues"]
+    assert [found[name]["strong_guarantee"]["user_slots"] for name in "bcd"] == [5, 5, 0], "they just fit"
+
+
+def test_what_a_pool_guarantees_its_own_is_inferred_only_from_a_main_resource_that_it_has() -> None:
+    pools = [pool("a", quota={"gpu": {"guaranteed": 1}}), pool("b", parent="a", quota={"cpu": {"guaranteed": 1}})]
+    nodes = [{"name": "n", "capacity": {"user_slots": 8, "cpu": 4, "gpu": 2}}]
+    found = shares(request(pools, nodes, []))["queues"]
+    assert found["a"]["strong_guarantee"] == {"user_slots": 0, "cpu": 0, "gpu": 1}
+    assert found["b"]["strong_guarantee"] == {"user_slots": 0, "cpu": 0, "gpu": 0}
