@@ -1,6 +1,5 @@
 """Amounts of resources: sums as Kubernetes makes them, rounded up to what Arbiter counts in."""
 
-import re
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, Decimal
 
@@ -9,7 +8,6 @@ from app.solver.model.base import Quantity
 from app.solver.model.quantity import MAX_UNITS, QuantityError, parse, scale_of
 
 _NANO = 10**9
-_FINE = re.compile(r".*[num]$")
 
 Steps = dict[str, int]
 """Amounts by resource in the steps of ``quantity.scale_of``: thousandths of cpu and GPUs, whole units of the rest."""
@@ -36,8 +34,6 @@ def _rounded_up(value: Quantity, scale: int) -> int:
     try:
         return parse(value, scale)
     except QuantityError:
-        if not (isinstance(value, float) or (isinstance(value, str) and _FINE.match(value))):
-            raise
         nanos = Decimal(parse(value, _NANO))
         made = int((nanos * scale / _NANO).to_integral_value(ROUND_CEILING))
         if made > MAX_UNITS * scale:

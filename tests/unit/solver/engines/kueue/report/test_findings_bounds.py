@@ -121,3 +121,14 @@ def test_thresholds() -> None:
     borrow = {"policy": "LowerPriority", "max_priority_threshold": 3}
     assert of_knobs(borrow_within_cohort=borrow, reclaim_within_cohort="LowerPriority") == []
     assert of_knobs(borrow_within_cohort={"policy": "Never"}) == []
+
+
+@pytest.mark.parametrize("borrow", ["MayStopSearch", "TryNextFlavor"])
+@pytest.mark.parametrize("preempt", ["MayStopSearch", "TryNextFlavor"])
+@pytest.mark.parametrize("preference", [None, "PreemptionOverBorrowing"])
+def test_a_preference_needs_a_search_that_goes_on(borrow: str, preempt: str, preference: str | None) -> None:
+    rules = {"when_can_borrow": borrow, "when_can_preempt": preempt, "preference": preference}
+    found = findings(configuration(queue("q", 1, flavor_fungibility=rules)))
+    sound = preference is None or (borrow, preempt) == ("TryNextFlavor", "TryNextFlavor")
+    at = "/queues/0/kueue/flavor_fungibility/preference"
+    assert [(f.rule, f.pointer) for f in found] == ([] if sound else [("kueue.preference-without-try-next", at)])

@@ -41,3 +41,18 @@ def test_who_may_shrink() -> None:
 def test_where_fewer_is_harder_the_bisection_finds_what_it_meets() -> None:
     """Only 8 of 10 can be had: bisection tries 5 first and, finding nothing, goes on below."""
     assert largest(pod_sets((10, 0)), lambda counts: counts if counts == [8] else None) is None
+
+
+def test_where_fewer_is_never_harder_the_largest_size_is_found() -> None:
+    """Each size tried one after the other, from giving up nothing on."""
+    for tasks in (pod_sets((6, 0)), pod_sets((4, 1), (7, 3)), pod_sets((2, None), (9, 1))):
+        slack = sum(task.count - (task.count if task.min_count is None else task.min_count) for task in tasks)
+        for most in range(slack + 2):
+
+            def attempt(counts: list[int], most: int = most, tasks: list[Task] = tasks) -> int | None:
+                given_up = sum(task.count for task in tasks) - sum(counts)
+                return given_up if given_up >= most else None
+
+            sizes = (scaled(tasks, given_up, slack) for given_up in range(slack + 1))
+            expected = next(((counts, found) for counts in sizes if (found := attempt(counts)) is not None), None)
+            assert largest(tasks, attempt) == expected
