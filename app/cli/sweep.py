@@ -2,6 +2,8 @@
 
 import os
 import sys
+from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,18 +38,24 @@ def sweep(
     Exit code 0: every run is done, 1: some failed, and are tried again next time, 3: bad input.
     """
     try:
+        if find_spec("pyarrow") is None:
+            raise ImportError(name="pyarrow")
         from app.sweeps.executors import locally, on_ray
+        from app.sweeps.grid import engines, size
         from app.sweeps.sweep import read as grid_of
         from app.sweeps.sweep import sweep as run
         from app.sweeps.tables import parquet
 
-        runner = locally(workers or os.cpu_count() or 1) if ray is None else on_ray(ray)
-        parquet([])
+        remote = None if ray is None else on_ray(ray)
     except ImportError as error:
         complain(f"{error.name} is not installed: pip install 'arbiter[{'sweep' if ray is None else 'ray'}]'")
         return BAD_INPUT
     try:
-        done, failed = run(grid_of(read(file)), Path(file).parent, out, runner, _tell)
+        grid = grid_of(read(file))
+        most = min(workers or os.cpu_count() or 1, size(grid))
+        with nullcontext(remote) if remote else locally(max(1, most), engines(grid)) as runner:
+            parquet([])  # while processes start
+            done, failed = run(grid, Path(file).parent, out, runner, _tell)
     except OSError as error:
         complain(f"{error.filename or file}: {error.strerror or error}")
     except InvalidInput as invalid:

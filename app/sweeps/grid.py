@@ -14,6 +14,7 @@ from app.simulations.schemas import SimulationRequest
 from app.solver.model.base import Name, Wire
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.registry import ENGINES
 
 _MOST_POINTS = 100_000
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -57,13 +58,26 @@ class Point(NamedTuple):
     key: str
 
 
+def size(grid: Grid) -> int:
+    """How many points it has."""
+    count = len(grid.configurations) * len(grid.traces) * len(_seeds(grid))
+    for values in grid.settings.values():
+        count *= len(values)
+    return count
+
+
+def engines(grid: Grid) -> set[str]:
+    """The engines that its points name, as far as that can be told from the document alone."""
+    named = [grid.request.get("engine")]
+    named += [given.engine for given in grid.configurations.values() if isinstance(given, Configuration)]
+    return {name for name in named if isinstance(name, str) and name in ENGINES}
+
+
 def points(grid: Grid, configurations: dict[tuple[str, str], Configuration], digests: dict[str, str]) -> list[Point]:
     """Every point, in the order of the document. ``configurations`` by name and trace; ``digests`` of the traces.
 
     Raises InvalidInput, BadInput."""
-    count = len(grid.configurations) * len(grid.traces) * len(_seeds(grid))
-    for values in grid.settings.values():
-        count *= len(values)
+    count = size(grid)
     if not 0 < count <= _MOST_POINTS:
         raise BadInput([Problem(pointer="", detail=f"{count} points; 1 to {_MOST_POINTS} are allowed")])
     return list(_points(grid, configurations, digests))

@@ -1,0 +1,73 @@
+"""Runs on this machine's processes: started before they are needed, each job checked before a run."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.decoding import convert
+from app.simulations.examples import SIMULATION
+from app.simulations.schemas import Trace
+from app.sweeps.executors import Ran, locally
+from app.sweeps.folder import Folder
+from app.sweeps.grid import Grid, Point, engines, size
+from app.sweeps.playing import Played, play
+from app.traces.ingest import Limits, Source, ingest
+
+JOBS = SIMULATION["trace"]["jobs"]
+
+
+def trace_of(*jobs: object) -> Played:
+    read = ingest(Source("ndjson", b"\n".join(map(msgspec.json.encode, jobs))), Limits())
+    return Played([chunk.data for chunk in read.chunks], msgspec.json.encode(Trace()), None)
+
+
+def point(key: str = "k") -> Point:
+    request = {"configuration": SIMULATION["configuration"], "trace": "t", "seed": 0}
+    return Point("c", "t", 0, {}, msgspec.json.encode(request), key)
+
+
+def test_processes_that_were_started_before_run_the_same_and_are_gone_in_the_end() -> None:
+    trace = trace_of(*JOBS)
+    with locally(2, ["kueue"]) as run:
+        found = list(run([point("a"), point("b")], {"t": trace}))
+    assert {(ran.point.key, ran.summary) for ran in found} == {(k, play(point().request, trace)) for k in "ab"}
+
+
+def test_a_job_that_can_never_run_is_named_by_its_line_before_the_run() -> None:
+    wide = {**JOBS[0], "ask": {**JOBS[0]["ask"], "id": "wide"}}
+    wide["ask"]["tasks"] = [{"name": "main", "requests": {"gpu": 10**6}}]
+    (ran,) = locally(1)([point()], {"t": trace_of(*JOBS, {**wide, "submitted_at": JOBS[-1]["submitted_at"]})})
+    assert ran.summary is None
+    assert ran.error.startswith(f"/trace/lines/{len(JOBS) + 1}/ask: can never run")
+
+
+def test_a_grid_tells_its_size_and_engines_before_a_trace_is_read() -> None:
+    document = {
+        "configurations": {"a": SIMULATION["configuration"], "b": "file"},
+        "traces": {"t": "f"},
+        "seeds": [1, 2, 3],
+    }
+    grid = convert({**document, "settings": {"/grace": [0, 1]}}, Grid)
+    assert (size(grid), engines(grid)) == (12, {"kueue"})
+
+
+def test_a_manifest_follows_and_its_cost_does_not_grow_with_the_square_of_the_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary = play(point().request, trace_of(*JOBS))
+    points = [point(f"{i}") for i in range(40)]
+    folder, reads = Folder(tmp_path, points), list[str]()
+    whole = Path.read_bytes
+
+    def read(path: Path) -> bytes:
+        reads.append(path.name)
+        return whole(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read)
+    for one in points:
+        folder.keep(Ran(one, summary))
+    assert len(reads) <= len(points)
+    folder.finish()
+    told = msgspec.json.decode(whole(tmp_path / "manifest.json"))["runs"]
+    assert [run["status"] for run in told] == ["done"] * 40
