@@ -65,6 +65,7 @@ from app.settings import Settings
 from app.shadow import router as shadow
 from app.shadow.service import Retention, Shadow
 from app.simulations import router as simulations
+from app.simulations.accepting import Terms
 from app.simulations.service import Simulations
 from app.snapshots import router as snapshots
 from app.snapshots.service import Snapshots
@@ -195,9 +196,10 @@ def _simulations(
 ) -> tuple[Traces, Simulations, Forecasts, Backtests]:
     traced = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes), settings.small_body_bytes)
     jobs = Jobs(database, settings.simulations_alive)
+    terms = Terms(settings.simulation_variants, settings.trace_jobs)
     return (
         traced,
-        Simulations(jobs, traced, stored, settings.simulation_variants, settings.trace_jobs),
+        Simulations(jobs, traced, stored, terms, settings.small_body_bytes),
         Forecasts(jobs, stored, snapshots.state, settings.simulation_variants, settings.simulation_days),
         Backtests(jobs, stored, settings.simulation_variants, lambda: log.settle(_SETTLE_SECONDS)),
     )
@@ -302,6 +304,7 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
         log.stop()
         dispatcher.close()
         services.of(Traces).close()
+        services.of(Simulations).close()
         services.of(Offload).close()
         follower.close()
         services.of(Database).close()

@@ -124,19 +124,15 @@ def _spool() -> "Spool":
 
 
 def _checked(path: str, request: SimulationRequest, configurations: Compiled) -> int:
-    """How many jobs a file has. Raises InvalidInput with what is wrong with them, by line."""
-    from app.traces.files import limits
+    """How many jobs a file has. Raises OSError, TooLarge, InvalidInput with what is wrong with them, by line."""
+    from app.traces.files import limits, lines_within
 
-    count, most = 0, limits()
-
-    def located() -> Iterator[tuple[str, Job]]:
-        nonlocal count
-        for count, job in enumerate(_jobs(path), 1):
-            if count > most.jobs:
-                raise InvalidInput([Problem(pointer=f"{path}:{count}", detail=most.too_many)])
-            yield f"{path}:{count}", job
-
-    check_jobs(located(), setting_of(request, configurations))
+    most = limits()
+    count = lines_within(path, most)
+    if count > most.jobs:
+        raise InvalidInput([Problem(pointer=f"{path}:{most.jobs + 1}", detail=most.too_many)])
+    located = ((f"{path}:{number}", job) for number, job in enumerate(_jobs(path), 1))
+    check_jobs(located, setting_of(request, configurations))
     return count
 
 

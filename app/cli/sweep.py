@@ -40,22 +40,9 @@ def sweep(
     try:
         if find_spec("pyarrow") is None:
             raise ImportError(name="pyarrow")
-        from app.sweeps.executors import locally, on_ray
-        from app.sweeps.grid import engines, size
-        from app.sweeps.sweep import read as grid_of
-        from app.sweeps.sweep import sweep as run
-        from app.sweeps.tables import parquet
-
-        remote = None if ray is None else on_ray(ray)
+        done, failed = _swept(file, out, workers, ray)
     except ImportError as error:
         complain(f"{error.name} is not installed: pip install 'arbiter[{'sweep' if ray is None else 'ray'}]'")
-        return BAD_INPUT
-    try:
-        grid = grid_of(read(file))
-        most = min(workers or os.cpu_count() or 1, size(grid))
-        with nullcontext(remote) if remote else locally(max(1, most), engines(grid)) as runner:
-            parquet([])  # while processes start
-            done, failed = run(grid, Path(file).parent, out, runner, _tell)
     except OSError as error:
         complain(f"{error.filename or file}: {error.strerror or error}")
     except InvalidInput as invalid:
@@ -67,6 +54,24 @@ def sweep(
         say(f"{len(done)} runs in {out / 'results.parquet'}")
         return _FAILED if failed else 0
     return BAD_INPUT
+
+
+def _swept(
+    file: str, out: Path, workers: int | None, ray: str | None
+) -> "tuple[list[tuple[Point, Summary]], dict[str, str]]":
+    """See ``app.sweeps.sweep.sweep``. Raises ImportError where an extra is not installed."""
+    from app.sweeps.executors import locally, on_ray
+    from app.sweeps.grid import engines, size
+    from app.sweeps.sweep import read as grid_of
+    from app.sweeps.sweep import sweep as run
+    from app.sweeps.tables import parquet
+
+    remote = None if ray is None else on_ray(ray)
+    grid = grid_of(read(file))
+    most = max(1, min(workers or os.cpu_count() or 1, size(grid)))
+    with nullcontext(remote) if remote else locally(most, engines(grid)) as runner:
+        parquet([])  # pyarrow is read while processes start
+        return run(grid, Path(file).parent, out, runner, _tell)
 
 
 def _shown(done: "list[tuple[Point, Summary]]") -> None:

@@ -13,22 +13,22 @@ from sqlalchemy.orm import Session
 from app.answering.answers import configure
 from app.answering.sources import Compiled, Documents, Sources
 from app.decoding import decode
-from app.errors import BadInput, Conflict, NotFound
+from app.errors import Conflict, NotFound
 from app.jobs.kind import JobsOfKind
 from app.jobs.schemas import state_of
 from app.jobs.service import Jobs, New, outcome_of
 from app.plots.data import Drawing, Kind
 from app.plots.elsewhere import drawn, require
+from app.simulations.accepting import Terms, accept
 from app.simulations.core.records import base_of, request_of
 from app.simulations.core.scenario import scenario_of, variants_of
+from app.simulations.elsewhere import Acceptors
 from app.simulations.levels import Level, areas, edges, levels_of, series_of
 from app.simulations.pictures import evictions_of, lines_in, resource_of, usage_of, waits_by_variant, waits_of
-from app.simulations.pinning import Pinning
 from app.simulations.results import About, Outcome, Progress, Series, Simulation, SimulationPage, TraceUsed
 from app.simulations.running import RECORDS, OpenTrace, stream_of, with_trace
-from app.simulations.schemas import SimulationRequest, Summary, Trace
+from app.simulations.schemas import SimulationRequest, Summary
 from app.solver.model.instant import at, micros
-from app.solver.model.problems import Problem, pointer
 from app.solver.solve import Configured
 
 KIND = "simulation"
@@ -52,37 +52,37 @@ class StoredTraces(Protocol):
 
 
 class Simulations(JobsOfKind[Simulation, SimulationPage]):
-    """Accepted, shown, read from, stopped. ``variants``: the most that one may have; ``most``: jobs that it may bring
-    along."""
+    """Accepted, shown, read from, stopped. ``small``: what is larger, in bytes, is read in a process of its
+    own."""
 
-    def __init__(self, jobs: Jobs, traces: StoredTraces, documents: Documents, variants: int, most: int) -> None:
+    def __init__(self, jobs: Jobs, traces: StoredTraces, documents: Documents, terms: Terms, small: int) -> None:
         super().__init__(jobs, KIND, _shown, SimulationPage)
         self._configurations = Compiled(documents)
         self._traces = traces
         self._documents = documents
-        self._variants = variants
-        self._most = most
+        self._terms = terms
+        self._small = small
+        self._acceptors = Acceptors(documents)
 
     def start(self, body: bytes) -> Simulation:
-        """Accept a simulation. Raises InvalidInput, BadInput, NotFound, TooManyRequests, Unavailable."""
-        request = decode(body, SimulationRequest)
-        names = variant_names(request, self._variants)
-        if isinstance(request.trace, Trace) and len(request.trace.jobs) > self._most:
-            detail = f"more than {self._most} jobs (ARBITER_TRACE_JOBS)"
-            raise BadInput([Problem(pointer="/trace/jobs", detail=detail)])
-        pinned = Pinning(self._documents).request(request)
-        for _, one in variants_of(pinned, self._configurations):  # what is wrong is told now
-            scenario_of(one, self._configurations, None if isinstance(request.trace, Trace) else ())
+        """Accept one. Raises InvalidInput, BadInput, NotFound, TooManyRequests, DeadlinePassed, Unavailable."""
+        if len(body) > self._small:
+            asked = self._acceptors.accepted(body, self._terms)
+        else:
+            asked = accept(body, self._terms, self._documents, self._configurations)
 
         def made(session: Session) -> New:
             trace, used = None, None
-            if isinstance(request.trace, str):
-                trace = self._traces.pinned(session, request.trace)
-                used = TraceUsed(name=request.trace, digest=self._traces.digest(session, trace))
-            about = About(variants=names, trace=used)
-            return New(msgspec.json.encode(about), msgspec.json.encode(pinned), trace)
+            if asked.trace is not None:
+                trace = self._traces.pinned(session, asked.trace)
+                used = TraceUsed(name=asked.trace, digest=self._traces.digest(session, trace))
+            return New(msgspec.json.encode(About(variants=asked.names, trace=used)), asked.request, trace)
 
         return self._accept(made)
+
+    def close(self) -> None:
+        """Read no further: whoever waits for that gets Unavailable."""
+        self._acceptors.close()
 
     def lines(
         self, identity: UUID, variant: str | None, kind: str, first: int = 0, most: int | None = None
@@ -169,23 +169,6 @@ class Simulations(JobsOfKind[Simulation, SimulationPage]):
     def index(self, identity: UUID, variant: str | None) -> int:
         """Which of its variants that is. Raises NotFound."""
         return self._variant(identity, variant, _about(self._jobs.row(identity, KIND)).variants)
-
-
-def variant_names(request: SimulationRequest, most: int) -> list[str]:
-    """The names of the variants; one empty name where there are none. Raises BadInput."""
-    if request.variants is None:
-        return [""]
-    names = [variant.name for variant in request.variants]
-    problems = [
-        Problem(pointer=pointer("variants", i, "name"), detail="another variant has this name")
-        for i, name in enumerate(names)
-        if name in names[:i]
-    ]
-    if not 0 < len(names) <= most:
-        problems.append(Problem(pointer="/variants", detail=f"{len(names)} variants; 1 to {most} are allowed"))
-    if problems:
-        raise BadInput(problems)
-    return names
 
 
 def _shown(row: RowMapping) -> Simulation:

@@ -15,6 +15,7 @@ from app.traces.ingest import Ingested, Limits, ingest
 from app.traces.mapping import Format
 from app.traces.preparing import source_of
 
+_PIECE = 1 << 16
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
@@ -65,3 +66,20 @@ def bounded(path: str, most: int) -> bytes:
     if len(body) > most:
         raise TooLarge(f"{path}: more than {most} bytes (ARBITER_TRACE_BYTES)")
     return body
+
+
+def lines_within(path: str, most: Limits) -> int:
+    """How many lines a file has; one more than there may be jobs where it has more, which are not read. Raises OSError,
+    BadRequest where it is no file that could be read twice, TooLarge before more bytes are read than there may be."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise BadRequest(f"{path}: jobs are read twice, which takes a file")
+    count = size = 0
+    last = b"\n"
+    with Path(path).open("rb") as file:
+        while count <= most.jobs and (piece := file.read(_PIECE)):
+            size += len(piece)
+            if size > most.bytes:
+                raise TooLarge(f"{path}: more than {most.bytes} bytes (ARBITER_TRACE_BYTES)")
+            count += piece.count(b"\n")
+            last = piece[-1:]
+    return min(count + (last != b"\n"), most.jobs + 1)

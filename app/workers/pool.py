@@ -17,7 +17,8 @@ from app.answering.operations import Asked, Operation
 from app.answering.sources import Documents
 from app.errors import DeadlinePassed, Unavailable
 from app.workers.frames import Closed, receive, send
-from app.workers.messages import Call, Document, Done, Failed, FromWorker, Head, WantDocument, WantHead, failed, raised
+from app.workers.messages import Call, Done, Failed, FromWorker, Head, WantDocument, WantHead, raised
+from app.workers.remote import supply
 from app.workers.ticket import Class, Ticket
 from app.workers.turns import CLOSING, Turns
 
@@ -193,7 +194,7 @@ class Pool:
                     case Failed():
                         raise raised(header)
                     case WantHead() | WantDocument():
-                        self._supply(worker.connection, header)
+                        supply(worker.connection, header, self._documents)
         except Closed:
             if self._closing:
                 raise Unavailable(CLOSING, retry_after=1) from None
@@ -208,17 +209,6 @@ class Pool:
             return {reference: Head(*self._documents.head(reference))}
         except Exception:  # the worker will ask, and be told
             return {}
-
-    def _supply(self, connection: socket.socket, want: WantHead | WantDocument) -> None:
-        try:
-            if isinstance(want, WantHead):
-                send(connection, Head(*self._documents.head(want.reference)))
-            else:
-                send(connection, Document(), self._documents.document(want.name, want.revision))
-        except Closed:
-            raise
-        except Exception as error:
-            send(connection, failed(error))
 
     @staticmethod
     def _spawn(limits: Limits, count: int) -> Callable[[], tuple[subprocess.Popen[bytes], socket.socket]]:

@@ -18,40 +18,13 @@ from app.solver.registry import ENGINES, engine_of
 from app.solver.stopping import stoppable
 from app.workers.frames import Closed, receive, send
 from app.workers.memory import Reserve, keep_freed_blocks
-from app.workers.messages import Call, Document, Done, Failed, Head, ToWorker, WantDocument, WantHead, failed, raised
+from app.workers.messages import Call, Done, Failed, ToWorker, failed
+from app.workers.remote import Remote
 from app.workers.ticket import Ticket
 
 _CONFIGURATION_BYTES = 512 << 20
 _FULL_COLLECTION_EVERY = 64
 _RESERVE_BYTES = 256 << 20
-
-
-class Remote:
-    """The service's configurations, by asking it."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self.heads: dict[str, Head] = {}
-
-    def head(self, reference: str) -> tuple[str, int]:
-        """See ``Documents``."""
-        head = self.heads.get(reference)
-        if head is None:
-            asked, _ = self._ask(WantHead(reference))
-            assert isinstance(asked, Head)
-            head = asked
-        return head.name, head.revision
-
-    def document(self, name: str, revision: int) -> bytes:
-        """See ``Documents``."""
-        return self._ask(WantDocument(name, revision))[1]
-
-    def _ask(self, want: WantHead | WantDocument) -> tuple[Head | Document, bytes]:
-        send(self._connection, want)
-        header, body = receive(self._connection, ToWorker)
-        if isinstance(header, Failed):
-            raise raised(header)
-        return header, body
 
 
 def serve(connection: socket.socket, budget: int, idle: float) -> None:

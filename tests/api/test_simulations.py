@@ -16,6 +16,7 @@ from app.jobs import repository
 from app.jobs.worker import Worker
 from app.main import create_app
 from app.settings import Settings
+from app.simulations import elsewhere
 from app.simulations.examples import SIMULATION
 from tests.working import working
 
@@ -236,3 +237,25 @@ def test_services_that_are_restarted_cost_a_job_nothing(
     assert worker.once()
     told = service.get(where).json()
     assert (told["status"], told["attempt"]) == ("done", 5)
+
+
+def test_one_that_is_large_is_read_in_a_process_of_its_own_and_accepted_or_refused_alike(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = {**SIMULATION["trace"]["jobs"][0], "duration": -1}
+    bodies: list[dict[str, Any]] = [
+        {**SIMULATION, "configuration": "prod"},
+        {**SIMULATION, "configuration": "nobody"},
+        {**SIMULATION, "trace": {"jobs": [wrong]}},
+    ]
+    found: list[list[Any]] = []
+    for small in (1 << 30, 0):
+        with TestClient(create_app(settings.model_copy(update={"small_body_bytes": small}))) as one:
+            one.put("/v1/configurations/prod", json=SIMULATION["configuration"])
+            answers = [one.post("/v1/simulations", json=body) for body in bodies]
+            found.append([(a.status_code, a.json().get("errors"), a.json().get("names")) for a in answers])
+            if small == 0:
+                monkeypatch.setattr(elsewhere, "_ENTRY", ["-c", "pass"])
+                assert one.post("/v1/simulations", json=SIMULATION).status_code == 503
+    assert [status for status, _, _ in found[0]] == [202, 404, 422], found[0]
+    assert found[0] == found[1]

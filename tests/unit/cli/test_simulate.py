@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,24 @@ def test_more_jobs_or_bytes_than_allowed_are_named_by_the_setting_before_anythin
     monkeypatch.setenv("ARBITER_TRACE_BYTES", "many")
     assert run(["trace", str(packed)]) == 3
     assert "trace_bytes" in capsys.readouterr().err.lower()
+
+
+def test_a_trace_that_never_ends_is_refused_at_its_limit_and_not_after_reading_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace, body, grid = tmp_path / "trace.ndjson", tmp_path / "body.json", tmp_path / "grid.json"
+    trace.write_text("".join(json.dumps(job(f"j{i}", "a", 1, i, 10)) + "\n" for i in range(5)))
+    os.truncate(trace, 1 << 40)  # a terabyte that takes no room: nobody reads it whole
+    body.write_text(json.dumps({"configuration": two_queues(), "trace": str(trace)}))
+    grid.write_text(json.dumps({"configurations": {"c": two_queues()}, "traces": {"t": str(trace)}}))
+    sweep = ["sweep", str(grid), "--out", str(tmp_path / "out")]
+    monkeypatch.setenv("ARBITER_TRACE_BYTES", "150000")
+    for command in (["simulate", str(body)], ["trace", str(trace)], sweep):
+        assert run(command) == 3
+        assert "more than 150000 bytes (ARBITER_TRACE_BYTES)" in capsys.readouterr().err
+    monkeypatch.setenv("ARBITER_TRACE_JOBS", "4")
+    assert run(["simulate", str(body)]) == 3
+    assert "more than 4 jobs (ARBITER_TRACE_JOBS)" in capsys.readouterr().err
+    body.write_text(json.dumps({"configuration": two_queues(), "trace": "/dev/zero"}))
+    assert run(["simulate", str(body)]) == 3
+    assert "/dev/zero: jobs are read twice" in capsys.readouterr().err
