@@ -1,11 +1,10 @@
 """Amounts of resources: sums as Kubernetes makes them, rounded up to what Arbiter counts in."""
 
 from collections.abc import Iterable, Mapping
-from decimal import ROUND_CEILING, Decimal
 
 from app.formats.documents.reader import Reader
 from app.solver.model.base import Quantity
-from app.solver.model.quantity import MAX_UNITS, QuantityError, parse, scale_of
+from app.solver.model.quantity import QuantityError, parse, scale_of
 
 _NANO = 10**9
 
@@ -34,11 +33,7 @@ def _rounded_up(value: Quantity, scale: int) -> int:
     try:
         return parse(value, scale)
     except QuantityError:
-        nanos = Decimal(parse(value, _NANO))
-        made = int((nanos * scale / _NANO).to_integral_value(ROUND_CEILING))
-        if made > MAX_UNITS * scale:
-            raise
-        return made
+        return -(-parse(value, _NANO) * scale // _NANO)
 
 
 def plus(one: Mapping[str, int], other: Mapping[str, int]) -> Steps:

@@ -158,3 +158,34 @@ def test_a_node_under_pressure_takes_no_pods() -> None:
         node(("Ready", "False"), ("MemoryPressure", "False"), ("Custom", "True")),
     )  # fmt: skip
     assert [n.schedulable for n in found.state.nodes] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("kueue", "kai", "yunikorn", "chosen"),
+    [
+        ((1, 1), (0, 0, 0), 1, "kueue"), ((0, 0), (1, 1, 0), 1, "kai"), ((0, 0), (0, 1, 1), 1, "kai"),
+        ((1, 0), (0, 0, 0), 1, "kueue"), ((0, 1), (0, 0, 1), 0, "kueue"), ((0, 0), (1, 0, 0), 1, "kai"),
+        ((1, 1), (1, 1, 1), 2, "kai"), ((1, 1), (0, 0, 0), 3, "yunikorn"), ((0, 1), (1, 0, 1), 2, "kai"),
+    ],
+)  # fmt: skip
+def test_the_system_has_most_objects_and_pods_together(
+    kueue: tuple[int, int], kai: tuple[int, int, int], yunikorn: int, chosen: str
+) -> None:
+    """Kueue: queues and Workloads; KAI: queues, groups and pods; YuniKorn: pods. Of as many the first of these."""
+    queue = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ClusterQueue"}
+    team = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue"}
+    items = [queue | {"metadata": {"name": f"q{i}"}} for i in range(kueue[0])]
+    items += [WORKLOAD | {"metadata": {"name": f"w{i}"}} for i in range(kueue[1])]
+    items += [team | {"metadata": {"name": f"t{i}"}} for i in range(kai[0])]
+    items += [GROUP | {"metadata": {"name": f"g{i}"}} for i in range(kai[1])]
+    items += [pod(f"k{i}", schedulerName="kai-scheduler") for i in range(kai[2])]
+    items += [pod(f"y{i}", schedulerName="yunikorn") for i in range(yunikorn)]
+    found = read(*items)
+    assert found.configuration.engine == chosen
+    others = {
+        name: count for name, count in (("kueue", sum(kueue)), ("kai", sum(kai)), ("yunikorn", yunikorn)) if count
+    }
+    del others[chosen]
+    said = [one.detail for one in found.findings if one.rule == "several-engines"]
+    shown = ", ".join(f"{name} ({count})" for name, count in others.items())
+    assert said == [f"objects of {chosen} are read; there are also some of {shown}"] * bool(others)

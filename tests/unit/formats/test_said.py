@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from app.formats import Unreadable, import_configuration
+from app.formats.documents import source
 from app.formats.documents.reader import Findings, Reader
 from app.formats.documents.source import read
 from app.formats.kubernetes.amounts import steps
@@ -46,11 +47,34 @@ def test_of_findings_of_a_kind_twenty_are_listed_and_the_others_counted() -> Non
         ("<<: 3", "line 1: << merges mappings only"),
         ('{"a": [{"b": 1, "b": 2}]}', "key 'b' occurs twice in one object"),
         ('{"a": NaN}', "NaN is not JSON"),
+        (f'{{"a": {"1" * 5000}}}', "a number of thousands of digits"),
+        ("[" * 100_000, "nested too deeply"),
+        ('["\\ud800"]', "half of a surrogate pair is no character"),
+        ("a: " + "[" * 201 + "]" * 201, "line 1: nested deeper than 200 levels"),
+        ("a: \x07", "neither JSON nor YAML"),
     ],
 )
 def test_what_a_source_may_not_have(text: str, detail: str) -> None:
     with pytest.raises(Unreadable, match=detail):
         read(text.encode())
+
+
+def test_how_much_a_source_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "MAX_BYTES", 8)
+    assert read(b"[1, 2]  ") == [((), [1, 2])]
+    with pytest.raises(Unreadable, match="9 bytes: a manifest may have 8"):
+        read(b"[1, 2]   ")
+    monkeypatch.undo()
+    monkeypatch.setattr(source, "MAX_VALUES", 7)
+    shared = b"a: &x [1, 2]\nb: *x"
+    assert read(shared) == [((), {"a": [1, 2], "b": [1, 2]})]
+    for more in (b"\nc: 1", b"\n---\n1"):
+        with pytest.raises(Unreadable, match=r"more than 7 values, counting what aliases stand for"):
+            read(shared + more)
+
+
+def test_an_alias_may_stand_for_a_single_word() -> None:
+    assert read(b"a: &x 5\nb: [*x, *x]") == [((), {"a": 5, "b": [5, 5]})]
 
 
 def test_what_yaml_means() -> None:
