@@ -135,9 +135,12 @@ def test_which_of_several_decisions_is_carried_out(process: Process) -> None:
     assert problems(process, together, ask="high") == [("/ask", "the asks were decided together, as one cycle")]
     single = carried(process, "cycle", several[0])
     assert applied(process, single, ask="high")["generation"] == 2
+    assert applied(process, carried(process, "independent", work("higher", cpu=1, priority=8)))["generation"] == 3
+    process.put("live")
+    process.put("live")
     with pytest.raises(Conflict):
         applied(process, alone, ask="higher", generation=1)
-    assert applied(process, carried(process, "independent", *several), ask="higher")["counts"]["workloads"] == 1
+    assert applied(process, carried(process, "independent", *several), ask="higher")["counts"]["workloads"] == 0
     with pytest.raises(BadInput) as refused:
         applied(process, "some-id")  # pyright: ignore[reportArgumentType]
     assert [(one.pointer, one.detail) for one in refused.value.problems] == [

@@ -139,6 +139,20 @@ def test_limits_become_what_may_be_borrowed_under_kueue() -> None:
     assert ("flavors", "/state/workloads") in lost(found, "/state")
 
 
+def test_running_work_of_queues_with_flavors_is_taken_to_have_the_first_of_each_resource() -> None:
+    groups = [
+        {"resources": ["cpu"], "flavors": [{"name": name, "quota": {"cpu": {"guaranteed": 1}}} for name in ("a", "b")]},
+        {"resources": ["gpu"], "flavors": [{"name": "c", "quota": {"gpu": {"guaranteed": 1}}}]},
+    ]
+    flavored = {"engine": "kai", "queues": [{"name": "q", "resource_groups": groups}, {"name": "bare"}]}
+    running = [
+        {"id": queue, "queue": queue, "tasks": [{"name": "t", "requests": {"gpu": 1, "cpu": 1, "memory": 1}}]}
+        for queue in ("q", "bare")
+    ]
+    found = translated(flavored, "kueue", {"workloads": running})
+    assert [task.flavors for work in found.state.workloads for task in work.tasks] == [{"gpu": "c", "cpu": "a"}, None]
+
+
 def test_running_work_goes_to_the_first_node_with_room() -> None:
     """Two of the three cores are left on n, one of them for ``v``: its second pod has room nowhere."""
     running = [
