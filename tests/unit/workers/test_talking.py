@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
 
 from app import errors, tracing
-from app.answering.answerer import Answerer, Logged, Reply
+from app.answering.answerer import Logged, Reply
 from app.answering.answers import Facts
 from app.answering.operations import Asked, Operation
 from app.answering.recording import Kept
@@ -23,12 +23,9 @@ from app.errors import BadInput, DeadlinePassed, NotFound, TooManyRequests, Unav
 from app.solver.model.decision import ConfigurationUsed
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
 from app.solver.stopping import safe_point
-from app.waiting import TooSlow
 from app.workers import pool as pooling
 from app.workers import worker as working
-from app.workers.dispatcher import Dispatcher
 from app.workers.frames import Closed, receive, send
-from app.workers.memory import Reserve
 from app.workers.messages import (
     Call,
     Document,
@@ -44,7 +41,7 @@ from app.workers.messages import (
     raised,
 )
 from app.workers.pool import Limits, Pool
-from app.workers.ticket import Ticket, held, holding
+from app.workers.ticket import Ticket
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 FACTS = Facts(
@@ -460,178 +457,3 @@ def test_a_worker_asks_for_what_it_has_not_compiled(monkeypatch: pytest.MonkeyPa
         assert (fetch, name) == (WantDocument("prod", 4), b"prod")
         _, (refused, _) = ask(call(), (failed(NotFound("gone")), b""))
         assert (refused.error, refused.detail) == ("NotFound", "gone")
-
-
-class Calls:
-    """Stands for a pool, or for an answerer: what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[Any] = []
-
-    def run(self, asked: Asked, body: bytes) -> Reply:
-        self.asked.append(("here", asked.snapshot, held()))
-        return Reply(b"here")
-
-    def call(self, asked: Asked, body: bytes, ticket: Ticket, **where: Any) -> Reply:
-        self.asked.append((asked.snapshot, where.get("reference"), where.get("worker"), ticket.of))
-        return Reply(b"there")
-
-    def __len__(self) -> int:
-        return 2
-
-    def close(self) -> None:
-        self.asked.append("closed")
-
-
-def dispatcher(pool: Any = None, **more: Any) -> tuple[Dispatcher, Calls]:
-    here = Calls()
-    return Dispatcher(cast("Answerer", here), pool, **({"small": 10, "seconds": 60.0} | more)), here
-
-
-NAMED = b'{"state":{"snapshot":"s"},"configuration":"c"}'
-
-
-def test_classes_of_requests() -> None:
-    made, _ = dispatcher(small=len(NAMED))
-    assert made.class_of(NAMED) == "snapshot"
-    assert made.class_of(NAMED + b" ") == "large"
-    assert made.class_of(b"{}") == "small"
-    assert made.class_of(b"{}", "s") == made.class_of(b"x" * 99, "s") == "snapshot"
-    assert [made.class_of_import(b"x" * size) for size in (len(NAMED), len(NAMED) + 1)] == ["slow", "large"]
-
-
-def test_who_answers_what() -> None:
-    pool = Calls()
-    made, here = dispatcher(pool)
-    decision, large = Asked(Operation.DECISION, NOW), b"x" * 11
-    assert made.run(decision, b"{}").body == b"here"
-    assert made.run(decision, large).body == b"there"
-    made.run(decision, NAMED + b" " * 20, ("t", "d"))
-    made.run(decision, NAMED)
-    made.run(Asked(Operation.SNAPSHOT_GET, NOW, "kept"), b"")
-    made.run(Asked(Operation.PREEMPTION, NOW, "kept", configuration="prod"), b"{}")
-    made.run(Asked(Operation.IMPORT, NOW), large)
-    with holding(Ticket.now("slow", 5)):
-        made.run(decision, b"{}")
-    assert pool.asked == [
-        ("", None, None, "large"), ("t", "d", None, "large"), ("s", "c", None, "large"),
-        ("kept", None, None, "snapshot"), ("kept", "prod", None, "snapshot"), ("", None, None, "large"),
-        ("", None, None, "slow"),
-    ]  # fmt: skip
-    assert [one[:2] for one in here.asked] == [("here", "")]
-    alone, here = dispatcher()
-    assert alone.run(decision, large).body == b"here"
-
-
-def test_everywhere_is_every_worker() -> None:
-    pool = Calls()
-    made, _ = dispatcher(pool)
-    assert [one.body for one in made.everywhere(Asked(Operation.SNAPSHOT_LIST, NOW))] == [b"there"] * 2
-    assert [one[2:] for one in pool.asked] == [(0, "large"), (1, "large")]
-    alone, _ = dispatcher()
-    assert [one.body for one in alone.everywhere(Asked(Operation.SNAPSHOT_LIST, NOW))] == [b"here"]
-    assert (alone.waiting().total(), alone.workers()) == (0, (0, 0))
-    made.close()
-    assert pool.asked[-1] == "closed"
-
-
-class Times:
-    """A clock, and how much of the processor was used by then."""
-
-    def __init__(self) -> None:
-        self.now = self.used = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def thread_time(self) -> float:
-        return self.used
-
-
-@pytest.fixture
-def times(monkeypatch: pytest.MonkeyPatch) -> Times:
-    made = Times()
-    monkeypatch.setattr("app.workers.dispatcher.time", made)
-    monkeypatch.setattr("app.workers.ticket.time", made)
-    return made
-
-
-def safe(made: Dispatcher, times: Times, ticket: Ticket, *steps: tuple[float, float]) -> int | None:
-    """The first of ``steps``, each an instant and the processor's time by then, at which the work is too slow."""
-    reached: list[int] = []
-
-    def work() -> None:
-        for i, (times.now, times.used) in enumerate(steps):
-            reached.append(i)
-            safe_point()
-
-    times.now = times.used = 0.0
-    try:
-        with holding(ticket):
-            made.here(work)
-    except TooSlow:
-        return reached[-1]
-    return None
-
-
-@pytest.mark.parametrize(
-    ("at_once", "pooled", "crowded", "steps", "slow"),
-    [
-        # On the event loop: two milliseconds of the processor, looked at every two.
-        (True, True, False, [(0.0021, 0.0), (0.0042, 0.0019), (0.0063, 0.0021)], 2),
-        (True, False, False, [(0.0021, 0.0), (0.0030, 0.9)], None),
-        (True, False, False, [(0.0021, 0.5), (0.0042, 0.503)], 1),
-        # A small one where others can take it: a tenth of a second, or five milliseconds in a crowd.
-        (False, True, False, [(0.0051, 0.0), (0.2, 0.1), (0.3, 0.1001)], 2),
-        (False, True, True, [(0.0051, 0.0), (0.2, 0.005), (0.3, 0.0051)], 2),
-        (False, False, True, [(0.0051, 0.0), (10.0, 9.0)], None),
-    ],
-)
-def test_how_long_a_small_one_is_tried(
-    times: Times, at_once: bool, pooled: bool, crowded: bool, steps: list[tuple[float, float]], slow: int | None
-) -> None:
-    made, _ = dispatcher(Calls() if pooled else None)
-    made.crowded = lambda: crowded
-    assert safe(made, times, Ticket("small", 100.0, 100.0, at_once), *steps) == slow
-    assert safe(made, times, Ticket("slow", 100.0, 100.0), (0.1, 0.0), (90.0, 89.0)) is None
-
-
-def test_work_here_ends_with_its_ticket(times: Times) -> None:
-    made, _ = dispatcher(seconds=7.0)
-    assert safe(made, times, Ticket("slow", 1.0, 1.0), (0.9, 0.0)) is None
-    with pytest.raises(DeadlinePassed, match=r"^no answer within 1 s"):
-        safe(made, times, Ticket("slow", 1.0, 1.0), (1.0, 0.0))
-
-    def late() -> None:
-        times.now += 7.0
-        safe_point()
-
-    with pytest.raises(DeadlinePassed, match=r"^no answer within 7 s"):
-        made.here(late)
-
-
-def test_a_ticket_counts_down(times: Times) -> None:
-    ticket = Ticket.now("large", 2.0)
-    times.now = 1.5
-    assert (ticket.end, ticket.left, held()) == (2.0, 0.5, None)
-    ticket.check()
-    times.now = 2.0
-    assert ticket.left == 0.0
-    with pytest.raises(DeadlinePassed):
-        ticket.check()
-    times.now = 3.0
-    assert ticket.left == 0.0
-
-
-def test_a_reserve_is_a_quarter_larger_than_asked_for_and_no_larger_than_its_bound() -> None:
-    reserve = Reserve(40 << 20)
-
-    def filled(body: int) -> int:
-        reserve.grow(body)
-        return reserve._filled  # pyright: ignore[reportPrivateUsage]
-
-    mebibyte = 1 << 20
-    assert filled(mebibyte) == 9 * mebibyte * 5 // 4
-    assert filled(mebibyte * 5 // 4) == 9 * mebibyte * 5 // 4
-    assert filled(2 * mebibyte) == 18 * mebibyte * 5 // 4
-    assert filled(100 * mebibyte) == 40 * mebibyte
