@@ -75,4 +75,5 @@ def _shown(value: Quantity | None) -> str:
         return ""
     if isinstance(value, str):
         return value
-    return amount(int(value) if value == int(value) else round(value, 4))
+    rounded = round(value, 4)
+    return amount(int(rounded) if rounded == int(rounded) else rounded)

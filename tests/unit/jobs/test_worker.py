@@ -80,7 +80,7 @@ class Stored:
 @pytest.fixture
 def stored(monkeypatch: pytest.MonkeyPatch) -> Stored:
     monkeypatch.setattr(worker, "BEAT_SECONDS", 0.001)
-    monkeypatch.setattr(worker, "_STUCK_SECONDS", 0.001)
+    monkeypatch.setattr(worker, "_STUCK_SECONDS", 60)
     return Stored(monkeypatch)
 
 
@@ -199,7 +199,11 @@ def test_a_job_has_so_many_seconds(stored: Stored) -> None:
 
 
 @pytest.mark.parametrize("why", ["unwanted", "stopped", "late"])
-def test_a_job_that_does_not_stop_ends_with_its_process(stored: Stored, why: str) -> None:
+def test_a_job_that_does_not_stop_ends_with_its_process(
+    stored: Stored, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_STUCK_SECONDS", 0.001)
+
     def stuck(job: Claimed, request: bytes, work: Work) -> bytes:
         if why == "stopped":
             bench.worker.stop()

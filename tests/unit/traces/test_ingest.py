@@ -247,6 +247,14 @@ def test_flavors_have_what_the_nodes_with_their_labels_have() -> None:
     assert "quota" not in queue(made, "LS")
 
 
+@pytest.mark.parametrize("names", [["spot"], ["default", "spot"]])
+def test_quotas_are_by_flavor_where_there_is_more_to_say_than_the_default(names: list[str]) -> None:
+    made = queue(played({}, flavors=[{"name": name} for name in names]), "user-7")
+    (group,) = made["resource_groups"]
+    assert ([one["name"] for one in group["flavors"]], "quota" in made) == (names, False)
+    assert "resource_groups" not in queue(played({}, flavors=[{"name": "default"}]), "user-7")
+
+
 def prepared(files: dict[str, bytes], form: Any = "swf") -> Prepared:
     return prepare(Upload("t", form, NOON, Limits()), files)
 
