@@ -3,6 +3,7 @@ server, against a plain list with the same client, and then a thousand changes a
 """
 
 import argparse
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -116,6 +117,8 @@ class Steady:
         self.sent = 0
         self.behind: list[tuple[float, float]] = []
         """When looked, and how old the first change was then that was not in an answer."""
+        self.took: list[float] = []
+        """Seconds until an answer."""
 
     def run(self, seconds: float, rate: int) -> float:
         """Change so many a second; how long that took."""
@@ -134,7 +137,8 @@ class Steady:
     def look(self) -> float:
         """How old the first change is that is not in an answer of now; 0: all are."""
         asked = time.monotonic()
-        answer, _ = self._client.ask("/v1/decisions", self._body)
+        answer, took = self._client.ask("/v1/decisions", self._body)
+        self.took.append(took)
         at = bisect_right(self._revisions, int(answer["state"]["resource_versions"][self._kind]))
         behind = asked - self._times[at] if at < len(self._times) else 0.0
         self.behind.append((asked, max(0.0, behind)))
@@ -169,7 +173,7 @@ def _steady(
     _say(
         f"{of.sent} changes at {of.sent / spent:.0f} a second; answers behind: median {ordered[middle]:.2f} s, "
         f"at most {ordered[-1]:.2f} s; first half {max(lags[:middle]):.2f} s, second half {max(lags[middle:]):.2f} s, "
-        f"all of it {time.monotonic() - ended:.1f} s after the last"
+        f"all of it {time.monotonic() - ended:.1f} s after the last; an answer took {statistics.median(of.took):.2f} s"
     )
     _say("cores: " + ", ".join(f"{name} {share:.2f}" for name, share in cpu.items()))
 

@@ -1,5 +1,6 @@
 """``python -m benchmarks.translating [ENGINE]``: what a follower does for each batch of changes, without a cluster and
-without a service: 5,000 nodes and 50,000 pods in 500 groups, of which some start or end between batches.
+without a service: 5,000 nodes and 50,000 pods in 500 groups, or 50,000 Workloads in 500 ClusterQueues, of which some
+start or end between batches.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from app.following.mirror import Mirror
 from app.following.reading import Event, Listed
 from app.following.translator import Translator
 from app.following.trimming import trimmed
-from tests.cluster import pods
+from tests.cluster import kueue, pods
 
 NODES, PODS, GROUPS = 5_000, 50_000, 500
 _BATCHES = 15
@@ -27,7 +28,7 @@ Item = dict[str, Any]
 def main() -> None:
     """Print what it takes."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("engine", nargs="?", choices=["kai", "yunikorn"], default="yunikorn")
+    parser.add_argument("engine", nargs="?", choices=["kueue", "kai", "yunikorn"], default="yunikorn")
     parser.add_argument("--changes", type=int, default=200, help="between two batches: at 1,000 a second, in 0.2 s")
     options = parser.parse_args()
     kinds = {kind.name: kind for kind in FOLLOWED[options.engine]}
@@ -44,7 +45,7 @@ def main() -> None:
         events = [_event(options.engine, choose) for _ in range(options.changes)]
         begun = time.perf_counter()
         for event in events:
-            mirror.apply(kinds["Pod"], event)
+            mirror.apply(kinds["Workload" if options.engine == "kueue" else "Pod"], event)
         heard.append(time.perf_counter() - begun)
         begun = time.perf_counter()
         found = translator.translate(_view(mirror))
@@ -71,11 +72,18 @@ def _memory() -> float:
 
 
 def _event(engine: str, choose: random.Random) -> Event:
-    """A pod begins to run on some node, or it is done."""
+    """A pod begins to run on some node, or it is done; a Workload is admitted, or waits again."""
     number = choose.randrange(PODS)
+    if engine == "kueue":
+        return Event(False, trimmed("Workload", _workload(number, choose.random() < 0.5)), "2")
     made = _pod(engine, number, choose.randrange(NODES))
     made["status"]["phase"] = choose.choice(["Running", "Succeeded"])
     return Event(False, trimmed("Pod", msgspec.json.decode(msgspec.json.encode(made))), "2")
+
+
+def _workload(number: int, running: bool) -> Item:
+    queue = f"queue-{number % GROUPS}"
+    return kueue.workload(f"pod-{number}", queue, 1, admitted=queue if running else None)
 
 
 def _pod(engine: str, number: int, node: int) -> Item:
@@ -87,6 +95,12 @@ def _pod(engine: str, number: int, node: int) -> Item:
 
 def _begin(engine: str) -> dict[str, list[Item]]:
     found: dict[str, list[Item]] = {kind.name: [] for kind in FOLLOWED[engine]}  # pyright: ignore[reportArgumentType]
+    if engine == "kueue":
+        found["ResourceFlavor"] = [kueue.flavor()]
+        found["ClusterQueue"] = [kueue.cluster_queue(f"queue-{i}", 1000, f"pool-{i % 50}") for i in range(GROUPS)]
+        found["LocalQueue"] = [kueue.local_queue(f"queue-{i}", f"queue-{i}") for i in range(GROUPS)]
+        found["Workload"] = [_workload(i, True) for i in range(PODS)]
+        return found
     found["Node"] = [pods.node(f"node-{i}", 64) for i in range(NODES)]
     found["Pod"] = [_pod(engine, i, i % NODES) for i in range(PODS)]
     if engine == "kai":

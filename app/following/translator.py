@@ -1,7 +1,7 @@
 """Translations of a cluster, one after another: what did not change is not translated again.
 
 A Kueue Workload is read by itself, given the queues and classes. So where only Workloads changed, those alone are read
-again, with everything that is no Workload. Pods of KAI and YuniKorn: ``grouped``.
+again, with the configuration that was read before. Pods of KAI and YuniKorn: ``grouped``.
 
 Where there are so many findings that not all of them are listed, they are those of the last time that all was read,
 which is then not longer ago than a minute.
@@ -11,14 +11,18 @@ import time
 from dataclasses import replace
 from typing import Protocol
 
+import msgspec
+
 from app.following.grouped import Grouped
 from app.following.merging import merged, only, without
 from app.following.mirror import Key, View
 from app.following.translating import Translated, translate
 from app.formats.documents.reader import MOST_ALIKE
-from app.solver.model.configuration import EngineName
+from app.formats.manifests import Within
+from app.solver.model.configuration import Configuration, EngineName
 
-_WORKLOAD = "Workload"
+_WORKLOAD, _LOCAL_QUEUE = "Workload", "LocalQueue"
+_CONFIGURED = ("ClusterQueue", "Cohort", _LOCAL_QUEUE, "ResourceFlavor")
 _OLD_SECONDS = 60.0
 _MOST = 0.2
 """Of all Workloads: where more changed, reading all of them is as quick."""
@@ -65,15 +69,24 @@ class _Way(Protocol):
 class _Workloads:
     """Kueue's."""
 
+    def __init__(self) -> None:
+        self._configured = Configuration()
+        self._local: dict[str, str] = {}
+
     def whole(self, view: View) -> Translated:
-        return translate("kueue", view)
+        found = translate("kueue", view)
+        self._configured = msgspec.structs.replace(found.configuration, native=None)  # LocalQueues are kept in it
+        self._local = dict.fromkeys((f"{space}/{name}" for space, name in view.items[_LOCAL_QUEUE]), "")
+        self._local |= found.local_queues
+        return found
 
     def some(self, last: Translated, view: View, changed: set[tuple[str, Key]]) -> Translated | None:
         every = len(view.items[_WORKLOAD])
         if len(changed) >= _MOST * every or any(kind != _WORKLOAD for kind, _ in changed):
             return None
         keys = {key for _, key in changed}
-        part = translate("kueue", only(view, {_WORKLOAD: keys}))
+        some = only(view, {_WORKLOAD: keys, **dict.fromkeys(_CONFIGURED, ())})
+        part = translate("kueue", some, None, Within([], (), {}, self._local), self._configured)
         gone = {f"{space}/{name}" for space, name in keys}
         return replace(
             last,

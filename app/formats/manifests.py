@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -77,11 +77,12 @@ class _Sorted:
 @dataclass(frozen=True, slots=True)
 class Within:
     """Pods that were read before, and what else there is of the cluster of which they are some: the names of all its
-    nodes, and ``kai.pods.gpu_memory`` of them."""
+    nodes, ``kai.pods.gpu_memory`` of them, and the ClusterQueue of each of Kueue's LocalQueues."""
 
     pods: list[SinglePod]
     nodes: Collection[str]
     gpus: Mapping[str, int]
+    local_queues: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def read_manifests(
@@ -102,7 +103,7 @@ def read_manifests(
     reading = _Reading(found, pods, classes, known, within, findings)
     if chosen == "kueue":
         _, local = kueue_import.read_configuration(kept.kueue, Findings())
-        return _kueue(reading, local)
+        return _kueue(reading, {**(within.local_queues if within else {}), **local})
     if chosen == "kai":
         return _kai(reading)
     if chosen == "yunikorn":

@@ -1,4 +1,4 @@
-"""A process that follows looks for garbage among what is new, now and then."""
+"""A process that follows looks for garbage among what is new, and rarely among all."""
 
 import gc
 import sys
@@ -13,11 +13,10 @@ from app.following.tidying import Tidy
 
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
-    turn = sys.getswitchinterval()
+    turn, threshold = sys.getswitchinterval(), gc.get_threshold()
     yield
     sys.setswitchinterval(turn)
-    gc.unfreeze()
-    gc.enable()
+    gc.set_threshold(*threshold)
 
 
 class _Ring:
@@ -25,16 +24,22 @@ class _Ring:
         self.own = self
 
 
-def test_garbage_is_found_when_it_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_garbage_is_found_when_it_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(tidying.time, "monotonic", lambda: now[0])
-    tidy = Tidy()
-    assert not gc.isenabled()
-    gone = weakref.ref(_Ring())
+    tidy, ring = Tidy(), _Ring()
+    gc.collect()  # it is old now
+    gone = weakref.ref(ring)
+    del ring
+    held = [[number] for number in range(500_000)]
     tidy()
-    assert gone() is not None
-    now[0] += 5.0
+    assert gone() is not None, "everything was looked through because much was new"
+    now[0] += 3600.0
     tidy()
     assert gone() is None
-    assert gc.get_freeze_count() > 0
-    assert sys.getswitchinterval() < 0.005
+    assert len(held) == 500_000
+
+
+def test_threads_take_short_turns() -> None:
+    Tidy()
+    assert sys.getswitchinterval() <= 0.001
