@@ -44,6 +44,8 @@ _ROW_AT_ONCE = 64 << 10
 """Bytes of an entry whose row is made where it was answered, once the answer is on its way. That takes microseconds;
 making a hundred rows on the writer's thread, turn by turn with the answers that want the interpreter as well, costs
 those far more."""
+_ROW_LATER = 0.02
+"""Seconds until then, where it was answered in a thread: the answer has yet to go through the event loop."""
 _RECENT = timedelta(hours=1)
 """For so long a state stays that no decision in the log needs: the next one may be told against it."""
 
@@ -211,11 +213,14 @@ class DecisionLog:
         self._changed = threading.Condition(threading.RLock())
         self.lost: Callable[[set[str]], None] = lambda _: None
         self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._prune_at = 0.0
         metrics.log_waiting.set_function(lambda: len(self._waiting))
 
     def start(self) -> None:
-        """Begin to write."""
+        """Begin to write. On an event loop, rows are made there when nobody waits for them."""
+        with suppress(RuntimeError):
+            self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name="decision-log", daemon=True)
         self._thread.start()
 
@@ -236,7 +241,7 @@ class DecisionLog:
     def offer(self, entry: Entry) -> bool:
         """Take ``entry`` if there is room; False: dropped and counted. Never blocks on the database."""
         if entry.size <= _ROW_AT_ONCE:
-            _after_the_answer(entry.prepare)
+            self._after_the_answer(entry.prepare)
         with self._changed:
             if not self._fits(entry):
                 self._metrics.log_dropped.labels("queue_full").inc()
@@ -253,6 +258,18 @@ class DecisionLog:
             elif len(self._waiting) in (1, _BATCH_ENTRIES):  # the writer need not be woken in between
                 self._changed.notify_all()
         return True
+
+    def _after_the_answer(self, work: Callable[[], object]) -> None:
+        """On an event loop in its next turn: until then the answer goes out. From any other thread a little later: what
+        is never done because the loop has ended, the writer does."""
+        try:
+            asyncio.get_running_loop().call_soon(work)
+        except RuntimeError:
+            if self._loop is None:
+                work()
+            else:
+                with suppress(RuntimeError):
+                    self._loop.call_soon_threadsafe(self._loop.call_later, _ROW_LATER, work)
 
     def offer_whole(self, entry: Entry) -> bool:
         """Take ``entry`` with its documents, or without them where there is no room for those. Whether with them."""
@@ -376,14 +393,6 @@ class DecisionLog:
             raise
         except Exception as error:  # retention can wait, the writing must not
             logger.warning("decision log: retention failed", error=str(error)[:500])
-
-
-def _after_the_answer(work: Callable[[], object]) -> None:
-    """On an event loop in its next turn: until then the answer goes out. In any other thread at once."""
-    try:
-        asyncio.get_running_loop().call_soon(work)
-    except RuntimeError:
-        work()
 
 
 def _squeezed(data: bytes) -> bytes:

@@ -244,3 +244,19 @@ def test_in_another_thread_the_row_is_made_where_it_was_answered() -> None:
     bench, offered = Bench(), entry()
     assert bench.log.offer(offered)
     assert offered._row is not None  # pyright: ignore[reportPrivateUsage]
+
+
+def test_in_a_thread_beside_an_event_loop_the_row_is_made_there_a_little_later() -> None:
+    bench, offered = Bench(), entry()
+
+    async def answered() -> bool:
+        bench.log._loop = asyncio.get_running_loop()  # pyright: ignore[reportPrivateUsage]
+        thread = threading.Thread(target=bench.log.offer, args=(offered,))
+        thread.start()
+        thread.join()  # the loop stands still meanwhile
+        before = offered._row is not None  # pyright: ignore[reportPrivateUsage]
+        while offered._row is None:  # pyright: ignore[reportPrivateUsage]
+            await asyncio.sleep(0.001)
+        return before
+
+    assert not asyncio.run(answered())
