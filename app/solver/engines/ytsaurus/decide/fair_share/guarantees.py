@@ -127,10 +127,9 @@ def _infer(out: Floats, rows: Ints, parent: Ints, known: Flags, main: int, root:
 
 def fitted(situation: Situation, of: Specified, limits: Floats) -> Fitted:
     """Make guarantees fit: the cluster, then top-down each parent's own and the pool's limits."""
-    alerts = {OVERCOMMITTED} if _exceeds(situation, of.amounts, of.total_flow) else set[int]()
     strong, burst = of.strong.copy(), of.burst.copy()
-    if _exceeds(situation, of.amounts, of.total_burst):
-        alerts.add(OVERCOMMITTED)
+    overcommitted = _exceeds(situation, of.amounts, of.total_burst)
+    if overcommitted:
         bursts = burst[: situation.root]
 
         def fits(factor: float) -> bool:
@@ -141,15 +140,16 @@ def fitted(situation: Situation, of: Specified, limits: Floats) -> Fitted:
         strong[situation.root] *= factor
         burst *= factor
     orphans = without_donor(situation.config)
-    if orphans:
-        alerts.add(NO_DONOR)
     tiers = _tiers(situation, strong, orphans)
     strong[situation.root] = np.minimum(strong[situation.root], limits[situation.root])
     for rows in by_level(situation.depth):
         strong[rows] = np.minimum(_adjusted(strong, tiers, rows, situation.parent[rows]), limits[rows])
-    if nested_promises(situation.config):
-        alerts.add(NESTED_PROMISES)
-    return Fitted(strong, burst, sorted(alerts))
+    alerts = {
+        OVERCOMMITTED: overcommitted or _exceeds(situation, of.amounts, of.total_flow),
+        NESTED_PROMISES: bool(nested_promises(situation.config)),
+        NO_DONOR: bool(orphans),
+    }
+    return Fitted(strong, burst, [code for code, holds in alerts.items() if holds])
 
 
 def _exceeds(situation: Situation, amounts: Floats, totals: Floats) -> bool:

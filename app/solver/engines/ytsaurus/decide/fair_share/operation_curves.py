@@ -49,7 +49,7 @@ def operation_values(of: Demands, suggestion: Floats) -> Floats:
     """
     usage, stop, reach = _phases(of)
     ramp = quotients(suggestion[:, None] - of.usage, of.gap, of.gap > 0, np.inf)
-    part = np.clip(np.minimum(least(ramp), reach), 0.0, 1.0)
+    part = np.minimum(least(ramp), reach)
     second = (suggestion > usage + TOLERANCE) & np.isinf(stop)
     within = np.minimum(of.usage, np.minimum(suggestion, stop)[:, None])
     return np.where(second[:, None], of.between(part), within)
@@ -84,11 +84,11 @@ def _second_phase(
     lowest = least(ramp)
     # Of the ramps that are lowest together, the one that grows slowest stays lowest.
     line: Ints = np.argmax(np.where(ramp <= lowest[:, None] + TOLERANCE, gap, 0.0), axis=1)
-    part = np.where(active, np.clip(np.minimum(lowest, reach), 0.0, 1.0), 0.0)
+    part = np.minimum(lowest, reach)
     here = used.copy()
-    last_position, last_value = positions[-1], values[-1]
-    alive = active.copy()
-    for step in range(usage.shape[1] + 1):
+    last_position, last_value = used, values[-1]
+    alive = active
+    while alive.any():  # at most once a resource and at the end: each line grows faster than the one before
         # A vertex needs what its largest share is: an operation has no guarantee.
         value = of.between(part)
         last_position = np.where(alive, np.maximum(most(value), last_position), last_position)
@@ -96,8 +96,6 @@ def _second_phase(
         positions.append(last_position)
         values.append(last_value)
         alive = alive & (part < reach)
-        if not alive.any() or step == usage.shape[1]:
-            return
         own_usage, own_gap = usage[everyone, line], gap[everyone, line]
         slower = gap > own_gap[:, None]
         apart = own_usage[:, None] * gap - usage * own_gap[:, None]

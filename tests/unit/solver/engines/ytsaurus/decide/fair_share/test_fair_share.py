@@ -332,6 +332,10 @@ def test_inferred_guarantees_share_what_the_given_ones_leave_over() -> None:
     pools[3]["quota"]["user_slots"]["guaranteed"] = 0
     found = shares(request(pools, [node(cpu=100)], []))["queues"]
     assert [found[name]["strong_guarantee"]["user_slots"] for name in "bcd"] == [5, 5, 0], "they just fit"
+    del pools[2]
+    pools[2]["quota"]["user_slots"]["guaranteed"] = 10
+    found = shares(request(pools, [node(cpu=100)], []))["queues"]
+    assert [found[name]["strong_guarantee"]["user_slots"] for name in "bd"] == [0, 10], "nothing is left over"
 
 
 def test_what_a_pool_guarantees_its_own_is_inferred_only_from_a_main_resource_that_it_has() -> None:

@@ -307,3 +307,42 @@ def test_relaxed_pools_come_after_burst_pools_whatever_their_place() -> None:
     assert (found["b"][0], found["a"][0]) == (60, 40)
     found = integral(shares(several(pools, {"b": 3960, "a": 1200})))
     assert (found["b"][0], found["a"][0]) == (66, 20)
+
+
+@pytest.mark.parametrize(
+    ("strong", "burst", "exceeds"),
+    [
+        ({"cpu": 6, "user_slots": 0}, {"cpu": 4}, False),
+        ({"cpu": 6, "user_slots": 0}, {"cpu": 4.01}, True),
+        ({"cpu": 6, "user_slots": 0}, {"cpu": 4.004}, False),  # cpu counts in hundredths
+        ({"cpu": 6, "user_slots": 0}, {"user_slots": 400_400}, False),
+        ({"cpu": 6, "user_slots": 0}, {"user_slots": 400_497}, False),
+        ({"cpu": 6, "user_slots": 0}, {"user_slots": 400_600}, True),
+        ({"cpu": 1, "user_slots": 600_000}, {"user_slots": 400_000}, False),
+        ({"cpu": 1, "user_slots": 600_000}, {"user_slots": 400_001}, True),
+        ({"cpu": 1, "user_slots": 0, "gpu": 1}, {"user_slots": 650_000}, False),  # gpus whole: 1.95 are 2, of 3
+        ({"cpu": 1, "user_slots": 0, "gpu": 1}, {"user_slots": 600_000}, False),
+        ({"cpu": 1, "user_slots": 0, "gpu": 2}, {"user_slots": 600_000}, True),
+        ({"cpu": 1, "user_slots": 0, "gpu": 2}, {"user_slots": 480_000}, False),  # 1.44 are 1
+    ],
+)
+def test_guarantees_and_bursts_that_exceed_the_cluster_together(strong: Json, burst: Json, exceeds: bool) -> None:
+    nodes = [{"name": "n", "capacity": {"user_slots": 1_000_000, "cpu": 10, "gpu": 3}}]
+    integral = {"guarantee_type": "burst", "burst_guarantee_resources": burst}
+    pools = [
+        pool("p", quota={name: {"guaranteed": amount} for name, amount in ({"gpu": 0} | strong).items()}),
+        pool("q", ytsaurus={"integral_guarantees": integral}),
+    ]
+    assert shares(request(pools, nodes, []))["alerts"] == ([29000] if exceeds else [])
+
+
+def test_bursts_beyond_the_cluster_shrink_to_the_last_bit_that_fits() -> None:
+    pools = [
+        pool(
+            name,
+            ytsaurus={"integral_guarantees": {"guarantee_type": "burst", "burst_guarantee_resources": {"cpu": cpu}}},
+        )
+        for name, cpu in (("p", 5), ("q", 7.5))
+    ]
+    found = shares(request(pools, [node(cpu=10)], []))["queues"]
+    assert [one["integral_guarantees"]["burst_ratio"] for one in found.values()] == [0.5 * 0.8, 0.75 * 0.8]
