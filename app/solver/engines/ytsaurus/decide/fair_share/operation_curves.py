@@ -71,7 +71,7 @@ def operation_curves(of: Demands) -> Curves:
     new = np.ones(position.shape, bool)
     new[:, 1:] = any_of(np.diff(value, axis=1) != 0)
     owner = np.broadcast_to(np.arange(n)[:, None], position.shape)
-    return _without_start_jumps(Curves(owner[new], position[new], value[new]))
+    return Curves(owner[new], position[new], value[new])
 
 
 def _second_phase(
@@ -105,15 +105,6 @@ def _second_phase(
         crossing = cross[everyone, nearest]
         ends = crossing >= end
         further = quotients(crossing - own_usage, own_gap, ~ends, 0.0)
-        part = np.where(ends, reach, np.clip(further, 0.0, 1.0))
+        part = np.where(ends, reach, further)
         here = np.maximum(np.where(ends, end, crossing), here)
         line = np.where(ends, line, nearest)
-
-
-def _without_start_jumps(curves: Curves) -> Curves:
-    """A jump at suggestion 0 is taken: of the vertices at 0 keep the last."""
-    zero = curves.position <= TOLERANCE
-    follows = np.zeros(len(zero), bool)
-    follows[:-1] = (curves.owner[1:] == curves.owner[:-1]) & zero[1:]
-    keep = ~follows
-    return Curves(curves.owner[keep], curves.position[keep], curves.value[keep])

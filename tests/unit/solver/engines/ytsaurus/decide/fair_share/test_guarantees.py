@@ -138,3 +138,36 @@ def test_parts_say_where_a_share_comes_from() -> None:
     assert {kind: part["cpu"] for kind, part in found.items()} == pytest.approx(
         {"strong": 10, "integral": 0, "weight": 19}
     )
+
+
+def in_tiers(donor: Json, **own: Json) -> Json:
+    """Strong guarantees below a donor, cpu and slots; whose name begins with p has priority."""
+    donates, priority = ({f"enable_priority_strong_guarantee_adjustment{end}": True} for end in ("_donorship", ""))
+    quotas = {"d": donor} | own
+    pools = [pool(name, quota={r: {"guaranteed": x} for r, x in quota.items()}) for name, quota in quotas.items()]
+    pools[0]["ytsaurus"] = donates
+    for one in pools[1:]:
+        one.update({"parent": "d"} | ({"ytsaurus": priority} if one["name"].startswith("p") else {}))
+    found = shares(request(pools, [node(cpu=100)], []))["queues"]
+    return {name: found[name]["strong_guarantee"] for name in own}
+
+
+def test_where_priority_pools_exceed_their_donor_the_others_keep_nothing() -> None:
+    both = {"cpu": 40, "user_slots": 40}
+    found = in_tiers({"cpu": 50, "user_slots": 50}, p1=both, p2=both, r={"cpu": 1, "user_slots": 20})
+    assert found["p1"] == found["p2"] == pytest.approx({"cpu": 25, "user_slots": 25})
+    assert found["r"] == {"cpu": 0, "user_slots": 0}
+
+
+def test_where_priority_pools_just_fit_the_others_keep_what_they_have_of_the_rest() -> None:
+    found = in_tiers({"cpu": 50, "user_slots": 50}, p={"cpu": 50, "user_slots": 20}, r={"cpu": 0, "user_slots": 30})
+    assert found["p"] == {"cpu": 50, "user_slots": 20}
+    assert found["r"] == {"cpu": 0, "user_slots": 30}
+
+
+@pytest.mark.parametrize(("given", "weight"), [(1, 9), (0.5, 1)])
+def test_a_weight_is_inferred_from_a_guarantee_that_counts_at_all(given: float, weight: float) -> None:
+    """From a billionth of the cluster on."""
+    pools = [pool("a", quota={"cpu": {"guaranteed": given}})]
+    settings = {"infer_weight_from_guarantees_share_multiplier": 9}
+    assert shares(request(pools, [node(cpu=10**9)], [], settings=settings))["queues"]["a"]["weight"] == weight
