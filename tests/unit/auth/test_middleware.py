@@ -115,8 +115,12 @@ class Door:
         scope = {"type": "http", "method": "GET", "path": path, "headers": headers, "app": app, "query_string": b"",
                  "server": ("h", 80), "scheme": "http", **more}  # fmt: skip
         self.inside.clear()
-        asyncio.run(self._middleware(scope, cast("Any", None), send))
-        assert actor.current() == "anonymous", "nobody acts afterwards"
+
+        async def asked() -> str:
+            await self._middleware(scope, cast("Any", None), send)
+            return actor.current()
+
+        assert asyncio.run(asked()) == "anonymous", "nobody acts afterwards"
         if not sent:
             return 0, ""
         if self.inside:

@@ -1,0 +1,120 @@
+"""Queues and nodes before and after a decision, by plain addition: worked out by hand."""
+
+from typing import Any
+
+from app.console.situation import (
+    above,
+    asks_of,
+    carry_out,
+    charge,
+    decide,
+    load,
+    nodes_of,
+    queues_of,
+    requested,
+    steps,
+    units,
+)
+
+Json = dict[str, Any]
+CONFIGURATION: Json = {"queues": [
+    {"name": "late", "parent": "top", "quota": {"cpu": {"guaranteed": "500m", "limit": "unlimited"}}},
+    {"name": "top"}, {"name": "first", "parent": "late"},
+    {"name": "flavored", "parent": "ghost", "resource_groups": [{"flavors": [
+        {"quota": {"gpu": {"guaranteed": 1, "limit": 2}}}, {"quota": {"gpu": {"guaranteed": 3, "limit": "unlimited"}}},
+        {"name": "without"}, {"quota": {"gpu": {"limit": 5}}},
+    ]}]},
+    {"name": "one", "parent": "other"}, {"name": "other", "parent": "one"},
+]}  # fmt: skip
+
+
+def task(cpu: Any = 1, **more: Any) -> Json:
+    return {"name": "m", "requests": {"cpu": cpu}, **more}
+
+
+def test_steps_and_units() -> None:
+    assert [steps(value, "cpu") for value in (2, "500m", "much", None)] == [2000, 500, 0, 0]
+    assert [units(value, "cpu") for value in (2000, 500, None)] == [2, 0.5, None]
+    assert units(7, "gpu") in (7, 0.007)
+
+
+def test_a_tree_has_parents_first_and_circles_left_out() -> None:
+    found = queues_of(CONFIGURATION)
+    assert [(one.name, one.depth, one.children) for one in found.values()] == [
+        ("top", 0, ["late"]), ("late", 1, ["first"]), ("first", 2, []), ("flavored", 0, []),
+    ]  # fmt: skip
+    assert (found["late"].guaranteed, found["late"].limit) == ({"cpu": 500}, {"cpu": None})
+    gpu = steps(1, "gpu")
+    assert (found["flavored"].guaranteed, found["flavored"].limit) == ({"gpu": 4 * gpu}, {"gpu": None})
+    assert queues_of({}) == {}
+
+
+def test_what_tasks_ask_for() -> None:
+    tasks = [task(count=3), task("500m"), task(9, state="preempted"), task(9, state="released"), {"name": "x"}]
+    assert requested(tasks) == {"cpu": 3500}
+    assert (asks_of({"asks": "pending"}), asks_of({}), asks_of({"asks": [1]})) == ([], [], [1])
+
+
+def uses(queues: Any) -> Json:
+    return {name: (dict(one.before), dict(one.after)) for name, one in queues.items() if one.before or one.after}
+
+
+def test_what_runs_stops_and_starts_is_charged_all_the_way_up() -> None:
+    queues = queues_of(CONFIGURATION)
+    running = [
+        {"id": "w", "queue": "first", "tasks": [task(2)]}, {"id": "gone", "queue": "first", "evicted": {}, "tasks": []},
+        {"id": "out", "queue": "first", "evicted": {"at": 1}, "tasks": [task(9)]}, {"id": "lost", "queue": "nobody"},
+    ]  # fmt: skip
+    load(queues, {"workloads": running})
+    both = ({"cpu": 2000}, {"cpu": 2000})
+    assert uses(queues) == {"top": both, "late": both, "first": both}
+    assert (queues["first"].running, queues["late"].running, any(one.changed for one in queues.values())) == (
+        2,
+        0,
+        False,
+    )
+    ask = {"queue": "late", "tasks": [task(1, count=4), {**task(5), "name": "n"}, {**task(7), "name": "o"}]}
+    victims = [{"queue": "first", "freed": {"cpu": 2}}, {"queue": "nobody", "freed": {"cpu": 1}}]
+    decided = {"victims": victims, "outcome": "preempt", "counts": {"m": 2}, "starts": ["m", "n"]}
+    decide(queues, decided, ask)
+    assert uses(queues) == {
+        "top": ({"cpu": 2000}, {"cpu": 7000}), "late": ({"cpu": 2000}, {"cpu": 7000}),
+        "first": ({"cpu": 2000}, {"cpu": 0}),
+    }  # fmt: skip
+    assert (queues["first"].stopped, queues["late"].waiting) == (1, 0)
+    assert [one.name for one in queues.values() if one.changed] == ["top", "late", "first"]
+    decide(queues, {"outcome": "wait"}, ask)
+    decide(queues, {"outcome": "admit"}, {"queue": "nobody", "tasks": [task(9)]})
+    decide(queues, {"outcome": "admit"}, None)
+    assert (queues["late"].waiting, queues["late"].after["cpu"]) == (1, 7000)
+    decide(queues, {"outcome": "admit"}, {"queue": "flavored", "tasks": [task(1, count=2)]})
+    assert (queues["flavored"].after, queues["flavored"].changed) == ({"cpu": 2000}, True)
+
+
+def test_a_circle_is_gone_round_once() -> None:
+    queues = queues_of({"queues": [{"name": "a"}, {"name": "b", "parent": "a"}]})
+    queues["a"].parent = "b"
+    charge(queues, "b", {"cpu": 5}, before=True, after=False)
+    assert uses(queues) == {"a": ({"cpu": 5}, {}), "b": ({"cpu": 5}, {})}
+    assert [one.name for one in above(queues, "b")] == ["b", "a"]
+    assert (above(queues, None), above(queues, "ghost")) == ([], [])
+
+
+def test_nodes_before_and_after() -> None:
+    state = {
+        "nodes": [{"name": "n", "capacity": {"cpu": 8}, "occupied": {"cpu": 1}}, {"name": "o"}, {"name": "idle"}],
+        "workloads": [{"tasks": [task(2, node="n"), task(3, node="ghost"), task(1), task(1, node="o", count=2)]}],
+    }
+    nodes = nodes_of(state)
+    assert {name: (one.capacity, dict(one.before)) for name, one in nodes.items()} == {
+        "n": ({"cpu": 8000}, {"cpu": 3000}), "o": ({}, {"cpu": 2000}), "idle": ({}, {}),
+    }  # fmt: skip
+    placements = [
+        {"node": "o", "ask": "a", "task": "m"}, {"node": "o", "ask": "b", "task": "m"},
+        {"node": "ghost", "ask": "a", "task": "m"}, {"node": "o", "ask": "a", "task": "another"},
+    ]  # fmt: skip
+    victims = [{"node": "n", "freed": {"cpu": 2}}, {"freed": {"cpu": 1}}, {"node": "ghost", "freed": {"cpu": 1}}]
+    carry_out(nodes, {"placements": placements}, [{"victims": victims}], {"a": {"tasks": [task(4)]}})
+    assert {name: (dict(one.after), one.changed) for name, one in nodes.items()} == {
+        "n": ({"cpu": 1000}, True), "o": ({"cpu": 6000}, True), "idle": ({}, False),
+    }  # fmt: skip
