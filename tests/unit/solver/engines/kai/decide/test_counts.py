@@ -70,3 +70,18 @@ def test_documented_rules_evict_once() -> None:
     assert (len(overlay.ops), overlay.allocated[2]) == (2, [0])
     overlay.rollback(start)
     assert (overlay.counts.miscounted, overlay.counts.drift, overlay.allocated[2]) == ([0], [0], [2000])
+
+
+def test_only_what_is_evicted_is_put_back_and_once_for_each_time() -> None:
+    overlay = one_job(2)
+    assert not overlay.restore(0)
+    for t in (0, 0):
+        overlay.evict(t)
+    held = [column.copy() for column in overlay.allocated]
+    assert overlay.restore(0)
+    assert (overlay.active, overlay.evictions_of(0), overlay.allocated[2]) == ([2], 1, [held[2][0] + 1000])
+    assert overlay.restore(0)
+    assert (overlay.active, overlay.evictions_of(0), overlay.allocated[2]) == ([2], 0, [2000])
+    assert not overlay.restore(0)
+    assert not overlay.restore(1)
+    assert (overlay.active, overlay.allocated[2]) == ([2], [2000])
