@@ -69,7 +69,7 @@ class PendingAsks(Wire, frozen=True, kw_only=True):
     generation: int
     """The generation that they belong to."""
     items: list[Ask]
-    """In the order in which they were put and added."""
+    """By id: the order in which they are decided, whichever way they came."""
 
 
 class Carried(Wire, frozen=True, kw_only=True):

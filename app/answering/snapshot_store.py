@@ -11,7 +11,7 @@ from threading import Lock
 from app.errors import Conflict, NotFound
 from app.solver import solve
 from app.solver.blame import in_delta
-from app.solver.delta import apply_delta, asks_after
+from app.solver.delta import apply_delta, asks_after, asks_in_order
 from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
 from app.solver.model.problems import InvalidInput, Problem
@@ -98,6 +98,7 @@ class SnapshotStore:
         """Keep ``state``, replacing what had the name; the generation goes on counting. ``own``: None where it is
         the compiled configuration. Raises InvalidInput."""
         loaded = solve.with_beside(solve.load(configured, state, snapshot=name), beside)
+        loaded = replace(loaded, beside=replace(beside, asks=asks_in_order(beside.asks)))
         tasks = sum(len(w.tasks) for w in state.workloads)
         own = own or (configured.configuration, configured.engine.name)
         kept = Snapshot(name, loaded, own, 0, self._clock(), json_bytes * BYTES_PER_JSON_BYTE, tasks)

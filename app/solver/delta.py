@@ -5,7 +5,7 @@ removed closes the gap, what is added comes last, in the delta's order. Nothing 
 decision that runs on the old state never sees the new one, and a delta that fails changes nothing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -59,7 +59,7 @@ def apply_delta(state: State, index: Index, delta: Delta) -> tuple[State, Index,
 
 
 def asks_after(asks: list[Ask], delta: Delta) -> list[Ask]:
-    """The asks kept beside a state after ``delta``, in the same order. Raises InvalidInput with every problem."""
+    """The asks kept beside a state after ``delta``, see ``asks_in_order``. Raises InvalidInput with every problem."""
     problems: list[Problem] = []
     changes = delta.asks
     place = {ask.id: i for i, ask in enumerate(asks)} if _named(changes) else {}
@@ -68,7 +68,12 @@ def asks_after(asks: list[Ask], delta: Delta) -> list[Ask]:
     )
     if problems:
         raise InvalidInput(problems)
-    return found
+    return asks_in_order(found) if changes.add else found
+
+
+def asks_in_order(asks: Iterable[Ask]) -> list[Ask]:
+    """As they are kept: by id, so that who came by a delta is asked for like who was there from the start."""
+    return sorted(asks, key=_ask_id)
 
 
 def _ask_id(ask: Ask) -> str:

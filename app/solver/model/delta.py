@@ -69,7 +69,7 @@ class AskChanges(Wire, frozen=True, kw_only=True):
     """``change`` replaces an ask whole."""
 
     add: list[Ask] = []
-    """Asks that are new: they come last."""
+    """Asks that are new."""
     change: list[Ask] = []
     """Asks as they are now, each replaced whole."""
     remove: list[str] = []

@@ -75,8 +75,10 @@ def _check(state: CompiledState, asks: Sequence[Ask]) -> None:
         problems += task_problems(ask.tasks, ("asks", a))
         for t, task in enumerate(ask.tasks):
             problems += kubernetes.problems(task, ("asks", a, "tasks", t))
-    for j, i in baseline(state).homeless:
-        at = pointer("state", "workloads", j, "tasks", i, "node")
+    homeless = baseline(state).homeless
+    place = {w.id: at for at, w in enumerate(state.workloads)} if homeless else {}
+    for j, i in homeless:
+        at = pointer("state", "workloads", place[state.jobs.id[j]], "tasks", i, "node")
         problems.append(Problem(pointer=at, detail="a running pod is on a node: say which"))
     if problems:
         raise InvalidInput(problems)

@@ -1,4 +1,4 @@
-"""PodGroups and their pods in flat tables, numbered in the order of the request: workloads, then asks."""
+"""PodGroups and their pods in flat tables, numbered: workloads by id, then asks in the order of the request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _STATES = {"running": RUNNING, "releasing": RELEASING, "preempted": RELEASING, "
 
 @dataclass(slots=True)
 class Jobs:
-    """PodGroups and their pods. Jobs and tasks are numbered in the order of the request: workloads, then asks.
+    """PodGroups and their pods. Jobs are numbered: workloads by id, then asks in the order of the request.
 
     ``tasks[j]`` lists the task numbers of job j. ``started`` and ``created`` in microseconds; a start that is
     not known is None, a creation that is not known is OLDEST. ``ask[j]`` is the first ask of a job, -1 without one;

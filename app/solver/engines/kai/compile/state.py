@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.engines.kai.compile.configuration import CompiledConfiguration
@@ -10,13 +11,16 @@ from app.solver.engines.kai.compile.problems import input_problems
 from app.solver.engines.kai.compile.resident import Resident
 from app.solver.engines.kai.compile.resources import BOUNDLESS, PODS, QUEUE_RESOURCES, Columns, Vector, is_gpu
 from app.solver.model.problems import InvalidInput
-from app.solver.model.state import Ask, Node, State
+from app.solver.model.state import Ask, Node, State, Workload
+
+ID = attrgetter("id")
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledState:
     """``capacity[n]`` is what KAI may use of node n: capacity less what others occupy, never below 0; BOUNDLESS
-    pods where others count pods and n does not.
+    pods where others count pods and n does not. ``workloads``: as the state has them; jobs go by their ids instead,
+    so that no place in a document, which deltas move, breaks a tie that KAI leaves to a map.
     ``named_by_nodes``: how many resources there would be without the requests of workloads."""
 
     configuration: CompiledConfiguration
@@ -26,6 +30,7 @@ class CompiledState:
     node_index: dict[str, int]
     capacity: list[Vector]
     jobs: Jobs
+    workloads: list[Workload]
     named_by_nodes: int
     resident: Resident = field(default_factory=Resident)
 
@@ -41,7 +46,7 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
     node_index = {node.name: n for n, node in enumerate(state.nodes)}
     columns = Columns(resources)
     jobs = Jobs()
-    add_workloads(jobs, state.workloads, configuration.tree.index, node_index, columns)
+    add_workloads(jobs, sorted(state.workloads, key=ID), configuration.tree.index, node_index, columns)
     capacity: list[Vector] = []
     for node in state.nodes:
         have, taken = columns(node.capacity), columns(node.occupied)
@@ -55,7 +60,7 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
         configuration=configuration, resources=resources, nodes=state.nodes,
         node_name=[node.name for node in state.nodes], node_index=node_index,
         capacity=[widened(v, width) for v in capacity], jobs=jobs,
-        named_by_nodes=named_by_nodes,
+        workloads=state.workloads, named_by_nodes=named_by_nodes,
     )  # fmt: skip
 
 

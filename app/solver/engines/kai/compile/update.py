@@ -1,6 +1,7 @@
 """A compiled state after a delta, from the one before it: what the delta doesn't name is taken over, renumbered where
 jobs went or changed their number of pods."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import TypeVar
@@ -19,6 +20,8 @@ from app.solver.model.state import State, Workload
 T = TypeVar("T")
 Edit = tuple[int, int, int, int]
 """``[a, b)`` of the old table becomes ``[c, d)`` of the fresh one."""
+_Touched = tuple[int, int, Workload | None]
+"""A job of the old table; how many of it are replaced: 1, or 0 where something comes before it; by what."""
 
 _BY_JOB = ("id", "uid", "queue", "priority", "created", "started", "preemptible", "min_available", "ask")
 _BY_TASK = ("task_name", "task_node", "task_state", "task_request", "task_wire")
@@ -38,13 +41,12 @@ def followed(
     old, width = loaded.jobs, loaded.named_by_nodes
     if changes.nodes or configured is not loaded.configuration or len(loaded.resources) != width:
         return None
-    touched = sorted((at, new) for at, before, new in changes.workloads if before is not None)
-    kept = [new for _, new in touched if new is not None]
-    added = state.workloads[len(old.id) - len(touched) + len(kept) :]
+    touched = _touched(old, changes)
+    now = [new for _, _, new in touched if new is not None]
     resources = ResourceIndex(loaded.resources.names)
     fresh = Jobs()
-    add_workloads(fresh, [*kept, *added], configured.tree.index, loaded.node_index, Columns(resources))
-    if len(resources) != width or not _readable((*kept, *added)):
+    add_workloads(fresh, now, configured.tree.index, loaded.node_index, Columns(resources))
+    if len(resources) != width or not _readable(now):
         return None
     jobs_edits, task_edits = _edits(old, fresh, touched)
     jobs = Jobs()
@@ -55,7 +57,7 @@ def followed(
     return CompiledState(
         configuration=configured, resources=loaded.resources, nodes=state.nodes, node_name=loaded.node_name,
         node_index=loaded.node_index, capacity=loaded.capacity, jobs=jobs, named_by_nodes=width,
-        resident=_resident(loaded, jobs, fresh, jobs_edits, task_edits),
+        workloads=state.workloads, resident=_resident(loaded, jobs, fresh, jobs_edits, task_edits),
     )  # fmt: skip
 
 
@@ -64,23 +66,32 @@ def _readable(workloads: Sequence[Workload]) -> bool:
     return all(task.count == 1 and readable(task.requests) for w in workloads for task in w.tasks)
 
 
-def _edits(old: Jobs, fresh: Jobs, touched: list[tuple[int, Workload | None]]) -> tuple[list[Edit], list[Edit]]:
-    """Of the job columns and of the task columns, in order; what is added stands last."""
+def _touched(old: Jobs, changes: Changes) -> list[_Touched]:
+    """In the order of ids."""
+    found = [
+        (old.by_id[before.id], 1, new) if before is not None else (bisect_left(old.id, new.id), 0, new)
+        for _, before, new in changes.workloads if before is not None or new is not None
+    ]  # fmt: skip
+    return sorted(found, key=lambda one: (one[0], one[1], one[2].id if one[2] is not None else ""))
+
+
+def _edits(old: Jobs, fresh: Jobs, touched: list[_Touched]) -> tuple[list[Edit], list[Edit]]:
+    """Of the job columns and of the task columns, in order."""
     ends = [0, *accumulate(map(len, fresh.tasks))]
     jobs: list[Edit] = []
     tasks: list[Edit] = []
     at = start = 0  # in the old tasks: the first of job ``at``
     made = 0
-    for j, new in touched:
+    for j, width, new in touched:
         start += sum(map(len, old.tasks[at:j]))
-        at = j + 1
-        end = start + len(old.tasks[j])
+        at = j + width
+        end = start + (len(old.tasks[j]) if width else 0)
         until = made + (new is not None)
-        jobs.append((j, j + 1, made, until))
+        jobs.append((j, at, made, until))
         tasks.append((start, end, ends[made], ends[until]))
         start, made = end, until
-    jobs.append((len(old.id), len(old.id), made, len(fresh.id)))
-    tasks.append((len(old.task_name), len(old.task_name), ends[made], ends[-1]))
+    jobs.append((len(old.id), len(old.id), made, made))  # what is left of the old ones follows
+    tasks.append((len(old.task_name), len(old.task_name), ends[made], ends[made]))
     return jobs, tasks
 
 

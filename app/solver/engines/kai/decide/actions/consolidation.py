@@ -1,5 +1,7 @@
 """The consolidation action: move preemptible pods, of any queue and priority, so that a pending job fits."""
 
+from heapq import nsmallest
+
 from app.solver.engines.kai.compile.jobs import RELEASING
 from app.solver.engines.kai.compile.resources import GPU
 from app.solver.engines.kai.decide.cycle import Cycle
@@ -31,7 +33,8 @@ def _attempt(cycle: Cycle, job: int) -> bool:
 
 
 def _movable(overlay: Overlay, job: int) -> list[int]:
-    """Preemptible jobs that run something. The cap on them admits one more than it says, as in KAI."""
+    """Preemptible jobs that run something. The cap on them admits one more than it says, as in KAI, which takes them as
+    a map yields them: here by id."""
     jobs = overlay.jobs
     cap = overlay.state.configuration.policy.max_consolidation_preemptees
     found = [
@@ -39,7 +42,7 @@ def _movable(overlay: Overlay, job: int) -> list[int]:
         for j in range(len(jobs.id))
         if j != job and overlay.leaf[j] and jobs.preemptible[j] and overlay.seems_active(j)
     ]
-    return found if cap is None else found[: cap + 1]
+    return found if cap is None else nsmallest(cap + 1, found, key=jobs.id.__getitem__)
 
 
 def _without_place(overlay: Overlay, scenario: Scenario) -> Refusal | None:

@@ -163,7 +163,7 @@ class Scenario:
         """Where the latest victim has pods, NOWHERE for pending ones: those of its latest chunk first."""
         if self.latest is None:
             return []
-        node, tasks = self.overlay.node, self.overlay.jobs.tasks[self.latest]
+        node, tasks = self.overlay.node, self.overlay.in_order(self.latest)
         if len(tasks) == 1:
             return [node[tasks[0]]]
         chunk = set(self.groups[self.latest][-1].tasks)
