@@ -115,6 +115,9 @@ class Follower:
 
     def _step(self) -> None:
         begun = time.monotonic()
+        if (left := self._keeper.left()) is not None:
+            self._unkept(left)
+            return
         view = self._mirror.view()
         if view is None:
             self._stopping.wait(BATCH_SECONDS)
@@ -125,13 +128,17 @@ class Follower:
         try:
             self._keep(view)
         except (Away, Refused, NotYet) as error:
-            if str(error) != self._error:
-                log.warning("cluster.not_kept", cluster=self._task.cluster, error=str(error))
-            self._error = str(error)
+            self._unkept(str(error))
             self._mirror.forget()
-            self._stopping.wait(_RETRY_SECONDS)
             return
         self._stopping.wait(max(0.0, BATCH_SECONDS - (time.monotonic() - begun)))
+
+    def _unkept(self, error: str) -> None:
+        """Say so once, and wait."""
+        if error != self._error:
+            log.warning("cluster.not_kept", cluster=self._task.cluster, error=error)
+        self._error = error
+        self._stopping.wait(_RETRY_SECONDS)
 
     def _keep(self, view: View) -> None:
         self._found = found = self._translator.translate(view)

@@ -1,5 +1,7 @@
 """What is stored at Arbiter of a cluster: its configuration and its snapshot, brought up to what was translated."""
 
+import random
+import time
 from collections import Counter
 from http import HTTPStatus
 from typing import Any
@@ -15,6 +17,10 @@ from app.solver.model.problems import Finding
 from app.solver.model.state import State
 
 _STALE = "stale_generation"
+_FIRST, _LONGEST = 10.0, 300.0
+"""Seconds for which a snapshot is left to whoever else writes it: the second time, and at most."""
+_CALM = 900.0
+"""Seconds after which a loss counts as the first again."""
 
 
 class NotYet(Exception):
@@ -36,6 +42,7 @@ class Keeper:
         self._kept: Configuration | None = None
         self._last: Translated | None = None
         self._why = "start"  # the snapshot is to be put whole, while nothing is known to be there
+        self._losses, self._lost_at, self._left_until = 0, 0.0, 0.0
         self.status: SnapshotStatus | None = None
         self.refused: list[Finding] = []
         self.puts: Counter[str] = Counter()
@@ -52,23 +59,44 @@ class Keeper:
         try:
             self._take(self._arbiter.ask("POST", "snapshots", self._snapshot, "deltas", body=change).body, found)
         except Refused as refused:
+            if refused.code == _STALE:
+                self._lost()
+                if (left := self.left()) is not None:
+                    raise NotYet(left) from None
             lost = refused.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
             self._put(found, versions, refused.code if lost and refused.code else "refused")
 
+    def left(self) -> str | None:
+        """Why the snapshot is left to somebody else for now; None: it is this follower's to write."""
+        if time.monotonic() >= self._left_until:
+            return None
+        return (
+            f"snapshot {self._snapshot!r} is written by somebody else too, and is left to them for a while: "
+            "one follower is enough for a snapshot of one replica"
+        )
+
+    def _lost(self) -> None:
+        """Somebody else has written the snapshot. It is taken back at once the first time, since an administrator or a
+        follower that ends may have been it, and later after ever longer."""
+        now = time.monotonic()
+        self._losses = 1 if now - self._lost_at > _CALM else self._losses + 1
+        self._lost_at, self._last, self._why = now, None, _STALE
+        if self._losses > 1:
+            longest = min(_LONGEST, _FIRST * 2.0 ** min(self._losses - 2, 10))
+            self._left_until = now + random.uniform(longest / 2, longest)
+
     def check(self) -> bool:
         """Whether the snapshot is still what was written last; it is in use as long as it is asked for. Raises Away."""
-        if self.status is None:
+        if self.status is None or self._last is None:
             return True
         try:
             found = msgspec.json.decode(self._arbiter.ask("GET", "snapshots", self._snapshot).body, type=SnapshotStatus)
         except Refused as refused:
-            self._why = refused.code or "refused"
-        else:
-            if found.generation == self.status.generation:
-                return True
-            self._why = _STALE
-        self._last = None
-        return False
+            self._why, self._last = refused.code or "refused", None
+            return False
+        if found.generation != self.status.generation:
+            self._lost()
+        return self._last is not None
 
     def _configure(self, wanted: Configuration, *, writer: bool) -> str | None:
         """Have ``wanted`` stored; why the snapshot must be put whole because of that, None where it need not."""
