@@ -94,9 +94,10 @@ class Keeper:
         except Refused as refused:
             self._why, self._last = refused.code or "refused", None
             return False
-        if found.generation != self.status.generation:
-            self._lost()
-        return self._last is not None
+        if found.generation == self.status.generation:
+            return True
+        self._lost()
+        return False
 
     def _configure(self, wanted: Configuration, *, writer: bool) -> str | None:
         """Have ``wanted`` stored; why the snapshot must be put whole because of that, None where it need not."""

@@ -68,10 +68,12 @@ def _readable(workloads: Sequence[Workload]) -> bool:
 
 def _touched(old: Jobs, changes: Changes) -> list[_Touched]:
     """In the order of ids."""
-    found = [
-        (old.by_id[before.id], 1, new) if before is not None else (bisect_left(old.id, new.id), 0, new)
-        for _, before, new in changes.workloads if before is not None or new is not None
-    ]  # fmt: skip
+    found: list[_Touched] = []
+    for _, before, new in changes.workloads:
+        if before is not None:
+            found.append((old.by_id[before.id], 1, new))
+        elif new is not None:
+            found.append((bisect_left(old.id, new.id), 0, new))
     return sorted(found, key=lambda one: (one[0], one[1], one[2].id if one[2] is not None else ""))
 
 
