@@ -123,7 +123,7 @@ class Follower:
             self._stopping.wait(BATCH_SECONDS)
             return
         if view.since is None and self._error is None:
-            self._synced_at = datetime.now(UTC)
+            self._synced_at, self._lag = datetime.now(UTC), 0.0
             return
         try:
             self._keep(view)

@@ -34,7 +34,8 @@ class Watch(Collector):
     def collect(self) -> Iterable[Metric]:
         """All of them, now."""
         pulse = self._pulse()
-        yield self._gauge("lag_seconds", "How long the oldest change of the last batch waited to be kept.", pulse.lag)
+        lag = "How long the oldest change of the last batch waited to be kept; 0 once nothing has changed since."
+        yield self._gauge("lag_seconds", lag, pulse.lag)
         if pulse.age is not None:
             yield self._gauge("age_seconds", "Since the snapshot was all that had been heard.", pulse.age)
         yield self._gauge("writer", "1 for the follower that writes the configuration.", float(pulse.writer))

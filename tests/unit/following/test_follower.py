@@ -1,0 +1,84 @@
+"""The loop of a follower: on a cluster and a service that answer at once."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from queue import Empty, Queue
+from typing import Any
+
+import msgspec
+
+from app.answering.snapshot_bodies import Counts, SnapshotStatus
+from app.clusters.schemas import ClusterLease
+from app.following.arbiter import Arbiter, Refused, Reply
+from app.following.follower import Follower, Task
+from app.following.kinds import Kind
+from app.following.reading import Event, Listed, Reader
+from app.solver.model.decision import ConfigurationUsed
+from tests.cluster import pods
+
+
+class Cluster(Reader):
+    """What is in it when it is listed, and what comes later."""
+
+    def __init__(self, *items: dict[str, Any]) -> None:
+        self._items = items
+        self.changes: Queue[Event] = Queue()
+
+    def version(self, kind: Kind) -> str:
+        return kind.versions[0]
+
+    def list(self, kind: Kind, version: str) -> Listed:
+        del version
+        return Listed([item for item in self._items if item["kind"] == kind.name], "1")
+
+    def watch(self, kind: Kind, version: str, since: str) -> Iterator[Event]:
+        del version
+        while True:
+            try:
+                yield self.changes.get(timeout=0.02) if kind.name == "Pod" else Event(False, None, since)
+            except Empty:
+                yield Event(False, None, since)
+
+
+class Service(Arbiter):
+    """Takes everything; ``taken``: methods and paths, but for reports and looks."""
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+
+    def ask(self, method: str, *path: str, body: Any = None, headers: dict[str, str] | None = None) -> Reply:
+        del headers
+        if path[0] == "clusters":
+            return Reply(msgspec.json.encode(ClusterLease(writer=True, seconds=10)), None)
+        if method == "GET" and path[0] == "configurations":
+            raise Refused(404, "not_found", "there is none")
+        self.taken.append(f"{method} {'/'.join(path)}")
+        status = SnapshotStatus(
+            name="s", generation=1, engine="yunikorn", configuration=ConfigurationUsed(digest=""),
+            counts=Counts(nodes=1, workloads=0, tasks=0, reservations=0), age_seconds=0, idle_seconds=0, bytes=0,
+        )  # fmt: skip
+        return Reply(msgspec.json.encode(status), None)
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_what_waits_for_nothing_is_not_behind() -> None:
+    cluster, service = Cluster(pods.node("node-0"), pods.yunikorn_queues(8)), Service()
+    follower = Follower(Task("yunikorn", "c", "s", "c"), cluster, service)
+    thread = threading.Thread(target=follower.run, daemon=True)
+    thread.start()
+    try:
+        eventually(lambda: service.taken == ["PUT configurations/c", "PUT snapshots/s"])
+        eventually(lambda: follower.pulse().lag == 0)
+        cluster.changes.put(Event(False, pods.yunikorn_pod("p", "app", "root.prod", 1, "node-0"), "2"))
+        eventually(lambda: service.taken[2:] == ["POST snapshots/s/deltas"])
+        eventually(lambda: follower.pulse().lag == 0)
+    finally:
+        follower.stop()
+        thread.join(60)
