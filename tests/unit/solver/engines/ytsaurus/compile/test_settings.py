@@ -4,8 +4,11 @@ import msgspec
 import pytest
 
 from app.solver import solve
+from app.solver.engines.ytsaurus.compile.operations import UNLIMITED_STEPS
 from app.solver.engines.ytsaurus.compile.settings import has_overrides
+from app.solver.engines.ytsaurus.compile.state import CompiledState
 from app.solver.model.configuration import Configuration
+from app.solver.model.state import State
 from app.solver.model.ytsaurus import Workload
 from tests.unit.solver.engines.ytsaurus.cluster import (
     alloc,
@@ -232,3 +235,87 @@ def test_whatever_an_operation_says_of_its_settings_counts_alone(name: str) -> N
 def test_what_is_no_setting_overrides_none() -> None:
     assert not has_overrides(Workload())
     assert not has_overrides(msgspec.convert({"starvation": "starving", "is_gang": True, "suspended": True}, Workload))
+
+
+def of_pools(queues: list[dict[str, Any]], **settings: Any) -> dict[str, list[str]]:
+    return findings({"settings": {"ytsaurus": settings}, "queues": queues})
+
+
+@pytest.mark.parametrize(("timeout", "late"), [("120s", False), ("121s", True)])
+def test_who_starves_later_than_aggressively_is_told_to(timeout: str, late: bool) -> None:
+    rule, tree = "warning ytsaurus-timeout-order", "/settings/ytsaurus/fair_share_starvation_timeout"
+    assert of_pools([], fair_share_starvation_timeout=timeout).get(rule, []) == ([tree] if late else [])
+    own = {"fair_share_starvation_timeout": timeout}
+    queues = [{"name": "a", "ytsaurus": own}, {"name": "b", "parent": "a"}]
+    assert of_pools(queues).get(rule, []) == [], "nobody starves aggressively"
+    late_pool = ["/queues/0/ytsaurus"] if late else []
+    assert of_pools(queues, enable_aggressive_starvation=True).get(rule, []) == late_pool
+    queues[1]["ytsaurus"] = {"enable_aggressive_starvation": True}
+    assert of_pools(queues).get(rule, []) == (["/queues/1/ytsaurus"] if late else [])
+    queues[1]["ytsaurus"] = {"mode": "fifo"}
+    assert of_pools(queues, enable_aggressive_starvation=True).get(rule, []) == late_pool, "b says nothing of it"
+
+
+def test_findings_about_quotas_at_their_edges() -> None:
+    limited = {"cpu": {"guaranteed": 4, "limit": 4}, "memory": {"guaranteed": 3, "limit": 2}}
+    group = {"resources": ["memory"], "flavors": [{"name": "x", "quota": {"memory": {"guaranteed": 1}}}]}
+    queues = [
+        {"name": "a", "quota": limited},
+        {"name": "b", "quota": {"cpu": {"guaranteed": 0}, "memory": {"guaranteed": 1, "borrowing_limit": 1}}},
+        {"name": "c", "resource_groups": [group], "ytsaurus": {"mode": "fifo"}},
+        {"name": "d", "quota": {"cpu": {"limit": 1}}},
+    ]
+    found = of_pools(queues, use_precommit_for_preemption=True)
+    assert found["warning ytsaurus-guarantee-over-limit"] == ["/queues/0/quota/memory/guaranteed"]
+    assert found["info ytsaurus-no-main-guarantee"] == ["/queues/1/quota", "/queues/2/resource_groups"]
+    assert "warning ytsaurus-fifo-inner-pool" not in found
+    assert found["info ytsaurus-unread"] == ["/settings/ytsaurus/use_precommit_for_preemption"]
+    assert found["warning ytsaurus-unread"] == ["/queues/1/quota/memory/borrowing_limit"]
+
+
+REORDER, STEPS = "enable_fifo_children_reordering_for_guarantee_utilization", "enable_step_function_for_gang_operations"
+
+
+@pytest.mark.parametrize(
+    ("tree", "own", "unread"),
+    [
+        ({REORDER, STEPS}, {}, False),
+        ({REORDER}, {}, True),
+        ({STEPS}, {}, True),
+        ({REORDER, STEPS}, {STEPS: False}, True),
+    ],
+)
+def test_reordering_counts_where_three_flags_say_so(tree: set[str], own: dict[str, Any], unread: bool) -> None:
+    found = of_pools([{"name": "a", "ytsaurus": {REORDER: True} | own}], **dict.fromkeys(tree, True))
+    assert found.get("info ytsaurus-unread", []) == ([f"/queues/0/ytsaurus/{REORDER}"] if unread else [])
+
+
+def compiled(body: dict[str, Any]) -> CompiledState:
+    configuration = msgspec.convert(body["configuration"], Configuration)
+    return solve.load(solve.configure(configuration, "ytsaurus"), msgspec.convert(body["state"], State)).compiled
+
+
+def test_decisions_go_by_what_operations_say_of_themselves() -> None:
+    own = {
+        "fair_share_starvation_tolerance": 0.3, "fair_share_starvation_timeout": 50, "allocation_preemption_timeout": 7,
+        "allocation_graceful_preemption_timeout": 8, "resource_limits": {"cpu": 5, "user_slots": 3},
+        "non_preemptible_resource_usage_threshold": {"cpu": 2},
+    }  # fmt: skip
+    operations = [
+        operation("x", "a", ytsaurus=own, limit={"cpu": 4, "gpu": 1}),
+        operation("y", "a", limit={"cpu": 2**53 - 1}),
+        operation("z", "a", ytsaurus={"resource_limits": {"cpu": 6}}, limit={"cpu": 7}, weight=2.5),
+    ]
+    found = compiled(request([pool("a")], [node()], operations))
+    of, r = found.operations, found.index.index
+    assert of.tolerance.tolist() == [0.3, 0.8, 0.8]
+    assert of.timeout.tolist() == [50_000_000, 30_000_000, 30_000_000]
+    assert of.preemption_timeout.tolist() == [7_000_000, 30_000_000, 30_000_000]
+    assert of.graceful_timeout.tolist() == [8_000_000, 60_000_000, 60_000_000]
+    assert of.protects.tolist() == [True, False, False]
+    assert of.weight.tolist() == [1, 1, 2.5]
+    none = UNLIMITED_STEPS
+    assert of.limits[:, [r[name] for name in ("cpu", "user_slots", "gpu")]].tolist() == [
+        [4000, 3, 1000], [none, none, none], [6000, none, none],
+    ]  # fmt: skip
+    assert of.non_preemptible[:, [r["cpu"], r["gpu"]]].tolist() == [[2000, none], [none, none], [none, none]]
