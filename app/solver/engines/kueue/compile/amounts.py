@@ -5,6 +5,7 @@ from copy import copy
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from app.solver.check import sound_tasks
@@ -69,7 +70,7 @@ class Shapes:
         seen: dict[int, int] = {}
         first = [seen.setdefault(id(w.tasks), at) for at, w in enumerate(workloads)]
         firsts = list(seen.values())  # ascending; a list that many hold is looked at once
-        keys = list(map(msgspec.msgpack.Encoder().encode, [workloads[at].tasks for at in firsts]))
+        keys = list(map(msgspec.msgpack.Encoder().encode, [_undated(workloads[at].tasks) for at in firsts]))
         if self._seen_in or not all(map(self._seen.__contains__, keys)):
             self._own()
         for at, key in zip(firsts, keys, strict=True):
@@ -154,6 +155,14 @@ class Shapes:
             fr = self._index[(flavor, resource)] = len(self.frs)
             self.frs.append((flavor, resource))
         return fr
+
+
+def _undated(tasks: list[Task]) -> list[Task]:
+    """Without when they started, which is another for each and says nothing of what they use."""
+    for task in tasks:
+        if task.started_at is not None:
+            return [replace(one, started_at=None) for one in tasks]
+    return tasks
 
 
 def pinned(configuration: CompiledConfiguration, node: int, task: Task) -> dict[FlavorResource, int]:
