@@ -72,7 +72,7 @@ class Task(Wire, frozen=True, kw_only=True):
     placeholder: bool = False
     """Whether it only keeps room for a gang member. Kept, and decided like any other task."""
     node_selector: dict[str, str] | None = None
-    """Labels that its node (Kueue: its flavor) must have, by key. Read by Kueue, YuniKorn, KAI and YTsaurus."""
+    """Labels that its node (Kueue: its flavor) must have, by key. Read by all engines."""
     tolerations: list[Toleration] | None = None
     """Taints that it bears. Read by Kueue, YuniKorn and KAI."""
     node_affinity: list[list[Expression]] | None = None
