@@ -34,6 +34,8 @@ from app.settings import Settings
 
 _BATCH_ENTRIES = 250
 _BATCH_BYTES = 8 << 20
+_ENOUGH_BYTES = 2 * _BATCH_BYTES
+"""More than one large entry: the next ones would otherwise wait for each to linger, and many are dropped."""
 _LINGER = 0.25
 """Seconds that an entry waits for others, and for its own answer to be on the way before it takes the processor."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 1.0
@@ -247,6 +249,7 @@ class DecisionLog:
                 self._metrics.log_dropped.labels("queue_full").inc()
                 entry.end("too many entries wait already")
                 return False
+            pressing = self._pressing()
             self._waiting.append(entry)
             self._bytes += entry.size
             self._offered += 1
@@ -255,7 +258,7 @@ class DecisionLog:
                 self._changed.notify_all()
                 if self._away:
                     entry.settle(_AWAY)
-            elif len(self._waiting) in (1, _BATCH_ENTRIES):  # the writer need not be woken in between
+            elif len(self._waiting) == 1 or (self._pressing() and not pressing):  # in between it need not be woken
                 self._changed.notify_all()
         return True
 
@@ -330,8 +333,10 @@ class DecisionLog:
             return batch
 
     def _pressing(self) -> bool:
-        """Whether there is a reason to write now: enough for a batch, or somebody waits for it."""
-        return len(self._waiting) >= _BATCH_ENTRIES or self._hurried > self._settled or self._stopping
+        """Whether there is a reason to write now: enough for a batch, large ones that take memory until they are
+        compressed, or somebody waits for it."""
+        enough = len(self._waiting) >= _BATCH_ENTRIES or self._bytes >= _ENOUGH_BYTES
+        return enough or self._hurried > self._settled or self._stopping
 
     def _write(self, batch: list[Entry]) -> None:
         try:

@@ -12,6 +12,7 @@ import pytest
 import zstandard
 
 from app.answering.answers import Answered, Facts
+from app.decisions import log as module
 from app.decisions.identifiers import Identifiers
 from app.decisions.log import DecisionLog, Entry, Row
 from app.errors import Unavailable
@@ -88,6 +89,25 @@ def test_what_is_offered_is_stored_in_order_and_in_batches(bench: Bench) -> None
     assert [row["id"] for row in bench.store.rows] == [str(one.id) for one in entries]
     assert bench.store.attempts <= 4
     assert bench.value("arbiter_decision_log_written_total") == 250
+
+
+def test_large_entries_do_not_linger_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is a batch of its own; only the last ones wait for others."""
+    monkeypatch.setattr(module, "_LINGER", 3600.0)
+    monkeypatch.setattr(module, "_BATCH_BYTES", 3000)
+    monkeypatch.setattr(module, "_ENOUGH_BYTES", 6000)
+    bench = Bench()
+    bench.log.start()
+    for number in range(5):
+        assert bench.log.offer(entry(str(number), 3000))
+    try:
+        patience = time.monotonic() + 60
+        while len(bench.store.rows) < 4 and time.monotonic() < patience:
+            time.sleep(0.001)
+        assert len(bench.store.rows) == bench.store.attempts == 4
+    finally:
+        bench.log.stop()
+    assert [row["asks"] for row in bench.store.rows] == [[str(number)] for number in range(5)]
 
 
 def test_a_row_holds_the_exact_bytes_and_no_nul_where_postgres_has_none(bench: Bench) -> None:
