@@ -21,6 +21,7 @@ TRACES = Path(__file__).parents[2] / "shared" / "traces"
 JOBS = 188_041
 PROCESSORS = 24_515
 COHORTS = 170
+GROUPS = 10
 PREEMPTS = {"preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}}
 PARTS = {"ls": 0.6, "guaranteed": 0.1, "burstable": 0.2, "be": 0.1}
 PRIORITIES = {"LS": 100, "Guaranteed": 100, "Burstable": 50, "BE": 0}
@@ -136,22 +137,22 @@ def _part(nodes: list[dict[str, str]], part: float) -> Body:
     }  # fmt: skip
 
 
-def _synthetic(jobs_of_it: int = JOBS) -> Body:
-    """A machine's log of three days and a half, the same each time: groups are cohorts that share the processors
-    equally, each of a group's four users is guaranteed four of them (NASA's less than two of 128) and borrows the rest.
-    Jobs are of powers of two, most of them short, and ask for about three fifths of what there is."""
+def _grid() -> Body:
+    """A grid's log of eleven days, the same each time: jobs of one processor on 170 sites that are used very unequally
+    and are cohorts; groups are queues, which borrow all but one processor of their site's. Nobody waits for long."""
     draw, jobs, at = random.Random(1), list[Body](), 0.0
-    for i in range(jobs_of_it):
-        at += draw.expovariate(0.62)
-        queue = f"c{draw.randrange(COHORTS)}-q{draw.randrange(4)}"
-        size, lasts = min(64, 2 ** int(draw.expovariate(0.5))), max(1, int(draw.lognormvariate(7, 1.5)))
-        jobs.append(_job(f"job-{i}", queue, int(at), lasts, {"cpu": 1}, count=size))
+    use = [1 / (site + 1) ** 0.9 for site in range(COHORTS)]
+    sites = draw.choices(range(COHORTS), use, k=JOBS)
+    for i, site in enumerate(sites):
+        at += draw.expovariate(JOBS / (11 * 86400))
+        group, lasts = min(int(draw.expovariate(0.4)), GROUPS - 1), max(1, int(draw.lognormvariate(7.6, 1.9)))
+        jobs.append(_job(f"job-{i}", f"c{site}-q{group}", int(at), min(lasts, 400_000), {"cpu": 1}))
     queues: list[Body] = []
-    for c in range(COHORTS):
-        share = PROCESSORS * (c + 1) // COHORTS - PROCESSORS * c // COHORTS
-        queues.append(_queue(f"c{c}", None, {"cpu": {"guaranteed": share - 16}}))
-        leaf = {"cpu": {"guaranteed": 4}}
-        queues += [_queue(f"c{c}-q{k}", f"c{c}", leaf, kueue=PREEMPTS) for k in range(4)]
+    for site in range(COHORTS):
+        share = round(PROCESSORS * (1 / COHORTS + use[site] / sum(use)) / 2)
+        queues.append(_queue(f"c{site}", None, {"cpu": {"guaranteed": share - GROUPS}}))
+        leaf = {"cpu": {"guaranteed": 1}}
+        queues += [_queue(f"c{site}-q{group}", f"c{site}", leaf, kueue=PREEMPTS) for group in range(GROUPS)]
     return {"configuration": {"engine": "kueue", "queues": queues}, "jobs": jobs}
 
 
@@ -174,5 +175,5 @@ CASES = [
     Case("kueue-alibaba", 600, lambda: _alibaba("kueue")),
     Case("yunikorn-alibaba", 2_000, lambda: _alibaba("yunikorn")),
     Case("kai-alibaba", 4_000, lambda: _alibaba("kai")),
-    Case("kueue-170-cohorts", 300, _synthetic),
+    Case("kueue-170-cohorts", 300, _grid),
 ]
