@@ -1,7 +1,8 @@
 """One API server and one service for all tests of a worker that follow a cluster; skipped where there is no Go."""
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
@@ -43,11 +44,30 @@ def server() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def arbiter(migrated_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
+def database(migrated_database: Callable[[], str]) -> str:
+    """That of the service."""
+    return migrated_database()
+
+
+@pytest.fixture(scope="session")
+def arbiter(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
     """A running service."""
-    folder = tmp_path_factory.mktemp("followed")
+    with replica(database, tmp_path_factory.mktemp("followed")) as client:
+        yield client
+
+
+@pytest.fixture
+def other(database: str, tmp_path: Path) -> Iterator[httpx2.Client]:
+    """A second service on the same database."""
+    with replica(database, tmp_path) as client:
+        yield client
+
+
+@contextmanager
+def replica(database: str, folder: Path) -> Generator[httpx2.Client]:
+    """A service."""
     with (
-        serving(migrated_database(), folder, ARBITER_LOG_LEVEL="warning", WORKERS="1") as (address, _),
+        serving(database, folder, ARBITER_LOG_LEVEL="warning", WORKERS="1") as (address, _),
         httpx2.Client(base_url=address, timeout=60) as client,
     ):
         yield client

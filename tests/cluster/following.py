@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx2
+import msgspec
 
 from app.following.arbiter import Arbiter
 from app.following.follower import Follower, Task
@@ -31,15 +32,15 @@ def reader(cluster: Cluster, token: str | None = None) -> Reader:
 @contextmanager
 def following(
     cluster: Cluster, arbiter: httpx2.Client, engine: EngineName, name: str, token: str | None = None, *,
-    shadow: bool = False,
+    shadow: bool = False, called: str = "test",
 ) -> Generator[Follower]:  # fmt: skip
-    """A follower that runs; its cluster, snapshot and configuration are all called ``name``."""
+    """A follower that runs, ``called`` so; its cluster, snapshot and configuration are all called ``name``."""
     task = Task(
         engine=engine,
         cluster=name,
         snapshot=name,
         configuration=name,
-        follower=f"test-{name}",
+        follower=f"{called}-{name}",
         shadow=shadow,
         quiet=QUIET,
     )
@@ -87,6 +88,27 @@ def kept(arbiter: httpx2.Client, name: str) -> dict[str, dict[str, Any]]:
         "asks": {one["id"]: one for one in asks},
         "queues": {one["name"]: one for one in configuration.get("queues", [])},
     }
+
+
+def plain(cluster: Cluster, engine: EngineName) -> dict[str, Any]:
+    """What a fresh list gives, as the service would show it."""
+    wanted = fresh(cluster, engine)
+    queues = {queue.name: queue for queue in wanted.configuration.queues}
+    return msgspec.json.decode(
+        msgspec.json.encode(
+            {"nodes": wanted.nodes, "workloads": wanted.workloads, "asks": wanted.asks, "queues": queues}
+        )
+    )
+
+
+def differs(cluster: Cluster, arbiter: httpx2.Client, engine: EngineName, name: str) -> str:
+    """Where what is kept under ``name`` is not what a list gives; empty where it is."""
+    found, wanted = kept(arbiter, name), plain(cluster, engine)
+    if not found:
+        return "there is no snapshot"
+    wrong = [f"{part} {name}" for part in wanted for name in wanted[part].keys() | found[part].keys()
+             if found[part].get(name) != wanted[part].get(name)]  # fmt: skip
+    return ", ".join(sorted(wrong)[:10])
 
 
 def nodes(cluster: Cluster, *names: str) -> None:

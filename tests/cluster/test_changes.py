@@ -7,38 +7,16 @@ from typing import Any, cast
 from urllib.error import HTTPError
 
 import httpx2
-import msgspec
 import pytest
 
 from app.following.rights import manifests
 from app.solver.model.configuration import EngineName
 from tests.cluster import kueue, pods
-from tests.cluster.following import eventually, following, fresh, kept
+from tests.cluster.following import differs, eventually, following, plain
 from tests.cluster.server import Cluster
 
 ENGINES: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn")
 Item = dict[str, Any]
-
-
-def plain(cluster: Cluster, engine: EngineName) -> dict[str, Any]:
-    """What a fresh list gives, as the service would show it."""
-    wanted = fresh(cluster, engine)
-    queues = {queue.name: queue for queue in wanted.configuration.queues}
-    return msgspec.json.decode(
-        msgspec.json.encode(
-            {"nodes": wanted.nodes, "workloads": wanted.workloads, "asks": wanted.asks, "queues": queues}
-        )
-    )
-
-
-def differs(cluster: Cluster, arbiter: httpx2.Client, engine: EngineName) -> str:
-    """Where the snapshot is not what a list gives; empty where it is."""
-    found, wanted = kept(arbiter, f"random-{engine}"), plain(cluster, engine)
-    if not found:
-        return "there is no snapshot"
-    wrong = [f"{part} {name}" for part in wanted for name in wanted[part].keys() | found[part].keys()
-             if found[part].get(name) != wanted[part].get(name)]  # fmt: skip
-    return ", ".join(sorted(wrong)[:10])
 
 
 def account(cluster: Cluster, engine: EngineName, *, shadow: bool = False) -> str:
@@ -143,7 +121,7 @@ def test_after_changes_restarts_and_lost_history_the_snapshot_is_what_a_list_giv
         """Once nothing is on its way, and until they are there again: a change of queues or a restart would bring them
         back without being missed."""
         for engine in ENGINES:
-            eventually(lambda engine=engine: not differs(kubernetes, arbiter, engine) or None)
+            eventually(lambda engine=engine: not differs(kubernetes, arbiter, engine, f"random-{engine}") or None)
             arbiter.delete(f"/v1/snapshots/random-{engine}").raise_for_status()
         for engine in ENGINES:
             eventually(lambda engine=engine: there(engine))
@@ -165,7 +143,7 @@ def test_after_changes_restarts_and_lost_history_the_snapshot_is_what_a_list_giv
             pods.yunikorn_pod("runs-y", "app", "root.prod", 1, "node-0"),
         )  # fmt: skip
         for engine in ENGINES:
-            eventually(lambda engine=engine: not differs(kubernetes, arbiter, engine) or None)
+            eventually(lambda engine=engine: not differs(kubernetes, arbiter, engine, f"random-{engine}") or None)
             found = plain(kubernetes, engine)
             assert all(found[part] for part in ("workloads", "asks", "queues")), engine
         lists = arbiter.get("/v1/clusters/random-kueue").json()["followers"][0]["lists"]
@@ -173,7 +151,7 @@ def test_after_changes_restarts_and_lost_history_the_snapshot_is_what_a_list_giv
     for engine in ENGINES:  # a follower that starts anew finds another cluster than the one that it left
         changes.make()
         with following(kubernetes, arbiter, engine, f"random-{engine}", tokens[engine]):
-            eventually(lambda engine=engine: not differs(kubernetes, arbiter, engine) or None)
+            eventually(lambda engine=engine: not differs(kubernetes, arbiter, engine, f"random-{engine}") or None)
 
 
 def test_without_rights_it_says_so_and_goes_on_once_it_has_them(kubernetes: Cluster, arbiter: httpx2.Client) -> None:
