@@ -141,17 +141,8 @@ def _status(phase: str) -> Item:
 
 def _kueue(cluster: Cluster, etcd: Etcd) -> Pattern:
     """Workloads, one a pod: in 500 ClusterQueues of 50 cohorts, with a LocalQueue each."""
-    kinds = [
-        ("ClusterQueue", False),
-        ("Cohort", False),
-        ("LocalQueue", True),
-        ("Workload", True),
-        ("ResourceFlavor", False),
-    ]
-    for kind, namespaced in kinds:
-        cluster.define(
-            definition(kind, kind.lower() + "s", "kueue.x-k8s.io", "v1beta1", "v1beta2", namespaced=namespaced)
-        )
+    for defined in kueue.definitions():
+        cluster.define(defined)
     cluster.apply(kueue.flavor())
     for number in range(GROUPS):
         name = f"app-{number:03}"

@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from app.following.kinds import FOLLOWED, WITNESSES
+from tests.cluster import kueue
 from tests.cluster.build import missing
 from tests.cluster.server import Cluster, cluster, definition
 from tests.live import serving
@@ -27,15 +28,8 @@ def server() -> Iterator[Cluster]:
     if (why := missing()) is not None:
         pytest.skip(why)
     with cluster(Path(tempfile.mkdtemp(prefix="arbiter-cluster-"))) as found:
-        group = "kueue.x-k8s.io"
-        for kind, namespaced in (("ClusterQueue", False), ("Cohort", False), ("LocalQueue", True), ("Workload", True),
-                                 ("ResourceFlavor", False)):  # fmt: skip
-            found.define(definition(kind, kind.lower() + "s", group, "v1beta1", "v1beta2", namespaced=namespaced))
-        found.define(
-            definition(
-                "WorkloadPriorityClass", "workloadpriorityclasses", group, "v1beta1", "v1beta2", namespaced=False
-            )
-        )
+        for defined in kueue.definitions():
+            found.define(defined)
         for kind, version in (("Queue", "v2"), ("PodGroup", "v2alpha2")):
             plural, namespaced = kind.lower() + "s", kind == "PodGroup"
             found.define(definition(kind, plural, "scheduling.run.ai", version, namespaced=namespaced))

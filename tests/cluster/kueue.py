@@ -2,9 +2,27 @@
 
 from typing import Any
 
+from tests.cluster.server import definition
+
 GROUP = "kueue.x-k8s.io/v1beta1"
 SPACE = "default"
 START = "2026-11-22T08:00:00Z"
+_KINDS = {
+    "ClusterQueue": False, "Cohort": False, "LocalQueue": True, "Workload": True, "ResourceFlavor": False,
+    "WorkloadPriorityClass": False,
+}  # fmt: skip
+
+
+def definitions() -> list[dict[str, Any]]:
+    """Of all kinds that are followed, in both versions."""
+    group = GROUP.partition("/")[0]
+    return [
+        definition(
+            kind, kind.lower() + ("es" if kind.endswith("s") else "s"), group, "v1beta1", "v1beta2",
+            namespaced=namespaced,
+        )
+        for kind, namespaced in _KINDS.items()
+    ]  # fmt: skip
 
 
 def _made(kind: str, name: str, spec: dict[str, Any], space: str | None = None) -> dict[str, Any]:
