@@ -75,10 +75,10 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             ],
             queues=_pools(state, updated),
         )
-        if turn.workloads or turn.queues or waiting != self._standing:
-            self._standing = waiting
-            self.version += 1
-        return turn if turn.workloads or turn.queues else None
+        differs = bool(turn.workloads or turn.queues)
+        self.version += differs or waiting != self._standing
+        self._standing = waiting
+        return turn if differs else None
 
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
         version = self.version

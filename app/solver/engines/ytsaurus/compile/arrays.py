@@ -4,12 +4,15 @@ NumPy reduces along a short last axis row by row; taking the columns one after a
 Resources are the columns, so there are between one and a dozen of them.
 """
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+Number = TypeVar("Number", np.int64, np.float64)
 
 
 def any_of(flags: Flags) -> Flags:
@@ -47,6 +50,12 @@ def least(values: Floats) -> Floats:
 def by_level(depth: Ints) -> list[Ints]:
     """The rows of each depth, those of depth 0 first; the root's, -1, is none."""
     return [np.flatnonzero(depth == level) for level in range(int(depth.max()) + 1)]
+
+
+def add_upwards(values: npt.NDArray[Number], parent: Ints, depth: Ints) -> None:
+    """Add to each pool, and to the root, what is below it: one row a pool, the root last. In place."""
+    for rows in reversed(by_level(depth)):
+        np.add.at(values, parent[rows], values[rows])
 
 
 def quotients(above: Floats, below: Floats, where: Flags, otherwise: float) -> Floats:

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.compiled.tree import ROOTLESS
-from app.solver.engines.ytsaurus.compile.arrays import Floats, Ints, by_level
+from app.solver.engines.ytsaurus.compile.arrays import Floats, Ints, Number, add_upwards
 from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration, ordered
 from app.solver.engines.ytsaurus.compile.operations import (
     UNLIMITED_STEPS,
@@ -135,21 +136,11 @@ def situate(cluster: CompiledState, asks: Sequence[Ask]) -> Situation:
     )
 
 
-def pool_sums(amounts: Ints, pool: Ints, parent: Ints, depth: Ints) -> Ints:
-    """Amounts of operations summed up the tree, exactly: one row a pool, the root last."""
-    out = np.zeros((len(parent), amounts.shape[1]), np.int64)
+def pool_sums(amounts: NDArray[Number], pool: Ints, parent: Ints, depth: Ints) -> NDArray[Number]:
+    """Amounts of operations summed up the tree, whole ones exactly: one row a pool, the root last."""
+    out = np.zeros((len(parent), amounts.shape[1]), amounts.dtype)
     np.add.at(out, pool, amounts)
-    for rows in reversed(by_level(depth)):
-        np.add.at(out, parent[rows], out[rows])
-    return out
-
-
-def pool_float_sums(amounts: Floats, pool: Ints, parent: Ints, depth: Ints) -> Floats:
-    """The same for inexact amounts."""
-    out = np.zeros((len(parent), amounts.shape[1]))
-    np.add.at(out, pool, amounts)
-    for rows in reversed(by_level(depth)):
-        np.add.at(out, parent[rows], out[rows])
+    add_upwards(out, parent, depth)
     return out
 
 

@@ -12,7 +12,7 @@ from app.solver.engines.ytsaurus.decide.fair_share.fair_shares import fair_share
 from app.solver.engines.ytsaurus.decide.fair_share.guarantees import to_shares
 from app.solver.engines.ytsaurus.decide.fair_share.volumes import Update
 from app.solver.engines.ytsaurus.decide.satisfaction import blocked, local_satisfaction, pool_satisfaction
-from app.solver.engines.ytsaurus.decide.situation import Situation, pool_float_sums, situate
+from app.solver.engines.ytsaurus.decide.situation import Situation, pool_sums, situate
 from app.solver.engines.ytsaurus.decide.status import (
     Starvation,
     operation_below,
@@ -53,7 +53,7 @@ def shares(cluster: CompiledState, asks: Sequence[Ask], now: int, options: Optio
     root = situation.root
     operations = operation_starvation(situation, operation_below(situation, shares), now)
     starving = pool_starvation(situation, pool_below(situation, shares), now)
-    wanted = pool_float_sums(situation.wanted, situation.operation_parent, situation.parent, situation.depth)
+    wanted = pool_sums(situation.wanted, situation.operation_parent, situation.parent, situation.depth)
     of_pools = _Figures(
         shares.pool_fair[:root], situation.pool_usage[:root], shares.pool_usage[:root], wanted[:root], pools[:root],
         starving,

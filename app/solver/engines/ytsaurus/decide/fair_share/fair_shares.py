@@ -22,7 +22,7 @@ from app.solver.engines.ytsaurus.decide.fair_share.integral import Functions, In
 from app.solver.engines.ytsaurus.decide.fair_share.levels import Levels
 from app.solver.engines.ytsaurus.decide.fair_share.operation_curves import Demands
 from app.solver.engines.ytsaurus.decide.fair_share.volumes import Update, Volumes
-from app.solver.engines.ytsaurus.decide.situation import Situation, pool_float_sums
+from app.solver.engines.ytsaurus.decide.situation import Situation, pool_sums
 
 NO_UPDATE = Update()
 MOST_EXACT = 1_000
@@ -63,7 +63,7 @@ def fair_shares(situation: Situation, update: Update = NO_UPDATE) -> FairShares:
     """Compute them, as of ``update``; without one, volumes are as carried. Raises InvalidInput for a bad one."""
     demands = _demands(situation)
     usage_steps = situation.pool_usage.astype(float)
-    wanted = pool_float_sums(situation.wanted, situation.operation_parent, situation.parent, situation.depth)
+    wanted = pool_sums(situation.wanted, situation.operation_parent, situation.parent, situation.depth)
     pool_demand = _shares(situation, usage_steps + wanted)
     limits = _limits(situation, situation.pool_limits, situation.pool_tagged)
     promises = specified(situation)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.compile.arrays import Floats, all_of, any_of, by_level
+from app.solver.engines.ytsaurus.compile.arrays import Floats, add_upwards, all_of, any_of
 from app.solver.engines.ytsaurus.decide.fair_share.children import Children
 from app.solver.engines.ytsaurus.decide.fair_share.doubles import EPSILON
 from app.solver.engines.ytsaurus.decide.fair_share.operation_curves import Demands
@@ -63,8 +63,7 @@ def truncated(
         return fair, pool_fair
     lost = np.zeros_like(pool_fair)
     np.add.at(lost, situation.operation_parent[rows], fair[rows])
-    for pools in reversed(by_level(situation.depth)):
-        np.add.at(lost, situation.parent[pools], lost[pools])
+    add_upwards(lost, situation.parent, situation.depth)
     fair = fair.copy()
     fair[rows] = 0.0
     return fair, np.where(any_of(lost != 0)[:, None], np.maximum(pool_fair - lost, 0.0), pool_fair)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints, any_of, by_level, quotients
+from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints, add_upwards, any_of, by_level, quotients
 from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration
 from app.solver.engines.ytsaurus.compile.pool_flags import nested_promises, without_donor
 from app.solver.engines.ytsaurus.compile.reading import Steps
@@ -72,8 +72,7 @@ def _ratios(situation: Situation, given: list[Steps]) -> Floats:
 def _with_children(situation: Situation, own: Floats) -> Floats:
     out = own.copy()
     if own.any():
-        for rows in reversed(by_level(situation.depth)):
-            np.add.at(out, situation.parent[rows], out[rows])
+        add_upwards(out, situation.parent, situation.depth)
     return out
 
 
