@@ -14,7 +14,7 @@ import msgspec
 from app.following.merging import merged, only, without
 from app.following.mirror import Key, View
 from app.following.pods import Pods, Touched
-from app.following.splicing import Of, spliced, untouched
+from app.following.splicing import Of, key_of, spliced, untouched
 from app.following.translating import Translated, translate
 from app.following.trimming import Item
 from app.formats.documents.reader import Findings
@@ -36,7 +36,6 @@ class Grouped:
         self._pods = Pods(engine)
         self._gpus: dict[str, int] = {}
         self._configured = Configuration()
-        self._queues: dict[str, str] = {}
         self._leading: dict[str, tuple[str, Key, Key]] = {}
 
     def whole(self, view: View) -> Translated:
@@ -47,7 +46,7 @@ class Grouped:
         found = translate(self._engine, only(view, {_POD: ()}), findings, within)
         queues = [queue for queue in found.configuration.queues if not (queue.yunikorn and queue.yunikorn.dynamic)]
         self._configured = msgspec.structs.replace(found.configuration, queues=queues)
-        self._queues = {}
+        self._leading = {}
         self._look(self._pods.groups())
         return found
 
@@ -110,10 +109,9 @@ class Grouped:
         for group in groups if self._engine == "yunikorn" else ():
             about = self._about(group)
             if about is None:
-                self._queues.pop(group, None)
                 self._leading.pop(group, None)
             else:
-                self._queues[group], self._leading[group] = about[0], about
+                self._leading[group] = about
 
     def _about(self, group: str) -> tuple[str, Key, Key] | None:
         """The queue of a YuniKorn application, its first pod, and its oldest."""
@@ -154,7 +152,7 @@ class Grouped:
 
     def _with_dynamic(self, found: Translated) -> Translated:
         """With the queues that placement must have made for all that there is, and nothing said of others."""
-        own, used = self._configured, set(self._queues.values())
+        own, used = self._configured, {queue for queue, _, _ in self._leading.values()}
         dynamic = dynamic_queues({queue.name for queue in own.queues}, used)
         said = set(map(said_of_dynamic, used))
         found = replace(found, findings=[one for one in found.findings if one.rule != DYNAMIC or one.detail in said])
@@ -172,8 +170,7 @@ def _joined(old: dict[str, Of], new: dict[str, Of], parts: dict[str, set[Key]]) 
 
 
 def _key(group: str) -> Key:
-    space, _, name = group.rpartition("/")
-    return space, name
+    return key_of("", group)
 
 
 def _id(key: Key) -> str:

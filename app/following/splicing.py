@@ -18,8 +18,8 @@ Of = TypeVar("Of", Workload, Ask)
 
 
 def key_of(space: str, task: str) -> Key:
-    """The pod of a task. KAI's tasks have the name of their pod, which is in the namespace of the group, ``space``;
-    YuniKorn's have both."""
+    """The pod of a task, and what else is named with its namespace or within ``space``. KAI's tasks have the name of
+    their pod, which is in the namespace of the group; YuniKorn's have both."""
     within, _, name = task.rpartition("/")
     return within or space, name
 
