@@ -60,7 +60,7 @@ def _swept(
     file: str, out: Path, workers: int | None, ray: str | None
 ) -> "tuple[list[tuple[Point, Summary]], dict[str, str]]":
     """See ``app.sweeps.sweep.sweep``. Raises ImportError where an extra is not installed."""
-    from app.sweeps.executors import locally, on_ray
+    from app.sweeps.executors import Local, on_ray
     from app.sweeps.grid import engines, size
     from app.sweeps.sweep import read as grid_of
     from app.sweeps.sweep import sweep as run
@@ -69,7 +69,7 @@ def _swept(
     remote = None if ray is None else on_ray(ray)
     grid = grid_of(read(file))
     most = max(1, min(workers or os.cpu_count() or 1, size(grid)))
-    with nullcontext(remote) if remote else locally(most, engines(grid)) as runner:
+    with nullcontext(remote) if remote else Local(most, engines(grid)) as runner:
         parquet([])  # pyarrow is read while processes start
         return run(grid, Path(file).parent, out, runner, _tell)
 

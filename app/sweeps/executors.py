@@ -102,11 +102,6 @@ class Local:
             self._pool = None
 
 
-def locally(workers: int, engines: Collection[str] = ()) -> Local:
-    """See ``Local``: a runner."""
-    return Local(workers, engines)
-
-
 def on_ray(address: str) -> Runner:
     """On the Ray cluster at ``address``: each trace is put into its object store once; a task whose node is lost is run
     again by Ray. Raises ImportError without the extra ``arbiter[ray]``."""

@@ -8,7 +8,7 @@ import pytest
 from app.decoding import convert
 from app.simulations.examples import SIMULATION
 from app.simulations.schemas import Trace
-from app.sweeps.executors import Ran, locally
+from app.sweeps.executors import Local, Ran
 from app.sweeps.folder import Folder
 from app.sweeps.grid import Grid, Point, engines, size
 from app.sweeps.playing import Played, play
@@ -29,7 +29,7 @@ def point(key: str = "k") -> Point:
 
 def test_processes_that_were_started_before_run_the_same_and_are_gone_in_the_end() -> None:
     trace = trace_of(*JOBS)
-    with locally(2, ["kueue"]) as run:
+    with Local(2, ["kueue"]) as run:
         found = list(run([point("a"), point("b")], {"t": trace}))
     assert {(ran.point.key, ran.summary) for ran in found} == {(k, play(point().request, trace)) for k in "ab"}
 
@@ -37,7 +37,7 @@ def test_processes_that_were_started_before_run_the_same_and_are_gone_in_the_end
 def test_a_job_that_can_never_run_is_named_by_its_line_before_the_run() -> None:
     wide = {**JOBS[0], "ask": {**JOBS[0]["ask"], "id": "wide"}}
     wide["ask"]["tasks"] = [{"name": "main", "requests": {"gpu": 10**6}}]
-    (ran,) = locally(1)([point()], {"t": trace_of(*JOBS, {**wide, "submitted_at": JOBS[-1]["submitted_at"]})})
+    (ran,) = Local(1)([point()], {"t": trace_of(*JOBS, {**wide, "submitted_at": JOBS[-1]["submitted_at"]})})
     assert ran.summary is None
     assert ran.error.startswith(f"/trace/lines/{len(JOBS) + 1}/ask: can never run")
 

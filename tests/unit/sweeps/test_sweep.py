@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from app.simulations.examples import SIMULATION
-from app.sweeps.executors import Ran, Runner, locally, on_ray
+from app.sweeps.executors import Local, Ran, Runner, on_ray
 from app.sweeps.grid import Point
 from app.sweeps.playing import Played, play
 from app.sweeps.sweep import read, sweep
@@ -44,7 +44,7 @@ def swept(base: Path, out: str, run: Runner) -> dict[str, bytes]:
 
 
 def test_two_processes_make_the_same_files_as_one_loop(base: Path) -> None:
-    one, two = swept(base, "one", here), swept(base, "two", locally(2))
+    one, two = swept(base, "one", here), swept(base, "two", Local(2))
     assert one == two
     table = pq.read_table(base / "one" / "results.parquet").to_pylist()
     whole = [row for row in table if row["queue"] == "" and row["trace"] == "all"]
