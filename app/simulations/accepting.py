@@ -7,7 +7,7 @@ from app.decoding import decode
 from app.errors import BadInput
 from app.simulations.core.scenario import scenario_of, variants_of
 from app.simulations.pinning import Pinning
-from app.simulations.schemas import SimulationRequest, Trace
+from app.simulations.schemas import SimulationRequest, Trace, too_many_jobs
 from app.solver.model.problems import Problem, pointer
 
 
@@ -31,8 +31,7 @@ def accept(body: bytes, terms: Terms, documents: Documents, configurations: Comp
     request = decode(body, SimulationRequest)
     names = variant_names(request, terms.variants)
     if isinstance(request.trace, Trace) and len(request.trace.jobs) > terms.jobs:
-        detail = f"more than {terms.jobs} jobs (ARBITER_TRACE_JOBS)"
-        raise BadInput([Problem(pointer="/trace/jobs", detail=detail)])
+        raise BadInput([Problem(pointer="/trace/jobs", detail=too_many_jobs(terms.jobs))])
     pinned = Pinning(documents).request(request)
     for _, one in variants_of(pinned, configurations):  # what is wrong is told now
         scenario_of(one, configurations, None if isinstance(request.trace, Trace) else ())

@@ -100,6 +100,11 @@ class Trace(Wire, frozen=True, kw_only=True):
     """The time that seconds are counted from. Absent: the earliest time that a job gives, else 2000-01-01."""
 
 
+def too_many_jobs(most: int) -> str:
+    """What is said of a trace that has more than ``most``."""
+    return f"more than {most} jobs (ARBITER_TRACE_JOBS)"
+
+
 class SimulationRequest(Wire, frozen=True, kw_only=True):
     """``POST /v1/simulations``."""
 

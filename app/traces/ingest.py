@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 import zstandard
 
-from app.simulations.schemas import Change, Job
+from app.simulations.schemas import Change, Job, too_many_jobs
 from app.solver.model import duration
 from app.solver.model.delta import NodeChanges
 from app.solver.model.instant import at
@@ -73,7 +73,7 @@ class Limits(NamedTuple):
     @property
     def too_many(self) -> str:
         """What is said of one that has more jobs."""
-        return f"more than {self.jobs} jobs (ARBITER_TRACE_JOBS)"
+        return too_many_jobs(self.jobs)
 
 
 @dataclass
