@@ -98,6 +98,7 @@ class SnapshotStore:
         """Keep ``state``, replacing what had the name; the generation goes on counting. ``own``: None where it is
         the compiled configuration. Raises InvalidInput."""
         loaded = solve.with_beside(solve.load(configured, state, snapshot=name), beside)
+        # Only now: what is wrong with an ask was named by its place in the request.
         loaded = replace(loaded, beside=replace(beside, asks=asks_in_order(beside.asks)))
         tasks = sum(len(w.tasks) for w in state.workloads)
         own = own or (configured.configuration, configured.engine.name)

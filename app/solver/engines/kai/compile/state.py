@@ -13,8 +13,6 @@ from app.solver.engines.kai.compile.resources import BOUNDLESS, PODS, QUEUE_RESO
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Ask, Node, State, Workload
 
-ID = attrgetter("id")
-
 
 @dataclass(frozen=True, slots=True)
 class CompiledState:
@@ -46,7 +44,7 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
     node_index = {node.name: n for n, node in enumerate(state.nodes)}
     columns = Columns(resources)
     jobs = Jobs()
-    add_workloads(jobs, sorted(state.workloads, key=ID), configuration.tree.index, node_index, columns)
+    add_workloads(jobs, sorted(state.workloads, key=attrgetter("id")), configuration.tree.index, node_index, columns)
     capacity: list[Vector] = []
     for node in state.nodes:
         have, taken = columns(node.capacity), columns(node.occupied)
