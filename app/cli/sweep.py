@@ -61,16 +61,15 @@ def _swept(
 ) -> "tuple[list[tuple[Point, Summary]], dict[str, str]]":
     """See ``app.sweeps.sweep.sweep``. Raises ImportError where an extra is not installed."""
     from app.sweeps.executors import Local, on_ray
-    from app.sweeps.grid import engines, size
+    from app.sweeps.grid import size
+    from app.sweeps.sweep import engines
     from app.sweeps.sweep import read as grid_of
     from app.sweeps.sweep import sweep as run
-    from app.sweeps.tables import parquet
 
     remote = None if ray is None else on_ray(ray)
     grid = grid_of(read(file))
     most = max(1, min(workers or os.cpu_count() or 1, size(grid)))
-    with nullcontext(remote) if remote else Local(most, engines(grid)) as runner:
-        parquet([])  # pyarrow is read while processes start
+    with nullcontext(remote) if remote else Local(most, engines(grid, Path(file).parent)) as runner:
         return run(grid, Path(file).parent, out, runner, _tell)
 
 

@@ -14,7 +14,6 @@ from app.simulations.schemas import SimulationRequest
 from app.solver.model.base import Name, Wire
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.registry import ENGINES
 
 _MOST_POINTS = 100_000
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -64,13 +63,6 @@ def size(grid: Grid) -> int:
     for values in grid.settings.values():
         count *= len(values)
     return count
-
-
-def engines(grid: Grid) -> set[str]:
-    """The engines that its points name, as far as that can be told from the document alone."""
-    named = [grid.request.get("engine")]
-    named += [given.engine for given in grid.configurations.values() if isinstance(given, Configuration)]
-    return {name for name in named if isinstance(name, str) and name in ENGINES}
 
 
 def points(grid: Grid, configurations: dict[tuple[str, str], Configuration], digests: dict[str, str]) -> list[Point]:

@@ -1,6 +1,7 @@
 """A sweep from its document to its folder."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -10,7 +11,8 @@ from app.decoding import convert, decode
 from app.errors import BadInput, BadRequest
 from app.simulations.schemas import Summary, Trace
 from app.solver.model.configuration import Configuration
-from app.solver.model.problems import Problem, pointer
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.registry import ENGINES
 from app.sweeps.executors import Ran, Runner
 from app.sweeps.folder import Folder
 from app.sweeps.grid import Grid, Point, TraceFile, points
@@ -18,6 +20,7 @@ from app.sweeps.playing import Played
 from app.traces.cluster import configuration
 from app.traces.files import load
 from app.traces.ingest import Ingested
+from app.traces.preparing import mapping_of
 
 _OF_TRACE = "trace"
 
@@ -29,6 +32,19 @@ def read(text: bytes) -> Grid:
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise BadRequest(f"neither YAML nor JSON: {str(error)[:200]}") from None
     return convert(document, Grid)
+
+
+def engines(grid: Grid, base: Path) -> set[str]:
+    """The engines that its points name, as far as its documents tell before a trace is read. ``base``: where its files
+    are; what is wrong with one is told later, when it is needed."""
+    named = [grid.request.get("engine")]
+    for given in grid.configurations.values():
+        if given == _OF_TRACE:
+            named += [_mapped(base / part.mapping) for part in map(_part, grid.traces.values()) if part.mapping]
+        else:
+            with suppress(OSError, BadRequest, InvalidInput):
+                named.append(_given(base, given).engine)
+    return {name for name in named if isinstance(name, str) and name in ENGINES}
 
 
 def sweep(
@@ -54,17 +70,31 @@ def sweep(
 
 
 def _loaded(base: Path, given: str | TraceFile) -> Ingested:
-    part = TraceFile(file=given) if isinstance(given, str) else given
+    part = _part(given)
     mapping, nodes = (None if name is None else str(base / name) for name in (part.mapping, part.nodes))
     return load(str(base / part.file), part.format, mapping, nodes)
 
 
+def _part(given: str | TraceFile) -> TraceFile:
+    return TraceFile(file=given) if isinstance(given, str) else given
+
+
+def _mapped(path: Path) -> str | None:
+    """The engine of a mapping's cluster."""
+    with suppress(OSError, BadRequest, InvalidInput):
+        found = mapping_of(path.read_bytes())
+        return found.cluster.engine if found is not None and found.cluster is not None else None
+    return None
+
+
+def _given(base: Path, given: str | Configuration) -> Configuration:
+    return given if isinstance(given, Configuration) else decode((base / given).read_bytes(), Configuration)
+
+
 def _configuration(grid: Grid, base: Path, name: str, trace: Ingested) -> Configuration:
     given = grid.configurations[name]
-    if isinstance(given, Configuration):
-        return given
     if given != _OF_TRACE:
-        return decode((base / given).read_bytes(), Configuration)
+        return _given(base, given)
     found = configuration(trace)
     if found is None:
         detail = "the mapping of a trace has no cluster"

@@ -10,8 +10,9 @@ from app.simulations.examples import SIMULATION
 from app.simulations.schemas import Trace
 from app.sweeps.executors import Local, Ran
 from app.sweeps.folder import Folder
-from app.sweeps.grid import Grid, Point, engines, size
+from app.sweeps.grid import Grid, Point, size
 from app.sweeps.playing import Played, play
+from app.sweeps.sweep import engines
 from app.traces.ingest import Limits, Source, ingest
 
 JOBS = SIMULATION["trace"]["jobs"]
@@ -42,14 +43,18 @@ def test_a_job_that_can_never_run_is_named_by_its_line_before_the_run() -> None:
     assert ran.error.startswith(f"/trace/lines/{len(JOBS) + 1}/ask: can never run")
 
 
-def test_a_grid_tells_its_size_and_engines_before_a_trace_is_read() -> None:
-    document = {
-        "configurations": {"a": SIMULATION["configuration"], "b": "file"},
-        "traces": {"t": "f"},
-        "seeds": [1, 2, 3],
-    }
+def test_a_grid_tells_its_size_and_engines_before_a_trace_is_read(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text('{"engine": "yunikorn", "queues": []}')
+    (tmp_path / "broken").write_text("{")
+    (tmp_path / "mapping").write_text("{resources: {cpu: 1}, cluster: {engine: kai, each: {queue: {name: '*'}}}}")
+    (tmp_path / "plain").write_text("{resources: {cpu: 1}}")
+    configurations = {"a": SIMULATION["configuration"], "b": "file", "c": "broken", "d": "absent"}
+    document = {"configurations": configurations, "traces": {"t": "f"}, "seeds": [1, 2, 3]}
     grid = convert({**document, "settings": {"/grace": [0, 1]}}, Grid)
-    assert (size(grid), engines(grid)) == (12, {"kueue"})
+    assert (size(grid), engines(grid, tmp_path)) == (24, {"kueue", "yunikorn"})
+    traces = {name: {"file": "f", "mapping": name} for name in ("mapping", "plain", "broken", "absent")}
+    of_trace = convert({"request": {"engine": "ytsaurus"}, "configurations": {"e": "trace"}, "traces": traces}, Grid)
+    assert (size(of_trace), engines(of_trace, tmp_path)) == (4, {"ytsaurus", "kai"})
 
 
 def test_a_manifest_follows_and_its_cost_does_not_grow_with_the_square_of_the_runs(
