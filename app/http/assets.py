@@ -1,6 +1,5 @@
 """Stylesheets, scripts and icons: our own and those of others, each at an address that changes with its content."""
 
-import mimetypes
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +12,7 @@ from app.errors import NotFound
 from app.http.openapi import operation
 
 _FOLDERS = tuple(Path(__file__).parents[1] / "assets" / name for name in ("own", "vendor"))
-_SHOWN = (".css", ".js", ".svg")
+_MEDIA = {".css": "text/css", ".js": "application/javascript", ".svg": "image/svg+xml"}
 _FOREVER = "public, max-age=31536000, immutable"
 
 router = APIRouter(include_in_schema=False)
@@ -30,12 +29,12 @@ class Asset(NamedTuple):
 @cache
 def assets() -> dict[str, Asset]:
     """Every file by its name."""
-    found: dict[str, Asset] = {}
-    for path in sorted(path for folder in _FOLDERS for path in folder.iterdir() if path.suffix in _SHOWN):
-        data = path.read_bytes()
-        media = mimetypes.types_map.get(path.suffix, "image/svg+xml")
-        found[path.name] = Asset(sha256(data).hexdigest()[:16], media, data)
-    return found
+    return {path.name: _read(path) for folder in _FOLDERS for path in folder.iterdir() if path.suffix in _MEDIA}
+
+
+def _read(path: Path) -> Asset:
+    data = path.read_bytes()
+    return Asset(sha256(data).hexdigest()[:16], _MEDIA[path.suffix], data)
 
 
 def address(name: str) -> str:

@@ -33,7 +33,7 @@ class Budget:
     def change(self, size: int) -> None:
         """Take ``size`` bytes, or give them back where it is negative. Raises TooManyRequests."""
         with self._lock:
-            if size > 0 and self._taken + size > self._most:
+            if self._taken + size > self._most:
                 raise TooManyRequests("request bodies use all the memory that there is for them", retry_after=1)
             self._taken += size
 

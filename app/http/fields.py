@@ -36,9 +36,9 @@ def descriptions(shape: type[msgspec.Struct]) -> dict[str, str]:
 
 def _described(schema: dict[str, Any], called: Iterable[type[msgspec.Struct]]) -> dict[str, Any]:
     """``called``: structs of that name, of which the one with these fields is meant."""
-    properties = schema.get("properties")
-    meant = next((shape for shape in called if set(shape.__struct_encode_fields__) == set(properties or ())), None)
-    if meant is None or properties is None:
+    properties = schema.get("properties", {})
+    meant = next((shape for shape in called if set(shape.__struct_encode_fields__) == set(properties)), None)
+    if meant is None or not properties:
         return schema
     said = descriptions(meant)
     spelled = zip(meant.__struct_encode_fields__, meant.__struct_fields__, strict=True)

@@ -45,7 +45,7 @@ class _Reading:
         }
 
     def _begin(self) -> None:
-        self._into, self._field, self._value = [], b"", b""
+        self._into = []
 
     def _header_field(self, data: bytes, start: int, end: int) -> None:
         self._field += data[start:end]

@@ -111,7 +111,7 @@ def page(needs: str | None, status: int = 200) -> dict[str, Any]:
 
 def is_page(documented: Mapping[str, Any] | None) -> bool:
     """Whether ``page`` wrote it."""
-    return documented is not None and _PAGE in documented
+    return documented is not None and documented.get(_PAGE, False)
 
 
 # msgspec tells structs of the same name apart by their module.

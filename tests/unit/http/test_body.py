@@ -150,6 +150,17 @@ def test_media_types_of_manifests_and_lines() -> None:
     Sent(content_encoding=" Identity ").read(lines)
 
 
+@pytest.mark.parametrize(
+    ("reading", "names"),
+    [(read_body, "application/json"), (read_manifest, "application/yaml or application/json"),
+     (read_files, "application/x-ndjson or multipart/form-data")],
+)  # fmt: skip
+def test_of_a_long_name_of_a_kind_of_body_so_much_is_said(reading: Reading, names: str) -> None:
+    assert Sent(media="x" * 99).refused(reading).detail == f"send {names}, not {'x' * 64!r}"
+    refused = Sent(media=None, content_encoding="x" * 99).refused(reading)
+    assert refused.detail == f"content coding {'x' * 64!r} is not one of gzip, zstd"
+
+
 def test_forms_have_a_limit_of_their_own() -> None:
     async def form(request: Request) -> bytes:
         return await read_form(request, 5)
@@ -231,6 +242,8 @@ def test_files_of_a_body() -> None:
     assert sent.read(read_files) == {"a": b"1" * 70_000, "b": b"zipped"}
     held = body + 70_000 + len(gzip.compress(b"zipped")) + len(b"zipped")
     assert sent.budget.taken == held - FREE
+    backwards = b'--b\r\nContent-Type: x/y\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--b--\r\n'
+    assert Sent(backwards, media=MULTIPART).read(read_files) == {"a": b"1"}, "in whichever order a part says it"
     whole = Sent(b"lines", media=None)
     assert whole.read(read_files) == {"": b"lines"}
     assert Sent(gzip.compress(b"lines"), media="application/gzip").read(read_files) == {"": b"lines"}
@@ -250,6 +263,7 @@ def test_files_of_a_body() -> None:
         (multipart(("", b"1")), MULTIPART, "part '': without a name, there twice, or one of too many"),
         (multipart(("a", b"1"), ("a", b"2")), MULTIPART, "part 'a': without a name, there twice, or one of too many"),
         (multipart(*((f"f{i}", b"") for i in range(17))), MULTIPART, "part 'f16': without a name, there twice, or"),
+        (multipart(("x" * 99, b""), ("x" * 99, b"")), MULTIPART, f"part {'x' * 64!r}: without a name, there twice, or"),
     ],
 )  # fmt: skip
 def test_what_is_no_body_of_files(body: bytes, media: str, detail: str) -> None:

@@ -4,13 +4,15 @@ import gzip
 import json
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 import zstandard
 from starlette.testclient import TestClient
 
-from app.errors import DeadlinePassed, TooLarge, TooManyRequests
+from app.errors import BadRequest, DeadlinePassed, TooLarge, TooManyRequests
 from app.http import body
+from app.http import coding as module
 from app.http.budget import FREE, Budget, Hold
 from app.http.coding import Bounds, inflate
 from tests.api.requests import decision
@@ -72,18 +74,42 @@ def test_the_event_loop_inflates_nothing_however_small(
     assert "worker" in inside[0].lower()
 
 
+@pytest.mark.parametrize("coding", CODED)
+def test_the_last_byte_and_the_last_moment_are_allowed(coding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: 7.0))
+    assert inflate(CODED[coding], coding, Bounds(len(WHOLE), 7.0, 2.0, lambda _: None)) == WHOLE
+    with pytest.raises(TooLarge):
+        inflate(CODED[coding], coding, Bounds(len(WHOLE) - 1, 7.0, 2.0, lambda _: None))
+    with pytest.raises(DeadlinePassed, match="no answer within 2 s"):
+        inflate(CODED[coding], coding, Bounds(len(WHOLE), 6.999, 2.0, lambda _: None))
+
+
+@pytest.mark.parametrize("coding", CODED)
+def test_what_is_cut_or_none_at_all(coding: str) -> None:
+    for coded, why in ((CODED[coding][:-1], "it ends early"), (b"", "it ends early"), (CODED[coding] + b"x", "")):
+        with pytest.raises(BadRequest, match=f"the body is not valid {coding}: {why}"):
+            inflate(coded, coding, bounds())
+    empty = gzip.compress(b"") if coding == "gzip" else zstandard.compress(b"")
+    with pytest.raises(BadRequest, match=r"too many (members|frames)"):
+        inflate(empty * 10_001, coding, bounds())
+    assert inflate(empty * 10_000, coding, bounds()) == b""
+
+
 def test_small_bodies_get_in_when_the_budget_is_used_up() -> None:
     budget = Budget(100)
     greedy, small, second = Hold(budget), Hold(budget), Hold(budget)
     greedy.change(FREE + 100)
     small.change(FREE)
-    with pytest.raises(TooManyRequests):
+    with pytest.raises(TooManyRequests) as refused:
         second.change(FREE + 1)
+    assert refused.value.headers == {"Retry-After": "1"}
     second.release()
     greedy.change(-50)
     small.change(50)
     assert budget.taken == 100
     greedy.release()
+    greedy.release()
+    assert budget.taken == 50, "given back once"
     small.release()
     greedy.change(1 << 20)  # too late to hold anything
     assert budget.taken == 0

@@ -14,6 +14,7 @@ UTF_8 = "für später".encode().decode("latin-1")
     [
         (None, None, None), (None, "", None), ("  ", "said", None), (None, " said\t", "said"), ("this", "that", "this"),
         (None, UTF_8, "für später"), (None, "sp\xe4ter", "später"), ("a\nb", None, "a\nb"),
+        ("a\tb \r\nc", None, "a\tb \r\nc"), ("", "said", None),
         ("x" * MOST, None, "x" * MOST), (None, "x" * MOST + " ", "x" * MOST),
     ],
 )  # fmt: skip

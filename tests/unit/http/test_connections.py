@@ -1,8 +1,13 @@
 """Who makes room, and whose time is up."""
 
+import resource
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from app.http.connections import Connections, Limits, Phase
+import pytest
+
+from app.http import connections as module
+from app.http.connections import Connections, Limits, Phase, within_files
 
 
 @dataclass(eq=False)
@@ -67,14 +72,15 @@ def test_nobody_who_is_being_answered_makes_room() -> None:
 
 
 def test_each_phase_has_its_limit_and_progress_begins_it_anew() -> None:
-    for phase, seconds in (("head", 10), ("body", 35), ("idle", 75), ("stream", 300), ("rest", 5)):
+    limits: dict[Phase, int] = {"head": 10, "body": 35, "idle": 75, "stream": 300, "rest": 5}
+    for phase, seconds in limits.items():
         connections, clock, (a, b, _) = full()
         connections.enter(a, phase)
         clock.now += seconds
         connections.enter(b, phase)
         connections.sweep()
-        assert a.told == []
-        clock.now += 1
+        assert a.told == [], "to the last moment"
+        clock.now += 0.001
         connections.sweep()
         assert (a.told, b.told) == (["overdue"], [])
 
@@ -121,3 +127,102 @@ def test_who_has_left_is_forgotten() -> None:
     connections.sweep()
     assert a.told == []
     assert connections.joined(Peer("d"))
+
+
+def test_who_takes_some_of_his_answer_has_his_time_anew() -> None:
+    connections, clock, (a, *_) = full()
+    connections.enter(a, "answer")
+    a.sent = 1000
+    connections.sweep()
+    clock.now += 30
+    connections.sweep()
+    assert a.told == [], "to the last moment"
+    a.sent = 999
+    connections.sweep()
+    a.sent = 1500  # more was written, nothing taken
+    clock.now += 30
+    connections.sweep()
+    assert a.told == []
+    clock.now += 0.001
+    connections.sweep()
+    assert a.told == ["dropped"]
+
+
+def test_the_time_of_a_body_begins_where_we_read_again() -> None:
+    connections, clock, (a, *_) = full()
+    connections.enter(a, "body")
+    a.paused = True
+    clock.now += 100
+    connections.sweep()
+    a.paused = False
+    clock.now += 35
+    connections.sweep()
+    assert a.told == []
+    clock.now += 0.001
+    connections.sweep()
+    assert a.told == ["overdue"]
+    late, later, (b, *_) = full()
+    late.enter(b, "idle")
+    b.paused = True
+    later.now += 76
+    late.sweep()
+    assert b.told == ["overdue"], "of an idle one we read nothing"
+
+
+class Loop:
+    """An event loop whose time stands still, and what it is to do later."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.later: list[tuple[float, Callable[[], None]]] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> object:
+        self.later.append((seconds, call))
+        return object()
+
+    def turn(self) -> None:
+        ((seconds, call),) = self.later
+        self.later.clear()
+        self.now += seconds
+        call()
+
+
+def test_a_look_every_second_as_long_as_anybody_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = Loop()
+    monkeypatch.setattr(module.asyncio, "get_running_loop", lambda: loop)
+    connections, a, b = Connections(LIMITS), Peer("a"), Peer("b")
+    assert connections.joined(a)
+    assert connections.joined(b)
+    assert [seconds for seconds, _ in loop.later] == [1.0], "one look for all"
+    for _ in range(10):
+        loop.turn()
+    assert a.told == b.told == []
+    loop.turn()
+    assert a.told == b.told == ["overdue"]
+    connections.left(a)
+    loop.turn()
+    connections.left(b)
+    loop.turn()
+    assert loop.later == [], "nobody is there"
+    assert connections.joined(a)
+    assert len(loop.later) == 1
+
+
+def _open_files(soft: int) -> Callable[[int], tuple[int, int]]:
+    return lambda _: (soft, 10**9)
+
+
+@pytest.mark.parametrize(
+    ("files", "asked", "most"),
+    [(1024, 1000, 768), (1024, 700, 700), (4096, 1000, 1000), (256, 1000, 16), (272, 1000, 16), (273, 1000, 17),
+     (100, 5, 16), (resource.RLIM_INFINITY, 10**6, 10**6)],
+)  # fmt: skip
+def test_as_many_as_the_files_that_may_be_open(
+    files: int, asked: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """256 are for other things than connections; 16 there are in any case."""
+    monkeypatch.setattr(module.resource, "getrlimit", _open_files(files))
+    assert within_files(asked) == most
