@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.solver.engines.kai.compile.baseline import baseline, columns
-from app.solver.engines.kai.compile.jobs import ALLOCATED, NOWHERE, PENDING, PIPELINED, RELEASING
+from app.solver.engines.kai.compile.jobs import ALLOCATED, NOWHERE, OLDEST, PENDING, PIPELINED, RELEASING
 from app.solver.engines.kai.compile.resources import Share
 from app.solver.engines.kai.compile.state import CompiledState, with_asks
 from app.solver.engines.kai.decide.counts import JobCounts, QueueUse
@@ -135,7 +135,7 @@ class Overlay:
 
             def key(t: int) -> tuple[int, int, str]:
                 wire = wires[t]
-                return -(wire.priority or 0), micros(wire.created_at) if wire.created_at else 0, names[t]
+                return -(wire.priority or 0), micros(wire.created_at) if wire.created_at else OLDEST, names[t]
 
             found = resident[job] = sorted(self.jobs.tasks[job], key=key)
         return found
@@ -276,7 +276,6 @@ class Overlay:
         before, j, was = self.status[t], self.jobs.task_job[t], self.node[t]
         if before == RELEASING:
             put(self.ghost, t, self.ghost[t] | 1 << was)
-            self.gpus.leave_behind(t)
             self.counts.back(j)
         else:
             self.counts.placed(j)

@@ -52,8 +52,8 @@ class Trail:
 
     def __init__(self) -> None:
         self._main: dict[int, tuple[int, str, str, str]] = {}
-        self._job = -1
-        self._action = ""
+        self._job: int
+        self._action: str
 
     def begin(self, job: int, action: str) -> None:
         """What follows is about this job in this action."""

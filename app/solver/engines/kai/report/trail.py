@@ -16,8 +16,8 @@ class Recorder(Trail):
         super().__init__()
         self._found: dict[int, dict[tuple[str, int, str, str], Tried]] = {}
         self._searches: dict[int, list[Search]] = {}
-        self._search = Search("")
-        self._part = (0, 0)
+        self._search: Search
+        self._part: tuple[int, int]
 
     def begin(self, job: int, action: str) -> None:
         """See ``Trail.begin``."""

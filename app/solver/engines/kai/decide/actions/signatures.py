@@ -57,17 +57,13 @@ class Failed:
 
 
 def _easier(job: list[Request], failed: list[Request]) -> bool:
-    if not job or not failed:
+    if not job:
         return False
-    if len(failed) > len(job):
-        return True
-    return any(a != b and _at_most(a, b) for a, b in zip(job, failed, strict=False))
+    return len(failed) > len(job) or any(a != b and _at_most(a, b) for a, b in zip(job, failed, strict=False))
 
 
 def _smaller(job: list[Request], failed: list[Request]) -> bool:
-    if not job or not failed or len(job) > len(failed):
-        return False
-    return all(_at_most(a, b) for a, b in zip(job, failed, strict=False))
+    return 0 < len(job) <= len(failed) and all(_at_most(a, b) for a, b in zip(job, failed, strict=False))
 
 
 def _at_most(a: Request, b: Request) -> bool:

@@ -96,11 +96,6 @@ class GpuShares:
         self._write(t, n, d, before, -1)
         self._write(t, n, d, after, 1)
 
-    def leave_behind(self, t: int) -> None:
-        """The pod moves away; what it held stays behind as being released."""
-        if self.share[t]:
-            self._journal.put(self._device, t, _NONE)
-
     def _load(self, d: int) -> int:
         return self._running[d] + self._releasing[d] + self._promised[d]
 

@@ -118,7 +118,7 @@ class Fairness:
         """
         before = self._before
         ours, theirs = self._siblings(leaf, queue)
-        involved[queue] = {r for r in _RESOURCES if taken.all[r] > 0}
+        involved[queue] = {r for r in _RESOURCES if taken.all[r]}
         held = remaining.setdefault(theirs, before.held(theirs))
         under_quota = holds_within(plus(before.held(ours), want), before.deserved[ours])
         left = plus(minus(held, taken.all), taken.last)
@@ -150,20 +150,16 @@ class Fairness:
         )
 
     def _siblings(self, leaf: int, queue: int) -> tuple[int, int]:
-        """The first pair of different queues on the two paths from the root; the last pair where one path ends."""
-        ours, theirs = self._before.paths[leaf][::-1], self._before.paths[queue][::-1]
-        pair = ours[0], theirs[0]
-        for pair in zip(ours, theirs, strict=False):
-            if pair[0] != pair[1]:
-                break
-        return pair
+        """The first pair of different queues on the two paths from the root; there is one, as both are leaves."""
+        paths = self._before.paths
+        return next((a, b) for a, b in zip(paths[leaf][::-1], paths[queue][::-1], strict=False) if a != b)
 
     def _stays_below(
         self, job: int, want: Share, remaining: dict[int, Share], involved: dict[int, set[int]]
     ) -> Refusal | None:
         """At every level the reclaiming side must end less saturated than each sibling that it took from."""
         before, tree, jobs = self._before, self._tree, self._overlay.jobs
-        wanted = {r for r in _RESOURCES if want[r] > 0}
+        wanted = {r for r in _RESOURCES if want[r]}
         for q in before.paths[jobs.queue[job]]:
             ours = plus(remaining[q] if q in remaining else before.held(q), want)
             for sibling in sorted(remaining):

@@ -6,7 +6,7 @@ import pytest
 
 from app.solver.engines.kai.decide.actions.signatures import Failed, Signatures
 from tests.properties.test_kai_parts import open_overlay
-from tests.unit.solver.engines.kai.case import ask, node, queue
+from tests.unit.solver.engines.kai.case import ask, node, queue, workload
 
 ROOT = queue("root", gpu="unlimited")
 
@@ -60,3 +60,61 @@ def test_other_constraints_are_another_matter() -> None:
     failed.add(job["f"])
     assert failed.easier(job["p"])
     assert not failed.easier(job["q"])
+
+
+def gang(name: str, *gpus: int) -> Any:
+    """An ask whose pods differ."""
+    return ask(name, "a", len(gpus)) | {
+        "tasks": [{"name": f"{name}-{i}", "requests": {"cpu": 1, "gpu": gpu}} for i, gpu in enumerate(gpus)]
+    }
+
+
+@pytest.mark.parametrize(
+    ("sizes", "easier"),
+    [
+        ((2, 4), False), ((4, 2), False), ((5, 4), False), ((1, 4), True), ((4, 1), True), ((1, 9), True),
+        ((2, 3), True), ((3, 4), False), ((3, 3), True),
+    ],
+)  # fmt: skip
+def test_pods_are_compared_from_the_smallest_on(sizes: tuple[int, ...], easier: bool) -> None:
+    """However the request lists them; some smaller one is enough."""
+    failed, job = failed_by(gang("f", 4, 2), gang("p", *sizes))
+    failed.add(job["f"])
+    assert failed.easier(job["p"]) is easier
+
+
+def test_a_gang_takes_the_place_of_one_that_failed_if_no_pod_of_it_is_larger() -> None:
+    for sizes, kept in (((3, 4), False), ((2, 5), True), ((4, 3), False), ((4, 4), False)):
+        failed, job = failed_by(gang("f", 4, 4), gang("p", *sizes), gang("q", 3, 4))
+        failed.add(job["f"])
+        assert failed.easier(job["q"])
+        failed.add(job["p"])
+        assert failed.easier(job["q"]) is (kept or sizes == (4, 4))
+
+
+def test_a_job_that_has_found_all_its_places_is_no_easier_and_no_measure() -> None:
+    """An attempt for another job may place its pods while the action goes on; its constraints are asked for once."""
+    failed, job = failed_by(ask("f", "a", gpu=4), ask("p", "a", gpu=3), ask("q", "a", gpu=2))
+    assert failed.easier(job["p"])
+    overlay = failed._overlay  # pyright: ignore[reportPrivateUsage]
+    failed.add(job["f"])
+    overlay.pipeline(overlay.jobs.tasks[job["p"]][0], 0)
+    assert not failed.easier(job["p"])
+    failed.add(job["p"])
+    assert failed.easier(job["q"])
+
+
+def test_pods_that_run_are_no_part_of_a_signature() -> None:
+    """The gang that grows by one pod is like a gang of one."""
+    body = {
+        "engine": "kai", "mode": "cycle", "now": "2027-01-15T08:00:00Z", "asks": [ask("g", "a", workload="w")],
+        "configuration": {"queues": [ROOT, queue("a", "root", gpu=9)]},
+        "state": {"nodes": [node("n")], "workloads": [workload("w", "a", "n"), workload("v", "a", "n", "n")]},
+    }  # fmt: skip
+    overlay = open_overlay(body | {"asks": [ask("g", "a", workload="w"), ask("p", "a")]})
+    signatures = Signatures(overlay)
+    grown, alone = (overlay.jobs.of_ask[a] for a in (0, 1))
+    assert len(signatures.of(grown)) == len(signatures.of(alone)) == 1
+    assert signatures.of(overlay.jobs.by_id["v"]) == ()
+    overlay.evict(overlay.jobs.tasks[grown][0])
+    assert len(signatures.of(grown)) == 1, "as it stood when first asked for"
