@@ -240,7 +240,7 @@ class Fates:
         held = life.holds()
         for name in stopped:
             task = life.running.pop(name)
-            life.leaving[name] = task
+            life.leaving[name], life.evicted_at[name] = task, now
             clock = life.clocks.get(name)
             if clock is not None and clock.phase == "running":
                 spent = clock.stop(now)
@@ -270,14 +270,11 @@ class Fates:
         again = {*life.waiting, *names}
         life.waiting = {name: task for name, task in life.tasks.items() if name in again}
         if self._scenario.request.requeue == "evicted":
-            life.ask = replace(life.ask, created_at=time_of(self._evicted_at(life, names)))
+            life.ask = replace(life.ask, created_at=time_of(max(life.evicted_at[name] for name in names)))
         for name in names:
             clock = life.clocks.get(name) or life.clocks.get("")
             if clock is not None and clock.phase == "releasing" and not (clock is life.clocks.get("") and life.leaving):
                 clock.wait(now)
-
-    def _evicted_at(self, life: Life, names: list[str]) -> int:
-        return max(life.clock(name).since for name in names)
 
     def _occupy(self, life: Life, names: list[str], sign: int) -> None:
         """Tasks that leave hold their nodes as if they were somebody else's, where the engine has it so."""

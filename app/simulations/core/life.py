@@ -65,9 +65,13 @@ class Clock:
         return self._account(now, made, ran - made - overhead, overhead, "releasing")
 
     def halt(self, now: int, phase: Phase) -> tuple[int, int, int]:
-        """It stops running, or is looked at while it runs; nothing of this run is thrown away."""
+        """It stops running, or is looked at while it runs; nothing of this run is thrown away. Of a checkpoint that is
+        being taken, what it has taken so far is no progress."""
         ran = now - self.since
-        overhead = self._saved(self._since_checkpoint() + ran)[1]
+        overhead = 0
+        if self.every:
+            done, rest = divmod(self._since_checkpoint() + ran, self.every + self.cost)
+            overhead = done * self.cost + max(0, rest - self.every)
         return self._account(now, ran - overhead, 0, overhead, phase)
 
     def finish(self, now: int) -> tuple[int, int, int]:
@@ -107,14 +111,15 @@ class Clock:
 
 class Life:
     """One job that is alive. Tasks by name: ``waiting`` as asked for, ``running`` as they run, ``leaving`` evicted and
-    not released. ``clocks`` by task, or one under ``""`` where the job makes progress as a whole; ``holding``: what it
-    holds while it does, where its tasks come and go."""
+    not released. ``evicted_at``: when each task last was. ``clocks`` by task, or one under ``""`` where the job makes
+    progress as a whole; ``holding``: what it holds while it does, where its tasks come and go."""
 
     __slots__ = (
         "ask",
         "cancelled",
         "clocks",
         "ended_at",
+        "evicted_at",
         "evictions",
         "first_started",
         "holding",
@@ -142,6 +147,7 @@ class Life:
         self.waiting: dict[str, Task] = dict(self.tasks)
         self.running: dict[str, Task] = {}
         self.leaving: dict[str, Task] = {}
+        self.evicted_at: dict[str, int] = {}
         self.first_started: int | None = None
         self.ended_at: int | None = None
         self.cancelled = self.initial = False

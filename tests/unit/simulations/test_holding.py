@@ -1,7 +1,7 @@
 """What a gang held while its tasks came and went."""
 
 from app.simulations.core.holding import Holding
-from tests.unit.simulations.running import job, played
+from tests.unit.simulations.running import job, played, request_for, rounds_of
 from tests.unit.simulations.test_placed_runs import NODES, configuration
 
 
@@ -30,3 +30,17 @@ def test_work_done_by_a_gang_that_grows_is_what_its_tasks_held() -> None:
     assert told.summary is not None
     assert told.summary.total.work_done == {"cpu": 4 * 6 + 4 * 10 + 4 * 5}
     assert told.summary.total.used == told.summary.total.work_done
+
+
+def test_a_task_of_a_gang_that_runs_on_is_asked_for_again_as_of_its_eviction() -> None:
+    """KAI: two tasks run and one is enough; b takes the place of the other at 8, which goes for 3 s."""
+    gang, own = job("gang", "a", 4, 0, 60, min_available=1), job("own", "b", 4, 8, 10)
+    gang["ask"]["tasks"][0]["count"] = 2
+    gang["ask"]["preemptible"] = True
+    for requeue, second in (("created", 0), ("evicted", 8)):
+        request = request_for(configuration("kai"), [gang, own], state=NODES, grace=3, requeue=requeue)
+        asked = [ask for one in rounds_of(request) for ask in one.question.asks if ask.id == "gang"]
+        assert [task.name for task in asked[-1].tasks] == ["main-1"]
+        created = asked[-1].created_at
+        assert created is not None
+        assert (created.minute, created.second) == (0, second)
