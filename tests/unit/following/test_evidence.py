@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.following.evidence import Evidence, evidence
+from app.following.evidence import Evidence, ends, evidence
 from app.following.past import Past
 from app.solver.model.configuration import EngineName
 
@@ -87,6 +87,84 @@ def test_kai_and_yunikorn_say_it_in_events(engine: EngineName, reason: str, mess
     said = evidence(engine, "Event", None, event)
     assert (None if said is None else (said.victim, said.by, said.reason)) == found
     assert evidence(engine, "Event", event, {**event, "count": 2}) is None
+
+
+def test_the_message_of_either_condition_names_for_whom() -> None:
+    def said(preempted: Any, evicted: Any) -> Evidence | None:
+        made = workload(("Evicted", "True", "Preempted", evicted), ("Preempted", "True", "InClusterQueue", preempted))
+        made["status"]["conditions"].insert(0, "nonsense")
+        return evidence("kueue", "Workload", workload(), made)
+
+    other = FOR.replace("40399c9c", "other")
+    assert [found and found.by for found in (said(FOR, other), said("", other), said(5, other), said(5, None))] == [
+        "40399c9c", "other", "other", "",
+    ]  # fmt: skip
+    alone = evidence("kueue", "Workload", workload(), workload(("Evicted", "True", "Preempted", FOR)))
+    assert alone is not None
+    assert (alone.by, alone.reason) == ("40399c9c", None)
+
+
+def test_an_eviction_is_told_again_only_where_its_time_is_another() -> None:
+    reworded = workload(("Evicted", "True", "Preempted", FOR + "."))
+    assert evidence("kueue", "Workload", EVICTED, reworded) is None
+    over = workload(("Evicted", "False", "Preempted", FOR))
+    assert evidence("kueue", "Workload", over, EVICTED) is not None
+
+
+@pytest.mark.parametrize(
+    ("times", "found"),
+    [
+        ({"eventTime": AT, "lastTimestamp": "2026-11-22T10:00:00Z"}, "2026-11-22T09:00:00+00:00"),
+        ({"lastTimestamp": AT, "firstTimestamp": "2026-11-22T08:00:00Z"}, "2026-11-22T09:00:00+00:00"),
+        ({"eventTime": "soon", "firstTimestamp": "2026-11-22T09:00:00"}, "2026-11-22T09:00:00+00:00"),
+        ({"eventTime": 5}, None),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_an_event_has_the_first_time_that_is_one(times: dict[str, Any], found: str | None) -> None:
+    event: dict[str, Any] = {"reason": "Evict", "message": "Pod a/p was preempted and rescheduled", **times}
+    said = evidence("kai", "Event", None, event)
+    assert said is not None
+    assert (said.at and said.at.isoformat()) == found
+    pod = {"involvedObject": {"kind": "Pod", "namespace": "a", "name": "v"}}
+    for message in ("Preempted by Quota change", "Preempted by x from application y in z"):
+        said = evidence("yunikorn", "Event", None, {**pod, "message": message, **times})
+        assert said is not None
+        assert (said.at and said.at.isoformat()) == found
+    said = evidence("kai", "Event", None, {**event, "message": "Pod a/p was preempted by workload b/x."})
+    assert said is not None
+    assert (said.at and said.at.isoformat()) == found
+
+
+def test_an_event_that_is_no_text_or_of_no_pod_says_nothing() -> None:
+    event: dict[str, Any] = {
+        "reason": "Evict", "message": "Preempted by x from application y in z",
+        "involvedObject": {"kind": "Node", "namespace": 5, "name": None},
+    }  # fmt: skip
+    assert evidence("yunikorn", "Event", None, event) is None
+    event["involvedObject"]["kind"] = "Pod"
+    said = evidence("yunikorn", "Event", None, event)
+    assert said is not None
+    assert said.victim == ("", "")
+    assert evidence("kai", "Event", None, {"reason": "Evict", "message": 5}) is None
+    assert evidence("kai", "Pod", None, {"reason": "Evict", "message": "Pod a/p was preempted and rescheduled"}) is None
+    nameless = workload(("Evicted", "True", "Preempted", FOR))
+    del nameless["metadata"]
+    said = evidence("kueue", "Workload", workload(), nameless)
+    assert said is not None
+    assert said.victim == ("", "")
+
+
+def test_a_pod_ends_when_it_is_told_to_or_is_gone_and_once() -> None:
+    runs: dict[str, Any] = {"metadata": {"name": "p"}}
+    told: dict[str, Any] = {"metadata": {"name": "p", "deletionTimestamp": AT}}
+    assert ends("Pod", runs, told)
+    assert ends("Pod", runs, None)
+    assert not ends("Pod", runs, runs)
+    assert not ends("Pod", told, None)
+    assert not ends("Pod", told, told)
+    assert not ends("Pod", None, told)
+    assert not ends("Workload", runs, None)
 
 
 def test_changes_are_undone_up_to_a_moment_and_evictions_for_one_are_told_together() -> None:

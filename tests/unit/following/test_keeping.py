@@ -11,9 +11,10 @@ from app.following import keeping
 from app.following.arbiter import Arbiter, Refused, Reply
 from app.following.keeping import Keeper, NotYet
 from app.following.translating import Translated
-from app.solver.model.configuration import Configuration, Queue
+from app.solver.model import kueue as model
+from app.solver.model.configuration import Configuration, Queue, Settings
 from app.solver.model.decision import ConfigurationUsed
-from app.solver.model.state import Workload
+from app.solver.model.state import Ask, Node, Workload
 
 EVERY = 2.0
 WANTED = Configuration(engine="kueue")
@@ -103,3 +104,254 @@ def test_a_configuration_that_is_refused_is_a_finding_and_the_last_good_one_stay
     assert [one.id for one in service.put.state.workloads] == ["known"]
     with pytest.raises(NotYet, match="by another follower"):
         Keeper(cast(Arbiter, service), "c", "s").keep(Translated(wanted, {}, {}, {}, [], {}, {}), {}, writer=False)
+
+
+ETAG = '"3"'
+OLD = Configuration(engine="kueue", queues=[Queue(name="old")])
+NEW = Configuration(engine="kueue", queues=[Queue(name="new")])
+
+
+class Store:
+    """One configuration and one snapshot. ``refuse``: what is refused next, by the start of method and path;
+    ``asked``: methods, paths, bodies and headers, but for looks at the configuration."""
+
+    def __init__(self, stored: Configuration | None = None, etag: str | None = ETAG) -> None:
+        self.stored = stored
+        self.etag = etag
+        self.generation = 0
+        self.refuse: dict[str, Refused] = {}
+        self.asked: list[tuple[str, Any, Any]] = []
+
+    def ask(self, method: str, *path: str, body: Any = None, headers: Any = None) -> Reply:
+        """As the real one answers. Raises Refused."""
+        told = f"{method} {'/'.join(path)}"
+        if told != "GET configurations/c":
+            self.asked.append((told, body, headers))
+        if told in self.refuse:
+            raise self.refuse.pop(told)
+        if path[0] == "configurations":
+            if method == "PUT":
+                self.stored = body
+            if self.stored is None:
+                raise Refused(404, "not_found", "there is none")
+            return Reply(msgspec.json.encode({"configuration": self.stored}), self.etag)
+        self.generation += method != "GET"
+        return Reply(msgspec.json.encode(status(self.generation)), None)
+
+    def told(self) -> list[str]:
+        """What was asked since, without its bodies."""
+        said = [one for one, *_ in self.asked]
+        self.asked.clear()
+        return said
+
+
+def status(generation: int) -> SnapshotStatus:
+    counts = Counts(nodes=0, workloads=0, tasks=0, reservations=0)
+    return SnapshotStatus(
+        name="s", generation=generation, engine="kueue", configuration=ConfigurationUsed(digest="d"), counts=counts,
+        age_seconds=0.0, idle_seconds=0.0, bytes=1,
+    )  # fmt: skip
+
+
+def keeper(store: Store) -> Keeper:
+    return Keeper(cast(Arbiter, store), "c", "s")
+
+
+def cluster(configuration: Configuration, *queues: str) -> Translated:
+    running = {name: Workload(id=name, queue=name) for name in queues}
+    waiting = {f"ask-{name}": Ask(id=f"ask-{name}", queue=name, tasks=[]) for name in queues}
+    nodes = {"n": Node(name="n", capacity={"cpu": 1})}
+    return Translated(configuration, nodes, running, waiting, [], {}, {})
+
+
+PUT_C, PUT_S, DELTA, LOOK = "PUT configurations/c", "PUT snapshots/s", "POST snapshots/s/deltas", "GET snapshots/s"
+
+
+def test_the_first_time_all_is_put_then_what_changed() -> None:
+    store = Store()
+    made = keeper(store)
+    made.keep(cluster(NEW, "new"), {"Pod": "1"}, writer=True)
+    (_, configuration, headers), (_, body, _) = store.asked
+    assert configuration == NEW
+    assert headers == {"X-Comment": "followed from the cluster: 1 queues", "If-None-Match": "*"}
+    assert (body.engine, body.configuration, body.resource_versions) == ("kueue", "c", {"Pod": "1"})
+    assert [one.name for one in body.state.nodes] == ["n"]
+    assert ([one.id for one in body.state.workloads], [one.id for one in body.asks]) == (["new"], ["ask-new"])
+    assert store.told() == [PUT_C, PUT_S]
+    made.keep(cluster(NEW), {"Pod": "2"}, writer=False)
+    ((told, change, _),) = store.asked
+    assert told == DELTA
+    assert (change.generation, change.workloads.remove, change.resource_versions) == (1, ["new"], {"Pod": "2"})
+    store.told()
+    made.keep(cluster(NEW, "new"), {}, writer=False)
+    assert store.asked[0][1].generation == 2
+    assert made.status == status(3)
+    assert made.puts == {"configuration": 1}
+
+
+def test_settings_are_an_administrators_and_a_change_names_what_it_replaces() -> None:
+    settings = Settings(kueue=model.Settings(fair_sharing=True))
+    store = Store(msgspec.structs.replace(OLD, settings=settings))
+    made = keeper(store)
+    made.keep(cluster(OLD), {}, writer=False)
+    assert store.told() == [PUT_S], "it is what it should be but for the settings"
+    made.keep(cluster(NEW), {}, writer=True)
+    (_, document, headers), _ = store.asked
+    assert document == msgspec.structs.replace(NEW, settings=settings)
+    assert headers == {
+        "X-Comment": "followed from the cluster: queue new added; queue old removed", "If-Match": ETAG,
+    }  # fmt: skip
+    assert store.told() == [PUT_C, PUT_S]
+    made.keep(cluster(NEW), {}, writer=True)
+    assert store.told() == [DELTA]
+
+
+def test_a_comment_of_any_letters_is_sent_as_it_is_stored() -> None:
+    store = Store(OLD)
+    keeper(store).keep(cluster(Configuration(queues=[Queue(name="größer-Ω")])), {}, writer=True)
+    comment = store.asked[0][2]["X-Comment"]
+    assert comment.encode("latin-1").decode() == "followed from the cluster: queue größer-Ω added; queue old removed"
+
+
+@pytest.mark.parametrize(
+    ("stored", "refused", "raised"),
+    [
+        (OLD, Refused(412, "precondition_failed", "no"), "somebody else has just written the configuration"),
+        (None, Refused(412, "precondition_failed", "no"), "somebody else has just written the configuration"),
+        (OLD, Refused(403, "forbidden", "no"), "no"),
+        (None, Refused(422, "invalid", "no such parent"), "no such parent"),
+    ],
+)
+def test_a_configuration_that_can_not_be_written_stops_what_hangs_on_it(
+    stored: Configuration | None, refused: Refused, raised: str
+) -> None:
+    store = Store(stored)
+    store.refuse[PUT_C] = refused
+    made = keeper(store)
+    with pytest.raises(Refused if refused.status == 403 else NotYet, match=f"^{raised}$"):
+        made.keep(cluster(NEW), {}, writer=True)
+    assert store.told() == [PUT_C]
+    assert [one.detail for one in made.refused] == ([raised] if refused.status == 422 else [])
+    made.keep(cluster(NEW), {}, writer=True)
+    assert store.told() == [PUT_C, PUT_S], "it is tried again"
+    assert made.refused == []
+
+
+def test_a_store_that_refuses_to_say_what_it_has_is_not_written_to() -> None:
+    store = Store(OLD)
+
+    def ask(method: str, *path: str, **_: Any) -> Reply:
+        assert (method, path) == ("GET", ("configurations", "c"))
+        raise Refused(403, "forbidden", "no")
+
+    store.ask = ask  # pyright: ignore
+    with pytest.raises(Refused, match="no"):
+        keeper(store).keep(cluster(NEW), {}, writer=True)
+
+
+def test_a_refused_configuration_is_not_written_again_before_it_changes() -> None:
+    store = Store(OLD)
+    store.refuse[PUT_C] = Refused(422, "invalid", "no such parent")
+    made = keeper(store)
+    made.keep(cluster(NEW, "new", "old"), {}, writer=True)
+    assert [(one.rule, one.severity, one.pointer) for one in made.refused] == [("refused", "error", "/configuration")]
+    body = store.asked[-1][1]
+    assert ([one.id for one in body.state.workloads], [one.id for one in body.asks]) == (["old"], ["ask-old"])
+    assert [one.name for one in body.state.nodes] == ["n"]
+    store.told()
+    made.keep(cluster(NEW, "new"), {}, writer=True)
+    assert store.asked[0][1].workloads.remove == ["old"], "what has no queue stays away"
+    assert store.told() == [DELTA]
+    made.keep(cluster(OLD, "old"), {}, writer=True)
+    assert (made.refused, store.told()) == ([], [PUT_S])
+    assert made.puts == {"configuration": 2}
+
+
+@pytest.mark.parametrize(
+    ("refused", "reason"),
+    [
+        (Refused(409, "stale_generation", "x"), "stale_generation"),
+        (Refused(404, "snapshot_not_found", "x"), "snapshot_not_found"),
+        (Refused(409, "", "x"), "refused"),
+        (Refused(422, "invalid", "x"), "refused"),
+    ],
+)
+def test_a_delta_that_is_refused_is_put_whole_and_says_why(refused: Refused, reason: str) -> None:
+    store = Store(OLD)
+    made = keeper(store)
+    made.keep(cluster(OLD, "old"), {}, writer=False)
+    store.told()
+    store.refuse[DELTA] = refused
+    made.keep(cluster(OLD, "old"), {}, writer=False)
+    assert store.told() == [DELTA, PUT_S]
+    assert made.puts == {"configuration": 1, reason: 1}
+
+
+def test_a_put_that_did_not_arrive_is_put_again_for_the_same_reason() -> None:
+    store = Store(OLD)
+    made = keeper(store)
+    store.refuse[PUT_S] = Refused(422, "invalid", "x")
+    with pytest.raises(Refused):
+        made.keep(cluster(OLD), {}, writer=False)
+    assert made.puts == {}
+    made.keep(cluster(OLD), {}, writer=False)
+    assert (made.puts, store.told()) == ({"configuration": 1}, [PUT_S, PUT_S])
+    store.refuse |= {DELTA: Refused(404, "snapshot_not_found", "x"), PUT_S: Refused(422, "invalid", "x")}
+    with pytest.raises(Refused):
+        made.keep(cluster(OLD), {}, writer=False)
+    made.keep(cluster(OLD), {}, writer=False)
+    assert made.puts == {"configuration": 1, "snapshot_not_found": 1}
+
+
+def test_whether_the_snapshot_is_there_is_asked_once_it_was_put() -> None:
+    store = Store(OLD)
+    made = keeper(store)
+    assert made.check()
+    assert store.told() == []
+    made.keep(cluster(OLD), {}, writer=False)
+    assert made.check()
+    assert store.told() == [PUT_S, LOOK]
+    for refused, reason in ((Refused(404, "snapshot_lost", "x"), "snapshot_lost"), (Refused(403, "", "x"), "refused")):
+        store.refuse[LOOK] = refused
+        assert not made.check()
+        assert store.told() == [LOOK]
+        assert made.check(), "it is known to be lost"
+        assert store.told() == []
+        made.keep(cluster(OLD), {}, writer=False)
+        assert store.told() == [PUT_S]
+        assert made.puts[reason] == 1
+    store.generation += 1
+    assert not made.check()
+    made.keep(cluster(OLD), {}, writer=False)
+    assert made.puts["stale_generation"] == 1
+
+
+def test_who_loses_it_again_leaves_it_for_ever_longer_and_calm_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [50_000.0]
+    monkeypatch.setattr(keeping, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(keeping.random, "uniform", lambda low, high: high if 2 * low == high else -1.0)
+    store = Store(OLD)
+    made = keeper(store)
+    made.keep(cluster(OLD), {}, writer=False)
+
+    def lost() -> float:
+        """For how long it is left after it was lost once more."""
+        store.generation += 1
+        assert not made.check()
+        begun = clock[0]
+        while made.left() is not None:
+            clock[0] += 5.0
+        made.keep(cluster(OLD), {}, writer=False)
+        return clock[0] - begun
+
+    assert [lost() for _ in range(9)] == [0.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0, 300.0]
+    clock[0] += 600.0  # 900 since it was lost
+    assert lost() == 300.0
+    clock[0] += 601.0
+    assert [lost(), lost()] == [0.0, 10.0]
+    store.refuse[DELTA] = Refused(409, "stale_generation", "x")
+    with pytest.raises(NotYet, match="snapshot 's' is written by somebody else too"):
+        made.keep(cluster(OLD), {}, writer=False)
+    store.refuse[DELTA] = Refused(409, "busy", "x")
+    clock[0] += 1000.0
+    made.keep(cluster(OLD), {}, writer=False)

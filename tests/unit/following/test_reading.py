@@ -2,14 +2,18 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from kubernetes.client.api_client import ApiClient
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import ProtocolError
 
-from app.following.kinds import FOLLOWED
-from app.following.reading import CHUNK, Broken, Event, Gone, Reader
+from app.following import reading as module
+from app.following.kinds import FOLLOWED, Kind
+from app.following.reading import CHUNK, Absent, Broken, Denied, Event, Gone, Reader, connect
 
 QUEUE = FOLLOWED["kai"][0]
 
@@ -19,7 +23,8 @@ class Answer:
 
     def __init__(self, *lines: Any, status: int = 200) -> None:
         self.status = status
-        self.data = b"\n".join(json.dumps(line).encode() for line in lines)
+        self.data = b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
+        self.released = 0
 
     def stream(self, size: int) -> Iterator[bytes]:
         """The body with a last line break."""
@@ -29,33 +34,58 @@ class Answer:
             yield body[at : at + 7]
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Counted."""
+        self.released += 1
 
     release_conn = close
+
+
+class Silent(Answer):
+    """Breaks off where its body begins."""
+
+    def stream(self, size: int) -> Iterator[bytes]:
+        """Nothing."""
+        raise ProtocolError("broken off")
+
+    @property
+    def data(self) -> bytes:
+        """Nothing."""
+        raise ProtocolError("broken off")
+
+    @data.setter
+    def data(self, _: bytes) -> None:
+        pass
 
 
 class Client:
     """Answers in turn; ``asked``: the parameters of each request."""
 
-    def __init__(self, *answers: Answer) -> None:
+    def __init__(self, *answers: Answer | Exception) -> None:
         self._answers = list(answers)
         self.asked: list[dict[str, str]] = []
+        self.paths: list[str] = []
+        self.timeouts: list[tuple[float, float]] = []
 
     def param_serialize(self, method: str, path: str, query_params: Any, **_: Any) -> tuple[Any, ...]:
         """As the client library has it."""
+        self.paths.append(path)
         self.asked.append(dict(query_params))
         return method, path
 
-    def call_api(self, *_: Any, **__: Any) -> Any:
+    def call_api(self, *_: Any, _request_timeout: tuple[float, float]) -> Any:
         """As the client library has it."""
-        return SimpleNamespace(response=self._answers.pop(0))
+        self.timeouts.append(_request_timeout)
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return SimpleNamespace(response=answer)
 
 
 def page(*names: str, **metadata: str) -> Answer:
     return Answer({"metadata": metadata, "items": [{"metadata": {"name": name}} for name in names]})
 
 
-def reading(*answers: Answer) -> tuple[Reader, Client]:
+def reading(*answers: Answer | Exception) -> tuple[Reader, Client]:
     client = Client(*answers)
     return Reader(cast(ApiClient, client)), client
 
@@ -98,3 +128,131 @@ def test_a_watch_that_ends_with_an_error_says_whether_the_history_is_gone(code: 
     reader, _ = reading(Answer({"type": "ERROR", "object": {"code": code, "message": "because"}}))
     with pytest.raises(raised, match="because"):
         list(reader.watch(QUEUE, "v2", "7"))
+
+
+COHORT = Kind("Cohort", "kueue.x-k8s.io", "cohorts", ("v1beta2", "v1beta1"), needed=False)
+UNKNOWN = {"message": "the server could not find the requested resource"}
+
+
+def resources(*names: str) -> Answer:
+    return Answer({"resources": [{"name": name} for name in names]})
+
+
+def test_the_best_version_is_the_first_that_has_the_kind() -> None:
+    reader, client = reading(resources("workloads", "cohorts"))
+    assert reader.version(COHORT) == "v1beta2"
+    assert (client.paths, client.asked) == (["/apis/kueue.x-k8s.io/v1beta2"], [{}])
+    for first in (Answer(UNKNOWN, status=404), resources("workloads"), Answer({})):
+        reader, client = reading(first, resources("cohorts"))
+        assert reader.version(COHORT) == "v1beta1"
+        assert client.paths[1] == "/apis/kueue.x-k8s.io/v1beta1"
+        assert first.released
+    reader, _ = reading(Answer(UNKNOWN, status=404), resources())
+    with pytest.raises(Absent, match=r"^the API server has no cohorts\.kueue\.x-k8s\.io$"):
+        reader.version(COHORT)
+    reader, _ = reading(resources())
+    with pytest.raises(Absent, match=r"no pods\.core$"):
+        reader.version(Kind("Pod", "", "pods", ("v1",)))
+
+
+def test_objects_of_a_list_are_told_what_they_are_and_trimmed() -> None:
+    answer = Answer({"items": [{"metadata": {"name": "a", "resourceVersion": "3"}, "status": {}}]})
+    reader, client = reading(answer)
+    kind = Kind("Queue", "g", "queues", ("v2",), selector="reason=Evict")
+    found = reader.list(kind, "v2")
+    assert found == ([{"metadata": {"name": "a"}, "kind": "Queue", "apiVersion": "g/v2"}], "")
+    assert client.asked == [{"limit": "500", "fieldSelector": "reason=Evict"}]
+    assert (client.paths, client.timeouts, answer.released) == (["/apis/g/v2/queues"], [(10.0, 60.0)], 1)
+    reader, _ = reading(Answer({"items": None, "metadata": None}))
+    assert reader.list(kind, "v2") == ([], "")
+
+
+def test_a_watch_lasts_for_a_while_and_its_connection_a_little_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.random, "randint", lambda low, high: (low, high) == (60, 90) and 75)
+    answer = Answer({"type": "MODIFIED", "object": {"metadata": {"name": "a"}}})
+    reader, client = reading(answer)
+    kind = Kind("Event", "", "events", ("v1",), selector="x=y")
+    assert list(reader.watch(kind, "v1", "7")) == [
+        Event(False, None, "7"), Event(False, {"metadata": {"name": "a"}}, ""),
+    ]  # fmt: skip
+    assert client.asked == [{
+        "watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": "75", "resourceVersion": "7",
+        "fieldSelector": "x=y",
+    }]  # fmt: skip
+    assert (client.timeouts, answer.released) == ([(10.0, 105.0)], 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "raised", "why"),
+    [
+        (Answer({"message": "gone"}, status=410), Gone, "^gone$"),
+        (Answer({"message": "m"}, status=404), Absent, "^/apis/scheduling.run.ai/v2/queues: m$"),
+        (Answer({"message": "m"}, status=401), Denied, "queues: 401 m$"),
+        (Answer({"message": "m"}, status=403), Denied, "queues: 403 m$"),
+        (Answer({"message": "m"}, status=500), Broken, "queues: 500 m$"),
+        (Answer({"message": "m" * 600}, status=500), Broken, "500 m{500}$"),
+        (Answer({}, status=500), Broken, "500 $"),
+        (Answer(b"x" * 300, status=502), Broken, "502 x{200}$"),
+        (Answer(b"\xff[]", status=502), Broken, "502 \ufffd\\[\\]$"),
+        (Silent(status=500), Broken, r"500 \(no answer\)$"),
+        (Silent(), Broken, "broken off"),
+        (Answer(b"{"), Broken, "^/apis/scheduling.run.ai/v2/queues: "),
+        (ApiException("no"), Broken, "^the API server does not answer: "),
+        (ProtocolError("no"), Broken, "^the API server does not answer: no"),
+        (OSError("no"), Broken, "^the API server does not answer: no"),
+    ],
+)
+def test_what_can_not_be_read_says_why(answer: Answer | Exception, raised: type[Exception], why: str) -> None:
+    for asks in ("list", "watch"):
+        if asks == "watch" and isinstance(answer, Answer) and answer.status == 200:
+            why = "^the watch of queues broke: "
+        reader, _ = reading(answer)
+        with pytest.raises(raised, match=why) as caught:
+            list(getattr(reader, asks)(QUEUE, "v2", *(["7"] if asks == "watch" else [])))
+        assert type(caught.value) is raised
+    if isinstance(answer, Answer):
+        assert answer.released == 2, "its connection is given back, each time"
+
+
+def test_an_error_in_a_watch_has_its_message() -> None:
+    reader, _ = reading(Answer({"type": "ERROR", "object": {"code": 500, "message": "because"}}))
+    with pytest.raises(Broken, match=r"^the watch ended: because$"):
+        list(reader.watch(QUEUE, "v2", "7"))
+    reader, _ = reading(Answer({"type": "ERROR", "object": {"code": 410}}))
+    with pytest.raises(Gone, match=r"^$"):
+        list(reader.watch(QUEUE, "v2", "7"))
+
+
+def _kubeconfig(folder: Path) -> str:
+    cluster = {"cluster": {"server": "https://cluster.test:6443"}, "name": "c"}
+    context = {"context": {"cluster": "c", "user": "u"}, "name": "own"}
+    made = {"clusters": [cluster], "contexts": [context], "users": [{"name": "u", "user": {"token": "secret"}}]}
+    (folder / "config").write_text(json.dumps(made | {"current-context": "own"}))
+    return str(folder / "config")
+
+
+def test_a_kubeconfig_says_which_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = _kubeconfig(tmp_path)
+    client: Any = connect("own", file)
+    assert client.configuration.host == "https://cluster.test:6443"
+    assert client.configuration.retries is False, "who asks knows when to ask again"
+    for context, kubeconfig in ((None, str(tmp_path / "none")), ("other", file), ("other", None)):
+        with pytest.raises(Broken, match=r"^no cluster to follow: "):
+            connect(context, kubeconfig)
+    loads: list[Any] = []
+
+    def within(*, client_configuration: Any) -> None:
+        client_configuration.host = "https://own.test"
+        loads.append(client_configuration)
+
+    def no_config(**_: Any) -> None:
+        raise module.ConfigException("no kubeconfig")
+
+    monkeypatch.setattr(module.config, "load_incluster_config", within)
+    monkeypatch.setattr(module.config, "load_kube_config", no_config)
+    client = connect()
+    assert client.configuration.host == "https://own.test", "a pod without a kubeconfig follows its own cluster"
+    for context, kubeconfig in (("own", None), (None, file)):
+        with pytest.raises(Broken, match=r"^no cluster to follow: no kubeconfig$"):
+            connect(context, kubeconfig)
+    assert len(loads) == 1

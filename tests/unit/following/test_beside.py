@@ -1,0 +1,74 @@
+"""A follower that a service runs beside itself."""
+
+import io
+import signal
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from app.following import beside
+from app.following.beside import Beside, run
+from app.following.follower import Task
+from app.following.reading import Broken
+
+WANTED = Beside(engine="kai", cluster="prod", url="http://127.0.0.1:1", token="t", context="own")
+
+
+def test_it_follows_what_it_is_told_and_ends_with_signals_and_with_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    signals: dict[int, Any] = {}
+    exits: list[int] = []
+    waits: list[float] = []
+    threads: list[Any] = []
+
+    class Follower:
+        stops = 0
+
+        def __init__(self, *of: Any) -> None:
+            made.append(of)
+
+        def stop(self) -> None:
+            Follower.stops += 1
+
+        def run(self) -> None:
+            signals[signal.SIGTERM](signal.SIGTERM, None)
+            signals[signal.SIGINT](signal.SIGINT, None)
+            assert Follower.stops == 2
+
+    class Thread:
+        def __init__(self, target: Any, args: Any, daemon: bool) -> None:
+            threads.append((target, args, daemon))
+
+        def start(self) -> None:
+            threads.append("started")
+
+    monkeypatch.setattr(beside, "connect", lambda context: ("client of", context))
+    monkeypatch.setattr(beside, "Reader", lambda client: client)
+    monkeypatch.setattr(beside, "Arbiter", lambda *of: of)
+    monkeypatch.setattr(beside, "Tidy", lambda: "tidy")
+    monkeypatch.setattr(beside, "Follower", Follower)
+    monkeypatch.setattr(beside.signal, "signal", signals.__setitem__)
+    monkeypatch.setattr(beside.threading, "Thread", Thread)
+    monkeypatch.setattr(beside.threading, "Event", lambda: SimpleNamespace(wait=waits.append))
+    monkeypatch.setattr(beside.os, "_exit", exits.append)
+    assert run(WANTED) == 0
+    ((task, reader, arbiter, tidy),) = made
+    assert (task, reader) == (Task("kai", "prod", "prod", "prod"), ("client of", "own"))
+    assert (arbiter, tidy) == (("http://127.0.0.1:1", "t"), "tidy")
+    (target, args, daemon), started = threads
+    assert (daemon, started) == (True, "started")
+    stdin = io.BytesIO(b"more")
+    monkeypatch.setattr(beside.sys, "stdin", SimpleNamespace(buffer=stdin))
+    target(*args)
+    assert stdin.read() == b"", "it waits for the end"
+    assert (Follower.stops, waits, exits) == (3, [2.0], [0])
+
+
+def test_without_a_cluster_it_says_why(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def connect(context: str | None) -> None:
+        raise Broken("no cluster to follow: none")
+
+    monkeypatch.setattr(beside, "connect", connect)
+    assert run(WANTED) == 1
+    assert capsys.readouterr().err == "prod: no cluster to follow: none\n"

@@ -1,0 +1,121 @@
+"""What changed between two translations: each object once, in the smallest form that says it."""
+
+from typing import Any
+
+import pytest
+
+from app.following.differing import delta, told
+from app.following.translating import Translated
+from app.solver.model.configuration import Configuration, Flavor, Queue
+from app.solver.model.delta import Delta, TaskName, TaskOf
+from app.solver.model.state import Ask, Node, Task, Workload
+
+NONE = Configuration()
+
+
+def translated(*objects: Node | Workload | Ask) -> Translated:
+    return Translated(
+        NONE,
+        {one.name: one for one in objects if isinstance(one, Node)},
+        {one.id: one for one in objects if isinstance(one, Workload)},
+        {one.id: one for one in objects if isinstance(one, Ask)},
+        [], {}, {},
+    )  # fmt: skip
+
+
+def node(name: str, cpu: int = 1) -> Node:
+    return Node(name=name, capacity={"cpu": cpu})
+
+
+def tasks(*names: str, cpu: int = 1) -> list[Task]:
+    return [Task(name=name, requests={"cpu": cpu}) for name in names]
+
+
+def between(old: Translated, new: Translated) -> Delta:
+    return delta(old, new, 7, {"Pod": "12"})
+
+
+def test_each_kind_says_what_came_changed_and_went() -> None:
+    kept, was, now = node("kept"), node("other"), node("other", cpu=2)
+    old = translated(
+        kept, was, node("gone"), Workload(id="w", queue="q"), Workload(id="out", queue="q"),
+        Ask(id="a", queue="q", tasks=[]), Ask(id="over", queue="q", tasks=[]),
+    )  # fmt: skip
+    new = translated(
+        node("kept"), now, node("new"), Workload(id="w", queue="r"), Workload(id="in", queue="q"),
+        Ask(id="a", queue="r", tasks=[]), Ask(id="next", queue="q", tasks=[]),
+    )  # fmt: skip
+    found = between(old, new)
+    assert (found.generation, found.resource_versions) == (7, {"Pod": "12"})
+    assert (found.nodes.add, found.nodes.change, found.nodes.remove) == ([node("new")], [now], ["gone"])
+    workloads = found.workloads
+    assert [one.id for one in workloads.add] == ["in"]
+    assert workloads.change == [Workload(id="w", queue="r")]
+    assert workloads.remove == ["out"]
+    asks = found.asks
+    assert ([one.id for one in asks.add], [one.queue for one in asks.change], asks.remove) == (
+        ["next"],
+        ["r"],
+        ["over"],
+    )
+    assert (found.tasks.add, found.tasks.change, found.tasks.remove) == ([], [], [])
+
+
+BEFORE = tasks("a", "b", "c", "d", "e")
+
+
+@pytest.mark.parametrize(
+    ("now", "add", "change", "remove"),
+    [
+        pytest.param([*BEFORE, *tasks("f")], "f", "", "", id="one more"),
+        pytest.param([*BEFORE[:2], *BEFORE[3:]], "", "", "c", id="one less"),
+        pytest.param([*BEFORE[:4], *tasks("e", cpu=2)], "", "e", "", id="one changed"),
+        pytest.param([BEFORE[0], *BEFORE[2:], *tasks("f")], "f", "", "b", id="one went, one came"),
+        pytest.param([BEFORE[0], *tasks("b", "c", cpu=2), *BEFORE[3:]], "", "bc", "", id="two of five"),
+        pytest.param([BEFORE[0], *tasks("b", "c", "d", cpu=2), BEFORE[4]], None, None, None, id="three of five: whole"),
+        pytest.param([*tasks("0"), *BEFORE], None, None, None, id="a new one that is not last: whole"),
+        pytest.param([BEFORE[1], BEFORE[0], *BEFORE[2:]], None, None, None, id="another order: whole"),
+        pytest.param([*BEFORE, *tasks("f", "f")], None, None, None, id="one name twice: whole"),
+        pytest.param([*BEFORE[:4], *tasks("e", "e")], None, None, None, id="an old name twice: whole"),
+    ],
+)  # fmt: skip
+def test_a_few_tasks_of_a_workload_are_told_by_themselves(now: list[Task], add: Any, change: Any, remove: Any) -> None:
+    old, new = Workload(id="w", queue="q", tasks=BEFORE), Workload(id="w", queue="q", tasks=now)
+    found = between(translated(old), translated(new))
+    if add is None:
+        assert found.workloads.change == [new]
+        assert (found.tasks.add, found.tasks.change, found.tasks.remove) == ([], [], [])
+        return
+    by_name = {task.name: task for task in now}
+    assert found.workloads.change == []
+    assert found.tasks.add == [TaskOf(workload="w", task=by_name[name]) for name in add]
+    assert found.tasks.change == [TaskOf(workload="w", task=by_name[name]) for name in change]
+    assert found.tasks.remove == [TaskName(workload="w", task=name) for name in remove]
+
+
+def test_half_of_the_tasks_or_another_field_tell_the_workload_whole() -> None:
+    four = tasks("a", "b", "c", "d")
+    old = Workload(id="w", queue="q", tasks=four)
+    half = Workload(id="w", queue="q", tasks=[*four[:2], *tasks("c", "d", cpu=2)])
+    assert between(translated(old), translated(half)).workloads.change == [half]
+    moved = Workload(id="w", queue="other", tasks=[*four[:3], *tasks("d", cpu=2)])
+    assert between(translated(old), translated(moved)).workloads.change == [moved]
+
+
+def test_a_comment_names_queues_and_flavors() -> None:
+    def configuration(*queues: Queue, flavors: list[Flavor] | None = None) -> Configuration:
+        return Configuration(queues=list(queues), flavors=flavors or [])
+
+    a, b = Queue(name="a"), Queue(name="b")
+    assert told(None, configuration(a, b)) == "followed from the cluster: 2 queues"
+    old = configuration(a, b, flavors=[Flavor(name="f")])
+    new = configuration(Queue(name="a", parent="c"), Queue(name="c"))
+    assert told(old, new) == (
+        "followed from the cluster: queue c added; queue a changed; queue b removed; flavor f removed"
+    )
+    assert told(configuration(a, b), configuration(b, a)) == "followed from the cluster: the order of queues"
+    many = [Queue(name=f"q{number}") for number in range(7)]
+    assert told(NONE, configuration(*many)) == "followed from the cluster: queue q0, q1, q2, q3, q4 and 2 more added"
+    assert told(NONE, configuration(*many[:5])) == "followed from the cluster: queue q0, q1, q2, q3, q4 added"
+    long = "x" * 150
+    assert told(NONE, configuration(Queue(name=long))) == f"followed from the cluster: queue {long[:100]} added"

@@ -1,0 +1,171 @@
+"""What a mirror knows of a cluster, from lists, watches and what goes wrong with them."""
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from app.following import mirror as module
+from app.following.kinds import Kind
+from app.following.mirror import Followed, Mirror, View
+from app.following.past import Past
+from app.following.reading import Event, Listed
+
+NODE, POD = Kind("Node", "", "nodes", ("v1",)), Kind("Pod", "", "pods", ("v1",))
+EVENT = Kind("Event", "", "events", ("v1",), state=False)
+
+
+def item(name: str, space: str = "", value: int = 0) -> dict[str, Any]:
+    return {"metadata": {"name": name, **({"namespace": space} if space else {})}, "value": value}
+
+
+def listed(mirror: Mirror, kind: Kind, *items: dict[str, Any], version: str = "5", reason: str = "start") -> None:
+    mirror.listed(kind, "v1", Listed(list(items), version), reason)
+
+
+def of(mirror: Mirror, kind: Kind) -> Followed:
+    return next(one for one in mirror.kinds() if one.kind == kind)
+
+
+def seen(mirror: Mirror) -> View:
+    view = mirror.view()
+    assert view is not None
+    return view
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
+@pytest.fixture
+def mirror(clock: list[float]) -> Mirror:
+    """Of two kinds, both listed and looked at."""
+    made = Mirror((NODE, POD, EVENT))
+    listed(made, NODE, item("n"))
+    listed(made, POD, item("b", "s"), item("a", "s"))
+    made.view()
+    clock[0] = 110.0
+    return made
+
+
+def test_there_is_no_view_before_every_kind_that_tells_of_the_state_was_listed(clock: list[float]) -> None:
+    mirror = Mirror((NODE, POD, EVENT))
+    assert mirror.view() is None
+    listed(mirror, NODE, item("n"), version="3")
+    assert mirror.view() is None
+    clock[0] = 102.0
+    listed(mirror, POD, item("a", "s"), reason="gone")
+    assert seen(mirror) == View(
+        {"Node": {("", "n"): item("n")}, "Pod": {("s", "a"): item("a", "s")}}, {"Node": "3", "Pod": "5"}, None, 100.0
+    )
+    assert mirror.lists == {"start": 1, "gone": 1}
+    assert seen(mirror).changed == set(), "what changed is told once"
+    assert seen(mirror).since is None
+    one = of(mirror, POD)
+    assert (one.whole, one.absent, one.error, one.version, one.api_version) == (True, False, None, "5", "v1")
+    assert one.heard_at is not None
+
+
+def test_changes_are_told_by_name_and_those_that_change_nothing_are_not(mirror: Mirror, clock: list[float]) -> None:
+    mirror.apply(POD, Event(False, item("a", "s"), "6"))
+    assert (of(mirror, POD).version, of(mirror, POD).changes) == ("6", 1)
+    assert seen(mirror).since is None, "it is what it was"
+    mirror.apply(POD, Event(False, item("a", "s", 2), "7"))
+    clock[0] = 111.0
+    mirror.apply(POD, Event(True, item("b", "s"), "8"))
+    mirror.apply(POD, Event(False, None, "9"))
+    mirror.apply(POD, Event(False, None, ""))
+    view = seen(mirror)
+    assert view.items["Pod"] == {("s", "a"): item("a", "s", 2)}
+    assert (view.changed, view.since) == ({("Pod", ("s", "a")), ("Pod", ("s", "b"))}, 110.0)
+    assert (view.versions["Pod"], of(mirror, POD).changes) == ("9", 3)
+    mirror.apply(POD, Event(True, item("nobody", "s"), "10"))
+    assert seen(mirror).items == view.items
+
+
+def test_a_list_or_what_did_not_arrive_makes_everything_new(mirror: Mirror, clock: list[float]) -> None:
+    mirror.apply(NODE, Event(False, item("n", value=1), "6"))
+    clock[0] = 120.0
+    listed(mirror, POD, item("c", "s"), reason="gone")
+    view = seen(mirror)
+    assert (view.changed, view.since, list(view.items["Pod"])) == (None, 110.0, [("s", "c")])
+    mirror.forget()
+    mirror.apply(NODE, Event(False, item("n"), "7"))
+    view = seen(mirror)
+    assert (view.changed, view.since) == (None, 120.0)
+
+
+def test_what_only_happened_is_no_part_of_the_state(mirror: Mirror) -> None:
+    listed(mirror, EVENT, item("e"))
+    mirror.apply(EVENT, Event(False, item("f"), "9"))
+    view = seen(mirror)
+    assert (view.changed, view.since) == (set(), None)
+    assert (view.items.keys(), view.versions.keys()) == ({"Node", "Pod"}, {"Node", "Pod"})
+    assert of(mirror, EVENT).changes == 1
+
+
+def test_what_breaks_says_so_until_it_is_heard_again(mirror: Mirror) -> None:
+    mirror.broken(POD, "no route", whole=True)
+    assert (of(mirror, POD).error, of(mirror, POD).whole, of(mirror, POD).breaks) == ("no route", True, 1)
+    assert seen(mirror).changed == set(), "its watch may go on"
+    mirror.apply(POD, Event(False, None, "9"))
+    assert of(mirror, POD).error is None
+    mirror.broken(POD, "gone", whole=False)
+    assert mirror.view() is None
+    mirror.broken(POD, "no route", whole=True)
+    assert (mirror.view(), of(mirror, POD).breaks) == (None, 3)
+    listed(mirror, POD)
+    assert of(mirror, POD).error is None
+    assert seen(mirror).items["Pod"] == {}
+
+
+def test_a_kind_that_is_absent_has_no_objects_and_is_whole(mirror: Mirror) -> None:
+    mirror.broken(POD, "no route", whole=False)
+    mirror.absent(POD)
+    view = seen(mirror)
+    assert (view.items["Pod"], view.changed, view.since) == ({}, None, 110.0)
+    assert view.versions.keys() == {"Node"}
+    one = of(mirror, POD)
+    assert (one.absent, one.whole, one.error, one.version) == (True, True, None, "")
+    mirror.absent(POD)
+    assert seen(mirror).since is None, "that is no news"
+    listed(mirror, POD, item("a", "s"))
+    assert not of(mirror, POD).absent
+
+
+def test_who_waits_is_woken_by_news_and_does_not_wait_where_there_are_some(mirror: Mirror) -> None:
+    def woken(by: Any) -> None:
+        waiting = threading.Thread(target=mirror.wait, args=(600.0,), daemon=True)
+        waiting.start()
+        while by is not None and not mirror._news._waiters:  # pyright: ignore
+            assert waiting.is_alive()
+        if by is not None:
+            by()
+        waiting.join(20)
+        assert not waiting.is_alive()
+
+    woken(mirror.wake)
+    woken(lambda: mirror.broken(POD, "no route", whole=True))
+    woken(mirror.forget)
+    woken(None)  # nobody has looked at what was forgotten
+
+
+def test_the_past_is_of_the_state_and_a_list_ends_it(clock: list[float]) -> None:
+    mirror = Mirror((POD, EVENT), Past("kai"))
+    listed(mirror, POD, item("a", "s"))
+    listed(mirror, EVENT)
+    mirror.apply(POD, Event(False, item("a", "s", 1), "6"))
+    mirror.apply(EVENT, Event(False, item("e", "s"), "7"))
+    mirror.apply(POD, Event(True, item("a", "s", 1), "8"))
+    assert mirror.before(0) == {"Pod": {("s", "a"): item("a", "s")}}
+    assert mirror.before(1) == mirror.before(2) == {"Pod": {("s", "a"): item("a", "s", 1)}}
+    assert mirror.before(3) == {"Pod": {}}
+    assert mirror.preemptions() == []
+    listed(mirror, EVENT)
+    assert mirror.before(2) is None
+    without = Mirror((POD,))
+    assert (without.before(0), without.preemptions()) == (None, [])

@@ -1,0 +1,205 @@
+"""What is reported of a preemption that was seen: the question before it, or why there is none."""
+
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from app.following import shadowing
+from app.following.arbiter import Arbiter, Away, Refused, Reply
+from app.following.evidence import Evidence
+from app.following.mirror import Mirror
+from app.following.past import Items, Preemption
+from app.following.shadowing import Shadowing
+from app.shadow.schemas import ShadowReport
+from app.solver.model import kueue as model
+from app.solver.model.configuration import Configuration, EngineName, Settings
+from tests.cluster import kueue, pods
+
+AT = datetime(2026, 11, 22, 9, tzinfo=UTC)
+STORED = Configuration(engine="kueue", settings=Settings(kueue=model.Settings(fair_sharing=True)))
+
+
+class Seen:
+    """A mirror that knows these moments and preemptions."""
+
+    def __init__(self, moments: dict[int, Items], *preemptions: Preemption) -> None:
+        self._moments = moments
+        self._preemptions = list(preemptions)
+
+    def before(self, number: int) -> Items | None:
+        """As it was."""
+        return self._moments.get(number)
+
+    def preemptions(self) -> list[Preemption]:
+        """Each once."""
+        found, self._preemptions = self._preemptions, []
+        return found
+
+
+class Service:
+    """Answers each report by one of ``answers``: None takes it. ``taken``: what came."""
+
+    def __init__(self, *answers: Exception | None) -> None:
+        self._answers = list(answers)
+        self.taken: list[ShadowReport] = []
+
+    def ask(self, method: str, *path: str, body: Any = None) -> Reply:
+        """As the real one does."""
+        if method == "GET":
+            assert path == ("configurations", "own")
+            return Reply(msgspec.json.encode({"configuration": STORED}), None)
+        assert (method, path) == ("POST", ("shadow",))
+        self.taken.append(body)
+        if self._answers and (answer := self._answers.pop(0)) is not None:
+            raise answer
+        return Reply(b"{}", None)
+
+
+def preemption(by: str, *victims: tuple[str, str], moments: tuple[int, ...] = (4,)) -> Preemption:
+    found = {key: Evidence(key, by, f"why-{key[1]}", AT) for key in victims}
+    return Preemption(by, 4, 0.0, 0.0, AT, found, list(moments))
+
+
+def items(*objects: dict[str, Any]) -> Items:
+    found: Items = {kind: {} for kind in ("ConfigMap", "Pod", "Node", "PriorityClass", "Queue", "PodGroup")}
+    found |= {kind: {} for kind in ("ClusterQueue", "LocalQueue", "ResourceFlavor", "Workload")}
+    for made in objects:
+        metadata = made["metadata"]
+        found[made["kind"]][metadata.get("namespace", ""), metadata["name"]] = made
+    return found
+
+
+def uid(made: dict[str, Any], of: str) -> dict[str, Any]:
+    made["metadata"]["uid"] = of
+    return made
+
+
+def shadow(engine: EngineName, mirror: Seen, service: Service | None = None, *, writes: bool = True) -> Shadowing:
+    arbiter = cast(Arbiter, service or Service())
+    return Shadowing(engine, "prod", "own", cast(Mirror, mirror), arbiter, lambda: writes)
+
+
+KUEUE = items(
+    kueue.cluster_queue("q", 5), kueue.local_queue("l", "q"), kueue.flavor(), kueue.workload("v", "l", 5, admitted="q"),
+    uid(kueue.workload("other", "l", 1), "u-0"), uid(kueue.workload("ask", "l", 5, 9), "u-1"),
+    uid(kueue.workload("runs", "l", 1, admitted="q"), "u-2"),
+)  # fmt: skip
+
+
+def test_kueue_is_asked_for_the_one_workload_at_each_moment_that_is_known() -> None:
+    one = preemption("u-1", ("default", "v"), moments=(4, 2, 0))
+    earlier = {**KUEUE, "Workload": {key: of for key, of in KUEUE["Workload"].items() if key[1] != "other"}}
+    report = shadow("kueue", Seen({4: KUEUE, 0: earlier})).report_of(one)
+    assert (report.cluster, report.engine, report.ask, report.seen_at) == ("prod", "kueue", "default/ask", AT)
+    assert report.unjudged is None
+    assert [(of.workload, of.task, of.reason) for of in report.victims] == [("default/v", None, "why-v")]
+    first, second = report.requests
+    assert isinstance(first.asks, list)
+    assert [ask.id for ask in first.asks] == ["default/ask"]
+    assert (first.mode, first.now, first.engine) == ("independent", AT, "kueue")
+    assert isinstance(first.configuration, Configuration)
+    assert first.configuration.settings == STORED.settings, "an administrator's settings stay"
+    assert [queue.name for queue in first.configuration.queues] == ["q"]
+    for request in (first, second):
+        state: Any = request.state
+        assert sorted(workload.id for workload in state.workloads) == ["default/runs", "default/v"]
+
+
+def test_kai_is_asked_for_all_that_waits_and_its_victims_are_tasks() -> None:
+    known = items(
+        pods.kai_queue("leaf", 4), *(pods.pod_group(name, "leaf") for name in ("g", "ask", "b")),
+        pods.node("n"), pods.kai_pod("v-0", "g", 1, "n"), pods.kai_pod("a-0", "ask"), pods.kai_pod("b-0", "b"),
+    )  # fmt: skip
+    one = preemption("default/ask", ("default", "v-0"), ("default", "unknown"))
+    report = shadow("kai", Seen({4: known})).report_of(one)
+    assert [(of.workload, of.task) for of in report.victims] == [("default/unknown", None), ("default/g", "v-0")]
+    (request,) = report.requests
+    assert isinstance(request.asks, list)
+    assert (request.mode, {ask.id for ask in request.asks}) == ("cycle", {"default/ask", "default/b"})
+    state: Any = request.state
+    assert ([node.name for node in state.nodes], [of.id for of in state.workloads]) == (["n"], ["default/g"])
+
+
+def test_yunikorn_names_its_pods_by_uid() -> None:
+    known = items(
+        pods.yunikorn_queues(4), pods.node("n"), pods.yunikorn_pod("v", "app", "root.prod", 1, "n"),
+        uid(pods.yunikorn_pod("a", "b", "root.dev"), "u-9"), pods.yunikorn_pod("c", "b", "root.dev"),
+    )  # fmt: skip
+    report = shadow("yunikorn", Seen({4: known})).report_of(preemption("u-9", ("default", "v")))
+    assert [(of.workload, of.task) for of in report.victims] == [("app", "default/v")]
+    (request,) = report.requests
+    assert isinstance(request.asks, list)
+    assert [ask.id for ask in request.asks] == [report.ask] == ["default/a"]
+
+
+LONG_AGO = "what the cluster was before is not known: it was listed anew meanwhile, or changed too much"
+
+
+@pytest.mark.parametrize(
+    ("by", "moments", "ask", "why"),
+    [
+        ("", (4,), "(nobody)", "the cluster does not say for whom"),
+        ("u-1", (3,), "u-1", LONG_AGO),
+        ("u-7", (4,), "u-7", "u-7, for whom it was, is not known"),
+        ("u-2", (4,), "u-2", "default/runs did not wait at that moment"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_judged_says_why(by: str, moments: tuple[int, ...], ask: str, why: str) -> None:
+    one = preemption(by, ("default", "v"), ("", "alone"), moments=moments)
+    report = shadow("kueue", Seen({4: KUEUE})).report_of(one)
+    assert (report.ask, report.unjudged, report.requests) == (ask, why, [])
+    assert [of.workload for of in report.victims] == ["alone", "default/v"]
+
+
+BARE = preemption("", ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        ((), ["the cluster does not say for whom"]),
+        ((Refused(422, "invalid", "y" * 3000), None), ["the cluster does not say for whom", "y" * 2000]),
+        ((Away("no"), None), ["the cluster does not say for whom"] * 2),
+        ((Refused(422, "", "first"), Away("no"), None), ["the cluster does not say for whom", "first"] * 2),
+        ((Away("no"),) * 9, ["the cluster does not say for whom"] * 5),
+    ],
+)
+def test_a_report_is_tried_five_times_and_then_without_its_question(
+    answers: tuple[Exception | None, ...], told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shadowing, "_RETRY_SECONDS", 0.0)
+    service = Service(*answers)
+    shadow("kueue", Seen({}), service)._report(BARE)  # pyright: ignore
+    expected = told[:3] if len(answers) == 3 else told
+    assert [one.unjudged for one in service.taken] == expected
+
+
+def test_who_is_stopped_does_not_try_again() -> None:
+    service = Service(Away("no"), None)
+    one = shadow("kueue", Seen({}), service)
+    one.stop()
+    one._report(BARE)  # pyright: ignore
+    assert len(service.taken) == 1
+
+
+def test_one_that_fails_like_none_before_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service(KeyError("x"), None, None)
+    one = shadow("kueue", Seen({}), service)
+    one._report(BARE)  # pyright: ignore
+    assert len(service.taken) == 1
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_who_does_not_write_reports_nothing(writes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shadowing, "_LOOK_SECONDS", 0.0)
+    service, mirror = Service(), Seen({}, BARE, BARE)
+    one = shadow("kueue", mirror, service, writes=writes)
+    assert one.daemon
+    one.start()
+    while mirror._preemptions or (writes and len(service.taken) < 2):  # pyright: ignore
+        assert one.is_alive()
+    one.stop()
+    one.join(60)
+    assert len(service.taken) == (2 if writes else 0)

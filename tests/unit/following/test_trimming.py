@@ -1,0 +1,61 @@
+"""What is kept of an object: all that is read of it, and nothing else."""
+
+from typing import Any
+
+import pytest
+
+from app.following.trimming import trimmed
+
+KEPT = {"name": "x", "namespace": "n", "labels": {"a": "b"}, "uid": "u"}
+BOOKKEEPING = {"managedFields": [{}], "resourceVersion": "7", "generation": 2, "selfLink": "/x"}
+
+
+def test_bookkeeping_is_left_out_of_every_kind() -> None:
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "own": "1"}
+    item: dict[str, Any] = {"metadata": {**KEPT, **BOOKKEEPING, "annotations": annotations}, "spec": {"a": 1}}
+    assert trimmed("Queue", item) == {"metadata": {**KEPT, "annotations": {"own": "1"}}, "spec": {"a": 1}}
+    assert trimmed("Queue", {"metadata": None}) == {"metadata": None}
+    assert trimmed("Queue", {"metadata": {"annotations": None}}) == {"metadata": {"annotations": None}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "kept"),
+    [
+        ("ClusterQueue", {"flavorsUsage": [], "conditions": []}, None),
+        ("Event", {"a": 1}, None),
+        (
+            "Workload",
+            {"conditions": [{"type": "Evicted", "message": "m"}], "admission": {}, "reclaimablePods": [], "checks": 1},
+            {"conditions": [{"type": "Evicted", "message": "m"}], "admission": {}, "reclaimablePods": []},
+        ),
+        ("Pod", {"phase": "Running", "podIP": "1.2.3.4", "conditions": []}, {"phase": "Running"}),
+        (
+            "Node",
+            {
+                "allocatable": {"cpu": "1"}, "capacity": {"cpu": "2"}, "images": [],
+                "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "t"}, "nonsense"],
+            },
+            {
+                "allocatable": {"cpu": "1"}, "capacity": {"cpu": "2"},
+                "conditions": [{"type": "Ready", "status": "True"}, "nonsense"],
+            },
+        ),
+        ("Node", {"conditions": {"type": "Ready"}}, {"conditions": {"type": "Ready"}}),
+        ("Node", {"capacity": {}}, {"capacity": {}}),
+    ],
+)  # fmt: skip
+def test_of_a_status_only_what_is_read_is_kept(kind: str, status: dict[str, Any], kept: dict[str, Any] | None) -> None:
+    assert trimmed(kind, {"status": status}) == ({} if kept is None else {"status": kept})
+
+
+def test_of_pods_containers_keep_what_they_ask_for_and_the_scheduler_is_known() -> None:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}, "restartPolicy": "Always"}
+    asked = {name: value for name, value in container.items() if name != "image"}
+    spec = {
+        "schedulerName": "yunikorn", "volumes": [], "hostname": "h", "nodeName": "n", "containers": [container, 5],
+        "initContainers": [{"image": "i"}],
+    }  # fmt: skip
+    kept = {"schedulerName": "yunikorn", "nodeName": "n", "containers": [asked, 5], "initContainers": [{}]}
+    assert trimmed("Pod", {"spec": spec})["spec"] == kept
+    assert trimmed("Pod", {"spec": {"containers": {"name": "c"}}})["spec"] == {"containers": {"name": "c"}}
+    assert trimmed("PodGroup", {"spec": {"volumes": []}}) == {"spec": {"volumes": []}}

@@ -1,0 +1,187 @@
+"""A watcher lists, watches from there, and says what went wrong, whatever goes wrong."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from app.following import watching
+from app.following.kinds import Kind
+from app.following.mirror import Followed, Mirror
+from app.following.reading import Absent, Broken, Event, Gone, Listed, Reader
+from app.following.watching import Watcher
+
+POD = Kind("Pod", "", "pods", ("v1",))
+COHORT = Kind("Cohort", "g", "cohorts", ("v1",), needed=False)
+
+
+def item(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}}
+
+
+class Script(Reader):
+    """Does what it is told, request by request; at the end it stops the watcher. ``asked``: what it was asked."""
+
+    def __init__(self, *steps: tuple[str, Any]) -> None:
+        self._steps = list(steps)
+        self.watcher: Watcher | None = None
+        self.asked: list[str] = []
+
+    def _next(self, what: str, told: str) -> Any:
+        self.asked.append(told)
+        if not self._steps:
+            assert self.watcher is not None
+            self.watcher.stop()
+            raise Broken("over")
+        expected, answer = self._steps.pop(0)
+        assert expected == what, told
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def version(self, kind: Kind) -> str:
+        return kind.versions[0]
+
+    def list(self, kind: Kind, version: str) -> Listed:
+        return self._next("list", "list")
+
+    def watch(self, kind: Kind, version: str, since: str) -> Iterator[Event]:
+        for one in self._next("watch", f"watch {since}"):
+            if isinstance(one, Exception):
+                raise one
+            yield one
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long was waited, without waiting; what is drawn of a range is its upper bound, or 1."""
+    found: list[float] = []
+
+    class NoWait(watching.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            found.append(timeout or 0.0)
+            return self.is_set()
+
+    monkeypatch.setattr(watching, "Event", NoWait)
+    monkeypatch.setattr(watching.random, "uniform", lambda low, high: 1.0 if (low, high) == (0.8, 1.2) else high)
+    return found
+
+
+def watched(*steps: tuple[str, Any], kind: Kind = POD) -> tuple[Script, Mirror, Followed]:
+    script, mirror = Script(*steps), Mirror((kind,))
+    watcher = script.watcher = Watcher(kind, script, mirror)
+    assert watcher.daemon, "the process may end while it reads"
+    watcher.run()
+    return script, mirror, mirror.kinds()[0]
+
+
+def listed(*names: str, version: str = "5") -> tuple[str, Listed]:
+    return "list", Listed([item(name) for name in names], version)
+
+
+def test_a_watch_goes_on_from_the_last_version_that_was_heard(pauses: list[float]) -> None:
+    script, mirror, pod = watched(
+        listed("a"),
+        ("watch", [Event(False, item("b"), "6"), Event(False, None, "9"), Event(True, item("a"), "")]),
+        ("watch", []),
+        ("watch", [Event(False, item("c"), "11"), Broken("reset")]),
+    )
+    assert script.asked == ["list", "watch 5", "watch 9", "watch 9", "watch 11"]
+    assert (list(pod.items), mirror.lists) == ([("", "b"), ("", "c")], {"start": 1})
+    assert (pod.error, pod.breaks) == ("over", 2)
+    assert pauses == [0.5, 0.5, 1.0, 2.0], "one that ends at once, twice, and one that breaks"
+    assert pod.whole, "its history may still be there"
+
+
+def test_it_waits_longer_after_each_failure_until_something_is_heard(pauses: list[float]) -> None:
+    broken = ("watch", Broken("reset"))
+    watched(listed(), *[broken] * 8, ("watch", [Event(False, None, "6"), Broken("reset")]), broken)
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 1.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize("why", [Gone("compacted"), Broken("no route"), Absent("no pods"), KeyError("items")])
+def test_what_fails_before_a_watch_is_listed_again(pauses: list[float], why: Exception) -> None:
+    script, mirror, pod = watched(("list", why), ("list", why), listed("a"))
+    assert script.asked == ["list", "list", "list", "watch 5"]
+    reason = {Gone: "gone", Broken: "broken", Absent: "absent"}.get(type(why), "failed")
+    assert mirror.lists == {reason: 1}
+    assert pauses == ([0.5, 0.5, 1.0] if isinstance(why, Gone) else [1.0, 2.0, 1.0])
+    assert (pod.breaks, pod.whole, pod.absent) == (3, True, False)
+
+
+@pytest.mark.parametrize(
+    ("why", "said"),
+    [
+        (Gone("compacted"), "the history is gone: everything is listed again"),
+        (Absent("no pods"), "no pods"),
+        (Broken("no route"), "no route"),
+        (KeyError("items"), "KeyError: 'items'"),
+    ],
+)
+def test_what_can_not_be_listed_says_why(pauses: list[float], why: Exception, said: str) -> None:
+    class Once(Script):
+        def list(self, kind: Kind, version: str) -> Listed:
+            if self.asked:
+                assert self.watcher is not None
+                self.watcher.stop()
+            return super().list(kind, version)
+
+    script, mirror = Once(listed("a"), ("list", why)), Mirror((POD,))
+    script.watcher = Watcher(POD, script, mirror)
+    script._steps.insert(1, ("watch", Gone("")))  # pyright: ignore
+    script.watcher.run()
+    pod = mirror.kinds()[0]
+    assert (pod.error, pod.whole) == (said, False)
+
+
+def test_a_kind_that_went_while_it_was_watched_is_listed_again(pauses: list[float]) -> None:
+    script, mirror, _ = watched(listed("a"), ("watch", Absent("no pods")), listed("b"))
+    assert script.asked == ["list", "watch 5", "list", "watch 5"]
+    assert mirror.lists == {"start": 1, "absent": 1}
+    assert pauses == [1.0, 1.0]
+
+
+def test_a_kind_that_is_not_needed_is_looked_for_once_a_minute(pauses: list[float]) -> None:
+    script, mirror, cohort = watched(("list", Absent("no cohorts")), ("list", Absent("no")), kind=COHORT)
+    assert (cohort.absent, cohort.whole, cohort.breaks) == (True, False, 1)
+    assert script.asked == ["list", "list", "list"]
+    assert pauses == [60.0, 60.0, 1.0]
+    assert mirror.lists == {}
+
+
+def test_what_comes_after_it_was_stopped_is_not_taken(pauses: list[float]) -> None:
+    script, mirror = Script(listed("a")), Mirror((POD,))
+    watcher = Watcher(POD, script, mirror)
+
+    def coming() -> Iterator[Event]:
+        yield Event(False, item("b"), "6")
+        watcher.stop()
+        yield Event(False, item("c"), "7")
+        raise AssertionError("it goes on reading")
+
+    script._steps.append(("watch", coming()))  # pyright: ignore
+    watcher.run()
+    assert list(mirror.kinds()[0].items) == [("", "a"), ("", "b")]
+    assert pauses == []
+
+
+def test_a_watch_that_lasted_is_asked_for_again_at_once(pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [10.0]
+    monkeypatch.setattr(watching.time, "monotonic", lambda: now[0])
+
+    def lasting(seconds: float) -> Iterator[Event]:
+        now[0] += seconds
+        yield Event(False, None, "6")
+
+    watched(listed(), ("watch", lasting(1.0)), ("watch", lasting(0.9375)))
+    assert pauses == [0.5, 1.0]
+
+
+def test_it_waits_between_half_and_all_of_that() -> None:
+    watcher = Watcher(POD, Script(), Mirror((POD,)))
+    drawn: list[float] = []
+    for _ in range(50):
+        watcher._failures = 2  # pyright: ignore
+        drawn.append(watcher._backoff())  # pyright: ignore
+    assert 2.0 <= min(drawn) < 2.5
+    assert 3.5 < max(drawn) <= 4.0
