@@ -96,11 +96,11 @@ class Grouped:
         if before is None and self._pods.start(changed, group):
             return None  # what waited before waits beside something that runs now
         if before is not None:
-            if (held := untouched(before.tasks, space, changed, held=True)) is None:
+            if (held := untouched(before.tasks, space, changed)) is None:
                 return None
             read.add(held)
         if self._engine == "kai" and (ask := last.asks.get(group)) is not None:
-            waits = untouched(ask.tasks, space, changed, held=False)
+            waits = untouched(ask.tasks, space, changed)
             read |= {waits} if waits is not None else set()
         return read if self._engine == "kai" else read | members.leading()
 

@@ -24,12 +24,10 @@ def key_of(space: str, task: str) -> Key:
     return within or space, name
 
 
-def untouched(tasks: Iterable[Task], space: str, changed: Collection[Key], *, held: bool) -> Key | None:
-    """A pod that did not change of those behind ``tasks``; ``held``: one that holds what it has."""
+def untouched(tasks: Iterable[Task], space: str, changed: Collection[Key]) -> Key | None:
+    """A pod that did not change of those behind ``tasks``, and that is not done."""
     for task in tasks:
-        if held and task.state == "released":
-            continue
-        if (key := key_of(space, task.name)) not in changed:
+        if task.state != "released" and (key := key_of(space, task.name)) not in changed:
             return key
     return None
 
