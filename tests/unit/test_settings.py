@@ -1,10 +1,11 @@
+import os
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from app.cli import run
-from app.settings import Settings, misspelt, own_address
+from app.settings import Settings, misspelt, own_address, traces_wanted
 
 SHORT = ("HOST", "PORT", "DATA_DIR", "DATABASE_URL")
 
@@ -102,3 +103,99 @@ def test_commands_look_for_the_service_at_its_port(monkeypatch: pytest.MonkeyPat
     assert own_address() == "http://127.0.0.1:9099"
     monkeypatch.setenv("ARBITER_PORT", "9100")
     assert own_address() == "http://127.0.0.1:9100"
+
+
+@pytest.mark.parametrize(
+    ("given", "port"),
+    [("0", 8080), ("", 8080), ("http", 8080), ("-1", 8080), ("1", 1), ("65535", 65535)],
+)
+def test_what_is_no_port_is_the_usual_one(monkeypatch: pytest.MonkeyPatch, given: str, port: int) -> None:
+    monkeypatch.setenv("ARBITER_PORT", given)
+    assert own_address() == f"http://127.0.0.1:{port}"
+
+
+def test_names_of_settings_are_read_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("arbiter_url", "Arbiter_Log_Level", "ARBITERS", "MY_ARBITER_X"):
+        monkeypatch.setenv(name, "error")
+    assert misspelt() == []
+    monkeypatch.setenv("arbiter_log_leven", "error")
+    monkeypatch.setenv("ARBITER_A", "error")
+    first, second = misspelt()
+    assert first.startswith("ARBITER_A: there is no such setting; the nearest is ARBITER_")
+    assert second == "arbiter_log_leven: there is no such setting; the nearest is ARBITER_LOG_LEVEL"
+
+
+@pytest.mark.parametrize(
+    ("host", "exposed"),
+    [("127.0.0.1", False), ("127.9.9.9", False), ("::1", False), ("localhost", False), ("0.0.0.0", True),
+     ("::", True), ("10.0.0.1", True), ("arbiter.example", True), ("", True)],
+)  # fmt: skip
+def test_whom_an_address_is_open_to(host: str, exposed: bool) -> None:
+    assert Settings(host=host).is_exposed is exposed
+
+
+@pytest.mark.parametrize(("poll", "stale"), [(0.5, 5.0), (1.25, 5.0), (1.5, 6.0), (60, 240.0)])
+def test_names_are_stale_after_four_looks_missed_but_not_at_once(poll: float, stale: float) -> None:
+    assert Settings(configuration_poll_seconds=poll).heads_stale_seconds == stale
+
+
+def test_a_provider_is_stated_whole() -> None:
+    issuer = "https://id.example"
+    with pytest.raises(ValidationError, match="ARBITER_OIDC_ISSUER needs ARBITER_OIDC_AUDIENCE"):
+        Settings(oidc_issuer=issuer, authentication="required")
+    with pytest.raises(ValidationError, match="ARBITER_OIDC_ISSUER needs ARBITER_AUTHENTICATION=required"):
+        Settings(oidc_issuer=issuer, oidc_audience="a")
+    assert Settings(oidc_issuer=issuer, oidc_audience="a", authentication="required").oidc_issuer == issuer
+    assert Settings(oidc_audience="a").oidc_audience == "a"
+
+
+def test_settings_stay_as_they_are_and_may_be_given_by_name() -> None:
+    settings = Settings(port=9, nobody=1)  # pyright: ignore[reportCallIssue]
+    assert settings.port == 9
+    with pytest.raises(ValidationError):
+        settings.port = 10  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_the_folder_of_a_user_follows_the_customs_of_the_system(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    assert Settings().data_dir == tmp_path / ".local" / "share" / "arbiter"
+    monkeypatch.setenv("XDG_DATA_HOME", "")
+    assert Settings().data_dir == tmp_path / ".local" / "share" / "arbiter"
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert Settings().data_dir == tmp_path / "Library" / "Application Support" / "arbiter"
+    monkeypatch.delattr("os.geteuid")
+    assert Settings().data_dir == tmp_path / "Library" / "Application Support" / "arbiter"
+
+
+ENDPOINT = {"EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "why_not"),
+    [
+        ({}, False, None), (ENDPOINT, True, None), ({"TRACES_EXPORTER": " OTLP "}, True, None),
+        ({"EXPORTER_OTLP_TRACES_ENDPOINT": "http://c"}, True, None),
+        ({"TRACES_EXPORTER": "none"} | ENDPOINT, False, None),
+        ({"SDK_DISABLED": "True"} | ENDPOINT, False, None), ({"SDK_DISABLED": "false"} | ENDPOINT, True, None),
+        ({"EXPORTER_OTLP_ENDPOINT": "  "}, False, None),
+        ({"TRACES_EXPORTER": "zipkin"}, False, "OTEL_TRACES_EXPORTER=zipkin: only otlp is there"),
+        ({"EXPORTER_OTLP_PROTOCOL": "grpc"}, False, None),
+        (ENDPOINT | {"EXPORTER_OTLP_PROTOCOL": "grpc"}, False,
+         "OTEL_EXPORTER_OTLP_PROTOCOL=grpc: only http/protobuf is there"),
+        (ENDPOINT | {"EXPORTER_OTLP_PROTOCOL": "grpc", "EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf"}, True, None),
+    ],
+)  # fmt: skip
+def test_whether_traces_are_wanted(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], wanted: bool, why_not: str | None
+) -> None:
+    """As the specification of OpenTelemetry's variables has it: empty is unset, the one for traces goes first."""
+    for name in [name for name in os.environ if name.startswith("OTEL_")]:
+        monkeypatch.delenv(name)
+    for name, value in given.items():
+        monkeypatch.setenv(f"OTEL_{name}", value)
+    assert traces_wanted() == (wanted, why_not)
