@@ -16,13 +16,14 @@ from app.http import timeout
 from app.http.budget import Budget, Hold, hold_of
 from app.http.coding import CODINGS, Bounds, inflate, too_large
 from app.http.multipart import parts
+from app.http.openapi import NDJSON
 from app.http.services import service
 from app.settings import Settings
 
 _SLOWEST = 64 << 10
 """Bytes a second that earn a body more time than it has anyway."""
-LINES = ("application/x-ndjson", "application/jsonl", "application/json")
-FILES = ("application/x-ndjson", "application/jsonl", "text/plain", "text/csv", "application/octet-stream",
+LINES = (NDJSON, "application/jsonl", "application/json")
+FILES = (NDJSON, "application/jsonl", "text/plain", "text/csv", "application/octet-stream",
          "application/gzip", "application/x-gzip")  # fmt: skip
 MULTIPART = "multipart/form-data"
 FORM = "application/x-www-form-urlencoded"
@@ -52,11 +53,11 @@ async def read_files(request: Request) -> dict[str, bytes]:
     A file that begins as gzip does is gzip, whatever the headers say. Raises BadRequest, TooLarge,
     UnsupportedMediaType.
     """
-    stated = request.headers.get("content-type") or FILES[0]
+    stated = request.headers.get("content-type") or NDJSON
     media = _media(stated)
     if media not in (*FILES, MULTIPART):
         raise UnsupportedMediaType(
-            f"send {FILES[0]} or {MULTIPART}, not {media[:64]!r}", headers={"Accept": ", ".join((*FILES, MULTIPART))}
+            f"send {NDJSON} or {MULTIPART}, not {media[:64]!r}", headers={"Accept": ", ".join((*FILES, MULTIPART))}
         )
     body = await _read(request)
     found = {"": body} if media != MULTIPART else parts(body, stated)
@@ -85,7 +86,7 @@ def require_lines(request: Request) -> None:
     """Lines of JSON are read as they come, never decompressed. Raises UnsupportedMediaType."""
     media = _media(request.headers.get("content-type"))
     if media not in LINES:
-        raise UnsupportedMediaType(f"send {LINES[0]}, not {media[:64]!r}", headers={"Accept": ", ".join(LINES)})
+        raise UnsupportedMediaType(f"send {NDJSON}, not {media[:64]!r}", headers={"Accept": ", ".join(LINES)})
     if _encoding(request.headers.get("content-encoding")) is not None:
         raise UnsupportedMediaType("lines are sent plain", headers={"Accept-Encoding": "identity"})
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import threading
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
@@ -213,6 +214,27 @@ def test_inflating_that_does_not_begin_in_time_is_late() -> None:
 
     refused = sent.refused(reading)
     assert told(refused) == (DeadlinePassed, "no answer within 0.01 s; nothing was changed", {})
+
+
+def test_nobody_waits_for_inflating_past_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, waited = threading.Event(), list[bool]()
+
+    def endless(body: bytes, coding: str, given: Any) -> bytes:
+        waited.append(told.wait(20))
+        return b""
+
+    monkeypatch.setattr(module, "inflate", endless)
+    sent = Sent(gzip.compress(b"{}"), content_encoding="gzip", seconds=0.01)
+
+    async def reading(request: Request) -> None:
+        try:
+            await read_body(request)
+        finally:
+            waiting = not waited
+            told.set()
+            assert waiting
+
+    assert isinstance(sent.refused(reading), DeadlinePassed)
 
 
 class _Other:
