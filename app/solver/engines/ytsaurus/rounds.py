@@ -35,12 +35,14 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     unit: ClassVar[Unit] = "task"
     occupies: ClassVar[bool] = True
 
+    _nodes: dict[str, Node]
+    _starves: bool
+    """Those of the last update, and whether anybody starved then."""
+
     def __init__(self, configured: CompiledConfiguration, configuration: Configuration) -> None:
         super().__init__(configured, configuration)
         self._standing: dict[str, Standing] = {}
-        self._nodes: list[Node] = []
         self._last: int | None = None
-        self._starves = False
         self._tried: dict[str, int] = {}
         self._wakes: list[int] = []
 
@@ -49,7 +51,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._standing.pop(job, None)
 
     def wakes_at(self) -> int | None:
-        return self._wakes[0] if self._wakes else None
+        return min(self._wakes, default=None)
 
     def asked(self, ask: Ask, holds: Holds) -> Ask:
         if holds(ask.id):
@@ -64,9 +66,10 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         running = {workload.id for workload in state.workloads}
         asks = [self.asked(ask, running.__contains__) for _, ask in sorted(self.waiting.items())]
         updated = update(loaded, asks, now, self._last)
-        self._last, self._starves, self._nodes = now, updated.starves, state.nodes
+        self._last, self._starves = now, updated.starves
+        self._nodes = {node.name: node for node in state.nodes}
         self._wakes = [] if updated.changes_at is None else [updated.changes_at]
-        waiting = {name: one for name, one in updated.operations.items() if one != _QUIET and name in self.waiting}
+        waiting = {name: one for name, one in updated.operations.items() if one != _QUIET}
         turn = Turn(
             workloads=[
                 replace(workload, ytsaurus=_carried(block, standing))
@@ -85,22 +88,18 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         turn = super().answered(question, result, leaving)
         notes: dict[str, Any] = (result.notes or {}).get("nodes", {})
         settings = self.configured.settings
-        for node in self._nodes:
-            note = notes.get(node.name)
-            if note is None:
-                continue
-            after = wire.Node(**note)
+        for name, note in notes.items():
+            node, after = self._nodes[name], wire.Node(**note)
             if after != (node.ytsaurus or wire.Node()):
                 turn.nodes.append(replace(node, ytsaurus=after))
             if after.last_preemptive_scheduling_at is not None:
                 looked = micros(after.last_preemptive_scheduling_at)
                 if looked == question.now:
-                    self._tried[node.name] = version
-                if self._starves and self._tried.get(node.name) != self.version:
+                    self._tried[name] = version
+                if self._starves and self._tried.get(name) != self.version:
                     self._wakes.append(looked + settings.backoff + 1)
             if after.overcommit_since is not None:
                 self._wakes.append(micros(after.overcommit_since) + settings.overcommit_duration + 1)
-        self._wakes = sorted({when for when in self._wakes if when > question.now})[:1]
         return turn
 
     def evicting(self, workload: Workload, task: str | None) -> Workload:

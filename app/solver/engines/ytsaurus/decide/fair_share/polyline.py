@@ -157,7 +157,7 @@ def _crossed(one: Polyline, other: Polyline, x: Floats) -> list[tuple[float, flo
     """Intervals of ``x`` in which the two change places."""
     low, high = x[:-1], x[1:]
     before, after = (_on_segment(one, low, at) - _on_segment(other, low, at) for at in (low, high))
-    crossed = (before < 0) & (after > 0) | (before > 0) & (after < 0)
+    crossed = np.sign(before) * np.sign(after) < 0
     return list(zip(low[crossed].tolist(), high[crossed].tolist(), strict=True))
 
 
@@ -169,9 +169,7 @@ def _on_segment(of: Polyline, begin: Floats, x: Floats) -> Floats:
 
 def _crossing(one: Polyline, other: Polyline, begin: float, end: float) -> float:
     """The last double in between at which the lower one is not the higher yet."""
-    low, high = _segment(one, begin), _segment(other, begin)
-    if low(begin) > high(begin):
-        low, high = high, low
+    low, high = sorted((_segment(one, begin), _segment(other, begin)), key=lambda segment: segment(begin))
     return largest(lambda x: low(x) <= high(x), begin, end)
 
 
@@ -201,17 +199,11 @@ def composed(outer: Polyline, inner: Polyline) -> Polyline:
         y = np.concatenate((y, places))
         order = np.lexsort((y, x))
         x, y = x[order], y[order]
-    first = np.ones(len(x), bool)
-    first[1:] = x[1:] != x[:-1]
-    last = np.ones(len(x), bool)
-    last[:-1] = first[1:]
-    rises = np.zeros(len(x), bool)
-    rises[:-1] = y[1:] > y[:-1]
-    begin, end = np.flatnonzero(first), np.flatnonzero(last)
-    left = outer.left(y[begin])
-    right = np.where(rises[end][:, None], outer.right(y[end]), outer.left(y[end]))
-    values = np.stack((left, right), axis=1).reshape(2 * len(begin), -1)
-    return polyline(np.repeat(x[begin], 2), values).trimmed()
+    rises = np.append(y[1:], np.inf) > y  # a jump at the end is left out below
+    left = outer.left(y)
+    right = np.where(rises[:, None], outer.right(y), left)
+    values = np.stack((left, right), axis=1).reshape(2 * len(x), -1)
+    return polyline(np.repeat(x, 2), values).trimmed()
 
 
 def compressed(of: Polyline) -> Polyline:

@@ -48,6 +48,29 @@ def test_ends_are_met_exactly() -> None:
     assert through((0, 0.1), (1, 0.7)).at(0.0)[0] == 0.1
 
 
+def test_from_the_middle_on_values_count_back_from_the_end() -> None:
+    """0.1 and a half of 0.7 - 0.1 are 0.4 in doubles, 0.7 without it 0.39999999999999997."""
+    one = through((0, 0.1), (1, 0.7))
+    assert one.at(0.5)[0] == 0.39999999999999997
+    meets = through((0, 0.39999999999999997), (1, 0.39999999999999997))
+    assert smallest(one, meets).x[1] >= 0.5, "with 0.4 it would be the higher one at the middle already"
+
+
+def test_the_smaller_of_two_crosses_at_the_last_double_before_they_change_places() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        ends = np.sort(rng.random(4))
+        begin, end = (rng.permutation(ends[:2]), rng.permutation(ends[2:]))
+        one, other = (through((0, a), (1, b)) for a, b in zip(begin, end, strict=True))
+        low, high = sorted((one, other), key=lambda of: float(of.y[0, 0]))
+        inner = smallest(one, other).x[1:-1]
+        assert len(inner) == (low.y[1, 0] > high.y[1, 0])
+        for x in inner.tolist():
+            after = float(np.nextafter(x, 1))
+            assert low.at(x)[0] <= high.at(x)[0]
+            assert low.at(after)[0] > high.at(after)[0]
+
+
 def test_sums_add_in_the_order_of_the_functions() -> None:
     parts = [through((0, a), (1, a)) for a in (0.1, 0.2, 0.3)]
     assert total(parts).at(0.5)[0] == (0.1 + 0.2) + 0.3
