@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from app.simulations.core.scenario import in_order
 from app.simulations.results import Outcome, VariantSummary
 from app.simulations.running import Limits, Simulating
 from app.simulations.schemas import Change, Job, SimulationRequest, Trace
+from app.solver.model.instant import micros
 from app.solver.model.request import Variant
 from tests.properties.runs import ENGINES, prefix, requests
 from tests.unit.simulations.running import START
@@ -30,17 +31,16 @@ TRACE = UUID(int=1)
 class Stored:
     """The trace of a request, as if it had been stored."""
 
-    start: datetime | None = None
-
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
+        self.start = trace.start
         self.total = len(trace.jobs)
 
     def changes(self) -> list[Change]:
         return self._trace.changes
 
     def jobs(self) -> Iterator[Job]:
-        return iter(in_order(self._trace.jobs, START))
+        return iter(in_order(self._trace.jobs, START if self.start is None else micros(self.start)))
 
     def numbered(self) -> Iterator[tuple[int, Job]]:
         return enumerate(self.jobs(), 1)
@@ -88,7 +88,9 @@ def test_a_variant_alone_gives_the_same_bytes(engine: str) -> None:
     check()
 
 
-@given(requests(["kueue"]))
+@given(requests(["kueue"]), st.sampled_from([None, datetime(2001, 2, 3, tzinfo=UTC)]))
 @settings(max_examples=6, derandomize=True, deadline=None, database=None)
-def test_a_stored_trace_gives_what_it_gives_inline(request: SimulationRequest) -> None:
-    assert made(request, stored=True) == made(request, stored=False)
+def test_a_stored_trace_gives_what_it_gives_inline(request: SimulationRequest, start: datetime | None) -> None:
+    assert isinstance(request.trace, Trace)
+    dated = replace(request, trace=replace(request.trace, start=start))
+    assert made(dated, stored=True) == made(dated, stored=False)

@@ -1,25 +1,32 @@
 """Laws of every run, on small random clusters and traces, under each engine."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from app.answering.answers import answer
-from app.answering.sources import nothing_stored
+from app.answering.sources import Compiled, nothing_stored
 from app.simulations.core import records
 from app.simulations.core.asked import Asked
-from app.simulations.schemas import SimulationRequest, Spread, Trace
+from app.simulations.core.run import run
+from app.simulations.core.scenario import scenario_of
+from app.simulations.core.times import time_of
+from app.simulations.schemas import Event, SimulationRequest, Spread, Trace
 from app.solver.model.instant import micros
+from app.solver.model.quantity import parse
 from tests.properties.recount import Recount, S
 from tests.properties.runs import ENGINES, requests
-from tests.unit.simulations.running import Told, play, told_again, watched
+from tests.unit.simulations.running import Told, play, told_again
 
+Observed = tuple[Asked, int]
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
 CELLS = ("cpu", "gpu")
 
@@ -38,45 +45,84 @@ def test_the_laws_of_a_run(engine: str) -> None:
     @given(requests([engine]))
     @settings(max_examples=examples, derandomize=True, deadline=None, database=None)
     def check(request: SimulationRequest) -> None:
-        told, rounds = watched(request)
+        told, rounds = observed(request)
         _every_round_can_be_posted(told, rounds)
-        assert told_again(request, told) == [asked.request() for asked in rounds]
-        _events_counted_give_the_summary(told, request)
+        _rounds_tell_what_events_tell(told, rounds, request)
+        assert told_again(request, told) == [asked.request() for asked, _ in rounds]
+        _events_counted_give_the_summary(told, rounds, request)
         assert play(request).bytes() == told.bytes()
 
     check()
 
 
-def _every_round_can_be_posted(told: Told, rounds: list[Asked]) -> None:
+def observed(request: SimulationRequest) -> tuple[Told, list[Observed]]:
+    """A run; each round of it, as it was asked and answered, with the number of events before it."""
+    told, found = Told(), list[Observed]()
+    scenario = scenario_of(request, Compiled(None))
+    told.summary = run(scenario, told, lambda: False, lambda asked: found.append((asked, len(told.events))))
+    return told, found
+
+
+def _every_round_can_be_posted(told: Told, rounds: list[Observed]) -> None:
     assert len(rounds) == len(told.rounds)
-    for line, asked in zip(told.rounds, rounds, strict=True):
+    for line, (asked, _) in zip(told.rounds, rounds, strict=True):
         answered = answer(asked.request(), LATER, nothing_stored())
         assert answered.body == asked.answer()
         assert answered.facts.state_digest == line.state
-        assert line.loop or answered.facts.outcomes.count("admit") <= len(line.asks)
+        assert msgspec.json.decode(answered.body).get("order") == line.order
 
 
-def _events_counted_give_the_summary(told: Told, request: SimulationRequest) -> None:
-    """Each job is in one state at every moment and runs as long as it must; nobody starts where there is no room."""
+def _rounds_tell_what_events_tell(told: Told, rounds: list[Observed], request: SimulationRequest) -> None:
+    """Each round at a time of its own, or right after the one before; what it did, and for whom."""
+    assert isinstance(request.round_every, int)
+    assert [line.n for line in told.rounds] == list(range(1, len(rounds) + 1))
+    for before, line in pairwise(told.rounds):
+        assert line.at == before.at or (line.at - before.at).total_seconds() >= request.round_every
+    done: defaultdict[int | None, list[Event]] = defaultdict(list)
+    for event in told.events:
+        done[event.round].append(event)
+    assert not [event for event in done[None] if event.kind in ("started", "moved")]
+    for line, (asked, _) in zip(told.rounds, rounds, strict=True):
+        mine = done[line.n] if not line.loop else []
+        assert {event.at for event in done[line.n]} <= {line.at}
+        assert line.at == time_of(asked.question.now)
+        assert line.admitted == list(dict.fromkeys(event.job for event in mine if event.kind == "started"))
+        asks = {ask.partition("/")[0] for ask in line.asks}  # YuniKorn's are of single tasks
+        assert asks.issuperset(line.admitted)
+        evicted = Counter((event.job, event.queue, event.by, event.rule) for event in mine if event.kind == "evicted")
+        asked_to = Counter((one.job, one.queue, one.by, one.rule) for one in line.evicted)
+        assert evicted <= asked_to
+        assert asked_to.total() - evicted.total() == sum(event.kind == "moved" for event in mine)
+        assert {one.by for one in line.evicted} <= {None, *asks}
+
+
+def _events_counted_give_the_summary(told: Told, rounds: list[Observed], request: SimulationRequest) -> None:
+    """Each job is in one state at every moment and runs as long as it must; nobody starts where there is no room; and
+    each round is asked of just what the events before it have left."""
     assert told.summary is not None
     engine = told.summary.engine
     recount = Recount(request, engine)
     times = [event.at for event in told.events]
     assert times == sorted(times)
-    nodes = {"n0", "n1"}
-    for event in recount.count(told.events, micros(told.summary.end)):
-        if event.kind == "node":
-            nodes ^= {event.node or ""}
+    asked = iter([*rounds, None])
+    coming = next(asked)
+    for counted, event in enumerate(recount.count(told.events, micros(told.summary.end)), 1):
         if event.kind == "started":
-            _there_is_room(recount, engine, event.queue or "", nodes)
+            _there_is_room(recount, engine, event.queue or "")
+        while coming is not None and coming[1] == counted:
+            _asked_of_what_is_there(recount, engine, coming[0])
+            coming = next(asked)
+    assert coming is None
     _jobs_are_as_counted(told, recount, request)
     _queues_are_as_counted(told, recount)
+    whole = recount.last is not None and recount.first is not None
+    assert told.summary.makespan == ((recount.last or 0) - (recount.first or 0)) / S * whole
 
 
-def _there_is_room(recount: Recount, engine: str, queue: str, nodes: set[str]) -> None:
+def _there_is_room(recount: Recount, engine: str, queue: str) -> None:
     """Now that something of ``queue`` has started. YTsaurus starts at once beside who is on the way out."""
     on_nodes, in_queues = recount.held(leaving=engine != "ytsaurus")
-    assert set(on_nodes) <= nodes
+    assert set(on_nodes) <= recount.nodes
     assert max(on_nodes.values(), default=0) <= 4
     bound = recount.bound(queue)
     assert bound is None or in_queues[queue] <= bound, (queue, in_queues)
@@ -84,36 +130,70 @@ def _there_is_room(recount: Recount, engine: str, queue: str, nodes: set[str]) -
         assert in_queues[""] <= sum(recount.guaranteed(name) for name in recount.quotas)
 
 
+def _asked_of_what_is_there(recount: Recount, engine: str, asked: Asked) -> None:
+    """What runs where in the state, and who is asked for, as of when. YTsaurus knows only that a node is occupied by
+    what goes; Kueue knows no tasks; YuniKorn asks for each."""
+    phases = ("running",) if engine == "ytsaurus" else ("running", "leaving")
+    there = Counter(
+        (job, part.node) for job, parts in recount.parts.items() for part in parts.values() if part.phase in phases
+    )
+    state = asked.loaded.state
+    assert there == Counter(
+        (one.id, task.node) for one in state.workloads for task in (one.tasks[:1] if engine == "kueue" else one.tasks)
+    )
+    assert {node.name for node in state.nodes} == recount.nodes
+    if engine == "ytsaurus":
+        both, running = recount.held()[0], recount.held(leaving=False)[0]
+        occupied = {name: 1000 * (held - running.get(name, 0)) for name, held in both.items()}
+        assert {node.name: parse(node.occupied.get("cpu", 0), 1000) for node in state.nodes} == {
+            name: occupied.get(name, 0) for name in recount.nodes
+        }
+    for ask in asked.question.asks:
+        job, _, task = ask.id.partition("/")
+        parts = recount.parts[job]
+        assert "waiting" in [part.phase for name, part in parts.items() if not task or name in (task, None)], ask
+        assert ask.created_at is not None
+        assert micros(ask.created_at) == (parts[task].created if task in parts else recount.created[job])
+
+
 def _jobs_are_as_counted(told: Told, recount: Recount, request: SimulationRequest) -> None:
     assert isinstance(request.trace, Trace)
-    lasts = {job.ask.id: job.duration for job in request.trace.jobs}
     assert told.summary is not None
     assert told.summary.rounds == len(told.rounds)
+    assert sorted(line.job for line in told.jobs) == sorted(recount.parts)
     kinds = Counter((event.job, event.kind) for event in told.events)
+    times = {(event.job, event.kind): event.at for event in reversed(told.events) if event.task is None}
+    first = {event.job: event.at for event in reversed(told.events) if event.kind == "started"}
     for line in told.jobs:
-        counted, parts = recount.by_job[line.job], recount.parts[line.job]
+        counted, runs = recount.by_job[line.job], recount.runs(line.job)
         assert (line.starts, line.evictions) == (kinds[line.job, "started"], kinds[line.job, "evicted"])
-        alone = told.summary.engine in ("yunikorn", "ytsaurus") or len(parts) == 1
-        if alone:
-            assert line.ran == pytest.approx(counted["running"] / S)
-            assert line.waited == pytest.approx(counted["waiting"] / S)
-        if line.status == "finished":
-            length = lasts[line.job]
-            assert isinstance(length, int)
-            assert line.ran == pytest.approx((len(parts) if alone else 1) * length + line.lost + line.overhead)
+        assert (line.ran, line.lost, line.overhead) == (
+            sum(run.ran for run in runs) / S, sum(run.lost for run in runs) / S, sum(run.overhead for run in runs) / S,
+        )  # fmt: skip
+        assert (line.submitted_at, line.started_at) == (times[line.job, "submitted"], first.get(line.job))
+        assert line.ended_at == (times[line.job, line.status] if line.status in ("finished", "cancelled") else None)
+        assert (line.wait is None) == (line.started_at is None)
+        assert line.wait is None or line.wait == (first[line.job] - line.submitted_at).total_seconds()
+        if len(runs) == len(recount.parts[line.job]):
+            assert line.waited == counted["waiting"] / S
+        phases = {part.phase for part in recount.parts[line.job].values()}
+        now = "running" if "running" in phases else "releasing" if "leaving" in phases else "waiting"
+        assert line.status == now or line.ended_at is not None
 
 
 def _queues_are_as_counted(told: Told, recount: Recount) -> None:
     assert told.summary is not None
-    for queue, totals in {"": told.summary.total, **told.summary.queues}.items():
-        if queue == "root":
-            continue
-        counted = recount.counted[queue]
-        assert (totals.jobs, totals.finished, totals.cancelled, totals.evictions) == (
-            counted.jobs, counted.finished, counted.cancelled, counted.evictions,
+    engine, queues = told.summary.engine, told.summary.queues
+    assert queues.keys() - {"root"} == {name for name in recount.quotas if recount.counted[name].jobs}
+    assert ("root" in queues) == (bool(recount.counted[""].jobs) and engine != "ytsaurus")
+    for queue, totals in {"": told.summary.total, **queues}.items():
+        counted = recount.counted["" if queue == "root" else queue]
+        assert (totals.jobs, totals.finished, totals.cancelled, totals.evictions, totals.most_evictions) == (
+            counted.jobs, counted.finished, counted.cancelled, counted.evictions, counted.most_evictions,
         )  # fmt: skip
-        _spread_is_as_counted(totals.wait, counted.waits)
-        _spread_is_as_counted(totals.completion, counted.completions)
+        _spread_is_as_counted(totals.wait, [one / S for one in counted.waits])
+        _spread_is_as_counted(totals.completion, [one / S for one in counted.completions])
+        _spread_is_as_counted(totals.slowdown, counted.slowdowns)
         done, lost, overhead = ({**dict.fromkeys(CELLS, 0), **found} for found in (
             totals.work_done, totals.work_lost, totals.work_overhead,
         ))  # fmt: skip
@@ -121,23 +201,25 @@ def _queues_are_as_counted(told: Told, recount: Recount) -> None:
             assert totals.used.get(cell, 0) == pytest.approx(counted.held / S)
             assert lost[cell] == pytest.approx(counted.lost / S)
             ran = done[cell] + lost[cell] + overhead[cell]
-            if told.summary.engine == "kai":  # where too few tasks of a gang may run to make progress
+            if engine == "kai":  # where too few tasks of a gang may run to make progress
                 assert ran <= counted.running / S + 1e-6
             else:
                 assert ran == pytest.approx(counted.running / S)
-            if queue:
+                assert done[cell] == pytest.approx(counted.done / S)
+            if queue != "root":
                 assert totals.shortfall.get(cell, 0) == pytest.approx(counted.short / S)
+                assert totals.utilisation.get(cell, 0) == pytest.approx(counted.held / max(1, counted.due))
 
 
-def _spread_is_as_counted(told: Spread | None, values: Sequence[int]) -> None:
+def _spread_is_as_counted(told: Spread | None, values: Sequence[float]) -> None:
     assert (told is None) == (not values)
     if told is not None:
         found = sorted(values)
-        assert told.max == found[-1] / S
-        assert told.mean == pytest.approx(sum(found) / len(found) / S)
+        assert told.max == found[-1]
+        assert told.mean == pytest.approx(sum(found) / len(found))
         for share, value in ((50, told.p50), (90, told.p90), (99, told.p99)):
-            assert sum(one / S <= value for one in found) * 100 >= share * len(found)
-            assert sum(one / S < value for one in found) * 100 < share * len(found)
+            assert sum(one <= value for one in found) * 100 >= share * len(found)
+            assert sum(one < value for one in found) * 100 < share * len(found)
 
 
 @given(requests(), st.randoms(use_true_random=False))

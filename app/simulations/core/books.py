@@ -14,14 +14,14 @@ from app.solver.model.state import Task
 
 
 class Books:
-    """``first``, ``last``: when the first job was asked for and the last one ended; ``ended``: how many have.
+    """``first``, ``last``: when the first job was asked for and the last one ended, if any; ``ended``: how many have.
     ``mark``: stands for what runs where and what waits."""
 
-    def __init__(self, sink: Sink, ledger: Ledger, start: int) -> None:
+    def __init__(self, sink: Sink, ledger: Ledger) -> None:
         self.ledger = ledger
         self._sink = sink
         self.first: int | None = None
-        self.last = start
+        self.last: int | None = None
         self.ended = 0
         self.mark = 0
 

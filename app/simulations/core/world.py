@@ -44,7 +44,7 @@ class World:
         level = sink.level if sink.leveled else None
         guarantees = self._rounds.guarantees()
         ledger = Ledger(scenario.start, _parents(scenario.configured), guarantees, capacity, level)
-        self._books = Books(sink, ledger, scenario.start)
+        self._books = Books(sink, ledger)
         self._agenda = Agenda()
         self._lives: dict[str, Life] = {}
         self._arrivals = Arrivals(iter(scenario.jobs), self._agenda, scenario.start, self._lives.__contains__)
@@ -137,7 +137,7 @@ class World:
         return Summary(
             engine=self._kept.configured.engine.name,  # pyright: ignore[reportArgumentType]
             start=time_of(self.scenario.start), end=time_of(end),
-            makespan=seconds(books.last - books.first) if books.first is not None else 0,
+            makespan=0 if books.first is None or books.last is None else seconds(books.last - books.first),
             rounds=self._round, total=ledger.total.totals(), queues=ledger.totals(),
             loops=self._loops.found, first_loops=self._loops.first,
         )  # fmt: skip

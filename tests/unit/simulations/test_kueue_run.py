@@ -26,6 +26,14 @@ def test_an_empty_trace_is_over_at_once() -> None:
     assert (told.events, told.rounds, told.summary.makespan, told.summary.total.jobs) == ([], [], 0, 0)
 
 
+def test_a_makespan_ends_with_the_last_end_of_a_job_and_nothing_without_any() -> None:
+    jobs = [job("one", "a", 3, 5, 10), job("two", "b", 1, 6, 100), job("late", "b", 4, 7, 1, cancelled_at=30)]
+    spans = [played(two_queues(), jobs, until=until).summary for until in (14, 20, 40)]
+    assert [(one.makespan, (one.end - one.start).total_seconds()) for one in spans if one is not None] == [
+        (0, 14), (10, 20), (25, 40),
+    ]  # fmt: skip
+
+
 def test_a_job_waits_for_another_and_the_summary_counts_it() -> None:
     told = played(two_queues(), [job("one", "a", 3, 0, 10), job("two", "a", 2, 4, 5)])
     assert told.said() == [
