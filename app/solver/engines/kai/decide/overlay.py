@@ -155,17 +155,15 @@ class Overlay:
 
     def lacks(self, job: int) -> int:
         """How many pods the job's gang lacks; 1 where it lacks none."""
-        missing = self.jobs.min_available[job] - self.active[job]
-        return missing if missing > 0 else 1
+        return max(1, self.jobs.min_available[job] - self.active[job])
 
     def ready(self, job: int) -> bool:
         """Enough pods alive for the gang. An earlier attempt of the same action may have evicted some."""
         return self.active[job] + self.pending[job] >= self.jobs.min_available[job]
 
     def elastic_rank(self, job: int) -> int:
-        """0 below its gang, 1 at it, 2 above it."""
-        over = self.active[job] - self.jobs.min_available[job]
-        return 0 if over < 0 else 1 if over == 0 else 2
+        """See ``rank``."""
+        return rank(self.active[job], self.jobs.min_available[job])
 
     def status_before(self, t: int) -> int:
         """The pod's status before the statement in hand took it, if it did."""
@@ -317,6 +315,11 @@ class Overlay:
         self.undone.append(0)
         self.touched += (op.node, op.other)
         self._wanted.pop(self.jobs.task_job[op.task], None)
+
+
+def rank(active: int, min_available: int) -> int:
+    """Of a job with so many active pods: 0 below its gang, 1 at it, 2 above it."""
+    return 0 if active < min_available else 1 if active == min_available else 2
 
 
 def total(requests: list[tuple[int, ...]], tasks: Iterable[int]) -> Share:

@@ -113,18 +113,19 @@ class Turn:
 
     def best(self) -> Entry:
         """The next entry."""
-        if self.at == len(self.base) or (self.more and self.more[-1] < self.base[self.at]):
-            return self.more[-1]
-        return self.base[self.at]
+        return self.more[-1] if self._extra_first() else self.base[self.at]
 
     def pop(self) -> int:
         """Take the next job."""
-        if self.at == len(self.base) or (self.more and self.more[-1] < self.base[self.at]):
+        if self._extra_first():
             return self.more.pop()[1]
         job = self.base[self.at][1]
         self.at += 1
         self._skip()
         return job
+
+    def _extra_first(self) -> bool:
+        return self.at == len(self.base) or (bool(self.more) and self.more[-1] < self.base[self.at])
 
     def _skip(self) -> None:
         while self.at < len(self.base) and self.base[self.at][1] in self.without:
@@ -150,9 +151,8 @@ class Turns:
             leaf.more.append((job_key(overlay, job, overlay.elastic_rank(job)), job))
         for leaf in leaves.values():
             leaf.more.sort(reverse=True)
-        filled = [(leaf.best(), queue, leaf) for queue, leaf in leaves.items() if len(leaf)]
-        for _, queue, leaf in sorted(filled, key=lambda entry: entry[:2]):
-            self._tree.add(queue, leaf)
+        for _, queue in sorted((leaf.best(), queue) for queue, leaf in leaves.items() if len(leaf)):
+            self._tree.add(queue, leaves[queue])
 
     def pop(self) -> int | None:
         """The next job; None when there are none."""

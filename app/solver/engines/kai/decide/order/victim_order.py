@@ -11,7 +11,7 @@ from app.solver.engines.kai.decide.order.pending_order import job_key
 from app.solver.engines.kai.decide.order.queue_order import NOTHING, plus
 from app.solver.engines.kai.decide.order.queue_tree import Node, QueueTree
 from app.solver.engines.kai.decide.order.standing import Standing
-from app.solver.engines.kai.decide.overlay import Overlay, total
+from app.solver.engines.kai.decide.overlay import Overlay, rank, total
 
 ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
 
@@ -52,9 +52,8 @@ def what_is_left(overlay: Overlay, victim: Victim, tasks: list[int]) -> Victim:
 
 
 def _victim(overlay: Overlay, job: int, tasks: list[int], running: list[int], *, others: bool) -> Victim:
-    over = len(tasks) - overlay.jobs.min_available[job]
-    rank = 0 if over < 0 else 1 if over == 0 else 2
-    return Victim(job, job_key(overlay, job, rank), tasks, total(overlay.request, running), others=others)
+    key = job_key(overlay, job, rank(len(tasks), overlay.jobs.min_available[job]))
+    return Victim(job, key, tasks, total(overlay.request, running), others=others)
 
 
 class Victims:

@@ -2,7 +2,8 @@
 
 A node must fit what is idle plus what is being released. It scores 100 if what is idle alone fits, up to 9 for how
 little it has free (GPUs; CPU for pods without GPU), 10 for keeping a pod without GPU off GPU nodes, and 1000 if a
-share of a GPU fits a device that is shared already. Equal scores go to the lower name.
+share of a GPU fits a device that is shared already, so that one part decides after the other. Equal scores go to the
+lower name.
 """
 
 from collections.abc import Iterator, Set
@@ -32,8 +33,8 @@ class Placer:
         self._place = [0] * len(names)
         for i, n in enumerate(self.by_name):
             self._place[n] = i
-        self._has_gpu = [v[GPU] > 0 for v in state.capacity]
-        self._has_cpu = [v[CPU] > 0 for v in state.capacity]
+        self._has_gpu = [bool(v[GPU]) for v in state.capacity]
+        self._has_cpu = [bool(v[CPU]) for v in state.capacity]
         self._predicates = Predicates(state.nodes)
         self._allowed: dict[int, list[bool] | None] = {}
         self._free_nodes = FreeNodes(overlay, self.by_name, self._place)
@@ -76,7 +77,7 @@ class Placer:
         )
 
     def _by_gpus(self, t: int) -> bool:
-        return self._overlay.request[t][GPU] > 0 and not self._overlay.gpus.any
+        return bool(self._overlay.request[t][GPU]) and not self._overlay.gpus.any
 
     def _place_alike(self, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:
         """Place pods of one request and the same constraints, one after the other."""
@@ -159,25 +160,19 @@ class Placer:
     def _best(self, t: int, nodes: Set[int], tried: set[int]) -> int | None:
         """The best node of ``nodes`` that fits the pod, ``tried`` ones left out; None without any."""
         overlay, allowed = self._overlay, self.allowed(t)
-        gpu = overlay.request[t][GPU] > 0
-        shared = overlay.gpus.share[t] > 0
+        gpu, shared = bool(overlay.request[t][GPU]), bool(overlay.gpus.share[t])
         has, free = (self._has_gpu, overlay.free[GPU]) if gpu else (self._has_cpu, overlay.free[CPU])
         open_nodes = [n for n in self.by_name if n in nodes]
         fitting = [n for n in open_nodes if overlay.fits(t, n) and (allowed is None or allowed[n]) and n not in tried]
         if len(fitting) < 2:
             return fitting[0] if fitting else None
         counted = [free[n] for n in open_nodes if has[n]]
-        least, most = min(counted, default=0), max(0, max(counted, default=0))
-        best: tuple[float, int] | None = None
-        for n in fitting:
-            score = 100.0 if overlay.fits_idle(t, n) else 0.0
-            if has[n] and most:
-                score += 9.0 if least == most else 9.0 * (1 - (free[n] - least) / (most - least))
-            if not gpu and not self._has_gpu[n]:
-                score += 10.0
-            if shared and overlay.gpus.fits_shared(t, n):
-                score += 1000.0
-            if best is None or score > best[0]:
-                best = (score, n)
-        assert best is not None
-        return best[1]
+        most, alike = max((0, *counted)), len(set(counted)) == 1
+
+        def score(n: int) -> tuple[bool, bool, bool, int]:
+            """The parts of the score, each too small to make up for one before it."""
+            packed = 0 if not has[n] or not most else 1 if alike else most - free[n]
+            joins = shared and overlay.gpus.fits_shared(t, n)
+            return joins, overlay.fits_idle(t, n), not gpu and not self._has_gpu[n], packed
+
+        return max(fitting, key=score)

@@ -182,7 +182,7 @@ class Fairness:
 
 def _more_saturated(held: float, fair: float, sibling_held: float, sibling_fair: float) -> bool:
     ours, theirs = _saturation(held, fair), _saturation(sibling_held, sibling_fair)
-    return ours > 1 and sibling_fair > 0 and ours >= theirs
+    return ours > 1 and bool(sibling_fair) and ours >= theirs
 
 
 def _saturation(held: float, fair: float) -> float:

@@ -161,8 +161,7 @@ class Scenario:
 
     def nodes_of_latest(self) -> list[int]:
         """Where the latest victim has pods, NOWHERE for pending ones: those of its latest chunk first."""
-        if self.latest is None:
-            return []
+        assert self.latest is not None
         node, tasks = self.overlay.node, self.overlay.in_order(self.latest)
         if len(tasks) == 1:
             return [node[tasks[0]]]

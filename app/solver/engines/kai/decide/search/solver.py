@@ -65,7 +65,7 @@ class Solver:
         self._order = VictimOrder(self._overlay, self._before, self._victims)
         self._evicted: Mark = self._overlay.checkpoint()
         self._kinds: dict[tuple[object, ...], int] = {}
-        self._undisturbed = True
+        self._undisturbed: bool
 
     def solve(self) -> bool:
         """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind."""

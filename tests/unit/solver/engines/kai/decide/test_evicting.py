@@ -148,8 +148,15 @@ def test_released_rules_count_pods_that_would_not_go() -> None:
     wants = ask("p", "b", task={"node_selector": {"k": "v"}})
     documented = Case(queues, nodes, [guarded, other], wants, actions=["reclaim"])
     assert documented.evicted == ["o-0"]
-    shipped = Case(queues, nodes, [guarded, other], wants, actions=["reclaim"], rules="shipped")
+    shipped = Case(queues, nodes, [guarded, other], wants, actions=["reclaim"], rules="shipped", explain="full")
     assert shipped.reason("p") == "ReclaimMinRuntimeGang"
+    steps = shipped.decisions["p"]["explanation"]["steps"]
+    told = [(step["rule"], step["numbers"]["count"], step["numbers"]["pods"]) for step in steps]
+    assert told == [("too-few-gpus", 1, 0), ("too-few-victims", 1, 1), ("reclaim-min-runtime-gang", 1, 2)], (
+        "nobody after the two pods of e is looked at"
+    )
+    kept = Case(queues, nodes, [guarded | {"min_available": 0}, other], wants, actions=["reclaim"], rules="shipped")
+    assert kept.evicted == ["o-0"], "a gang of none is never undercut"
 
 
 def test_jobs_like_one_that_failed_are_skipped_only_with_signatures() -> None:

@@ -1,6 +1,8 @@
 """Bounds on GPUs: never wrong where they say no, and KAI's own filter wrong in KAI's way."""
 
 from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -66,6 +68,75 @@ def test_the_filter_fits_mixed_sizes_largest_first() -> None:
     assert GpuRoom(overlay, overlay.jobs.tasks[0], overlay.nodes.gpu_free()).enough()
     overlay = cycle_of(body([node("n", gpu=4), node("m", gpu=4)], [], mixed)).overlay
     assert not GpuRoom(overlay, overlay.jobs.tasks[0], overlay.nodes.gpu_free()).enough()
+
+
+def dense(random: Random) -> Any:
+    """Six pods that hold places on four nodes, -1 for none, and six that ask for some."""
+    request = [(0, 0, random.choice((0, 1, 2, 3))) for _ in range(12)]
+    free = [random.randint(-2, 4) for _ in range(4)]
+    return SimpleNamespace(
+        node=[random.choice((-1, 0, 1, 2, 3)) for _ in range(6)] + [-1] * 6, request=request,
+        nodes=SimpleNamespace(gpu_free=lambda: free),
+    )  # fmt: skip
+
+
+def holds(free: list[int], needs: list[int]) -> bool:
+    """First fit, the largest pod first and the emptiest node first."""
+    left = sorted(free, reverse=True)
+    for need in sorted(needs, reverse=True):
+        at = next((n for n, have in enumerate(left) if have >= need), None)
+        if at is None:
+            return False
+        left[at] -= need
+    return True
+
+
+def test_the_filter_is_first_fit_whatever_is_given_and_asked_for() -> None:
+    said: list[bool] = []
+    for seed in range(400):
+        random = Random(seed)
+        overlay = dense(random)
+        free = overlay.nodes.gpu_free().copy()
+        alike = random.random() < 0.5
+        for t in range(6, 12):
+            overlay.request[t] = (0, 0, 2) if alike else overlay.request[t]
+        part = random.sample(range(6, 12), random.randint(1, 3))
+        room = GpuRoom(overlay, part, free)
+        for t in random.sample(range(6), 4):
+            room.give([t])
+            if overlay.node[t] >= 0:
+                free[overlay.node[t]] += overlay.request[t][2]
+            if random.random() < 0.5:
+                part = random.sample(range(6, 12), random.randint(1, 4))
+                room.need(part)
+            said.append(holds(free, [overlay.request[t][2] for t in part if overlay.request[t][2]]))
+            assert room.enough() is said[-1], seed
+    assert 0.3 < sum(said) / len(said) < 0.8
+
+
+def test_headroom_counts_by_size_and_by_constraint() -> None:
+    """Of every size no more pods that are as large or larger than nodes have slots of it, of all pods together and of
+    those with the same constraint."""
+    said: list[bool] = []
+    for seed in range(400):
+        random = Random(seed)
+        overlay = dense(random)
+        masks = [None, [True, True, False, False], [False, True, True, False]]
+        mask = {t: random.choice(masks) for t in range(12)}
+        part, gone = random.sample(range(6, 12), random.randint(1, 4)), random.sample(range(6), 3)
+        gone = [t for t in gone if overlay.node[t] >= 0]
+        free = overlay.nodes.gpu_free().copy()
+        for t in gone:
+            free[overlay.node[t]] += overlay.request[t][2]
+        enough = True
+        for of in masks:
+            needs = [overlay.request[t][2] for t in part if of is None or mask[t] is of]
+            for size in set(needs) - {0}:
+                slots = sum(max(0, have) // size for n, have in enumerate(free) if of is None or of[n])
+                enough = enough and sum(need >= size for need in needs) <= slots
+        said.append(enough)
+        assert Headroom(overlay, part, mask.__getitem__).enough(gone) is enough, seed
+    assert 0.3 < sum(said) / len(said) < 0.8
 
 
 def test_pods_without_gpu_always_have_room() -> None:

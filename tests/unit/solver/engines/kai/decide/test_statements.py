@@ -42,6 +42,14 @@ def test_pods_come_by_priority_then_age_then_name() -> None:
         assert overlay.in_order(job) is overlay.in_order(job)
 
 
+def test_the_order_of_a_job_that_an_ask_grows_is_not_that_of_the_state() -> None:
+    grown = opened([workload("w", "q", "m", "m")], ask("p", "q", workload="w"))
+    names = [grown.jobs.task_name[t] for t in grown.in_order(0)]
+    alone = Overlay(grown.state, [], grown.now)
+    assert (names, alone.in_order(0)) == (["p-0", "w-0", "w-1"], [0, 1])
+    assert Overlay(grown.state, [], grown.now).in_order(0) is alone.in_order(0), "kept with the state"
+
+
 def test_a_job_wants_what_its_gang_lacks_and_then_one_pod_more() -> None:
     overlay = opened([workload("w", "q", "m", min_available=2)], ask("p", "q", 4, workload="w", min_available=2))
     (job,) = range(len(overlay.jobs.id))
@@ -98,9 +106,10 @@ def test_a_statement_is_for_the_ask_whose_pod_it_placed_first() -> None:
     overlay.pipeline(5, 0)
     overlay.pipeline(2, 0)
     assert overlay.asking(1) == 2
-    first = opened([workload("v", "q", "m")], ask("p", "q"))
-    first.pipeline(1, 0)
-    assert first.asking(1) == 0, "the first pod of all asks is one of them"
+    other = opened([workload("v", "q", "m"), workload("w", "q", "m")], *asks)
+    for t in (2, 5):
+        other.pipeline(t, 0)
+    assert other.asking(1) == 0, "the first pod of all asks is one of them"
 
 
 def test_committed_evictions_say_what_did_them_for_whom_and_in_which_turn() -> None:

@@ -119,6 +119,19 @@ def test_who_loses_its_place_shows_no_victims_and_who_has_it_shows_them() -> Non
     assert steps(case, "q")["place-taken"]["numbers"] == {"ask": "p"}
 
 
+def test_a_place_that_another_ask_took_is_why_although_the_node_had_room_before_the_cycle() -> None:
+    """One GPU is free. Allocate gives it to ``r`` and has no room for ``p``, which then preempts ``w``; reclaim gives
+    ``q`` the places of both."""
+    queues = [ROOT, queue("a", "root"), queue("b", "root", gpu=2)]
+    running = [workload("w", "a", "n", priority=40)]
+    asks = [ask("r", "a", priority=60), ask("p", "a"), ask("q", "b", gpu=2)]
+    actions = ["allocate", "preempt", "reclaim"]
+    case = Case(queues, [node("n", gpu=2)], running, *asks, actions=actions, explain="full")
+    assert [case.outcome(name) for name in ("r", "p", "q")] == ["wait", "wait", "preempt"]
+    assert "no-room" in steps(case, "p")
+    assert blocker(case, "p") == blocker(case, "r") == "reclaim: q took the place that it was given"
+
+
 def test_whom_a_validator_protects_is_protected() -> None:
     """``w`` may lose one of its two pods within the minimum runtime, and the ask needs both places."""
     elastic = workload("w", "a", "n", "n", min_available=1, started_at=YOUNG)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from app.solver import solve
 from app.solver.model.configuration import Configuration
@@ -89,6 +90,25 @@ def test_findings_name_what_kai_does_not_read_and_what_contradicts_itself() -> N
         ("kai-children-over-deserved", "/queues/0/quota/gpu"),
         ("kai-min-runtime-unused", "/queues/0/kai/reclaim_min_runtime"),
     }
+
+
+@pytest.mark.parametrize(
+    ("children", "unused"), [([], False), ([60], True), ([60, 60], True), ([60, None], False), ([None, None], False)]
+)
+def test_a_single_root_needs_no_minimum_runtime_that_every_child_overrides(
+    children: list[int | None], unused: bool
+) -> None:
+    queues: list[dict[str, object]] = [{"name": "root", "kai": {"reclaim_min_runtime": 5}}]
+    for i, value in enumerate(children):
+        own = {} if value is None else {"reclaim_min_runtime": value}
+        queues.append({"name": f"q{i}", "parent": "root", "kai": own})
+    at = ("kai-min-runtime-unused", "/queues/0/kai/reclaim_min_runtime")
+    alone = {("kai-min-runtime-unused", "/queues/1/kai/reclaim_min_runtime")} if children == [60] else set()
+    assert found({"queues": queues}) == alone | ({at} if unused else set())
+    other: list[dict[str, object]] = [{"name": "other"}]
+    assert at not in found({"queues": queues + other}), "another tree may reclaim from this one"
+    queue_method = {"settings": {"kai": {"reclaim_resolve_method": "queue"}}, "queues": queues}
+    assert found(queue_method) == set()
 
 
 def test_a_finding_about_a_quota_points_at_the_quota_of_that_resource() -> None:
