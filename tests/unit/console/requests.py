@@ -1,0 +1,90 @@
+"""Requests made by hand: an app without a service behind it, its sessions, and its operations."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from fastapi.exceptions import RequestValidationError
+from starlette.requests import Request
+
+from app.auth.service import Caller, Tokens
+from app.auth.sessions import Sessions
+from app.auth.visitors import welcome
+from app.console.listeners import Listeners
+from app.console.provider import ProviderSignIn
+from app.errors import Unavailable
+from app.http.budget import Budget
+from app.http.routing import Found
+from app.http.services import Services
+from app.settings import Settings
+
+Json = dict[str, Any]
+READER = Caller("reader", frozenset({"read"}))
+
+
+class Database:
+    """Away: nobody's session is known to be over."""
+
+    def session(self) -> Any:
+        raise Unavailable("away")
+
+
+class Known:
+    """Tokens: ``secret`` is that of a reader."""
+
+    def caller(self, secret: str) -> Caller | None:
+        return READER if secret == "secret" else None
+
+
+class Operations:
+    """One operation at each path that ``places`` names: what needs which scope, and answers how."""
+
+    def __init__(self, **places: Any) -> None:
+        self._places = {"/" + name.replace("__", "/"): one for name, one in places.items()}
+        self.ran: list[Json] = []
+
+    def found(self, scope: Any) -> Found:
+        one = self._places.get(scope["path"])
+        return cast(Found, SimpleNamespace(place=one, operation=one, parameters={}))
+
+    async def handle(self, scope: Any, receive: Any, send: Any) -> None:
+        first = await receive()
+        self.ran.append({**scope, "body": first["body"], "more": first["more_body"]})
+        await self._places[scope["path"]].run(scope, receive, send)
+
+
+def operation(answer: Any = None, needs: str | None = None, *, page: bool = False) -> Any:
+    async def run(scope: Any, receive: Any, send: Any) -> None:
+        if isinstance(answer, Exception):
+            raise answer
+        await answer(scope, receive, send)
+
+    def refuse_unknown(request: Request) -> None:
+        if "unknown" in request.query_params:
+            raise RequestValidationError([{"loc": ("query", "unknown"), "msg": "unknown parameter"}])
+
+    return SimpleNamespace(needs=needs, page=page, run=run, refuse_unknown=refuse_unknown)
+
+
+def request(
+    operations: Operations | None = None, *, path: str = "/", method: str = "GET", headers: Json | None = None,
+    query: str = "", settings: Json | None = None, caller: Caller | None = None, body: bytes = b"",
+    flow: Any = None, scheme: str = "http",
+) -> Request:  # fmt: skip
+    given = Settings.model_construct(**{"authentication": "required", "oidc_client_id": None, **(settings or {})})
+    sessions = Sessions(cast(Any, Database()), cast(Tokens, Known()), "key", 3600)
+    services = Services(given, sessions, Budget(1 << 20), ProviderSignIn(flow), Listeners(2))
+    state = SimpleNamespace(operations=operations or Operations(), services=services)
+    said = {"host": "arbiter.test", **(headers or {})}
+    scope: Json = {
+        "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query.encode(),
+        "headers": [(name.encode(), value.encode()) for name, value in said.items()], "scheme": scheme,
+        "server": ("arbiter.test", 80), "root_path": "", "app": SimpleNamespace(state=state), "http_version": "1.1",
+    }  # fmt: skip
+    if caller is not None:
+        welcome(scope, caller)
+    sent = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive() -> Any:
+        return sent.pop(0) if sent else {"type": "http.disconnect"}
+
+    return Request(scope, receive)

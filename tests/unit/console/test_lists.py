@@ -1,0 +1,263 @@
+"""Pages that list: decisions, histories, clusters, simulations, the overview."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app.console import clusters, log, overview, simulations
+from app.console.api import Refused
+from app.console.pictures import pictures_of, plot
+from app.errors import NotInstalled
+from tests.unit.console.visiting import Json, Page, refused, run
+
+ID = UUID(int=7)
+NONE = {"engine": "", "outcome": "", "configuration": "", "queue": "", "ask": "", "workload": "", "actor": ""}
+
+
+def about(**filters: str) -> tuple[Any, Any]:
+    names = ("engine", "outcome", "configuration", "queue", "ask", "workload", "actor")
+    return log._filters(**{name: filters.get(name, "") for name in names}), log._span(  # pyright: ignore
+        filters.get("since", ""), filters.get("until", "")
+    )
+
+
+def test_decisions_are_filtered_as_the_form_says() -> None:
+    page = Page({"GET /v1/decisions": {"items": [1], "next_cursor": "n&x"}})
+    shown = run(log.decisions(page.visit, *about(ask=" a ", queue="q", since="2026-03-02T09:30"), "c"))
+    wanted = {"queue": "q", "ask": "a", "since": "2026-03-02T09:30:00Z"}
+    assert page.asked[0].query == {**wanted, "cursor": "c", "limit": 50}
+    assert (shown.template, shown.status, shown.values["found"]) == ("decisions.html", 200, [1])
+    assert (shown.values["filtered"], shown.values["first"], shown.values["faults"]) == (True, False, {})
+    assert shown.values["following"] == "/decisions?queue=q&ask=a&since=2026-03-02T09%3A30%3A00Z&cursor=n%26x"
+    assert shown.values["filters"] == {**NONE, **wanted, "until": ""}
+    page = Page({"GET /v1/decisions": {"items": []}})
+    shown = run(log.decisions(page.visit, *about()))
+    assert page.asked[0].query == {"cursor": None, "limit": 50}
+    assert (shown.values["filtered"], shown.values["first"], shown.values["following"]) == (False, True, None)
+    moments = [about(until=text)[1]["until"] for text in (" 2026-03-02T09:30:07 ", "2026-03-02T09:30:07Z", "soon")]
+    assert moments == ["2026-03-02T09:30:07Z", "2026-03-02T09:30:07Z", "soon"]
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_filter_that_is_refused_is_marked(status: int) -> None:
+    why = refused(status, errors=[{"parameter": "since", "detail": "no moment"}, {"detail": "x"}])
+    shown = run(log.decisions(Page({"GET /v1/decisions": why}).visit, *about(since="soon")))
+    assert (shown.status, shown.values["found"], shown.values["faults"]) == (
+        status, [], {"since": "no moment", None: "x"},
+    )  # fmt: skip
+    with pytest.raises(Refused):
+        run(log.decisions(Page({"GET /v1/decisions": refused(403)}).visit, *about()))
+
+
+def test_why_is_asked_of_one_workload() -> None:
+    page = Page({"GET /v1/workloads/a%2Fb/history": {"items": [1], "next_cursor": "n"}})
+    shown = run(log.why(page.visit, " a/b ", "c"))
+    assert page.asked[0].query == {"limit": 50, "cursor": "c"}
+    assert (shown.values["workload"], shown.values["found"]["items"]) == ("a/b", [1])
+    assert shown.values["following"] == "/why?workload=a%2Fb&cursor=n"
+    page = Page({"GET /v1/workloads/a/history": {"items": []}})
+    shown = run(log.why(page.visit, "a"))
+    assert (page.asked[0].query["cursor"], shown.values["following"]) == (None, None)
+    page = Page()
+    shown = run(log.why(page.visit, "  "))
+    assert (page.asked, shown.values["found"], shown.values["following"]) == ([], {"items": []}, None)
+
+
+def test_clusters_and_what_was_really_stopped() -> None:
+    answers = {"GET /v1/clusters": {"items": ["c"]}, "GET /v1/shadow": {"items": [1], "next_cursor": "n"}}
+    page = Page(answers)
+    shown = run(clusters.clusters(page.visit, "differs", "x"))
+    assert page.queries("/v1/shadow") == [{"outcome": "differs", "cursor": "x", "limit": 50}]
+    assert (shown.values["clusters"], shown.values["found"], shown.values["outcome"]) == (["c"], [1], "differs")
+    assert shown.values["following"] == "/clusters?outcome=differs&cursor=n#real"
+    page = Page(answers | {"GET /v1/shadow": {"items": []}})
+    shown = run(clusters.clusters(page.visit))
+    assert page.queries("/v1/shadow") == [{"outcome": None, "cursor": None, "limit": 50}]
+    assert shown.values["following"] is None
+    answer = run(clusters.preemption_request(Page({f"GET /v1/shadow/{ID}/request": b"{}"}).visit, ID))
+    assert (answer.body, answer.media_type) == (b"{}", "application/json")
+    assert answer.headers["content-disposition"] == 'attachment; filename="request.json"'
+
+
+def test_simulations_say_which_are_active() -> None:
+    page = Page({"GET /v1/simulations": {"items": [1], "next_cursor": "n"}})
+    shown = run(simulations.simulations(page.visit))
+    assert page.asked[0].query == {"cursor": None, "limit": 50}
+    assert (shown.values["found"], shown.values["following"], shown.values["first"]) == ([1], "n", True)
+    assert shown.values["active"] == ("queued", "running")
+    assert run(simulations.simulations(page.visit, "c")).values["first"] is False
+    assert page.asked[1].query["cursor"] == "c"
+
+
+def loop(*pairs: tuple[str | None, str]) -> Json:
+    return {"evictions": [{"by": by, "job": job} for by, job in pairs]}
+
+
+def test_a_run_shows_its_queues_and_first_loops() -> None:
+    variants: list[Json] = [
+        {"name": "a", "summary": {"queues": {"q": 1, "r": 2}, "first_loops": [loop(("x", "y"), (None, "z"))] * 8}},
+        {"summary": {"queues": {"r": 1, **{f"s{i}": 1 for i in range(120)}}, "first_loops": [{}]}},
+    ]
+    answers = {f"GET /v1/simulations/{ID}": {"id": str(ID), "status": "running", "variants": variants}}
+    shown = run(simulations.simulation(Page(answers).visit, ID))
+    queues = shown.values["queues"]
+    assert (queues.rows[:3], len(queues.rows), queues.total, queues.last) == (["q", "r", "s0"], 100, 122, 2)
+    assert (shown.values["active"], shown.values["pictures"], shown.values["id"]) == (True, [], str(ID))
+    turns = shown.values["turns"]
+    assert [one.variant for one in turns] == ["a"] * 6 + [""]
+    assert [dot.name for dot in turns[0].dots] == ["x", "y"]
+    assert [(edge.source, edge.to) for edge in turns[0].edges] == [("x", "y")]
+    assert (turns[6].dots, turns[6].edges) == ([], [])
+    shown = run(simulations.simulation(Page(answers).visit, ID, 2, "a"))
+    assert (shown.values["queues"].number, shown.values["drawn"]) == (2, "a")
+    shown = run(simulations.simulation(Page({f"GET /v1/simulations/{ID}": {"status": "failed"}}).visit, ID))
+    assert (shown.values["active"], shown.values["variants"], shown.values["turns"]) == (False, [], [])
+
+
+def test_one_that_is_stopped_is_shown_until_it_is_forgotten() -> None:
+    at = f"/v1/simulations/{ID}"
+    page = Page({f"DELETE {at}": {}, f"GET {at}": {"status": "cancelled"}})
+    assert run(simulations.stop(page.visit, ID)).to == f"/simulations/{ID}"
+    assert [one.method for one in page.asked] == ["DELETE", "GET"]
+    assert run(simulations.stop(Page({f"DELETE {at}": {}}).visit, ID)).to == "/simulations"
+
+
+@pytest.mark.parametrize("kind", ["events", "rounds", "jobs"])
+def test_lines_come_two_hundred_at_a_time(kind: str) -> None:
+    at = f"/v1/simulations/{ID}"
+    for count, more in ((0, False), (200, False), (201, True)):
+        page = Page({f"GET {at}": {"x": 1}, f"GET {at}/{kind}": b'{"n":1}\n' * count})
+        shown = run(getattr(simulations, kind)(page.visit, ID, "", 5))
+        assert page.queries(f"{at}/{kind}") == [{"variant": None, "from": 5, "limit": 201}]
+        assert (len(shown.values["lines"]), shown.values["more"]) == (min(count, 200), more)
+        assert (shown.values["kind"], shown.values["first"], shown.values["size"]) == (kind, 5, 200)
+        assert (shown.values["variant"], shown.values["found"]) == ("", {"x": 1})
+    shown = run(getattr(simulations, kind)(page.visit, ID, "v"))
+    assert (page.asked[-1].query["variant"], page.asked[-1].query["from"]) == ("v", 0)
+    assert (shown.values["variant"], shown.values["first"]) == ("v", 0)
+
+
+def test_a_round_is_decided_with_its_reasons() -> None:
+    at = f"/v1/simulations/{ID}/rounds/3/request"
+    for fields, variant in (({"variant": "v"}, "v"), ({"variant": ""}, None), ({}, None)):
+        page = Page({f"GET {at}": {"asks": []}, "POST /v1/decisions": {"id": "d"}}, fields=fields)
+        assert run(simulations.decide_round(page.visit, ID, 3)).to == "/decisions/d"
+        assert page.queries(at) == [{"variant": variant}]
+        assert page.asked[1].body == {"asks": [], "explain": "full"}
+
+
+def test_a_run_is_begun_with_what_the_form_says() -> None:
+    answers: Json = {
+        "GET /v1/configurations": {"items": [{"name": "c"}]}, "GET /v1/traces": {"items": [{"name": "t"}]},
+        "POST /v1/simulations": {"id": "a/b"},
+    }  # fmt: skip
+    page = Page(answers)
+    shown = run(simulations.simulate(page.visit))
+    assert (shown.status, shown.values["names"], shown.values["traces"]) == (200, ["c"], ["t"])
+    assert [one.query for one in page.asked] == [{"limit": 500}] * 2
+    assert shown.values["problem"] is None
+    fields = {"request": '{"x":1}', "configuration": "c", "trace": "", "engine-kai": "on", "engine-kueue": "on"}
+    page = Page(answers, fields=fields)
+    assert run(simulations.simulated(page.visit)).to == "/simulations/a%2Fb"
+    variants = [{"name": name, "engine": name} for name in ("kueue", "kai")]
+    assert page.asked[0].body == {"x": 1, "configuration": "c", "variants": variants}
+    page = Page(answers, fields={"request": '{"variants":[]}', "trace": "t"})
+    run(simulations.simulated(page.visit))
+    assert page.asked[0].body == {"variants": [], "trace": "t"}
+    for fields, why, status, detail in (
+        ({"request": "["}, {"id": "x"}, 422, "This is not a JSON object"),
+        ({}, {"id": "x"}, 422, "This is not a JSON object"),
+        ({"request": "{}"}, refused(409), 409, "because"),
+    ):
+        page = Page(answers | {"POST /v1/simulations": why}, fields=fields, scopes=("decide",))
+        shown = run(simulations.simulated(page.visit))
+        assert (shown.template, shown.status, shown.values["fields"]) == ("simulate.html", status, fields)
+        assert shown.values["problem"]["detail"].startswith(detail)
+        assert (shown.values["names"], shown.values["traces"]) == ([], []), "who may not read is shown no names"
+
+
+def test_pictures_are_those_of_one_variant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.console.pictures.require", lambda: None)
+    done: Json = {"id": "i", "status": "done", "names": ["a b", "c"]}
+    first = pictures_of(done, None)
+    assert [(one.title, one.address) for one in first] == [
+        ("Usage over time of a b", "/simulations/i/plots/usage.svg?variant=a+b"),
+        ("Waits of every variant", "/simulations/i/plots/waits.svg"),
+        ("Evictions of a b", "/simulations/i/plots/evictions.svg?variant=a+b"),
+    ]
+    assert [one.says for one in first] == [
+        "What each queue of a b used over time, beside its guarantee",
+        "How long jobs of every variant waited for their first start, as a distribution",
+        "How often work of each queue of a b was stopped for each other queue",
+    ]
+    assert pictures_of(done, "c")[0].title == "Usage over time of c"
+    assert [one.title for one in pictures_of({**done, "names": ["a"]}, None)][1] == "Waits"
+    assert [one.address for one in pictures_of({"id": "i", "status": "done"}, None)] == [
+        f"/simulations/i/plots/{kind}.svg" for kind in ("usage", "waits", "evictions")
+    ]
+    assert pictures_of({**done, "status": "running"}, None) == []
+
+    def missing() -> None:
+        raise NotInstalled("no extra")
+
+    monkeypatch.setattr("app.console.pictures.require", missing)
+    assert pictures_of(done, None) == []
+
+
+def test_a_picture_is_sent_once_to_each_browser() -> None:
+    at = f"/v1/simulations/{ID}"
+    page = Page({f"GET {at}": {}, f"GET {at}/plots/usage.svg": b"<svg/>"})
+    answer = run(plot(page.visit, ID, "usage", "v"))
+    assert (answer.body, answer.media_type, answer.status_code) == (b"<svg/>", "image/svg+xml", 200)
+    assert answer.headers["cache-control"] == "private, no-cache"
+    assert page.queries(f"{at}/plots/usage.svg") == [{"variant": "v"}]
+    tag = answer.headers["etag"]
+    again = Page({f"GET {at}": {}}, headers={"if-none-match": tag})
+    answer = run(plot(again.visit, ID, "usage", "v"))
+    assert (answer.status_code, answer.body, answer.headers["etag"]) == (304, b"", tag)
+    other = Page({f"GET {at}": {}, f"GET {at}/plots/usage.svg": b"<svg/>"}, headers={"if-none-match": tag})
+    assert run(plot(other.visit, ID, "usage", None)).status_code == 200
+    assert len(tag) == 34
+    with pytest.raises(Refused):
+        run(plot(Page(headers={"if-none-match": tag}).visit, ID, "usage", "v"))
+
+
+def recent(identity: str, evictions: int, *outcomes: str) -> Json:
+    now = datetime.now(UTC).isoformat()
+    return {"id": identity, "evictions": evictions, "outcomes": list(outcomes), "created_at": now}
+
+
+def test_the_overview_reads_the_last_hour() -> None:
+    victims = [{"reason": "r", "queue": "low"}, {"reason": "s", "queue": "low"}]
+    record = {"answer": {"decisions": [{"ask": "a", "victims": victims}, {"ask": "none", "victims": victims[:1]}]}}
+    listed = [recent("0", 0, "admit"), recent("1", 2, "preempt", "wait"), recent("2", 1), recent("3", 1)]
+    answers: Json = {
+        "GET /v1/configurations": {"items": [{"name": f"c/{i}"} for i in range(60)]},
+        **{f"GET /v1/configurations/c%2F{i}/labels": {"items": [i]} for i in range(60)},
+        "GET /v1/snapshots": {"items": ["s"]}, "GET /v1/decisions": {"items": listed, "next_cursor": None},
+        "GET /v1/decisions/1": record, "GET /v1/decisions/1/request": {"asks": [{"id": "a", "queue": "high"}]},
+        "GET /v1/decisions/2": record, "GET /v1/decisions/3/request": {"asks": []},
+    }  # fmt: skip
+    page = Page(answers)
+    shown = run(overview.overview(page.visit)).values
+    assert len(shown["configurations"]) == 60
+    assert shown["labels"] == {f"c/{i}": [i] for i in range(50)}
+    assert page.queries("/v1/configurations") == [{"limit": 100}]
+    (query,) = page.queries("/v1/decisions")
+    since = datetime.fromisoformat(query["since"])
+    assert query["limit"] == 500
+    assert timedelta(minutes=59) < datetime.now(UTC) - since < timedelta(minutes=90)
+    assert shown["outcomes"] == {"admit": 1, "preempt": 1, "wait": 1}
+    assert shown["reasons"] == {"r": 2, "s": 1}
+    assert {(edge.source, edge.to): edge.times for edge in shown["edges"]} == {("high", "low"): 2, ("?", "low"): 1}
+    assert (shown["evictions"], shown["more"], shown["read"], shown["snapshots"]) == (4, False, 20, ["s"])
+    assert sum(map(sum, (one["values"] for one in shown["series"]["series"]))) == 3
+    asked = [one.path for one in page.asked]
+    assert "/v1/decisions/0" not in asked
+    answers["GET /v1/decisions"] = {"items": [recent(str(i), 1) for i in range(30)], "next_cursor": "n"}
+    page = Page(answers)
+    shown = run(overview.overview(page.visit)).values
+    assert shown["more"] is True
+    assert sum(one.path.count("/") == 3 and one.path.startswith("/v1/decisions/") for one in page.asked) == 20
