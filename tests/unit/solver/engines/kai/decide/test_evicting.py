@@ -244,6 +244,15 @@ def test_pods_that_wait_for_a_place_do_not_start_now() -> None:
     assert condition["message"] == "1 of 2 pods start now, 1 more once what is on its place is gone"
 
 
+def test_an_ask_of_which_some_pod_starts_is_admitted_although_another_waits() -> None:
+    """One GPU is idle, one is being released: nobody has to be evicted for it."""
+    queues = [ROOT, queue("a", "root", gpu=2)]
+    going = workload("w", "a", "n")
+    going["tasks"][0]["state"] = "releasing"
+    case = Case(queues, [node("n", gpu=2)], [going], ask("p", "a", 2, min_available=1))
+    assert (case.outcome("p"), case.evicted, case.waiting, len(case.placed)) == ("admit", [], {"p-1"}, 2)
+
+
 def test_who_loses_its_place_again_waits_and_its_victims_go_for_whoever_has_the_room() -> None:
     """``p`` preempts ``w`` of its own queue, which deserves nothing; then ``q`` reclaims the place that ``p`` got."""
     queues = [ROOT, queue("a", "root", gpu=0), queue("b", "root", gpu=1)]

@@ -100,6 +100,38 @@ def test_the_exact_search_looks_at_nodes_of_up_to_sixteen_candidates() -> None:
     assert victims(of.one(wanting({"vcore": 4}))) == []
 
 
+def crowd(guaranteed: Json, capacity: Json, *tasks: Json) -> World:
+    """Seventeen tasks on one node, one too many for the exact search: those given, then tasks of one unit of memory."""
+    rest = [task(f"t{i:02}", "n1", {"memory": 1}, 100 + i) for i in range(17 - len(tasks))]
+    return World(
+        queues=[queue("root"), queue("root.prod", {"memory": 99, "vcore": 99}), queue("root.test", guaranteed)],
+        nodes=[node("n1", capacity)],
+        workloads=[app("prod", "root.prod"), app("test", "root.test", *tasks, *rest)],
+    )
+
+
+def test_taking_in_order_ends_where_the_ask_fits_and_not_before() -> None:
+    """Test may lose all but one of its seventeen units."""
+    of = crowd({"memory": 1}, {"memory": 17})
+    for amount in (1, 5, 16):
+        assert victims(of.one(wanting({"memory": amount}))) == [f"t{i:02}" for i in range(amount)]
+    assert of.one(wanting({"memory": 17}))["outcome"] == "wait"
+    told = of.one(wanting({"memory": 5}), explain="full")["explanation"]["candidates"]
+    assert {c["task"]: c["rule"] for c in told if c["verdict"] != "victim"} == {
+        f"t{i:02}": "not-reached" for i in range(5, 17)
+    }  # fmt: skip
+
+
+def test_taking_in_order_ends_once_everything_that_is_missing_is_there() -> None:
+    """What gives the core comes last; of the memory that was taken by then, the newest is put back."""
+    old = task("core", "n1", ONE, 900)
+    of = crowd({"memory": 1}, {"memory": 16, "vcore": 1}, old)
+    assert victims(of.one(wanting({"memory": 3, "vcore": 1}))) == ["t12", "t13", "t14", "core"]
+    of = crowd({"vcore": 1}, {"memory": 15, "vcore": 2}, old, task("other", "n1", ONE, 901))
+    assert of.one(wanting({"memory": 3, "vcore": 2}))["outcome"] == "wait", "Test keeps one of its two cores"
+    assert victims(of.one(wanting({"memory": 1, "vcore": 1}))) == ["t14", "core"]
+
+
 def test_one_step_that_is_missing_counts() -> None:
     """Memory is counted in whole units, so that one is the least that can be missing."""
     of = world(task("t", "n1", {"memory": 3}), task("stays", "n1", {"memory": 3}, priority=9))

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.yunikorn_world import Json, World, app, ask, node, queue, task
 
 TWO = {"vcore": 2}
@@ -95,3 +97,56 @@ def test_what_no_node_has_is_not_made_room_for() -> None:
         of = world(task("t", "n1", {"vcore": 6}), rules=rules)
         assert chosen(of, daemon({"vcore": 2, "disk": 1})) == []
         assert chosen(of, daemon({"vcore": 2, "disk": 0})) == ["t"]
+
+
+def units(*sizes: Json) -> list[Json]:
+    """Tasks t0, t1, ... of these amounts, the newest first."""
+    return [task(f"t{i}", "n1", size, 10 + i) for i, size in enumerate(sizes)]
+
+
+@pytest.mark.parametrize(
+    ("free", "wanted", "shipped", "documented"),
+    [
+        ({}, {"memory": 1}, ["t0"], ["t0"]), ({}, {"memory": 2}, ["t0", "t1"], ["t0", "t1"]),
+        ({}, {"memory": 3}, ["t0", "t1", "t2"], ["t0", "t1", "t2"]), ({}, {"memory": 4}, [], []),
+        # What is free makes up for what is short in the end; the released code collects everybody first.
+        ({"memory": 1}, {"memory": 4}, ["t0", "t1", "t2"], ["t0", "t1", "t2"]), ({"memory": 1}, {"memory": 5}, [], []),
+        ({"memory": 1}, {"memory": 2}, ["t0", "t1"], ["t0"]),
+        # Every type must be there.
+        ({"disk": 1}, {"memory": 1, "disk": 1}, ["t0", "t1", "t2"], ["t0"]), ({}, {"memory": 1, "disk": 1}, [], []),
+    ],
+)  # fmt: skip
+def test_every_unit_counts(free: Json, wanted: Json, shipped: list[str], documented: list[str]) -> None:
+    """Memory is counted in whole units."""
+    for rules, expected in (("shipped", shipped), ("documented", documented)):
+        of = world(*units(*[{"memory": 1}] * 3), rules=rules)
+        of.nodes[0] = node("n1", {"memory": 3 + free.get("memory", 0), **({"disk": 1} if "disk" in free else {})})
+        assert chosen(of, daemon(wanted)) == expected, rules
+
+
+def test_collecting_ends_once_every_type_is_covered() -> None:
+    """By who has both; the documented choice puts back whoever is not needed then."""
+    tasks = units({"memory": 1}, {"memory": 1, "disk": 1}, {"disk": 1})
+    for rules, expected in (("shipped", ["t0", "t1"]), ("documented", ["t1"])):
+        of = world(*tasks, rules=rules)
+        of.nodes[0] = node("n1", {"memory": 2, "disk": 2})
+        assert chosen(of, daemon({"memory": 1, "disk": 1})) == expected, rules
+
+
+def test_an_explanation_tells_whom_the_search_took_and_whom_it_did_not_reach() -> None:
+    of = world(*units(*[{"memory": 1}] * 3), rules="shipped")
+    of.nodes[0] = node("n1", {"memory": 3})
+
+    def fates(amount: int) -> dict[str, str]:
+        told = of.one(daemon({"memory": amount}), explain="full")["explanation"]["candidates"]
+        return {one["task"]: one["rule"] for one in told}
+
+    assert fates(2) == {"t0": "makes-room", "t1": "makes-room", "t2": "not-reached"}
+    assert fates(4) == dict.fromkeys(("t0", "t1", "t2"), "makes-no-room")
+    steps = of.one(daemon({"memory": 2}), explain="full")["explanation"]["steps"]
+    (told,) = (step for step in steps if step["rule"] == "node")
+    assert (told["detail"], told["numbers"]["victims"]) == ("n1: 2 victims", ["test/t0", "test/t1"])
+    steps = of.one(daemon({"memory": 4}), explain="full")["explanation"]["steps"]
+    assert [step["detail"] for step in steps if step["rule"] == "node-out"] == [
+        "n1: what may be preempted there does not make room"
+    ]

@@ -42,6 +42,25 @@ def test_shares() -> None:
     assert found["workloads"]["test"] == {"queue": "root.p.test", "usage": {"vcore": 8}}
 
 
+def test_of_guarantees_on_the_way_up_the_smallest_is_inherited() -> None:
+    """In every resource by itself; what a queue names itself is its own. The largest part that is used tells."""
+    of = World(
+        queues=[
+            queue("root"), queue("root.o", {"vcore": 6, "memory": 10}), queue("root.o.p", {"vcore": 8, "memory": 4}),
+            queue("root.o.p.q", {"disk": 5, "gpu": 0}),
+        ],
+        nodes=[node("n1", {"vcore": 9, "memory": 20, "disk": 9})],
+        workloads=[app("w", "root.o.p.q", task("t", "n1", {"vcore": 3, "memory": 3, "disk": 1}))],
+    )  # fmt: skip
+    found = of.shares()["queues"]
+    assert found["root.o.p.q"]["fair_share"] == {"vcore": 6, "memory": 4, "disk": 5, "gpu": 0}
+    assert found["root.o.p.q"]["remaining"] == {"vcore": 3, "memory": 1, "disk": 4, "gpu": 0}
+    assert found["root.o.p.q"]["share"] == 3 / 4
+    assert (found["root.o.p"]["fair_share"], found["root.o.p"]["share"]) == ({"vcore": 8, "memory": 4}, 3 / 4)
+    assert (found["root.o"]["fair_share"], found["root.o"]["share"]) == ({"vcore": 6, "memory": 10}, 3 / 6)
+    assert "share" not in found["root"], "it has no guarantee"
+
+
 def test_pending_asks_may_each_name_what_no_other_does() -> None:
     asks = [wanting({"disk": 1}), ask("more", "root.prod", {"gpu": "500m", "disk": 2})]
     assert world().shares(*asks)["queues"]["root.prod"]["pending"] == {"disk": 3, "gpu": 0.5}
