@@ -24,7 +24,7 @@ class SmallestSet:
 
     def find(self) -> list[int] | None:
         """The first set that covers everything missing; None when there is none, or the steps ran out."""
-        for size in range(1, len(self._order) + 1):
+        for size, _ in enumerate(self._order, 1):
             chosen: list[int] = []
             if self._pick(0, size, self._missing, chosen):
                 return chosen

@@ -13,6 +13,8 @@ from app.solver.engines.yunikorn.decide.record import Silent
 from app.solver.engines.yunikorn.decide.request import Request
 from app.solver.engines.yunikorn.decide.victims.candidates import Keeper
 
+_Order = tuple[bool, bool, int, int]
+"""An originator, else opted out; priority; age negated."""
 _INSERTION = 20
 """Longest run that Go's stable sort sorts by insertion."""
 
@@ -33,7 +35,7 @@ def candidates(overlay: Overlay, request: Request) -> list[int]:
         and not (documented and int(state.workload[task]) == request.workload)
     ]
     found.sort(key=lambda task: state.tasks[task].name)
-    groups: dict[tuple[int, int, int], list[int]] = {}
+    groups: dict[_Order, list[int]] = {}
     for task in found:
         groups.setdefault(_order(overlay, task), []).append(task)
     return [task for key in sorted(groups) for task in _smaller_first(overlay, groups[key])]
@@ -65,11 +67,12 @@ def keeper(overlay: Overlay, request: Request) -> Keeper:
     return of
 
 
-def _order(overlay: Overlay, task: int) -> tuple[int, int, int]:
+def _order(overlay: Overlay, task: int) -> _Order:
     state = overlay.state
     flags = int(state.flags[task])
-    kind = 3 if flags & ORIGINATOR else 2 if flags & OPTED_OUT else 1
-    return kind, int(state.priority[task]), -state.created(task)
+    originator = bool(flags & ORIGINATOR)
+    opted_out = not originator and bool(flags & OPTED_OUT)
+    return originator, opted_out, int(state.priority[task]), -state.created(task)
 
 
 def _smaller_first(overlay: Overlay, group: list[int]) -> list[int]:

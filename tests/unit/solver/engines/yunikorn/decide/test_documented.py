@@ -355,6 +355,15 @@ def test_a_cycle_sees_what_earlier_asks_took_and_stops_at_ten_attempts() -> None
     assert messages.count("PreemptionAttemptsExhausted") == 2
 
 
+def test_what_no_node_has_and_an_ask_names_with_nothing_is_no_matter() -> None:
+    """To the ask itself, to those that follow it, and to who evicts for it."""
+    of = world(task("t", "n1", TWO), nodes=[node("n1", {"vcore": 4})])
+    asks = [ask(name, "root.prod", requests) for name, requests in (("a", TWO | {"disk": 0}), ("b", TWO | {"disk": 0}))]
+    answer = of.decide(*asks, mode="cycle")
+    assert [(one["outcome"], victims(one)) for one in answer["decisions"]] == [("admit", []), ("preempt", ["t"])]
+    assert of.one(ask("c", "root.prod", TWO | {"disk": 1}))["outcome"] == "wait"
+
+
 def test_the_order_of_the_request_never_matters() -> None:
     of = world(
         *(task(f"t{i}", f"n{i % 2}", ONE, 100, originator=i % 3 == 0) for i in range(6)),

@@ -33,6 +33,19 @@ def test_newest_hours_first_never_more_than_the_amount() -> None:
     assert evicted(of, "root.a") == ["small"]
 
 
+@pytest.mark.parametrize(("limit", "gone"), [(1, 2), (2, 1), (3, 0)])
+def test_every_unit_above_the_limit_goes(limit: int, gone: int) -> None:
+    """Memory is counted in whole units."""
+    tasks = [task(f"t{i}", "n1", {"memory": 1}, 60 + 3600 * i) for i in range(3)]
+    of = world([queue("root.a", {"memory": (None, limit)})], a=tasks)
+    assert evicted(of, "root.a") == [f"t{i}" for i in range(gone)]
+    parents = [queue("root.p", {"memory": (None, limit)}), queue("root.p.a", {"memory": 1})]
+    of = world(parents, p_a=tasks)
+    assert evicted(of, "root.p") == [f"t{i}" for i in range(gone)]
+    of.queues[2] = queue("root.p.a", {"memory": 2})
+    assert evicted(of, "root.p") == ["t0"][:gone], "no more than what is above the guarantee"
+
+
 def test_nothing_within_the_limit_or_without_one() -> None:
     of = world([queue("root.a", {"vcore": (None, 5)}), queue("root.b")], a=several("t", 5), b=several("u", 3))
     assert evicted(of, "root.a") == []

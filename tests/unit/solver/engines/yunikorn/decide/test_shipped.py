@@ -188,8 +188,8 @@ def test_an_ask_that_names_a_type_with_nothing_is_above_no_victims_at_all() -> N
 
 @pytest.mark.parametrize(("guaranteed", "expected"), [(3, []), (2, ["a", "b"]), (0, ["a", "b"])])
 def test_whoever_was_chosen_counts_once_where_more_are_looked_for(guaranteed: int, expected: list[str]) -> None:
-    """Test uses 4. With ``a`` gone the ask has room beside the free core, and ``a`` alone is short of it: ``b`` is taken
-    as well, if Test is over its guarantee without ``a``."""
+    """Test uses 4. With ``a`` gone the ask has room beside the free core, and ``a`` alone is short of it: ``b`` is
+    taken as well, if Test is over its guarantee without ``a``."""
     of = world(
         task("a", "n1", {"vcore": 1}, 10), task("b", "n1", {"vcore": 1}, 20), task("c", "n2", TWO, 30),
         nodes=[node("n1", {"vcore": 3}), node("n2", TWO)],
