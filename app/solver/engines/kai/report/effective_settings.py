@@ -4,8 +4,8 @@ from typing import Any
 
 from app.solver.engines.kai.compile.configuration import CompiledConfiguration
 from app.solver.engines.kai.compile.min_runtime import NODE_POOL, MinRuntime
-from app.solver.engines.kai.compile.resources import KAI_UNLIMITED, Share
-from app.solver.engines.kai.report.shares import answer_names
+from app.solver.engines.kai.compile.resources import Share
+from app.solver.engines.kai.report.shares import answer_names, in_units
 from app.solver.model.duration import seconds
 from app.solver.model.state import State
 
@@ -52,7 +52,4 @@ def _set_by(configuration: CompiledConfiguration, minimum: MinRuntime) -> str | 
 
 
 def _amounts(values: Share, names: tuple[str, str, str]) -> dict[str, int | float | str]:
-    return {
-        name: "unlimited" if value == KAI_UNLIMITED else value / step if value % step else value // step
-        for name, value, step in zip(names, values, (1000, 1, 1000), strict=True)
-    }
+    return {name: in_units(value, step) for name, value, step in zip(names, values, (1000, 1, 1000), strict=True)}

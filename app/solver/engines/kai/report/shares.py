@@ -21,7 +21,7 @@ def shares(state: CompiledState, asks: list[Ask], now: int, options: Options) ->
     names = answer_names(configuration, state)
 
     def shown(values: Amounts | Share, units: Share) -> dict[str, int | float | str]:
-        return {name: _units(values[r], units[r]) for r, name in enumerate(names)}
+        return {name: in_units(values[r], units[r]) for r, name in enumerate(names)}
 
     steps: Share = (1000, 1, 1000)
     amounts: Share = (1000, 1, 1)
@@ -50,8 +50,8 @@ def answer_names(configuration: CompiledConfiguration, state: CompiledState | No
     return "cpu", "memory", gpus.pop() if len(gpus) == 1 else QUEUE_RESOURCES[GPU]
 
 
-def _units(value: float, step: int) -> int | float | str:
+def in_units(value: float, step: int) -> int | float | str:
+    """An amount of ``step`` to a unit, as answers have it: whole ones as integers."""
     if value == KAI_UNLIMITED:
         return "unlimited"
-    shown = value / step
-    return int(shown) if shown == int(shown) else shown
+    return value / step if value % step else int(value // step)

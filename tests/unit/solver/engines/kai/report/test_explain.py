@@ -211,6 +211,27 @@ def test_an_ask_that_nobody_was_searched_for_has_no_candidates() -> None:
     assert verdicts(case, "p") == {}
 
 
+def test_who_has_a_place_waits_for_that_place_whatever_failed_before() -> None:
+    """Reclaim has nobody to take from; preempt finds that the ask fits with ``w`` where it was. One GPU was free all
+    the time."""
+    case = Case(
+        [ROOT, queue("a", "root", gpu=2)], [node("n", gpu=2)], [workload("w", "a", "n", priority=40)], ask("p", "a"),
+        actions=["reclaim", "preempt"], explain="full",
+    )  # fmt: skip
+    assert (case.outcome("p"), case.placed, case.evicted) == ("wait", {"p-0": "n"}, [])
+    assert blocker(case, "p") == "1 of 1 pods have a place that is still being released"
+    assert case.decisions["p"]["explanation"]["headline"] == f"p waits: {blocker(case, 'p')}"
+
+
+def test_neither_what_runs_no_more_nor_the_asking_workload_ends_the_list_of_candidates() -> None:
+    going = workload("a", "a", "n", priority=40)
+    going["tasks"][0]["state"] = "releasing"
+    running = [going, workload("b", "a", "n"), workload("c", "a", "n", priority=40), workload("d", "b", "n")]
+    grows = ask("p", "a", workload="b", min_available=1)
+    case = Case(TWO, [node("n")], running, grows, actions=["preempt"], explain="full")
+    assert verdicts(case, "p") == {"c-0": ("put-back", "fits-with-it"), "d": ("out-of-reach", "other-queue")}
+
+
 def test_rules_that_are_emitted_stand_in_the_catalogue_and_the_other_way_round() -> None:
     """Every id of the catalogue is a word of some file of the engine, or one that an action's name makes."""
     folder = Path(kai.__file__).parent

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from app.solver import solve
+from app.solver.engines.kai.report.shares import in_units
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import SharesRequest
 from app.solver.model.state import State
@@ -48,6 +49,14 @@ def test_shares_count_running_pods_as_use_and_pending_ones_as_requests() -> None
     assert got["a"]["limit"] == {"cpu": "unlimited", "memory": "unlimited", "nvidia.com/gpu": 2}
     assert got["root"]["allocatable_share"]["nvidia.com/gpu"] == "unlimited"
     assert got["root"]["share"] == 1
+
+
+def test_whole_amounts_are_integers_and_exact() -> None:
+    large = 2**60 + 1
+    for value, step, shown in ((2000, 1000, 2), (2500, 1000, 2.5), (3.0, 1, 3), (0.5, 1, 0.5), (large, 1, large)):
+        found = in_units(value, step)
+        assert (found, type(found)) == (shown, type(shown))
+    assert in_units(-1, 1000) == "unlimited"
 
 
 def test_a_cordoned_node_counts_for_nothing() -> None:
