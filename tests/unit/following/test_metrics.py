@@ -7,7 +7,7 @@ from pathlib import Path
 import urllib3
 
 from app.following.kinds import followed
-from app.following.metrics import Pulse, serve
+from app.following.metrics import Pulse, Watch, serve
 from app.following.mirror import Mirror
 from app.following.reading import Event, Listed
 from app.following.rights import manifests
@@ -49,3 +49,11 @@ def test_yunikorn_may_be_installed_anywhere() -> None:
     roles = [made for made in manifests("yunikorn", "default", "reader", within="sched") if made["kind"] == "Role"]
     assert [role["metadata"]["namespace"] for role in roles] == ["sched"]
     assert followed("kai", namespace="sched") == followed("kai")
+
+
+def test_reasons_come_by_name() -> None:
+    pulse = Pulse(0, None, [], Counter({"start": 1, "gone": 2}), Counter(), False)
+    found = {metric.name: metric.samples for metric in Watch("c", lambda: pulse).collect()}
+    lists = [(sample.labels["reason"], sample.value) for sample in found["arbiter_follower_lists"]]
+    assert lists == [("gone", 2.0), ("start", 1.0)]
+    assert "arbiter_follower_age_seconds" not in found

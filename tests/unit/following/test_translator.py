@@ -1,20 +1,22 @@
 """Translating what changed gives what translating everything does."""
 
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from app.following import grouped, translator
 from app.following.kinds import FOLLOWED
-from app.following.mirror import Mirror
+from app.following.mirror import Mirror, View
 from app.following.reading import Event, Listed
-from app.following.translating import translate
+from app.following.translating import Translated, translate
 from app.following.translator import Translator
 from app.following.trimming import trimmed
 from app.formats.documents.reader import MOST_ALIKE
 from app.formats.manifests import Within
-from app.solver.model.configuration import EngineName
+from app.solver.model.configuration import Configuration, EngineName
+from app.solver.model.problems import Finding
 from tests.changing import World
 from tests.cluster import pods
 
@@ -105,3 +107,50 @@ def told(found: Any) -> list[str]:
     """What was found; whichever pod a dynamic queue is told of for."""
     shown = [(one.rule, one.detail, "" if one.rule == "dynamic-queue" else one.pointer) for one in found.findings]
     return sorted(map(str, shown))
+
+
+class Way:
+    """Reads all or some; ``findings``: how many there are, of what is read next."""
+
+    def __init__(self) -> None:
+        self.findings = 0
+        self.read: list[str] = []
+
+    def _found(self, how: str) -> Translated:
+        self.read.append(how)
+        findings = [Finding(rule=how, severity="info", pointer=str(i), detail="") for i in range(self.findings)]
+        return Translated(Configuration(), {}, {}, {}, findings, {}, {})
+
+    def whole(self, view: View) -> Translated:
+        return self._found("whole")
+
+    def some(self, last: Translated, view: View, changed: Any) -> Translated | None:
+        return None if changed == {("Queue", ("", "q"))} else self._found("some")
+
+
+def test_findings_that_were_cut_are_read_whole_within_a_minute(monkeypatch: Any) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(translator, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    following, way = Translator("kai"), Way()
+    following._way = way  # pyright: ignore
+    some, other = {("Pod", ("", "p"))}, {("Queue", ("", "q"))}
+
+    def rules(findings: int, changed: set[Any] | None = some) -> set[str]:
+        way.findings = findings
+        return {one.rule for one in following.translate(View({}, {}, changed, None)).findings}
+
+    assert rules(MOST_ALIKE) == {"whole"}
+    assert rules(1) == {"whole"}, "before there may have been more than were listed"
+    clock[0] += 60.0
+    assert rules(5) == {"whole"}, "those of the last time that all was read"
+    clock[0] += 0.0625
+    assert rules(5) == {"whole"}
+    assert way.read == ["whole", "some", "some", "whole"]
+    assert rules(MOST_ALIKE - 1) == {"some"}, "none was cut"
+    clock[0] += 100.0
+    assert rules(MOST_ALIKE) == {"some"}, "those of the time before, which were all"
+    assert rules(MOST_ALIKE) == {"whole"}, "the last time that all was read is too long ago"
+    assert rules(3, other) == {"whole"}
+    assert rules(3, None) == {"whole"}
+    assert rules(3) == {"some"}
+    assert rules(0) == set()

@@ -1,0 +1,125 @@
+"""Commands that read or keep something at a service beside what they work out here."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.test_remote import JSON_BODY, MAIN, Captured, Fake, said
+
+EXAMPLES = Path(__file__).parents[3] / "app" / "examples"
+REQUEST = json.loads((EXAMPLES / "kueue-classic.json").read_text())
+KUEUE = EXAMPLES / "kueue-cluster.yaml"
+JOB = EXAMPLES / "job.yaml"
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Fake:
+    return Fake(monkeypatch)
+
+
+def test_a_logged_decision_is_explained_as_it_was(service: Fake, capsys: Captured) -> None:
+    service.says("GET /v1/decisions/a%2Fb/request?resolved=true", REQUEST)
+    code, lines, _ = said(capsys, "explain", "--decision", "a/b")
+    assert (code, any(line.startswith("  why: ") for line in lines)) == (1, True)
+    assert said(capsys, "explain", "--decision", "ghost") == (3, [], ["ghost: 404 nothing there"])
+
+
+def test_an_import_is_stored_over_what_was_read(service: Fake, capsys: Captured) -> None:
+    finding = {"severity": "warning", "pointer": "/queues/0", "detail": "odd", "rule": "r"}
+    service.says(f"PUT {MAIN}", {"revision": 1, "changed": True, "findings": [finding]}, 201)
+    code, lines, complaints = said(capsys, "import", str(KUEUE), "--store", "main")
+    assert (code, lines, complaints[-1]) == (0, ["main: revision 1"], "  warning /queues/0: odd [r]")
+    ((_, body, headers),) = service.sent
+    assert json.loads(body or b"")["engine"] == "kueue"
+    assert headers == JSON_BODY | {"If-None-Match": "*"}
+    service.says(f"GET {MAIN}", {}, etag='"1"')
+    service.says(f"PUT {MAIN}", {"revision": 1, "changed": False})
+    assert said(capsys, "import", str(KUEUE), "--store", "main")[1] == ["main: unchanged at revision 1"]
+    assert service.sent[-1][2] == JSON_BODY | {"If-Match": '"1"'}
+    assert said(capsys, "import", str(KUEUE), "--store", "other")[::2] == (3, ["other: 404 nothing there"])
+
+
+def test_an_import_says_that_nobody_answers(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    code, lines, complaints = said(capsys, "import", str(KUEUE), "--store", "x", "--url", "ftp://h")
+    assert (code, lines, complaints[-1]) == (4, [], "ftp://h: not an http address")
+    code, lines, complaints = said(capsys, "export", "x", "--stored", "--url", "ftp://h")
+    assert (code, lines, complaints) == (4, [], ["ftp://h: not an http address"])
+
+
+def test_a_stored_configuration_is_exported(service: Fake, capsys: Captured) -> None:
+    stored = {"configuration": {"engine": "kueue", "queues": [{"name": "q"}]}}
+    service.says(f"GET {MAIN}", stored)
+    service.says(f"GET {MAIN}/revisions/2", stored)
+    for name in ("main", "main@2"):
+        code, lines, _ = said(capsys, "export", name, "--stored")
+        assert (code, "kind: ClusterQueue" in lines) == (0, True)
+    code, (line, *_), _ = said(capsys, "export", "main", "--stored", "--json")
+    assert (code, line) == (0, "{")
+    assert said(capsys, "export", "ghost", "--stored") == (3, [], ["ghost: 1 problem", "  (document): nothing there"])
+    service.says("GET /v1/configurations/bare", None, 500)
+    assert said(capsys, "export", "bare", "--stored")[2][1] == "  (document): the service answered 500"
+    service.says("GET /v1/configurations/none", {"configuration": {"queues": []}})
+    assert said(capsys, "export", "none", "--stored")[2][1] == "  /engine: no engine is named: say --format"
+
+
+def plan(outcome: str, *findings: Json) -> Json:
+    return {
+        "engine": "kueue", "configuration": {"digest": "c"}, "state": {"digest": "s"}, "outcome": outcome, "work": [],
+        "asks": [], "waiting": [], "decisions": [], "plan": {"evictions": [], "placements": []},
+        "findings": list(findings), "stats": {}, "queues": [],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("outcome", "code"), [("admit", 0), ("preempt", 1), ("wait", 2), ("infeasible", 2)])
+def test_work_is_planned_on_a_snapshot(service: Fake, capsys: Captured, outcome: str, code: int) -> None:
+    service.says("POST /v1/plans", plan(outcome))
+    words = ("plan", str(JOB), "--snapshot", "s", "--configuration", "c", "--waited", "5m", "-n", "ml", "--queue", "q")
+    assert said(capsys, *words, "--set", "a=1")[0] == code
+    ((_, body, headers),) = service.sent
+    assert json.loads(body or b"") == {
+        "manifest": JOB.read_text(), "queue": "q", "namespace": "ml", "waited": "5m", "set": {"a": 1},
+        "state": {"snapshot": "s"}, "configuration": "c",
+    }  # fmt: skip
+    assert headers == JSON_BODY
+
+
+def test_a_plan_with_an_error_is_an_exit_code_of_its_own(service: Fake, capsys: Captured) -> None:
+    finding = {"severity": "error", "pointer": "/spec", "detail": "left out", "rule": "r"}
+    service.says("POST /v1/plans", plan("admit", finding))
+    code, (line,), complaints = said(capsys, "plan", str(JOB), "--snapshot", "s", "--json")
+    assert (code, json.loads(line)["outcome"], complaints) == (3, "admit", ["  error /spec: left out [r]"])
+    service.says("POST /v1/plans", plan("admit", {**finding, "severity": "warning"}))
+    assert said(capsys, "plan", str(JOB), "--snapshot", "s")[0] == 0
+    sent = json.loads(service.sent[-1][1] or b"")
+    assert (sent["queue"], sent["namespace"], sent["waited"], sent["set"]) == (None, "default", "0s", {})
+    service.says("POST /v1/plans", {"detail": "no"}, 422)
+    assert said(capsys, "plan", str(JOB), "--snapshot", "s") == (3, [], [f"{JOB}: 422 no"])
+
+
+def test_a_cluster_that_is_followed_is_planned_on_as_its_freshest_follower_knows_it(
+    service: Fake, capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    followers = [
+        {"age_seconds": 9, "local_queues": {"old": "x"}}, {"age_seconds": 2, "local_queues": {"a/l": "q"}, "more": 1},
+    ]  # fmt: skip
+    service.says("GET /v1/clusters/prod", {"name": "prod", "snapshot": "live", "followers": followers})
+    service.says("POST /v1/plans", plan("admit"))
+    assert said(capsys, "plan", str(JOB), "-f", "prod")[0] == 0
+    sent = json.loads(service.sent[-1][1] or b"")
+    assert (sent["state"], sent["asks"], sent["local_queues"]) == ({"snapshot": "live"}, "pending", {"a/l": "q"})
+    assert "priority_classes" not in sent
+    assert "more" not in sent
+    assert said(capsys, "plan", str(JOB), "-f", "ghost")[::2] == (3, ["ghost: 404 nothing there"])
+    for words in (("-f", "prod.yaml"), ("-f", "a/b"), ("-f", "prod", "-f", "other")):
+        asked = len(service.asked)
+        assert said(capsys, "plan", str(JOB), *words)[0] == 3
+        assert len(service.asked) == asked, "a file is meant"
+    (tmp_path / "prod").write_text("queues: []")
+    assert said(capsys, "plan", str(JOB), "-f", "prod")[2] != ["ghost: 404 nothing there"]
+    assert len(service.asked) == asked
+    said(capsys, "plan", str(JOB), "--snapshot", "s", "-f", "prod2")
+    assert service.asked[-1] == "POST /v1/plans"
