@@ -103,7 +103,10 @@ def test_who_is_taken_for_one_ask_is_out_of_reach_of_the_next() -> None:
     nodes = [node("n", gpu=1, labels={"at": "n"}), node("m", gpu=1)]
     bound: Json = {"task": {"node_selector": {"at": "n"}}}
     asks = [ask("first", "a", priority=60, **bound), ask("second", "a", **bound)]
-    case = Case(TWO, nodes, running, *asks, actions=["preempt"], explain="full", use_scheduling_signatures=False)
+    case = Case(
+        TWO, nodes, running, *asks, actions=["preempt"], explain="full", use_scheduling_signatures=False,
+        max_consolidation_preemptees=5,
+    )  # fmt: skip
     assert verdicts(case, "second") == {"w": ("out-of-reach", "already-going"), "x": ("not-needed", "nothing-found")}
 
 
@@ -230,6 +233,22 @@ def test_neither_what_runs_no_more_nor_the_asking_workload_ends_the_list_of_cand
     grows = ask("p", "a", workload="b", min_available=1)
     case = Case(TWO, [node("n")], running, grows, actions=["preempt"], explain="full")
     assert verdicts(case, "p") == {"c-0": ("put-back", "fits-with-it"), "d": ("out-of-reach", "other-queue")}
+
+
+def test_what_forbids_says_more_than_what_was_never_looked_at() -> None:
+    """Reclaim does not look at the ask's own queue, and preempt may not take what has no lower priority."""
+    running = [workload("w", "a", "n", priority=90), workload("v", "b", "n", priority=40)]
+    case = Case(TWO, [node("n", gpu=2)], running, ask("p", "a"), actions=["reclaim", "preempt"], explain="full")
+    assert verdicts(case, "p")["w"] == ("protected", "priority-not-lower")
+
+
+def test_a_gang_of_which_too_few_are_alive_says_how_many() -> None:
+    """One pod runs, one is being released, one is pending; the gang needs three."""
+    work = workload("w", "a", "n", "n", min_available=3)
+    work["tasks"][1]["state"] = "releasing"
+    case = Case(TWO, [node("n")], [work], ask("p", "a", workload="w", min_available=3), explain="full")
+    assert (case.outcome("p"), case.reason("p")) == ("wait", "GangIncomplete")
+    assert blocker(case, "p") == "its gang needs 3 pods and 2 are there"
 
 
 def test_rules_that_are_emitted_stand_in_the_catalogue_and_the_other_way_round() -> None:

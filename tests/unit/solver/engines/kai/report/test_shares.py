@@ -128,6 +128,49 @@ def test_a_finding_about_a_quota_points_at_the_quota_of_that_resource() -> None:
         assert found(document) == {("kai-deserved-over-limit", at)}
 
 
+@pytest.mark.parametrize(
+    ("quota", "rules"),
+    [
+        ({"guaranteed": 2, "limit": 2}, set[str]()), ({"guaranteed": 3, "limit": 2}, {"kai-deserved-over-limit"}),
+        ({"guaranteed": "unlimited", "limit": 2}, {"kai-deserved-over-limit"}),
+        ({"guaranteed": "unlimited"}, set[str]()),
+        ({"guaranteed": 2, "limit": "unlimited"}, set[str]()),
+    ],
+)  # fmt: skip
+def test_what_is_deserved_may_be_all_that_the_limit_allows(quota: dict[str, object], rules: set[str]) -> None:
+    assert {rule for rule, _ in found({"queues": [{"name": "q", "quota": {"gpu": quota}}]})} == rules
+
+
+@pytest.mark.parametrize(("parent", "told"), [(4, False), (3, True)])
+def test_children_may_deserve_all_that_their_parent_does(parent: int, told: bool) -> None:
+    two: dict[str, object] = {"parent": "root", "quota": {"gpu": {"guaranteed": 2}}}
+    root: dict[str, object] = {"name": "root", "quota": {"gpu": {"guaranteed": parent}}}
+    over = ("kai-children-over-deserved", "/queues/0/quota/gpu")
+    assert (over in found({"queues": [root, {"name": "a", **two}, {"name": "b", **two}]})) is told
+    free = {"name": "c", "parent": "root", "quota": {"gpu": {"guaranteed": "unlimited"}}}
+    assert over not in found({"queues": [root, {"name": "a", **two}, {"name": "b", **two}, free]})
+
+
+def test_what_is_not_read_says_why() -> None:
+    quota = {name: {"guaranteed": 1} for name in ("ephemeral-storage", "nvidia.com/mig-1g.5gb", "nvidia.com/gpumem")}
+    document = msgspec.convert({"queues": [{"name": "q", "quota": quota}]}, Configuration)
+    assert [finding.detail for finding in solve.findings(document, "kai")] == [
+        "KAI divides cpu, memory and GPUs only",
+        "MIG instances are not supported: request whole GPUs, or a share of one",
+        "requests for GPU memory are not supported: request a share of a GPU",
+    ]
+
+
+@pytest.mark.parametrize("rules", ["documented", "shipped"])
+def test_what_released_kai_replaces_is_a_finding_and_documented_a_problem(rules: str) -> None:
+    settings = {"rules": rules, "default_reclaim_min_runtime": -1, "reclaim_resolve_method": "leaf"}
+    told = found({"settings": {"kai": settings}, "queues": [{"name": "root"}]})
+    rule = "kai-setting-replaced" if rules == "shipped" else "invalid-document"
+    assert told == {
+        (rule, "/settings/kai/default_reclaim_min_runtime"), (rule, "/settings/kai/reclaim_resolve_method"),
+    }  # fmt: skip
+
+
 def test_a_clean_configuration_has_no_findings_and_a_broken_one_only_its_problems() -> None:
     assert found({"queues": [{"name": "root"}, {"name": "a", "parent": "root"}]}) == set()
     assert found({"settings": {"kai": {"actions": []}}, "queues": [{"name": "root"}]}) == {
