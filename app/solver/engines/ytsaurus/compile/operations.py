@@ -24,6 +24,8 @@ UNLIMITED_STEPS = 2**62
 """A limit or threshold that was not given, or is larger."""
 NEVER = -(2**63)
 """An instant that was not given: older than everything."""
+_EXACT = 2**32
+"""Seconds since 1970 below which a double, and a million times it, is off by less than half a microsecond."""
 
 STARVATION: tuple[Starvation, Starvation, Starvation] = ("non_starving", "starving", "aggressively_starving")
 STARVATION_CODE: dict[str | None, int] = {None: 0, "non_starving": 0, "starving": 1, "aggressively_starving": 2}
@@ -172,11 +174,11 @@ def operation_names(option: OperationOptions) -> set[str]:
 
 
 def instants(values: list[datetime | None]) -> Ints:
-    """Microseconds since 1970. ``timestamp`` is exact to the microsecond until 2255; later ones take the slow way."""
+    """Microseconds since 1970. ``timestamp`` is exact to the microsecond until 2106; later ones take the slow way."""
     given = [value for value in values if value is not None]
     known = np.fromiter(map(datetime.timestamp, given), float, len(given))
     exact = np.rint(known * 1e6).astype(np.int64)
-    for i in np.flatnonzero(np.abs(known) > 9e9):
+    for i in np.flatnonzero(np.abs(known) > _EXACT):
         exact[i] = micros(given[i])
     if len(given) == len(values):
         return exact

@@ -5,7 +5,7 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 _TOKEN = re.compile(r"\s*(?:([&|!()])|([A-Za-z0-9_][-A-Za-z0-9_.:/=]*)|(\S))")
@@ -39,6 +39,11 @@ class Formula(NamedTuple):
 def tags_of(labels: Mapping[str, str]) -> frozenset[str]:
     """The tags of a node with ``labels``."""
     return frozenset(labels) | {f"{name}={value}" for name, value in labels.items()}
+
+
+def has_labels(labels: Mapping[str, str], wanted: Iterable[tuple[str, str]]) -> bool:
+    """Whether a node with ``labels`` has each of ``wanted``, the entries of a ``node_selector``."""
+    return all(labels.get(key) == value for key, value in wanted)
 
 
 def parse_formula(text: str) -> Formula:

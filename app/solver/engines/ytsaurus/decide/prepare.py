@@ -8,6 +8,7 @@ import numpy as np
 from app.solver.engines.ytsaurus.compile.arrays import Flags, Floats, Ints
 from app.solver.engines.ytsaurus.compile.operations import Levels
 from app.solver.engines.ytsaurus.compile.state import CompiledState
+from app.solver.engines.ytsaurus.compile.tags import has_labels
 from app.solver.engines.ytsaurus.decide.fair_share.fair_shares import FairShares, fair_shares
 from app.solver.engines.ytsaurus.decide.priority import (
     aggressive_allowed,
@@ -151,8 +152,5 @@ def _feasible(situation: Situation, asks: Sequence[Ask]) -> Feasible:
 
 
 def _matching(cluster: CompiledState, selector: dict[str, str]) -> frozenset[str]:
-    return frozenset(
-        node.name
-        for node in cluster.state.nodes
-        if all(node.labels.get(key) == value for key, value in selector.items())
-    )
+    nodes = cluster.state.nodes
+    return frozenset(node.name for node in nodes if has_labels(node.labels, selector.items()))

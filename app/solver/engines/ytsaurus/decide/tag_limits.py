@@ -14,7 +14,7 @@ from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.ytsaurus.compile.arrays import Flags, Ints
 from app.solver.engines.ytsaurus.compile.operations import UNLIMITED_STEPS
 from app.solver.engines.ytsaurus.compile.state import CompiledState
-from app.solver.engines.ytsaurus.compile.tags import tags_of
+from app.solver.engines.ytsaurus.compile.tags import has_labels, tags_of
 from app.solver.model.state import Ask, Task, Workload
 
 Selector = tuple[tuple[str, str], ...]
@@ -85,13 +85,8 @@ def _key(task: Task) -> Selector:
 
 
 def _matching(cluster: CompiledState, selectors: frozenset[Selector]) -> Flags:
-    return np.array(
-        [
-            any(all(node.labels.get(key) == value for key, value in selector) for selector in selectors)
-            for node in cluster.state.nodes
-        ],
-        bool,
-    )
+    nodes = cluster.state.nodes
+    return np.array([any(has_labels(node.labels, selector) for selector in selectors) for node in nodes], bool)
 
 
 def _amounts(cluster: CompiledState, nodes: Flags) -> Ints:
