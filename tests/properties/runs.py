@@ -35,7 +35,7 @@ def jobs(draw: st.DrawFn, queues: list[str]) -> list[Json]:
         at = draw(st.integers(0, 40))
         one: Json = {"ask": ask, "submitted_at": at, "duration": draw(st.integers(1, 90))}
         if draw(st.booleans()):
-            one["checkpoint"] = {"every": draw(st.integers(1, 20)), "cost": draw(st.integers(0, 2))}
+            one["checkpoint"] = {"every": draw(st.integers(1, 20)), "cost": draw(st.sampled_from([0, 1, 7]))}
         if draw(st.integers(0, 5)) == 0:
             one["cancelled_at"] = at + draw(st.integers(1, 60))
         found.append(one)
