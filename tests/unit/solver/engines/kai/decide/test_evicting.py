@@ -270,6 +270,17 @@ def test_who_loses_its_place_again_waits_and_its_victims_go_for_whoever_has_the_
     assert victim["message"].endswith("p, which has a higher priority in the same queue a; q has that room now")
 
 
+def test_of_those_who_took_its_places_one_by_one_the_last_is_named() -> None:
+    """``p`` preempts both workloads of its own queue, a pod an action; then ``q`` and ``r`` reclaim a pod each."""
+    queues = [ROOT, queue("a", "root"), queue("b", "root", gpu=2)]
+    running = [workload(f"w{i}", "a", "n", priority=40) for i in range(2)]
+    asks = [ask("p", "a", 2, min_available=1), ask("q", "b"), ask("r", "b")]
+    case = Case(queues, [node("n", gpu=2)], running, *asks, actions=["preempt", "preempt", "reclaim"])
+    assert [case.outcome(name) for name in ("p", "q", "r")] == ["wait", "wait", "preempt"]
+    assert case.decisions["p"]["conditions"][0]["message"] == "reclaim: r took the place that it was given"
+    assert {e["for_ask"] for e in case.answer["plan"]["evictions"]} == {"r"}
+
+
 def test_victims_go_for_the_ask_whose_pods_they_make_room_for() -> None:
     """Two asks grow one workload by a pod each, and each of the pods takes one of the two that ``w`` runs."""
     queues = [ROOT, queue("a", "root", gpu=9), queue("b", "root", gpu=0)]

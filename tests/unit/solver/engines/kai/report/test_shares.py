@@ -151,6 +151,15 @@ def test_children_may_deserve_all_that_their_parent_does(parent: int, told: bool
     assert over not in found({"queues": [root, {"name": "a", **two}, {"name": "b", **two}, free]})
 
 
+def test_a_queue_without_siblings_needs_no_minimum_runtime_wherever_it_stands() -> None:
+    one: dict[str, object] = {"name": "one", "parent": "root", "kai": {"reclaim_min_runtime": 60}}
+    queues: list[dict[str, object]] = [{"name": "root"}, {"name": "other"}, one]
+    at = ("kai-min-runtime-unused", "/queues/2/kai/reclaim_min_runtime")
+    assert found({"queues": queues}) == {at}
+    assert found({"queues": [*queues, {"name": "two", "parent": "root"}]}) == set()
+    assert found({"queues": [{"name": "root"}, one | {"parent": "root"}]}) == {(at[0], at[1].replace("2", "1"))}
+
+
 def test_what_is_not_read_says_why() -> None:
     quota = {name: {"guaranteed": 1} for name in ("ephemeral-storage", "nvidia.com/mig-1g.5gb", "nvidia.com/gpumem")}
     document = msgspec.convert({"queues": [{"name": "q", "quota": quota}]}, Configuration)
