@@ -1,9 +1,12 @@
 import json
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
+import msgspec
 import pytest
 
-from app.decoding import MAX_PROBLEMS, Malformed, convert, decode
+from app import decoding
+from app.decoding import MAX_PROBLEMS, Malformed, convert, decode, decode_at_once
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import DecisionRequest
@@ -119,3 +122,126 @@ def test_an_offset_may_not_lead_out_of_the_calendar(written: str, padding: int) 
     padded = " " * padding
     body = f'{{"configuration": "main", "state": {{}}, {padded} "now": "{written}", {padded} "asks": []}}'
     assert problems(body.encode()) == {"/now": "its offset takes it out of the years 1 to 9999 in UTC"}
+
+
+class Part(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    size: Annotated[int, msgspec.Meta(ge=1)]
+    colour: Literal["red", "blue"] | None = None
+    number: float = 0.0
+
+
+class Whole(msgspec.Struct, rename={"kind": "of"}, kw_only=True):
+    """Fields that it doesn't know it leaves alone."""
+
+    kind: str
+    parts: Annotated[list[Part], msgspec.Meta(min_length=1, max_length=2)] = []
+    named: dict[str, Part] = {}
+    either: str | list[Part] | dict[str, int] = ""
+    at: datetime | None = None
+
+
+def wrong(document: Any, shape: Any = Whole) -> list[tuple[str, str]]:
+    with pytest.raises(InvalidInput) as refused:
+        decode(document if isinstance(document, bytes) else json.dumps(document).encode(), shape)
+    return [(problem.pointer, problem.detail) for problem in refused.value.problems]
+
+
+PART = {"size": 1}
+NO_SIZE = "missing field"
+
+
+@pytest.mark.parametrize(
+    ("document", "found"),
+    [
+        ({"unknown": 1}, [("/of", "missing field")]),
+        ({"kind": "x"}, [("/of", "missing field")]),
+        ({"of": "x", "parts": []}, [("/parts", "0 items, at least 1 are needed")]),
+        ({"of": "x", "parts": [PART] * 3}, [("/parts", "3 items, at most 2 are allowed")]),
+        ({"of": "x", "parts": [PART, {}, {"x": 1}]},
+         [("/parts", "3 items, at most 2 are allowed"), ("/parts/1/size", NO_SIZE), ("/parts/2/x", "unknown field"),
+          ("/parts/2/size", NO_SIZE)]),
+        ({"of": "x", "parts": {}}, [("/parts", "Expected `array`, got `object`")]),
+        ({"of": "x", "parts": [PART | {"size": 0}]}, [("/parts/0/size", "Expected `int` >= 1")]),
+        ({"of": "x", "parts": [PART | {"colour": "c" * 65}]},
+         [("/parts/0/colour", f"{'c' * 64!r} is none of red, blue")]),
+        ({"of": "x", "parts": [PART | {"colour": 3}]}, [("/parts/0/colour", "Expected `str | null`, got `int`")]),
+        ({"of": "x", "named": {"a/b": {}}}, [("/named/a~1b/size", NO_SIZE)]),
+        ({"of": "x", "named": []}, [("/named", "Expected `object`, got `array`")]),
+        ({"of": "x", "either": [PART, {}]}, [("/either/1/size", NO_SIZE)]),
+        ({"of": "x", "either": {"a": 1, "b": "2"}}, [("/either/b", "Expected `int`, got `str`")]),
+        ({"of": "x", "either": 3}, [("/either", "Expected `str | object | array`, got `int`")]),
+        ([], [("", "Expected `object`, got `array`")]),
+        ({"of": "x", "at": "0001-01-01T00:00:00+00:01"},
+         [("/at", "its offset takes it out of the years 1 to 9999 in UTC")]),
+    ],
+)  # fmt: skip
+def test_each_way_of_being_wrong_is_said_where_it_stands(document: Any, found: list[tuple[str, str]]) -> None:
+    assert wrong(document) == found
+
+
+def test_what_it_does_not_know_may_be_left_alone() -> None:
+    assert decode(b'{"of": "x", "more": 1, "parts": [{"size": 1}, {"size": 2}]}', Whole).parts[1].size == 2
+
+
+def test_numbers_of_hundreds_of_digits_are_numbers() -> None:
+    for digits, found in ((400, []), (401, [("/size", "number out of range")])):
+        body = b'{"number": "x", "size": %b}' % (b"9" * digits)
+        assert wrong(body, Part) == [("/number", "Expected `float`, got `str`"), *found]
+
+
+def test_a_flood_of_items_names_its_first_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted are commas and what opens a list or a mapping."""
+    body = b'{"of": 1, "parts": [{"size": 0}], "named": {"a.b": {"size": 0}}}'
+    monkeypatch.setattr(decoding, "_MOST_ITEMS", 7)
+    assert len(wrong(body)) == 3
+    monkeypatch.setattr(decoding, "_MOST_ITEMS", 6)
+    assert wrong(body) == [("/of", "Expected `str`, got `int`")]
+    assert wrong(b'{"of": "x", "parts": [{"size": 1}, {"size": 0}], "n": {}}') == [
+        ("/parts/1/size", "Expected `int` >= 1")
+    ]
+    assert wrong(b'{"of": "x", "named": {"a": {"size": 0}}, "x": [1, 2, 3]}') == [("/named", "Expected `int` >= 1")]
+    assert wrong(b"[{}, {}, {}, {}]") == [("", "Expected `object`, got `array`")]
+    with pytest.raises(Malformed):
+        decode(b'{"of": "x", "more": [{}, {}, {}, {}', Whole)
+
+
+def test_64_levels_may_be_there_and_the_first_past_them_is_named() -> None:
+    def nested(levels: int) -> bytes:
+        return b'{"more":' * levels + b"1" + b"}" * levels
+
+    assert wrong(nested(64)) == [("/of", "missing field")]
+    assert wrong(nested(65)) == [("/more" * 64, "nested deeper than 64 levels")]
+    text = b'{"of": "]]]", "x": ' + b"[" * 5000
+    with pytest.raises(Malformed) as refused:
+        decode(text, Whole)
+    assert refused.value.problems[0].detail == f"nested deeper than 64 levels at character {text.index(b'[[') + 63}"
+    with pytest.raises(Malformed) as refused:
+        decode(b'{"a": [[], {}]' + b', "b": [[], {}]' * 50 + b', "x": ' + b"[" * 5000, Whole)
+    assert "nested deeper than 64 levels at character" in refused.value.problems[0].detail
+
+
+@pytest.mark.parametrize(
+    ("body", "looked_at"),
+    [
+        (b'{"of": "x", "at": "2026-01-01T00:00:00+01:00"}', False),
+        (b'{"of": "x", "at": "0001-01-01T12:00:00Z"}', False),
+        (b'{"of": "+", "at": "0001-01-01T12:00:00Z"}', True),
+        (b'{"of": "x", "at": "9999-12-31T12:00:00Z"}', True),
+        (b'{"of": "\\n"}', False), (b'{"of": "\\u0041"}', False), (b'{"of": "\\u0030"}', True),
+        (b'{"of": "\\u002B"}', True), (b'{"of": "u0030"}', False), (b'{"of": 1}', None), (b'{"of": ', None),
+    ],
+)  # fmt: skip
+def test_those_who_can_do_without_look_no_closer(body: bytes, looked_at: bool | None) -> None:
+    """Only at what could have an offset that leads out of the calendar; digits and signs may be written as escapes."""
+    at_once = decode_at_once(body, Whole)
+    if looked_at is None:
+        assert at_once is None
+    else:
+        assert at_once == (None if looked_at else decode(body, Whole))
+        assert decode(body, Whole).kind in ("x", "+", "\n", "A", "0", "u0030")
+
+
+def test_what_no_walk_finds_is_said_all_the_same() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        convert({"of": "x", "at": object()}, Whole)
+    assert len(refused.value.problems) == 1
