@@ -17,7 +17,6 @@ def parts(body: bytes, content_type: str) -> dict[str, bytes]:
     try:
         parser = MultipartParser(boundary, reading.callbacks())  # pyright: ignore[reportArgumentType]
         parser.write(body)
-        parser.finalize()
     except FormParserError as error:
         raise BadRequest(f"the body is not valid multipart/form-data: {error}") from None
     if not reading.ended:

@@ -104,7 +104,7 @@ def _tidied(schema: Schema) -> Schema:
     made = dict(schema)
     if "description" in made:
         made["description"] = made["description"].replace("``", "`")
-    if made.get("default", 0) in (None, [], {}, ""):
+    if "default" in made and made["default"] in (None, [], {}, ""):
         del made["default"]
     if made.get("required") == []:
         del made["required"]

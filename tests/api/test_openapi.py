@@ -116,4 +116,5 @@ def test_the_documentation_page_loads_nothing_from_elsewhere(homeless: TestClien
     assert page.status_code == 200
     assert "/openapi.json" in page.text
     assert "//" not in page.text
+    assert '<a class="back" href="/">' in page.text, "the console is there"
     assert page.headers["Content-Security-Policy"].startswith("default-src 'self';")

@@ -280,7 +280,7 @@ def test_files_of_a_body() -> None:
     ("body", "media", "detail"),
     [
         (b"", "multipart/form-data", "multipart/form-data without its boundary"),
-        (b"nothing", MULTIPART, "the body is not valid multipart/form-data: "),
+        (b"nothing", MULTIPART, "the body is not valid multipart/form-data: Expected boundary"),
         (multipart(("a", b"1"), end=b""), MULTIPART, "the body is not valid multipart/form-data: it ends early"),
         (multipart(("", b"1")), MULTIPART, "part '': without a name, there twice, or one of too many"),
         (multipart(("a", b"1"), ("a", b"2")), MULTIPART, "part 'a': without a name, there twice, or one of too many"),
