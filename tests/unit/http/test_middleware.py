@@ -17,7 +17,7 @@ from starlette.responses import Response
 from structlog.testing import capture_logs
 
 from app.decoding import Malformed
-from app.errors import BadInput, Conflict, Unavailable
+from app.errors import ArbiterError, BadInput, Conflict, Unavailable
 from app.http import problems, timeout
 from app.http.budget import Budget, hold_of
 from app.http.compression import CompressionMiddleware
@@ -309,6 +309,7 @@ def test_others_are_nobodys_answer() -> None:
 def test_what_the_framework_refuses_is_told_in_the_same_way() -> None:
     handlers: dict[Any, Any] = {}
     problems.install(SimpleNamespace(add_exception_handler=handlers.__setitem__))  # pyright: ignore[reportArgumentType]
+    assert set(handlers) == {ArbiterError, InvalidInput, RequestValidationError, HTTPException}
     wrong = RequestValidationError([
         {"loc": ("query", "limit"), "msg": "too many"}, {"loc": ("path", "id"), "msg": "no id"},
     ])  # fmt: skip
