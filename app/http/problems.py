@@ -114,7 +114,7 @@ async def _invalid_input(request: Request, error: Exception) -> Response:
 async def _bad_parameters(request: Request, error: Exception) -> Response:
     """What FastAPI refuses: parameters of the path, the query and the headers; bodies never come this way."""
     assert isinstance(error, RequestValidationError)
-    faults = [Fault(parameter=str(found["loc"][-1]), detail=str(found["msg"])) for found in error.errors()]
+    faults = [Fault(parameter=str(found["loc"][1]), detail=str(found["msg"])) for found in error.errors()]
     detail = "; ".join(f"{fault.parameter}: {fault.detail}" for fault in faults)
     return problem(request, 422, "Invalid parameters", detail, faults=faults)
 

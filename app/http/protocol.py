@@ -46,17 +46,20 @@ class _Refused(Exception):
 class BulkProtocol(HttpToolsProtocol):
     """Pauses reading at 1 MiB instead of 64 KiB; reads requests that offer an upgrade as what they are; has limits."""
 
+    since: float
+    _header_bytes: int
+    """Of the head that is being read."""
+    _begun: bool
+    """Whether anything of the body has come."""
+    _asked: bool
+    """Whether the application has taken any of it."""
+
     def __init__(self, *args: Any, among: Connections, **named: Any) -> None:
         super().__init__(*args, **named)
         self._among = among
         self._in_head = False
         self._head_bytes = 0
-        self._header_bytes = 0
-        self._begun = False
-        self._asked = False
-        self._refused = 0
         self.phase: Phase = "head"
-        self.since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Somebody has connected."""
@@ -71,7 +74,7 @@ class BulkProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Some bytes of some requests have arrived."""
-        if self._refused or self.transport.is_closing():
+        if self.transport.is_closing():
             return
         self._unset_keepalive_if_required()
         if self.phase == "idle":
@@ -183,7 +186,6 @@ class BulkProtocol(HttpToolsProtocol):
 
     def _refuse(self, status: int) -> None:
         """Say why and close; where another answer is on its way, only close: nothing may come between its bytes."""
-        self._refused = status
         if self.phase in ("body", "stream", "answer"):
             self.drop()
             return

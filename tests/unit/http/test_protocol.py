@@ -116,8 +116,10 @@ def test_a_request_goes_through_its_phases() -> None:
         peer.go.set()
         await peer.turns()
         assert (peer.protocol.phase, peer.status, peer.wire.written[-2:]) == ("idle", 200, b"ok")
+        assert peer.protocol.timeout_keep_alive_task is not None
         await peer.says(b"G")
         assert peer.protocol.phase == "head"
+        assert peer.protocol.timeout_keep_alive_task is None, "an idle connection's time does not end a request"
         assert peer.wire.told == []
         peer.protocol.connection_lost(None)
         assert len(peer.among) == 0
@@ -136,6 +138,26 @@ def test_a_body_in_many_pieces_is_whole() -> None:
         assert chunked.bodies == [b"abcdef"]
 
     run(test)
+
+
+def test_pieces_that_wait_are_gathered_without_copying_what_is_there() -> None:
+    async def test() -> None:
+        peer = Peer(application=_answers_never)
+        gathered: list[Any] = []
+        await peer.says(HEAD + b"Content-Length: 9\r\n\r\na")
+        for piece in (b"b", b"c", b"d"):
+            peer.clock[0] += 1
+            await peer.says(piece)
+            gathered.append(peer.protocol.cycle.body)
+            assert peer.protocol.since == peer.clock[0], "which is progress"
+        assert bytes(gathered[0]) == b"abcd"
+        assert gathered[0] is gathered[1] is gathered[2]
+
+    run(test)
+
+
+async def _answers_never(scope: Any, receive: Any, send: Any) -> None:
+    await asyncio.Event().wait()
 
 
 def test_what_nobody_has_asked_for_yet_is_held_back_early_and_the_rest_late() -> None:
@@ -190,8 +212,9 @@ def test_heads_have_bounds() -> None:
         # Trickling: what has come of a head that goes on counts together.
         start = b"GET / HTTP/1.1\r\nh: "
         piece = b"x" * ((MOST_HEAD - len(start)) // 2)
-        assert await status(start, piece, piece) == 0
-        assert await status(start, piece, piece, b"xxx") == 431
+        rest = b"x" * (MOST_HEAD - len(start) - 2 * len(piece))
+        assert await status(start, piece, piece, rest) == 0
+        assert await status(start, piece, piece, rest, b"x") == 431
         assert await status(b"nonsense\r\n\r\n") == 400
 
     run(test)
@@ -261,6 +284,18 @@ def test_whose_time_is_up() -> None:
         await begun.says(b"GET / HT")
         begun.protocol.overdue()
         assert (begun.status, begun.wire.told) == (408, ["closed"])
+        between = Peer()
+        between.go.set()
+        await between.says(b"\r\n")
+        between.protocol.overdue()
+        assert (between.wire.written, between.wire.told) == (b"", ["aborted"]), "a line break asks for nothing"
+        answered = Peer()
+        answered.go.set()
+        await answered.says(b"GET / HTTP/1.1\r\n\r\n")
+        said = answered.wire.written
+        await answered.says(b"\r\n")
+        answered.protocol.overdue()
+        assert (answered.wire.written, answered.wire.told) == (said, ["aborted"])
         half = Peer()
         await half.says(HEAD + b"Content-Length: 6\r\n\r\nab")
         half.protocol.overdue()
