@@ -46,6 +46,7 @@ class _Refused(Exception):
 class BulkProtocol(HttpToolsProtocol):
     """Pauses reading at 1 MiB instead of 64 KiB; reads requests that offer an upgrade as what they are; has limits."""
 
+    parser: httptools.HttpRequestParser
     since: float
     _header_bytes: int
     """Of the head that is being read."""
@@ -211,8 +212,6 @@ class BulkProtocol(HttpToolsProtocol):
             if self.parser.get_method() == b"CONNECT":
                 raise httptools.HttpParserError("this is no proxy") from None
             head = self._head_without_offer()
-            self.parser = httptools.HttpRequestParser(self)
-            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
             self.parser.feed_data(head)
             return data[offer.args[0] :]
         return b""

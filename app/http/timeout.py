@@ -1,5 +1,6 @@
 """``Request-Timeout``: how long the caller waits; solving stops then. In seconds, or a Go duration (``500ms``)."""
 
+import re
 from contextvars import ContextVar
 
 from starlette.datastructures import Headers
@@ -10,6 +11,7 @@ from app.http.problems import problem
 from app.solver.model import duration
 
 HEADER = "Request-Timeout"
+_SECONDS = re.compile(r"[0-9]+\.?[0-9]*|\.[0-9]+")
 _given: ContextVar[float | None] = ContextVar("request_timeout", default=None)
 
 
@@ -51,8 +53,7 @@ class TimeoutMiddleware:
 
 def _parsed(value: str) -> float | None:
     try:
-        found = float(value) if value.replace(".", "", 1).isascii() and value.replace(".", "", 1).isdigit() else None
-        allowed = found if found is not None else duration.parse(value) / 1e6
-    except (ValueError, duration.DurationError):
+        allowed = float(value) if _SECONDS.fullmatch(value) else duration.parse(value) / 1e6
+    except duration.DurationError:
         return None
     return allowed if 0 < allowed < 1e9 else None

@@ -13,8 +13,8 @@ Json = dict[str, Any]
 CLUSTER_QUEUE = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "q"}}
 KAI_QUEUE = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "q"}}
 QUEUES_YAML = {"partitions": [{"name": "default", "queues": [{"name": "a"}]}]}
-DUMP = {"queues": {"queuename": "root"}, "applications": [], "nodes": []}
-TREE = {"pools": {"a": {}}}
+DUMP: Json = {"queues": {"queuename": "root"}, "applications": [], "nodes": []}
+TREE: Json = {"pools": {"a": {}}}
 ORCHID: Json = {
     "operations": {},
     "scheduling_info_per_pool_tree": {"t": {"fair_share_info": {"pools": {"a": {"parent": "<Root>"}}}}},

@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from app.decoding import Malformed
 from app.errors import ArbiterError, BadInput, Conflict, Unavailable
-from app.http import problems, timeout
+from app.http import problems, requests, timeout
 from app.http.budget import Budget, hold_of
 from app.http.compression import CompressionMiddleware
 from app.http.requests import FAULT, RequestMiddleware
@@ -73,7 +73,25 @@ def test_how_long_the_caller_waits(value: str, seconds: float) -> None:
     assert timeout.seconds() is None
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "soon", "", "0s", "1e9", "1000000000", "nan", "٣", "1.2.3"])
+def test_what_one_request_allows_is_not_for_the_next() -> None:
+    found: list[Any] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        found.append(timeout.seconds())
+
+    async def receive() -> Any:
+        raise AssertionError
+
+    async def both() -> None:
+        scope = {"type": "http", "headers": [(b"request-timeout", b".5")]}
+        await TimeoutMiddleware(application)(scope, receive, receive)  # pyright: ignore[reportArgumentType]
+        found.append(timeout.seconds())
+
+    asyncio.run(both())
+    assert found == [0.5, None]
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "soon", "", "0s", "1e9", "1000000000", "nan", "٣", "1.2.3", "."])
 def test_what_is_no_time_to_wait(value: str) -> None:
     async def application(scope: Any, receive: Any, send: Any) -> None:
         raise AssertionError
@@ -214,6 +232,15 @@ def test_a_request_has_an_id(given: str, kept: bool) -> None:
     )  # fmt: skip
     assert 0 <= line["milliseconds"] < 60_000
     assert around.answered == [("other", "other", 200)]
+
+
+def test_how_long_an_answer_took_is_told_and_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments, told = iter([1.0, 1.0123456]), list[float]()
+    monkeypatch.setattr(requests, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
+    monkeypatch.setattr(Around, "_told", lambda self, *what: told.append(what[3]))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    around = Around()
+    around.call(says(b"{}"))
+    assert (told, around.lines[0]["milliseconds"]) == ([pytest.approx(0.0123456)], 12.35)
 
 
 def test_questions_about_health_are_quiet() -> None:

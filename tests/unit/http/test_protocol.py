@@ -368,6 +368,32 @@ def test_an_offer_of_another_protocol_is_no_more_than_a_request(cut: int) -> Non
     run(test)
 
 
+def test_a_request_that_was_sent_ahead_has_its_time_from_when_it_is_next() -> None:
+    async def test() -> None:
+        gates = [asyncio.Event(), asyncio.Event()]
+        begun: list[Any] = []
+
+        async def in_turn(scope: Any, receive: Any, send: Any) -> None:
+            begun.append(scope)
+            await gates[len(begun) - 1].wait()
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+            await send({"type": "http.response.body", "body": b""})
+
+        for rest, phase in ((b"", "body"), (b"bc", "answer")):
+            peer = Peer(application=in_turn)
+            begun.clear()
+            for gate in gates:
+                gate.clear()
+            await peer.says(b"GET / HTTP/1.1\r\n\r\n" + HEAD + b"Content-Length: 3\r\n\r\na" + rest)
+            assert (len(begun), peer.protocol.phase) == (1, phase)
+            peer.clock[0] = 5.0
+            gates[0].set()
+            await peer.turns()
+            assert (len(begun), peer.protocol.phase, peer.protocol.since) == (2, phase, 5.0)
+
+    run(test)
+
+
 def test_it_is_no_proxy() -> None:
     async def test() -> None:
         peer = Peer()
