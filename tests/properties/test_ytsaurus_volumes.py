@@ -81,7 +81,9 @@ def drawn(random: Random, name: str, depth: int) -> Pool:
         return Pool(name, integral=False)
     holds = random.choice((0, 5, 10, 20))
     volume = {r: float(amount * random.choice((0, 1, 5, 10, 25))) for r, amount in TOTAL.items()}
-    return Pool(name, True, holds / 100, random.choice((0, 0.01, 0.2)), random.random() < 0.8, volume=volume)
+    accepts, spent = random.random() < 0.8, random.choice((0, 0.01, 0.2))
+    below = [drawn(random, f"{name}-{i}", depth - 1) for i in (0, 1)] if depth and random.random() < 0.4 else []
+    return Pool(name, True, holds / 100, spent, accepts, volume=volume, children=below)
 
 
 def body(tops: list[Pool], random: Random) -> Json:

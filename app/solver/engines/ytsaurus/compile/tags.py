@@ -54,7 +54,8 @@ def parse_formula(text: str) -> Formula:
     for match in _TOKEN.finditer(text):
         if match[3]:
             raise FormulaError(f"{match[3]!r} at character {match.start(3) + 1} is neither a tag nor an operator")
-        tokens.append((match[1] or match[2], match.start(match.lastindex or 0) + 1))
+        token = match[1] or match[2]
+        tokens.append((token, match.end() - len(token) + 1))
     if not tokens:
         return Formula(())
     parser = _Parser(tokens)

@@ -89,7 +89,7 @@ def prepare(cluster: CompiledState, asks: Sequence[Ask]) -> Prepared:
         active=~operations.suspended & ~content,
         rank=_ranks(situation),
         shapes=shapes,
-        shape_of=shape_of.reshape(-1),
+        shape_of=shape_of,
         feasible=_feasible(situation, asks),
         node_usage=_node_usage(cluster),
         spare=spare,
@@ -129,7 +129,7 @@ def _feasible(situation: Situation, asks: Sequence[Ask]) -> Feasible:
     wants = situation.wants
     anywhere = np.ones(len(wants), bool)
     on: dict[int, list[int]] = {}
-    selected: dict[tuple[tuple[str, str], ...], frozenset[str]] = {}
+    selected: dict[frozenset[tuple[str, str]], frozenset[str]] = {}
     admitted = admitting(cluster)
     for row in range(len(wants)):
         ask = asks[int(wants.ask[row])]
@@ -141,9 +141,9 @@ def _feasible(situation: Situation, asks: Sequence[Ask]) -> Feasible:
         anywhere[row] = False
         names: list[str] = list(cluster.node_index) if ask.feasible_nodes is None else ask.feasible_nodes
         if task.node_selector:
-            key = tuple(sorted(task.node_selector.items()))
+            key = frozenset(task.node_selector.items())
             if key not in selected:
-                selected[key] = _matching(cluster, task.node_selector)
+                selected[key] = _matching(cluster, key)
             names = [name for name in names if name in selected[key]]
         for name in dict.fromkeys(names):
             if (required is None or name == required) and (within is None or name in within):
@@ -151,6 +151,5 @@ def _feasible(situation: Situation, asks: Sequence[Ask]) -> Feasible:
     return Feasible(anywhere, {node: np.array(rows, np.int64) for node, rows in on.items()})
 
 
-def _matching(cluster: CompiledState, selector: dict[str, str]) -> frozenset[str]:
-    nodes = cluster.state.nodes
-    return frozenset(node.name for node in nodes if has_labels(node.labels, selector.items()))
+def _matching(cluster: CompiledState, selector: frozenset[tuple[str, str]]) -> frozenset[str]:
+    return frozenset(node.name for node in cluster.state.nodes if has_labels(node.labels, selector))

@@ -17,7 +17,7 @@ from app.solver.engines.ytsaurus.compile.state import CompiledState
 from app.solver.engines.ytsaurus.compile.tags import has_labels, tags_of
 from app.solver.model.state import Ask, Task, Workload
 
-Selector = tuple[tuple[str, str], ...]
+Selector = frozenset[tuple[str, str]]
 _tasks, _selector = attrgetter("tasks"), attrgetter("node_selector")
 
 
@@ -36,7 +36,7 @@ def tagged(cluster: CompiledState, asks: Sequence[Ask], names: Sequence[str], op
     for row in rows:
         running = workloads[row].tasks if row < len(workloads) else []
         selectors = frozenset(_key(task) for task in (*running, *pending.get(row, ())))
-        if () not in selectors:
+        if frozenset() not in selectors:
             if selectors not in having:
                 having[selectors] = _amounts(cluster, _matching(cluster, selectors))
             out[row] = having[selectors]
@@ -81,7 +81,7 @@ def admitting(cluster: CompiledState) -> list[frozenset[str] | None]:
 
 
 def _key(task: Task) -> Selector:
-    return tuple(sorted((task.node_selector or {}).items()))
+    return frozenset((task.node_selector or {}).items())
 
 
 def _matching(cluster: CompiledState, selectors: frozenset[Selector]) -> Flags:

@@ -30,7 +30,8 @@ class Functions(Protocol):
 
 
 class IntegralShares:
-    """``proposed``: shares by pool, with those of the pools below; ``ratios``: what each pool spends from now on."""
+    """``proposed``: shares by pool, with those of the pools below, the root's is 0; ``ratios``: what each pool spends
+    from now on."""
 
     def __init__(
         self, situation: Situation, functions: Functions, strong: Floats, limits: Floats, volumes: Volumes
@@ -67,8 +68,8 @@ class IntegralShares:
     def _burst(self, pool: int, burst: float) -> None:
         ratio = min(burst, self._volumes.ratio(pool))
         proposed = self._fitting(pool, np.minimum(ratio, self._room(pool)))
-        guarantee = self._strong + self.proposed
-        guarantee[pool] = self._strong[pool] + proposed
+        guarantee = self._strong.copy()  # those below it have none of the burst yet
+        guarantee[pool] += proposed
         self._functions.prepare(pool, guarantee, self._limits)
         taken = self._functions.taken(np.array([pool]), np.zeros(1))[0]
         self._give(pool, np.maximum(taken - self._strong[pool], 0.0))
@@ -109,14 +110,12 @@ class IntegralShares:
         return np.maximum(room, 0.0)
 
     def _give(self, pool: int, share: Floats) -> None:
-        """``share`` more for ``pool`` and all above it; its function is to be worked out anew."""
+        """``share`` more for ``pool`` and all above it but the root; its function is to be worked out anew."""
         self._functions.forget(pool)
         self.ratios[pool] = float(share.max())
-        root = self._situation.root
-        while pool != root:
+        while pool != self._situation.root:
             self.proposed[pool] = self._fitting(pool, self.proposed[pool] + share)
             pool = int(self._situation.parent[pool])
-        self.proposed[root] = self.proposed[root] + share
 
     def _fitting(self, pool: int, proposed: Floats) -> Floats:
         return fitting(proposed, self._strong[pool], self._limits[pool])

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.ytsaurus.compile.arrays import Floats
 from app.solver.engines.ytsaurus.compile.reading import SECOND
-from app.solver.engines.ytsaurus.compile.share_settings import Integral
 from app.solver.engines.ytsaurus.decide.fair_share.doubles import EPSILON, rounded
 from app.solver.engines.ytsaurus.decide.situation import Situation
 from app.solver.model.problems import InvalidInput, Problem
@@ -28,11 +28,13 @@ class Update:
     last: int | None = None
 
     @property
-    def seconds(self) -> float:
-        """How much time went by. Raises InvalidInput for a negative one."""
-        if self.last is not None and self.last > self.now:
+    def seconds(self) -> float | None:
+        """How much time went by; None: volumes are as carried. Raises InvalidInput for a negative one."""
+        if self.last is None:
+            return None
+        if self.last > self.now:
             raise InvalidInput([Problem(pointer="/options/ytsaurus/last_update_at", detail=LATE)])
-        return 0.0 if self.last is None else (self.now - self.last) / SECOND
+        return (self.now - self.last) / SECOND
 
 
 class Volumes:
@@ -40,7 +42,7 @@ class Volumes:
 
     def __init__(self, situation: Situation, flow: Floats, total_flow: Floats, update: Update) -> None:
         self._situation = situation
-        self._pools = [pool.shares.integral for pool in situation.config.pools] + [Integral(accept=False)]
+        self._pools = [pool.shares.integral for pool in situation.config.pools]
         self._flow, self._total_flow = flow, total_flow
         self._cpu = situation.cluster.index.index.get("cpu")
         self._grains = np.array([100.0 if name == "cpu" else 1.0 for name in situation.resources])
@@ -52,7 +54,7 @@ class Volumes:
         self._spilt, self._accepted = np.zeros(shape), np.zeros(shape)
         integral = [i for i, pool in enumerate(self._pools) if pool.kind != "none"]
         seconds = update.seconds
-        if update.last is not None and self._total.any():
+        if seconds is not None:
             for i in integral:
                 self._refill(i, seconds, float(cluster.pool_ratios[i]))
         if integral:
@@ -95,12 +97,11 @@ class Volumes:
     def _measure(self) -> None:
         """Bottom-up: what flows over below each pool without a guarantee of its own, and what could be taken there."""
         tree = self._situation.config.tree
-        root = self._situation.root
-        for i in [*reversed(tree.top_down), root]:
+        for i in reversed(tree.top_down):
             if self._pools[i].kind != "none":
                 continue
             takes = np.zeros_like(self._total)
-            for child in tree.roots if i == root else tree.children[i]:
+            for child in tree.children[i]:
                 self._spilt[i] += self._overflow[child]
                 takes += self._acceptable[child]
             left = self._spilt[i] - takes
@@ -109,39 +110,33 @@ class Volumes:
                 self._acceptable[i] = np.maximum(-left, 0.0)
 
     def _distribute(self) -> None:
-        """Top-down: what flows over to those that can take it."""
+        """Top-down: what flows over to those that can take it; not at the root, nor below a guarantee."""
         tree = self._situation.config.tree
-        root = self._situation.root
-        hidden = [False] * (root + 1)
-        for i in [root, *tree.top_down]:
-            if i != root and hidden[int(self._situation.parent[i])]:
-                hidden[i] = True
-            elif self._pools[i].kind != "none":
+        settled = {ROOTLESS: False}
+        for i in tree.top_down:
+            own = self._pools[i].kind != "none"
+            above = settled[tree.parent[i]]
+            settled[i] = own or above
+            if own and not above:
                 self.accumulated[i] += self._accepted[i]
-                hidden[i] = True
-            elif self._shares_out(i):
+            elif not above and self._shares_out(i):
                 free = self._accepted[i] + self._spilt[i]
                 for r in np.flatnonzero(free).tolist():
-                    self._share_out(tree.roots if i == root else tree.children[i], r, float(free[r]))
+                    self._share_out(tree.children[i], r, float(free[r]))
 
     def _shares_out(self, i: int) -> bool:
-        if i == self._situation.root:
-            return False
         own = self._pools[i].distribute
         return self._situation.config.settings.shares.distribute_volume if own is None else own
 
     def _share_out(self, children: list[int], r: int, free: float) -> None:
         """Those that can take less than their part first, all they can; the others by their flow."""
-        grain = float(self._grains[r])
         hungry = [
-            child
-            for child in children
-            if self._acceptable[child, r] / grain > EPSILON and self._total_flow[child] > EPSILON
+            child for child in children if self._acceptable[child, r] > EPSILON and self._total_flow[child] > EPSILON
         ]
-        hungry.sort(key=lambda child: self._acceptable[child, r] / grain / self._total_flow[child])
         weight = 0.0
-        for child in sorted(hungry):
+        for child in hungry:
             weight += float(self._total_flow[child])
+        hungry.sort(key=lambda child: self._acceptable[child, r] / self._total_flow[child])
         for k, child in enumerate(hungry):
             part = self._counted(free, float(self._total_flow[child]) / weight, r)
             takes = float(self._acceptable[child, r])

@@ -40,6 +40,9 @@ def test_a_formula_holds(text: str, holds: bool) -> None:
         ("a)", "')' at character 2 is not expected there"),
         ("a ^ b", "'^' at character 3 is neither a tag nor an operator"),
         ("!" * 200 + "a", "nested deeper than 100 levels"),
+        ("(" * 101 + "a" + ")" * 101, "nested deeper than 100 levels"),
+        ("a & (b | cd) e", "'e' at character 14 is not expected there"),
+        ("a & (b | cd) & (e", "the bracket at character 16 is not closed"),
         ("a" * 5000, "longer than 4096 characters"),
     ],
 )

@@ -57,6 +57,7 @@ def drawn(random: Random) -> tuple[list[Json], list[Json], list[Json], list[Json
         if random.random() < 0.3:
             tasks[0]["required_node"] = names[1]
         asks.append({"id": f"ask{i}", "workload": of["id"], "queue": of["queue"], "tasks": tasks} | more)
+    asks.append({"id": "new", "workload": "new", "queue": "q", "tasks": [task(random, "k0"), task(random, "k1")]})
     return pools, nodes, operations, asks
 
 
@@ -102,7 +103,7 @@ def test_random_restrictions(first: int) -> None:
                 )
                 listed = [*feasible.on.get(i, [])].count(row)
                 assert (may, 0) == (True, listed) if feasible.anywhere[row] else may == listed, seed
-        for i, one in enumerate(operations):
+        for i, one in enumerate([*operations, {"id": "new", "tasks": []}]):
             tasks: list[Json] = [*one["tasks"], *(t for a in asks if a["workload"] == one["id"] for t in a["tasks"])]
             chosen = [t.get("node_selector") for t in tasks]
             limit = amount([n for n in nodes if any(selects(s, n) for s in chosen)])
@@ -113,3 +114,15 @@ def test_random_restrictions(first: int) -> None:
             limit = [UNLIMITED_STEPS] * 2 if own is None else amount([n for n in nodes if FILTERS[own](n["labels"])])
             assert situation.pool_tagged[i].tolist() == limit, seed
         assert situation.pool_tagged[len(pools)].tolist() == [UNLIMITED_STEPS] * 2
+
+
+def test_a_depth_first_walk() -> None:
+    """Below a pool first its child pools, then its operations; however deep."""
+    pools = [pool("q"), pool("top"), pool("mid", parent="top"), pool("leaf", parent="mid"), pool("other", parent="top")]
+    operations = [operation(name, name) for name in ("top", "other", "q", "leaf", "mid")]
+    operations.append(operation("again", "leaf"))
+    configured = solve.configure(msgspec.convert({"engine": "ytsaurus", "queues": pools}, Configuration))
+    state = msgspec.convert({"nodes": [node()], "workloads": operations}, State)
+    prepared = prepare(solve.load(configured, state).compiled, [])
+    walk = sorted(zip(prepared.rank.tolist(), prepared.situation.operations.ids, strict=True))
+    assert [name for _, name in walk] == ["q", "leaf", "again", "mid", "other", "top"]

@@ -2,11 +2,17 @@
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
+from app.solver import solve
+from app.solver.engines.ytsaurus.decide.fair_share.fair_shares import fair_shares
 from app.solver.engines.ytsaurus.decide.fair_share.integral import fitting
+from app.solver.engines.ytsaurus.decide.situation import situate
 from app.solver.engines.ytsaurus.report.carry import after_shares
+from app.solver.model.configuration import Configuration
+from app.solver.model.request import SharesRequest
 from tests.unit.solver.engines.ytsaurus.cluster import (
     NOW,
     ask,
@@ -169,6 +175,8 @@ def test_bad_values_are_refused() -> None:
     assert set(refused(one(guaranteed("relaxed")), lambda body: shares(body, options=later))) == {
         "/options/ytsaurus/last_update_at"
     }
+    same = {"ytsaurus": {"last_update_at": NOW}}
+    assert volume(shares(one(guaranteed("relaxed"), state=carrying(1200, 0.2)), options=same)) == 1200, "no time passed"
 
 
 def test_effective_settings_say_what_counts() -> None:
@@ -237,6 +245,7 @@ def held(strong: float, limit: float) -> Json:
     return {name: {"guaranteed": strong, "limit": limit} for name in ("cpu", "user_slots")}
 
 
+BURST_OF_10 = {"integral_guarantees": {"guarantee_type": "burst", "burst_guarantee_resources": {"cpu": 10}}}
 BURST = {"ytsaurus": guaranteed("burst", burst_guarantee_resources={"cpu": 40})}
 RELAXED = {"ytsaurus": guaranteed("relaxed", 20)}
 
@@ -268,8 +277,37 @@ def test_a_burst_lasts_as_long_as_the_volume() -> None:
     body = several([pool("a", **BURST)], {"a": 1200})
     body["state"]["queues"]["a"]["ytsaurus"]["accumulated_volume"]["user_slots"] = 600
     assert integral(shares(body)) == {"a": (10, 0.1)}, "the resource that lasts least decides"
+    body["state"]["queues"]["a"]["ytsaurus"]["accumulated_volume"] = {"user_slots": 1200, "cpu": 600}
+    assert integral(shares(body)) == {"a": (10, 0.1)}
     body["asks"][0]["tasks"][0]["count"] = 7
     assert integral(shares(body)) == {"a": (7, 0.07)}
+
+
+def test_what_there_is_hardly_any_of_counts_for_how_long_a_volume_lasts() -> None:
+    """There is one slot, of which nothing is saved; without nodes nothing lasts for anything."""
+    body = several([pool("a", **BURST)], {"a": 6000})
+    body["state"]["queues"]["a"]["ytsaurus"]["accumulated_volume"]["user_slots"] = 0
+    body["state"]["nodes"][0]["capacity"]["user_slots"] = 1
+    assert integral(shares(body)) == {"a": (0, 0)}
+    body["state"]["nodes"] = []
+    assert integral(shares(body)) == {"a": (0, 0)}
+    asked = msgspec.convert(body, SharesRequest)
+    assert isinstance(asked.configuration, Configuration)
+    assert not isinstance(asked.asks, str)
+    loaded = solve.load(solve.configure(asked.configuration, asked.engine), asked.state)
+    assert fair_shares(situate(loaded.compiled, asked.asks)).volumes.ratio(0) == 0
+
+
+def test_a_relaxed_pool_is_guaranteed_what_burst_pools_below_it_got() -> None:
+    """c bursts by 10. q leaves 5 over, but p takes what c got of its own volume too, before anything is suggested."""
+    pools = [pool("p", **RELAXED), pool("c", parent="p", ytsaurus=BURST_OF_10)]
+    found = integral(shares(several(pools, {"p": 1200, "c": 10**6}, other=85)))
+    assert (found["c"], found["p"]) == ((10, 0.1), (20, 0.1))
+
+
+def test_one_relaxed_pool_gets_to_the_last_bit_what_is_left() -> None:
+    answer = shares(several([pool("a", **RELAXED)], {"a": 6000}, other=50))
+    assert answer["queues"]["a"]["integral_guarantees"]["last_share_ratio"] == 0.5
 
 
 @pytest.mark.parametrize(
