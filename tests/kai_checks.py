@@ -71,6 +71,7 @@ def check_devices(overlay: Overlay) -> None:
             sums[1 if s == RELEASING else 2 if s == PIPELINED else 0][d] += gpus.share[t]
     running, releasing, promised = tables
     assert (running, promised) == (sums[0], sums[2])
+    assert not (overlay.exact and gpus.overfilled())
     left = sum(gpus.share[t] for t, _ in _left_behind(overlay))
     assert all(have >= of for have, of in zip(releasing, sums[1], strict=True))
     assert sum(releasing) == sum(sums[1]) + left

@@ -47,6 +47,13 @@ def test_what_one_does_not_want_is_divided_again() -> None:
     assert divide(12, [1, 20, 20]) == [1, 6, 5]
 
 
+def test_what_is_deserved_counts_against_what_is_wanted() -> None:
+    """Of 8 beyond what the first deserves each has a part of 4; it wants 2 of them, and the second takes the rest."""
+    assert divide(10, [4, 10], deserved=[2, 0]) == [4, 6]
+    assert divide(10, [6, 10], deserved=[2, 0]) == [6, 4]
+    assert divide(10, [7, 10], deserved=[2, 0]) == [6, 4]
+
+
 def test_weight_zero_gets_its_deserved_quota_only() -> None:
     assert divide(10, [10, 10], deserved=[1, 0], weight=[0, 1]) == [1, 9]
     assert divide(10, [10], weight=[0]) == [0]

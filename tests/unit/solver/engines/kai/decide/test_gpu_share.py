@@ -1,5 +1,7 @@
 """Which device of a node a share of a GPU goes to, by hand. One node; amounts in thousandths of a GPU."""
 
+from random import Random
+
 import pytest
 
 from app.solver.engines.kai.compile.jobs import ALLOCATED, PIPELINED, RELEASING, RUNNING
@@ -57,6 +59,47 @@ def test_a_pod_that_waits_takes_an_idle_gpu_before_the_place_of_one_that_leaves(
     assert not taken.gpus.fits_idle(2, 0)
     taken.gpus.enter(2, 0, PIPELINED)
     assert taken.left == (0, 0, 100), "without one, where it fits later"
+
+
+def test_a_pod_that_waits_goes_where_it_fits_once_what_leaves_is_gone_however_full_others_are() -> None:
+    """On the first device 800 run; on the second 500 leave and 300 are promised, so that 400 fit there later."""
+    of = Node(2, 800, 500, 300, 400)
+    of.gpus.seed(0, 0, RUNNING)
+    of.gpus.seed(1, 0, RELEASING)
+    of.gpus.enter(2, 0, PIPELINED)
+    assert of.left == (0, 0, 900)
+    assert not of.gpus.fits_idle(3, 0)
+    assert of.gpus.fits(3, 0)
+    of.gpus.enter(3, 0, PIPELINED)
+    assert (of.left, of.gpus.overfilled()) == ((0, 0, 500), False)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_devices_hold_and_promise_no_more_than_a_gpu(seed: int) -> None:
+    """Whatever comes where it fits, leaves, and comes back where it may."""
+    random = Random(seed)
+    shares = [random.choice((100, 200, 300, 400, 500, 600, 800, 900)) for _ in range(12)]
+    of, status, seen = Node(3, *shares), dict[int, int](), set[int]()
+    for _ in range(120):
+        t = random.randrange(12)
+        if t not in status and of.gpus.fits_idle(t, 0):
+            of.gpus.enter(t, 0, ALLOCATED)
+            status[t] = ALLOCATED
+        elif t not in status and of.gpus.fits(t, 0):
+            of.gpus.enter(t, 0, PIPELINED)
+            status[t] = PIPELINED
+        elif status.get(t) == ALLOCATED:
+            of.gpus.change(t, 0, ALLOCATED, RELEASING)
+            status[t] = RELEASING
+        elif status.get(t) == RELEASING and of.gpus.may_return(t, 0):
+            of.gpus.change(t, 0, RELEASING, ALLOCATED)
+            status[t] = ALLOCATED
+        assert not of.gpus.overfilled()
+        assert min(of.left) >= 0
+        later = sum(shares[t] for t, s in status.items() if s != RELEASING)
+        assert of.left[2] == 3000 - of.free[0] - later
+        seen.update(status.values())
+    assert seen == {ALLOCATED, PIPELINED, RELEASING}
 
 
 def test_of_shared_devices_the_fullest_with_room_is_taken() -> None:
