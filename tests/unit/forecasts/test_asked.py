@@ -1,16 +1,21 @@
 """What a forecast is asked: how far it looks, what runs how long, and what its answer says of a start."""
 
 from datetime import UTC, datetime
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
 
 import msgspec
 import pytest
+import zstandard
 
 from app.answering.sources import Compiled
 from app.decoding import convert
 from app.errors import BadInput
+from app.forecasts.examples import FORECAST
 from app.forecasts.foretelling import foretell, scenarios
-from app.forecasts.schemas import ForecastOutcome, ForecastRequest
+from app.forecasts.running import Forecasting
+from app.forecasts.schemas import Forecast, ForecastOutcome, ForecastRequest
 from app.forecasts.service import Forecasts
 from app.jobs.service import New
 from app.simulations.core.times import FIRST
@@ -21,6 +26,7 @@ from tests.unit.simulations.test_kueue_run import two_queues
 
 S = 10**6
 DAY = 86_400
+ID = UUID(int=1)
 
 
 def request(*jobs: dict[str, Any], **more: Any) -> ForecastRequest:
@@ -86,21 +92,25 @@ class Kept:
     def __init__(self, variants: int = 2) -> None:
         self.states: list[str] = []
         self.accepted: list[New] = []
+        self.outcome: bytes | None = None
         self._service = Forecasts(self, None, self._state, variants, 7)  # pyright: ignore[reportArgumentType]
 
     def _state(self, name: str) -> tuple[int, bytes]:
         self.states.append(name)
         return 4, msgspec.json.encode({"workloads": [running("one", "a", 1)]})
 
-    def add(self, kind: str, made: Any) -> str:
+    def add(self, kind: str, made: Any) -> UUID:
         assert kind == "forecast"
         self.accepted.append(made(None))
-        return "id"
+        return ID
 
-    def row(self, job: str, kind: str) -> dict[str, Any]:
+    def get(self) -> Forecast:
+        return self._service.get(ID)
+
+    def row(self, job: UUID, kind: str) -> dict[str, Any]:
         return {
-            "id": "00000000-0000-0000-0000-000000000001", "status": "queued", "created_at": datetime.now(UTC),
-            "started_at": None, "ended_at": None, "attempt": 0, "error": None, "outcome": None,
+            "id": ID, "status": "done" if self.outcome else "queued", "created_at": datetime.now(UTC),
+            "started_at": None, "ended_at": None, "attempt": 0, "error": None, "outcome": self.outcome,
             "about": self.accepted[-1].about,
         }  # fmt: skip
 
@@ -133,3 +143,29 @@ def test_what_is_wrong_is_told_when_it_is_asked_for_and_nothing_is_kept() -> Non
         with pytest.raises(InvalidInput):
             of.start(**wrong)
     assert len(of.accepted) == 1
+
+
+def test_a_forecast_that_is_done_tells_how_far_it_looked_and_every_ask() -> None:
+    of = Kept()
+    of.start(start="2000-01-01T00:00:00Z")
+    asked: list[bool] = []
+    work: Any = SimpleNamespace(check=lambda: asked.append(True))
+    doing = Forecasting(Compiled(None), 1)
+    made = doing.do(cast(Any, None), of.accepted[0].request, work)
+    of.outcome = zstandard.ZstdCompressor().compress(made)
+    shown = of.get()
+    assert asked
+    assert (shown.status, shown.rounds, shown.end, shown.start.year) == ("done", 1, shown.start, 2000)
+    assert [(one.ask, one.wait) for one in shown.asks] == [("two", 0)]
+    of.outcome = None
+    assert (of.get().end, of.get().rounds, of.get().asks) == (None, None, [])
+
+
+def test_the_example_waits_for_what_runs_and_one_more_cpu_lets_it_start_at_once() -> None:
+    found = foretell(convert(FORECAST, ForecastRequest), Compiled(None), 1, lambda: False)
+    (one,) = found.asks
+    assert (one.wait, one.freed_by) == (2700, ["train-1"])
+    assert [(what.wait, what.later) for what in one.what_if] == [(0, -2700)]
+    less = {**FORECAST, "variants": [{"name": "none", "set": {"queues.team-b.quota.cpu.guaranteed": 4}}]}
+    (same,) = foretell(convert(less, ForecastRequest), Compiled(None), 1, lambda: False).asks
+    assert same.what_if[0].later == 0

@@ -34,6 +34,14 @@ def test_a_makespan_ends_with_the_last_end_of_a_job_and_nothing_without_any() ->
     ]  # fmt: skip
 
 
+def test_what_happens_at_the_end_still_happens_and_what_comes_after_does_not() -> None:
+    jobs = [job("one", "a", 1, 1, 10), job("at", "a", 1, 11, 5), job("after", "a", 1, 11.000001, 5)]
+    told = played(two_queues(), jobs, until=11)
+    assert told.said()[2:] == ["11 finished one", "11 submitted at", "11 started at"]
+    assert told.summary is not None
+    assert (told.summary.end - told.summary.start).total_seconds() == 11
+
+
 def test_a_job_waits_for_another_and_the_summary_counts_it() -> None:
     told = played(two_queues(), [job("one", "a", 3, 0, 10), job("two", "a", 2, 4, 5)])
     assert told.said() == [

@@ -7,7 +7,7 @@ import pytest
 from app.answering.answers import answer
 from app.answering.sources import nothing_stored
 from app.simulations.core import records
-from tests.unit.simulations.running import job, request_for, told_again, watched
+from tests.unit.simulations.running import job, request_for, rounds_of, told_again, watched
 from tests.unit.simulations.test_kueue_run import two_queues
 
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
@@ -34,3 +34,9 @@ def test_a_round_is_told_again_from_the_last_whole_state(monkeypatch: pytest.Mon
     assert 2 < len(set(bases)) < len(bases) / 4
     assert bases == sorted(bases)
     assert told_again(request, told) == [asked.request() for asked in rounds]
+
+
+def test_a_job_that_names_itself_as_its_workload_is_asked_for_as_one_that_has_none() -> None:
+    rounds = rounds_of(request_for(two_queues(), [job("one", "a", 1, 0, 5, workload="one")]))
+    asks = [ask for one in rounds for ask in one.question.asks]
+    assert [(ask.id, ask.workload) for ask in asks] == [("one", None)]
