@@ -339,13 +339,33 @@ def test_resources_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
     assert changed(gpu, nodes={"remove": ["n2"]}).compiled.index.names == kept.compiled.index.names
 
 
-def test_large_deltas_are_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("bound", "value", "anew"), [("LARGE", 2, False), ("LARGE", 3, True), ("MANY", 4, False), ("MANY", 5, True)]
+)
+def test_large_deltas_are_compiled_anew(bound: str, value: int, anew: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two operations, with one of two allocations: of so many it is no more than one in ``value``, or it is."""
     kept, whole = small(), compilations(monkeypatch)
-    same = {"change": [operation("w0", "p", [alloc("t0", on="n0")])]}
-    for i, bound in enumerate(("LARGE", "MANY")):
-        with monkeypatch.context() as strict:
-            strict.setattr(update, bound, 5)
-            changed(kept, workloads=same)
-        assert len(whole) == i + 1
-    changed(kept, workloads=same)
-    assert len(whole) == 2
+    monkeypatch.setattr(update, bound, value)
+    changed(kept, workloads={"change": [operation("w0", "p", [alloc("t0", on="n0")])]})
+    assert len(whole) == anew
+
+
+def test_another_configuration_is_compiled_with() -> None:
+    kept = small()
+    document = {"engine": "ytsaurus", "queues": [pool("p"), pool("q"), pool("r", quota={"cpu": {"limit": 1}})]}
+    other = solve.configure(msgspec.convert(document, Configuration)).compiled
+    state, _, changes = apply_delta(kept.state, kept.index, Delta(generation=1))
+    found = update.update(kept.compiled, other, state, changes)
+    assert found.config is other
+    assert found.pool_ratios.shape == (4,)
+
+
+@pytest.mark.parametrize("on", ["n0", "n1", None])
+def test_all_but_one_allocation_go(on: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, whole = small(), compilations(monkeypatch)
+    body = {"remove": ["w0"], "change": [operation("w1", "p", [alloc("t1", on=on)])]}
+    later = changed(kept, workloads=body)
+    assert columns(later.compiled) == columns(solve.load(kept.configured, later.state).compiled)
+    later = changed(later, workloads={"remove": ["w1"]})
+    assert columns(later.compiled) == columns(solve.load(kept.configured, later.state).compiled)
+    assert not whole

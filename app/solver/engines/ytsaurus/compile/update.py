@@ -246,6 +246,6 @@ class _Splice:
         kept = kept[kept >= 0]
         coming = np.concatenate(fresh)
         key = np.sort(new.node[coming] * at + coming)
-        order = np.insert(kept, np.searchsorted(new.node[kept] * at + kept, key), key % max(1, at))
+        order = np.insert(kept, np.searchsorted(new.node[kept] * at + kept, key), key % at)
         nodes = len(old.node_start) - 1
         return order, np.cumsum(np.bincount(new.node + 1, minlength=nodes + 1))

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from app.solver import solve
+from app.solver.engines.ytsaurus.decide.situation import Situation, situate
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
@@ -63,6 +64,13 @@ def request(
 def _loaded(asked: Any) -> solve.Loaded:
     assert isinstance(asked.configuration, Configuration)
     return solve.load(solve.configure(asked.configuration, asked.engine), asked.state)
+
+
+def situated(body: Json) -> Situation:
+    """Its elements with all that waits."""
+    asked = msgspec.convert(_without_options(body), SharesRequest)
+    assert not isinstance(asked.asks, str)
+    return situate(_loaded(asked).compiled, asked.asks)
 
 
 def _plain(answer: Any) -> Any:

@@ -2,17 +2,12 @@
 
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
-from app.solver import solve
 from app.solver.engines.ytsaurus.decide.fair_share.fair_shares import fair_shares
 from app.solver.engines.ytsaurus.decide.fair_share.integral import fitting
-from app.solver.engines.ytsaurus.decide.situation import situate
 from app.solver.engines.ytsaurus.report.carry import after_shares
-from app.solver.model.configuration import Configuration
-from app.solver.model.request import SharesRequest
 from tests.unit.solver.engines.ytsaurus.cluster import (
     NOW,
     ask,
@@ -23,6 +18,7 @@ from tests.unit.solver.engines.ytsaurus.cluster import (
     refused,
     request,
     shares,
+    situated,
 )
 
 Json = dict[str, Any]
@@ -291,11 +287,7 @@ def test_what_there_is_hardly_any_of_counts_for_how_long_a_volume_lasts() -> Non
     assert integral(shares(body)) == {"a": (0, 0)}
     body["state"]["nodes"] = []
     assert integral(shares(body)) == {"a": (0, 0)}
-    asked = msgspec.convert(body, SharesRequest)
-    assert isinstance(asked.configuration, Configuration)
-    assert not isinstance(asked.asks, str)
-    loaded = solve.load(solve.configure(asked.configuration, asked.engine), asked.state)
-    assert fair_shares(situate(loaded.compiled, asked.asks)).volumes.ratio(0) == 0
+    assert fair_shares(situated(body)).volumes.ratio(0) == 0
 
 
 def test_a_relaxed_pool_is_guaranteed_what_burst_pools_below_it_got() -> None:
