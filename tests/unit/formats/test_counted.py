@@ -69,7 +69,7 @@ def test_the_driver_has_no_python_beside_it() -> None:
 
 
 def test_what_else_a_role_of_spark_says_of_its_pods() -> None:
-    template = {
+    template: Json = {
         "spec": {"containers": [{"name": "s", "env": []}, {"name": "t", "resources": {"requests": {"cpu": 1}}}]}
     }
     found = spark(
@@ -217,7 +217,7 @@ def test_a_cohort_with_the_name_of_a_cluster_queue_takes_nobody_elses() -> None:
 def workload(count: int | None, usage: Json, name: str = "main") -> Any:
     given = {} if count is None else {"count": count}
     assignment = {"name": name, "resourceUsage": usage, **given}
-    spec = {"podSets": [{"name": "main", "count": 3, "template": {"spec": {}}}]}
+    spec: Json = {"podSets": [{"name": "main", "count": 3, "template": {"spec": {}}}]}
     status = {"admission": {"clusterQueue": "q", "podSetAssignments": [assignment]}}
     document = of("kueue.x-k8s.io/v1beta2", "Workload", spec) | {"status": status}
     (task,) = imported("kueue", document).state.workloads[0].tasks
@@ -252,7 +252,7 @@ def test_yunikorn_reads_names_in_lower_case() -> None:
 
 def test_what_a_pool_tree_keeps_stands_where_it_stood() -> None:
     people = {"acl": [1], "owner": "me", "abc": {"id": 3}}
-    tree = {"nodes_filter": "a", "odd": 7, **people, "pools": {"p": {}, "": {}, "q": {}}}
+    tree: Json = {"nodes_filter": "a", "odd": 7, **people, "pools": {"p": {}, "": {}, "q": {}}}
     found = imported("ytsaurus", tree)
     assert [queue.name for queue in found.configuration.queues] == ["p", "q"]
     assert found.configuration.native is not None

@@ -25,17 +25,17 @@ def odd(*keys: str) -> Json:
     return {key: {"some": "thing"} for key in keys}
 
 
-SPEC_OF_A_POD = odd("topologySpreadConstraints", "resourceClaims") | {
+SPEC_OF_A_POD: Json = odd("topologySpreadConstraints", "resourceClaims") | {
     "affinity": odd("podAffinity", "podAntiAffinity")
     | {"nodeAffinity": odd("preferredDuringSchedulingIgnoredDuringExecution")},
     "containers": [],
 }
-WORKLOAD = {
+WORKLOAD: Json = {
     "queueName": "l", "maximumExecutionTimeSeconds": 5,
     "podSets": [{"name": "main", "topologyRequest": {"required": "rack"}, "template": {"spec": SPEC_OF_A_POD}}],
 }  # fmt: skip
-ADMISSION = {"clusterQueue": "q", "podSetAssignments": [{"name": "main", "topologyAssignment": {"levels": ["a"]}}]}
-CASES: list[tuple[str, Json, dict[str, str]]] = [
+ADMISSION: Json = {"clusterQueue": "q", "podSetAssignments": [{"name": "main", "topologyAssignment": {"levels": ["a"]}}]}
+CASES: list[Any] = [
     ("kai", of("scheduling.run.ai/v2", "Queue", {"resources": {"cpu": {"lendingLimit": 3}}}),
      {"/spec/resources/cpu/lendingLimit": "warning"}),
     ("kai", {"actions": "reclaim", "queueDepthPerAction": {"reclaim": 1}, "usageDBConfig": {"a": 1}},
@@ -121,6 +121,6 @@ def test_memory_of_gpus_is_counted_in_whole_hundreds() -> None:
 
 
 def test_resources_are_those_of_any_quota_or_group() -> None:
-    groups = [{"resources": ["a"], "flavors": []}, {"resources": [], "flavors": [{"name": "f", "quota": {"b": {}}}]}]
-    queues = [{"name": "q", "resource_groups": groups}, {"name": "r", "quota": {"c": {}}}, {"name": "s"}]
+    groups: list[Json] = [{"resources": ["a"], "flavors": []}, {"resources": [], "flavors": [{"name": "f", "quota": {"b": {}}}]}]
+    queues: list[Json] = [{"name": "q", "resource_groups": groups}, {"name": "r", "quota": {"c": {}}}, {"name": "s"}]
     assert resource_names(msgspec.convert({"queues": queues}, Configuration)) == {"a", "b", "c"}
