@@ -34,7 +34,10 @@ WORKLOAD: Json = {
     "queueName": "l", "maximumExecutionTimeSeconds": 5,
     "podSets": [{"name": "main", "topologyRequest": {"required": "rack"}, "template": {"spec": SPEC_OF_A_POD}}],
 }  # fmt: skip
-ADMISSION: Json = {"clusterQueue": "q", "podSetAssignments": [{"name": "main", "topologyAssignment": {"levels": ["a"]}}]}
+ADMISSION: Json = {
+    "clusterQueue": "q",
+    "podSetAssignments": [{"name": "main", "topologyAssignment": {"levels": ["a"]}}],
+}
 CASES: list[Any] = [
     ("kai", of("scheduling.run.ai/v2", "Queue", {"resources": {"cpu": {"lendingLimit": 3}}}),
      {"/spec/resources/cpu/lendingLimit": "warning"}),
@@ -121,6 +124,9 @@ def test_memory_of_gpus_is_counted_in_whole_hundreds() -> None:
 
 
 def test_resources_are_those_of_any_quota_or_group() -> None:
-    groups: list[Json] = [{"resources": ["a"], "flavors": []}, {"resources": [], "flavors": [{"name": "f", "quota": {"b": {}}}]}]
+    groups: list[Json] = [
+        {"resources": ["a"], "flavors": []},
+        {"resources": [], "flavors": [{"name": "f", "quota": {"b": {}}}]},
+    ]
     queues: list[Json] = [{"name": "q", "resource_groups": groups}, {"name": "r", "quota": {"c": {}}}, {"name": "s"}]
     assert resource_names(msgspec.convert({"queues": queues}, Configuration)) == {"a", "b", "c"}
