@@ -391,13 +391,22 @@ def test_independent_asks_do_not_see_one_another() -> None:
     assert "order" not in answer
 
 
-def test_independent_asks_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("asks", "most", "refuses"), [(2, 32, False), (2, 31, True), (1, 0, False)])
+def test_independent_asks_have_a_bound(asks: int, most: int, refuses: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two operations, two pools, eleven allocations and a node: 16 elements for each ask."""
     from app.solver.engines.ytsaurus import plan as module
 
-    monkeypatch.setattr(module, "_MOST_WORK", 20)
-    found = refused(crowded(), lambda body: decide(body, mode="independent"))
-    assert "use mode cycle" in found["/asks"]
-    assert started(decide(crowded()))
+    monkeypatch.setattr(module, "_MOST_WORK", most)
+    body = crowded()
+    body["state"]["workloads"][1]["tasks"].append(alloc("more", 99, cpu=0))
+    body["asks"] = [ask("x", "a", 1), ask("y", "b", 1)][:asks]
+    if refuses:
+        assert refused(body, lambda body: decide(body, mode="independent")) == {
+            "/asks": "2 asks are too many to decide one by one on 16 elements: use mode cycle, or fewer at once"
+        }
+    else:
+        assert decide(body, mode="independent")["decisions"][0]["outcome"] == "preempt"
+    assert started(decide(body))
 
 
 def test_the_order_of_a_cycle() -> None:

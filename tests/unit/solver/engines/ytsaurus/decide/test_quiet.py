@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.ytsaurus.decide import cycle, stage
+from app.solver.engines.ytsaurus.decide import cycle, quiet, stage
 from app.solver.engines.ytsaurus.decide.overlay import Overlay
 from tests.unit.solver.engines.ytsaurus.cluster import (
     NOW,
@@ -168,3 +168,14 @@ def test_starts_have_a_bound_for_each_heartbeat_and_for_all(monkeypatch: pytest.
         monkeypatch.setattr(stage, "MOST_STARTS", one)
         monkeypatch.setattr(stage, "MOST_STARTS_IN_ALL", every)
         assert "".join(at for _, at, _ in started(decide(asked, None))) == expected
+
+
+@pytest.mark.parametrize(("most", "processed"), [(2, []), (1, ["l", "m", "n"])])
+def test_the_least_of_very_many_shapes_stands_for_all(
+    most: int, processed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither of two fits any node, but the slots of one and the cpus of the other would."""
+    asked = body(tasks=0)
+    asked["asks"][0]["tasks"].append({"name": "wide", "count": 1, "requests": {"user_slots": 101, "cpu": 1}})
+    monkeypatch.setattr(quiet, "_MOST_SHAPES", most)
+    assert answered(asked, monkeypatch)[1] == processed

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from app.solver.engines.ytsaurus import plan
+from app.solver.engines.ytsaurus.report import explain
 from tests.unit.solver.engines.ytsaurus.cluster import alloc, ask, decide, node, operation, pool, request
 
 Json = dict[str, Any]
@@ -210,3 +212,40 @@ def test_a_headline_names_five_nodes(count: int, where: str) -> None:
         "n0: 2 started, 2 of this ask",
         {"node": "n0", "free": {"user_slots": 100, "cpu": 2}, "started": 2},
     )
+
+
+def twice() -> Json:
+    """y fills both of two nodes, and x starves and wants three cpus on each."""
+    tasks = [alloc(f"{name}{i}", i, on=name) for name in "nm" for i in range(10)]
+    return crowded(nodes=[node("n"), node("m")], tasks=tasks)
+
+
+@pytest.mark.parametrize(("stages", "listed"), [(2, 10), (1, 3)])
+def test_of_stages_before_the_last_ones_only_the_own_victims_are_listed(
+    stages: int, listed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explain, "_MOST_CANDIDATE_STAGES", stages)
+    found = explanation(twice(), on=None)["candidates"]
+    first, last = ([one for one in found if one["node"] == name] for name in "nm")
+    assert (len(first), len(last)) == (listed, 10)
+    assert [one["task"] for one in first if one["verdict"] == "victim"] == ["n7", "n8", "n9"]
+    assert [one["task"] for one in last if one["verdict"] == "victim"] == ["m7", "m8", "m9"]
+
+
+@pytest.mark.parametrize(("most", "listed"), [(2, True), (1, False)])
+def test_with_very_many_asks_those_that_wait_get_no_list(
+    most: int, listed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explain, "_MOST_LISTED_WAITING", most)
+    assert len(explanation(crowded())["candidates"]) == 10
+    assert bool(explanation(crowded(), 1).get("candidates")) is listed
+
+
+@pytest.mark.parametrize(("most", "tried"), [(2, True), (1, False)])
+def test_on_very_many_nodes_the_other_rules_are_not_tried(
+    most: int, tried: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "_MOST_NODES_COMPARED", most)
+    found = explanation(twice(), on=None)
+    said: list[Any] = [] if tried else [("documented rules were not tried on so many nodes", {})]
+    assert steps(found, "differences-not-tried") == said
