@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from app.solver.engines.kai.compile.jobs import ALLOCATED, PIPELINED, RELEASING, RUNNING
+from app.solver.engines.kai.decide.order.queue_order import QueueOrder
 from app.solver.engines.kai.decide.overlay import NO_ASK, Eviction, Overlay
+from app.solver.engines.kai.decide.placing.placer import Placer
 from tests.kai_world import Json
 from tests.properties.test_kai_parts import open_overlay
 from tests.unit.solver.engines.kai.case import ask, node, queue, workload
@@ -196,3 +198,24 @@ def test_jobs_with_pending_pods_are_told_as_these_find_places() -> None:
     assert overlay.pending_jobs() == {1, 2}
     overlay.pipeline(1, 0)
     assert overlay.pending_jobs() == {2}
+
+
+@pytest.mark.parametrize(("pods", "placed"), [(4, True), (5, False)])
+def test_a_gang_does_not_take_the_place_that_one_of_its_pods_went_back_to(pods: int, placed: bool) -> None:
+    """w-1 moved from m to n, which has one GPU. Aimed at m, it goes back to n: m has room for w-0 and two more."""
+    queues = [queue("root", gpu=9), queue("q", "root", gpu=9)]
+    overlay = open_overlay(
+        {
+            "engine": "kai", "mode": "cycle", "now": "2027-01-15T08:00:00Z", "asks": [ask("p", "q", 3, workload="w")],
+            "configuration": {"settings": {"kai": {"rules": "shipped"}}, "queues": queues},
+            "state": {"nodes": [node("n", gpu=1), node("m", gpu=3)], "workloads": [workload("w", "q", "m", "m")]},
+        }
+    )  # fmt: skip
+    overlay.evict(1)
+    overlay.pipeline(1, 0)
+    overlay.commit("consolidation", 0)
+    overlay.evict(0)
+    overlay.evict(1)
+    placer = Placer(overlay, QueueOrder(overlay))
+    assert placer.place_job(0, list(range(pods)), placer.everywhere, bind=False) is placed
+    assert overlay.node[:4] == ([1, 0, 1, 1] if placed else [1, 0, -1, -1])
