@@ -235,3 +235,10 @@ def test_forms_without_a_stamp_and_unknown_parameters_reach_no_page(monkeypatch:
 def test_the_visit_of_a_request_is_one() -> None:
     one = request()
     assert asyncio.run(visit._visiting(one)) is asyncio.run(visit._visiting(one))  # pyright: ignore
+
+
+def test_a_page_is_an_ordinary_answer_unless_it_says_otherwise() -> None:
+    one = Visit(request(caller=READER))
+    problem = {"title": "T", "detail": "because"}
+    assert one.show("failure.html", problem=problem, status=404).status_code == 200
+    assert one.show("failure.html", 404, problem=problem, status=404).status_code == 404

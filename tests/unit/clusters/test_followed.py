@@ -1,0 +1,124 @@
+"""What followers say together of a cluster, and which of them writes: on a database of its own."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+
+from app.clusters.repository import followers, writers
+from app.clusters.router import EXAMPLE
+from app.clusters.schemas import ClusterReport, FollowedCluster
+from app.clusters.service import Clusters
+from app.db import Database
+from app.errors import NotFound
+from app.settings import Settings
+
+
+class Kept:
+    """Clusters in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.clusters = Clusters(database)
+
+    def report(self, follower: str, cluster: str = "prod", **fields: Any) -> bool:
+        said = msgspec.convert({**EXAMPLE, "follower": follower, **fields}, ClusterReport)
+        lease = self.clusters.report(cluster, said)
+        assert lease.seconds == 15.0
+        return lease.writer
+
+    def earlier(self, column: Any, follower: str, seconds: float) -> None:
+        """As if that had been so much earlier."""
+        table = column.table
+        changed = {column.name: column - timedelta(seconds=seconds)}
+        with self.database.session() as session:
+            session.execute(sa.update(table).where(table.c.follower == follower).values(changed))
+
+    def prod(self) -> FollowedCluster:
+        return self.clusters.get("prod")
+
+
+@pytest.fixture
+def kept(settings: Settings) -> Iterator[Kept]:
+    assert settings.database_url is not None
+    database = Database(settings.database_url, settings)
+    yield Kept(database)
+    database.close()
+
+
+def test_the_first_writes_until_its_lease_is_over(kept: Kept) -> None:
+    assert [kept.report(name) for name in "abab"] == [True, False, True, False]
+    assert kept.report("b", "other"), "of another cluster"
+    kept.earlier(writers.c.until, "a", 14.0)
+    assert not kept.report("b")
+    kept.earlier(writers.c.until, "a", 2.0)
+    assert [(one.follower, one.writer) for one in kept.prod().followers] == [("a", False), ("b", False)]
+    assert [kept.report(name) for name in "ba"] == [True, False]
+    assert [(one.follower, one.writer) for one in kept.prod().followers] == [("a", False), ("b", True)]
+    assert kept.report("b"), "who has it keeps it"
+    kept.earlier(writers.c.until, "b", 14.0)
+    assert not kept.report("a")
+
+
+def test_the_last_report_counts_and_the_freshest_speaks_for_the_cluster(kept: Kept) -> None:
+    kept.report("b", snapshot="old", configuration="c1", engine="kai")
+    kept.report("a", snapshot="s2", configuration="c2")
+    kept.report("b", snapshot="s1", configuration="c3", generation=7)
+    kept.earlier(followers.c.reported_at, "a", 5.0)
+    found = kept.prod()
+    assert (found.name, found.engine, found.snapshot, found.configuration) == ("prod", "kueue", "s1", "c3")
+    assert [(one.follower, one.generation) for one in found.followers] == [("a", 12), ("b", 7)]
+    assert 5.0 <= found.followers[0].age_seconds < 100.0
+    assert 0.0 <= found.followers[1].age_seconds < 100.0
+    assert found.age_seconds is None
+    kept.earlier(followers.c.reported_at, "b", 100.0)
+    assert kept.prod().snapshot == "s2"
+    kept.report("z", "early")
+    assert [(one.name, len(one.followers)) for one in kept.clusters.every()] == [("early", 1), ("prod", 2)]
+
+
+def test_the_age_is_the_followers_until_it_reported_and_ours_since(kept: Kept) -> None:
+    now = datetime.now(UTC)
+    kept.report("a", synced_at=(now - timedelta(seconds=300)).isoformat())
+    kept.earlier(followers.c.reported_at, "a", 100.0)
+    found = kept.prod()
+    assert found.age_seconds is not None
+    assert 300.0 <= found.age_seconds < 360.0
+    assert found.followers[0].reported_at < now
+    kept.report("b", synced_at=(now + timedelta(days=1)).isoformat())  # its clock is ahead of ours
+    kept.earlier(followers.c.reported_at, "b", 7.0)
+    found = kept.prod()
+    assert found.age_seconds is not None
+    assert 7.0 <= found.age_seconds < 100.0
+    kept.earlier(followers.c.reported_at, "b", -1000.0)
+    assert kept.prod().followers[1].age_seconds == 0.0
+
+
+def test_who_is_silent_for_an_hour_is_forgotten_with_the_next_report_of_its_cluster(kept: Kept) -> None:
+    kept.report("a")
+    kept.report("c", "other")
+    for name in "ac":
+        kept.earlier(followers.c.reported_at, name, 3590.0)
+    kept.report("b")
+    assert len(kept.prod().followers) == 2
+    for name in "ac":
+        kept.earlier(followers.c.reported_at, name, 11.0)
+    kept.report("b")
+    assert [one.follower for one in kept.prod().followers] == ["b"]
+    assert len(kept.clusters.get("other").followers) == 1
+
+
+def test_a_cluster_is_forgotten_with_its_writer(kept: Kept) -> None:
+    kept.report("a")
+    kept.report("a", "other")
+    kept.clusters.forget("prod")
+    assert kept.report("b"), "nobody writes any more"
+    assert len(kept.clusters.every()) == 2
+    for act in (kept.clusters.get, kept.clusters.forget):
+        with pytest.raises(NotFound) as caught:
+            act("none")
+        assert caught.value.detail == "no follower reports about a cluster 'none'"
+        assert [(one.pointer, one.detail) for one in caught.value.problems] == [("/name", caught.value.detail)]
