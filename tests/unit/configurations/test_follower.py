@@ -29,7 +29,7 @@ def row(name: str, revision: int | None, change: int, label: str | None = None) 
 
 class Stored:
     """A database of these rows. ``steps``: what happens in each wait, after the last of which it is told to stop;
-    ``sessions``: on which connection each reading was done; ``fetched``: documents, in order."""
+    ``sessions``: on which connection each reading was done; ``read``: past which change; ``fetched``: documents, in order."""
 
     def __init__(self, patch: pytest.MonkeyPatch, *rows: HeadRow) -> None:
         self.rows = list(rows)
@@ -39,15 +39,20 @@ class Stored:
         self.waits: list[float] = []
         self.sessions: list[str] = []
         self.fetched: list[tuple[str, int]] = []
+        self.read: list[int] = []
         self.horizon = 10**6
         self.heads = Heads(lambda: 0.0)
         self.documents: Lru[tuple[str, int], Revision] = Lru(100, 1000)
         self.follower = Follower(cast(Database, self), self.heads, self.documents, 3.5)
         self._stop: threading.Event = vars(self.follower)["_stop"]
         patch.setattr(module, "_AGAIN_SECONDS", 0)
-        patch.setattr(repository, "changed", lambda _, after: [one for one in self.rows if one.change > after])
+        patch.setattr(repository, "changed", self._changed)
         patch.setattr(repository, "horizon", lambda _: self.horizon)
         patch.setattr(configurations, "at", self._at)
+
+    def _changed(self, _: Any, after: int) -> list[HeadRow]:
+        self.read.append(after)
+        return [one for one in self.rows if one.change > after]
 
     def _at(self, _: Any, name: str, revision: int) -> Revision | None:
         self.fetched.append((name, revision))
@@ -123,6 +128,7 @@ def test_a_database_that_was_set_back_is_read_anew(monkeypatch: pytest.MonkeyPat
     of.run(set_back, not_quite)
     assert (of.heads.find("a"), of.heads.seen) == (2, 4)
     assert of.fetched == [("b", 1), ("a", 3), ("a", 2)]
+    assert of.read == [-1, 9, -1, 4, 4], "and as it is, only what has changed"
 
 
 def test_where_nobody_tells_of_changes_the_pool_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

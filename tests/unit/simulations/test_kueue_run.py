@@ -42,6 +42,14 @@ def test_what_happens_at_the_end_still_happens_and_what_comes_after_does_not() -
     assert (told.summary.end - told.summary.start).total_seconds() == 11
 
 
+def test_a_run_that_is_cut_short_ends_there_and_one_that_is_done_ends_before() -> None:
+    one, late = job("one", "a", 1, 0, 10), job("late", "a", 1, 100, 1)
+    for jobs, lasted in (([one, late], 50), ([one], 10), ([late], 50), ([], 0)):
+        summary = played(two_queues(), jobs, until=50).summary
+        assert summary is not None
+        assert (summary.end - summary.start).total_seconds() == lasted
+
+
 def test_a_job_waits_for_another_and_the_summary_counts_it() -> None:
     told = played(two_queues(), [job("one", "a", 3, 0, 10), job("two", "a", 2, 4, 5)])
     assert told.said() == [
