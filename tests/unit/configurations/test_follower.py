@@ -29,7 +29,8 @@ def row(name: str, revision: int | None, change: int, label: str | None = None) 
 
 class Stored:
     """A database of these rows. ``steps``: what happens in each wait, after the last of which it is told to stop;
-    ``sessions``: on which connection each reading was done; ``read``: past which change; ``fetched``: documents, in order."""
+    ``sessions``: on which connection each reading was done; ``read``: past which change;
+    ``fetched``: documents, in order."""
 
     def __init__(self, patch: pytest.MonkeyPatch, *rows: HeadRow) -> None:
         self.rows = list(rows)

@@ -27,6 +27,18 @@ def test_a_quota_that_grows_lets_a_waiting_job_act_and_counts_from_then_on() -> 
     assert told.summary.total.utilisation == {"cpu": 80 / (5 * 4 + 10 * 8)}
 
 
+def test_what_runs_and_waits_meanwhile_counts_once_before_a_change_and_after() -> None:
+    """Big holds 3 cpu for ten seconds, of 4 and then of 5; then more does for two. Own waits with 2 from 1 to 4."""
+    changes = [{"at": 4, "queues": {"a": {"quota": {"cpu": {"guaranteed": 3}}}}}]
+    never = two_queues(preemption={})
+    told = played(never, [job("big", "a", 3, 0, 10), job("more", "a", 3, 0, 2), job("own", "b", 2, 1, 5)], changes)
+    assert told.summary is not None
+    total, queues = told.summary.total, told.summary.queues
+    assert (total.used, queues["a"].used, queues["b"].used) == ({"cpu": 46}, {"cpu": 36}, {"cpu": 10})
+    assert queues["b"].shortfall == {"cpu": 2 * 3}
+    assert total.utilisation == {"cpu": 46 / (4 * 4 + 8 * 5)}
+
+
 @pytest.mark.parametrize("engine", ["yunikorn", "kai", "ytsaurus"])
 def test_what_runs_on_a_node_that_goes_runs_again_elsewhere_and_the_rounds_still_hold(engine: str) -> None:
     jobs = [job("one", queue(engine, "a"), 4, 0, 20), job("two", queue(engine, "a"), 4, 0, 20)]

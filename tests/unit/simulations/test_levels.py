@@ -70,3 +70,13 @@ def test_areas_add_up_to_the_summary(engine: str, points: int) -> None:
 def test_a_run_without_time_has_no_intervals() -> None:
     summary, lines = run(request_for(two_queues(), []))
     assert series(summary, lines).at == []
+
+
+def test_resources_are_in_order_of_name_and_one_alone_where_it_is_asked_for() -> None:
+    levels = [(0, {"b": (1, 2, 3), "a": (4, 5, 6)}), (10, {"c": (7, 8, 9), "b": (1, 0, 0)})]
+    found = areas(levels, [0, 5, 20])
+    assert list(found) == ["a", "b", "c"]
+    assert (found["a"].usage, found["a"].waiting, found["a"].guarantee) == ([20, 20], [25, 25], [30, 30])
+    assert (found["b"].usage, found["b"].waiting, found["c"].guarantee) == ([5, 5 + 10], [10, 10], [0, 90])
+    assert areas(levels, [0, 5, 20], "c") == {"c": found["c"]}
+    assert areas(levels, []) == {}

@@ -1,5 +1,6 @@
 """What a simulation is asked afterwards: which variant, which lines, what is drawn of it; without a database."""
 
+import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -12,9 +13,9 @@ import zstandard
 from app.errors import Conflict, NotFound
 from app.jobs.service import Jobs
 from app.plots.data import Drawing, Evictions, Usage, Waits
-from app.simulations import service
+from app.simulations import router, service
 from app.simulations.accepting import Terms
-from app.simulations.results import About, TraceUsed
+from app.simulations.results import About, Simulation, TraceUsed
 from app.simulations.service import Simulations
 from tests.unit.simulations.test_storing import TWICE, Bench, Stored
 
@@ -177,3 +178,37 @@ def test_a_rounds_request_is_told_again_with_the_configuration_of_its_time(*, st
     with pytest.raises(NotFound, match="has no round 99 yet, or never"):
         asked.request_of(ID, "x", 99)
     assert (asked.get(ID).trace is not None) is stored
+
+
+def test_progress_is_an_event_whenever_it_has_moved_and_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(router, "_LOOK_SECONDS", 0)
+    moments = [
+        Simulation(id=ID, status=status, created_at=datetime(2026, 1, 2, tzinfo=UTC), attempt=attempt)
+        for status, attempt in (
+            ("queued", 0),
+            ("queued", 0),
+            ("running", 1),
+            ("running", 1),
+            ("running", 2),
+            ("done", 2),
+        )
+    ]
+    looks = iter(moments[1:])
+
+    class Moving:
+        def get(self, identity: UUID) -> Simulation:
+            assert identity == ID
+            return next(looks)
+
+    async def followed() -> list[tuple[str, str, int]]:
+        told: list[tuple[str, str, int]] = []
+        async for event in vars(router)["_following"](Moving(), moments[0]):
+            kind, data = event.decode().rstrip("\n").split("\ndata: ")
+            shown = msgspec.json.decode(data, type=Simulation)
+            told.append((kind, shown.status, shown.attempt))
+        return told
+
+    assert asyncio.run(followed()) == [
+        ("event: progress", "queued", 0), ("event: progress", "running", 1), ("event: progress", "running", 2),
+        ("event: end", "done", 2),
+    ]  # fmt: skip
