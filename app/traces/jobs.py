@@ -16,6 +16,7 @@ from app.traces.mapping import AmountOf, LabelOf, Mapping, PreemptibleOf, Priori
 
 _HOLE = re.compile(r"\{([A-Za-z_]+)\}")
 _MOST_TASKS = 2**31
+_COUNT = re.compile(r"[0-9]{1,12}")
 
 Cells = Columns[str, str]
 
@@ -117,7 +118,7 @@ def _amount(name: str, given: Quantity | AmountOf) -> Callable[[Cells], Quantity
 
 def _count(cells: Cells, column: str) -> int:
     text = cells[column]
-    count = int(text[:12]) if text.isascii() and text.isdigit() else 0
+    count = int(text) if _COUNT.fullmatch(text) else 0
     if not 0 < count < _MOST_TASKS:
         raise LineError(f"{column}: {text[:32]!r} is no number of tasks")
     return count

@@ -106,11 +106,13 @@ class _Frame:
 
     __slots__ = ("anchor", "container", "key", "merges", "merging", "size")
 
+    merging: bool
+    """Whether the key is that of a merge; said with every key."""
+
     def __init__(self, container: dict[str, Any] | list[Any], anchor: str | None) -> None:
         self.container = container
         self.anchor = anchor
         self.key: str | None = None
-        self.merging = False
         self.merges: list[dict[str, Any]] = []
         self.size = 1
 

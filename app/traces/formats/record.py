@@ -81,10 +81,9 @@ def numbered(body: bytes) -> Iterator[tuple[int, bytes]]:
 def micros_of(text: str, name: str) -> int:
     """Seconds, whole or with a fraction, in microseconds. Raises LineError for anything else."""
     if text.isascii() and text.isdigit():
-        seconds = int(text[:20])
-        if len(text) > 20 or seconds > MAX_SECONDS:
+        if len(text) > 20 or int(text) > MAX_SECONDS:
             raise LineError(f"{name}: {text[:32]} is past {MAX_SECONDS} s")
-        return seconds * 1_000_000
+        return int(text) * 1_000_000
     return int(decimal_of(text, name) * _SECONDS)
 
 

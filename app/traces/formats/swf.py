@@ -20,6 +20,7 @@ FIELDS: tuple[str, ...] = (
 )  # fmt: skip
 COLUMNS = (*FIELDS, "processors", "memory")
 """The fields, and what is asked for: as requested where the log knows, else as allocated or used."""
+_START = re.compile(r"0{0,9}[1-9][0-9]{0,10}")
 _HEADER = re.compile(rb";\s*([A-Za-z][A-Za-z0-9]*):\s*(.*)")
 _PARTIAL = frozenset({"2", "3", "4"})
 _CANCELLED = "5"
@@ -43,7 +44,7 @@ class Header:
     def start(self) -> datetime | None:
         """When second 0 was: ``UnixStartTime``."""
         text = self.fields.get("UnixStartTime", "")
-        return at(int(text) * 1_000_000) if text.isascii() and text.isdigit() and 0 < int(text[:12]) < 10**11 else None
+        return at(int(text) * 1_000_000) if _START.fullmatch(text) else None
 
     def number(self, name: str) -> int | None:
         """A number of the header, such as ``MaxProcs``; None where it does not say."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 from app.formats import export
 from app.formats.documents import yson
@@ -207,6 +208,37 @@ def test_what_a_document_of_yson_may_have(monkeypatch: pytest.MonkeyPatch) -> No
                 continue
             with pytest.raises(Unreadable, match=detail):
                 yson._plain(document)
+
+
+def test_brackets_of_yson_are_counted_as_they_open_and_close() -> None:
+    yson._refuse_depth(b"{" + b'a=[<x="[[">{}];' * 500 + b"}")
+    yson._refuse_depth(b"[" * 400 + b"]" * 400)
+    yson._refuse_depth(b"\x01" + b"[" * 401)
+    with pytest.raises(Unreadable, match="nested deeper than 200 levels"):
+        yson._refuse_depth(b"[]" + b"[" * 401)
+
+
+def test_a_quota_of_kueue_is_none_unless_it_is_said() -> None:
+    quota = {"cpu": {"borrowing_limit": 3}, "memory": {"guaranteed": 0}, "gpu": {"guaranteed": "unlimited"}}
+    found = export(
+        msgspec.convert({"engine": "kueue", "queues": [{"name": "q", "quota": quota}]}, Configuration), "kueue"
+    )
+    (document,) = yaml.safe_load_all(found.text)
+    ((flavor,),) = [group["flavors"] for group in document["spec"]["resourceGroups"]]
+    assert flavor["resources"] == [
+        {"name": "cpu", "nominalQuota": 0, "borrowingLimit": 3}, {"name": "memory", "nominalQuota": 0},
+        {"name": "gpu", "nominalQuota": 0},
+    ]  # fmt: skip
+
+
+def test_pools_beside_one_that_is_too_deep_are_read() -> None:
+    deep: Json = {}
+    for i in range(202, 0, -1):
+        deep = {"pools": {f"p{i}": deep}}
+    found = imported("ytsaurus", {"pools": {"a": {}, **deep["pools"], "z": {}}})
+    names = [queue.name for queue in found.configuration.queues]
+    assert (names[0], names[-1]) == ("a", "z")
+    assert sum(one.detail.startswith("pools nested deeper") for one in found.findings) == 1
 
 
 def test_a_cohort_with_the_name_of_a_cluster_queue_takes_nobody_elses() -> None:
