@@ -140,3 +140,43 @@ def test_an_ask_of_several_tasks_waits_for_what_holds_for_all_of_them() -> None:
     assert first(asked)[1] == "NotEnoughPreemptible"
     asked["asks"][0]["tasks"][1]["requests"]["cpu"] = 12
     assert first(asked)[1] == "NoFeasibleNode"
+
+
+@pytest.mark.parametrize(
+    ("need", "level", "of_z", "code"),
+    [
+        (3, "starving", {}, "AnotherTookThePreemption"),
+        (5, "starving", {}, "AnotherTookThePreemption"),
+        (6, "starving", {}, "NotEnoughPreemptible"),
+        (5, "starving", {"feasible_nodes": ["n"]}, "AnotherTookThePreemption"),
+        (6, "starving", {"feasible_nodes": ["n"]}, "NotEnoughPreemptible"),
+        (3, "starving", {"required_node": "n"}, "AnotherTookThePreemption"),
+        (3, "aggressively_starving", {}, "NotEnoughPreemptible"),  # x has a stage of its own then
+    ],
+)
+def test_another_took_the_preemption_only_where_there_was_room_for_this_one_too(
+    need: int, level: str, of_z: Json, code: str
+) -> None:
+    """Of y's ten cpus five can be taken; x takes three, or all nine that are not protected are its to take."""
+    asked = body(3, level=level)
+    asked["state"]["workloads"].append(operation("z", "a", ytsaurus={"starvation": "starving"}))
+    asked["asks"] = [ask("z", "a", 1, need) | of_z, asked["asks"][0], asked["asks"][1]]
+    answer = decide(asked)
+    assert [one["outcome"] for one in answer["decisions"]] == ["wait", "preempt", "wait"]
+    assert answer["decisions"][0]["conditions"][0]["reason"] == code
+
+
+def test_two_asks_of_one_shape_that_wait_alike_are_told_the_same() -> None:
+    asked = body(6)
+    asked["state"]["workloads"].append(operation("z", "a", ytsaurus={"starvation": "starving"}))
+    asked["asks"].append(ask("z", "a", 1, 6))
+    asked["asks"].append(ask("z", "a", 1, 7) | {"id": "larger"})
+    waits = [decide(asked)["decisions"][i] for i in (0, 2, 3)]
+    assert [one["shortages"][0]["requested"] for one in waits] == [6, 6, 7]
+    assert len({one["conditions"][0]["message"] for one in waits}) == 1
+
+
+def test_what_another_occupies_beyond_a_node_is_no_less_than_nothing() -> None:
+    asked = body(6)
+    asked["state"]["nodes"][0] = node(cpu=10, occupied={"cpu": 3})
+    assert first(asked)[3] == [("cpu", "n", None, 6, 0, 6)]
