@@ -107,7 +107,8 @@ def test_vertices_that_say_nothing_are_left_out(random: Random) -> None:
     rows = [i for i in range(len(of.x)) for _ in range(random.randint(1, 3))]
     again = polyline(of.x[rows], of.y[rows])
     assert (again.x.tolist(), again.y.tolist()) == (of.x.tolist(), of.y.tolist())
-    assert polyline(np.zeros(3), np.ones((3, 2))).y.tolist() == [[1.0, 1.0]] * 2
+    one = polyline(np.zeros(4), np.ones((4, 2)))
+    assert (one.x.tolist(), one.y.tolist()) == ([0.0, 0.0], [[1.0, 1.0]] * 2)
 
 
 @seeded

@@ -49,7 +49,7 @@ def children_of(situation: Situation, weight: Floats) -> Children:
         inside, pool_inside = fifo[above], np.append(fifo[pool_above], False)
         scale[inside], shift[inside] = 1.0, rank[inside]
         pool_scale[pool_inside], pool_shift[pool_inside] = 1.0, pool_rank[pool_inside]
-        count = np.bincount(np.concatenate((above, pool_above)), minlength=root + 1)
+        count = np.bincount(np.concatenate((above, pool_above)))  # the root has some child
         end = np.where(fifo, np.maximum(count, 1.0), 1.0)
     return Children(scale, shift, pool_scale, pool_shift, end, fifo)
 

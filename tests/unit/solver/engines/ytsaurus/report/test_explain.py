@@ -176,6 +176,24 @@ def test_a_difference_between_the_rules_that_decided_is_a_step() -> None:
     assert not steps(released, "differences-not-tried")
 
 
+def test_a_difference_in_who_has_to_stop_is_one_too() -> None:
+    """Due to each of three is a third of ten cpus. x and y use five, and the newest of either could go: as released x
+    gives up the newest of its own, by the page it is y's."""
+    tasks = {name: [alloc(f"{name}{i}", begin + i) for i in range(5)] for name, begin in (("x", 10), ("y", 0))}
+    operations = [operation("x", "a", tasks["x"], ytsaurus={"starvation": "starving"}), operation("y", "b", tasks["y"])]
+    asks = [
+        ask("x", "a"),
+        ask("y", "b", 5),
+        {key: value for key, value in ask("z", "c", 9).items() if key != "workload"},
+    ]
+    pools = [pool(name) for name in "abc"]
+    body = request(pools, [node()], operations, asks, {"allow_preemption_from_starving_operations": True})
+    answer = decide(body, explain="full")
+    assert [one["task"] for one in answer["decisions"][0]["victims"]] == ["x4"]
+    told_of = {step["rule"] for step in answer["decisions"][0]["explanation"]["steps"]}
+    assert told_of == {"fair-share", "preemptive_normal", "rules", "own-allocations"}
+
+
 def many(count: int) -> Json:
     """As many nodes of one cpu, each with an allocation of y; two cpus fit none of them."""
     nodes = [node(f"n{i:02}", 1) for i in range(count)] + [node("big", 2, schedulable=True)]

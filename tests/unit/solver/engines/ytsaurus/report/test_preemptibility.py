@@ -87,3 +87,14 @@ def test_all_of_an_operation_may_go_where_nothing_is_due_to_it() -> None:
     assert groups(body) == "p" * 10
     assert preemptibility(body, evict=[{"workload": "x"}])["evict_allowed"] is True
     assert "evict_allowed" not in preemptibility(body, evict=[])
+
+
+def test_every_operation_has_its_own_allocations() -> None:
+    """By operation and in the order of their ages; those that don't run are left out."""
+    tasks = {"x": [alloc("x1", 5), alloc("x0", 3)], "y": [], "z": [alloc("z0"), alloc("z1", 1), alloc("z2", 2)]}
+    tasks["y"] = [alloc("y0"), alloc("y1", state="releasing")]
+    body = request([pool("a")], [node()], [operation(name, "a", of) for name, of in tasks.items()])
+    found = preemptibility(body)["workloads"]
+    assert {name: list(of["tasks"]) for name, of in found.items()} == {
+        "x": ["x0", "x1"], "y": ["y0"], "z": ["z0", "z1", "z2"],
+    }  # fmt: skip
