@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from app.cli import plan as plans
+from app.formats.documents.source import Unreadable
 from tests.unit.cli.test_remote import JSON_BODY, MAIN, Captured, Fake, said
 
 EXAMPLES = Path(__file__).parents[3] / "app" / "examples"
@@ -123,3 +125,59 @@ def test_a_cluster_that_is_followed_is_planned_on_as_its_freshest_follower_knows
     assert len(service.asked) == asked
     said(capsys, "plan", str(JOB), "--snapshot", "s", "-f", "prod2")
     assert service.asked[-1] == "POST /v1/plans"
+
+
+STATE: Json = {"nodes": [], "more": 1}
+CONFIGURATION: Json = {"engine": "kueue", "queues": []}
+BODY: Json = {"engine": "kai", "state": {}, "mode": "cycle", "now": "then"}
+
+
+@pytest.mark.parametrize(
+    ("documents", "expected"),
+    [
+        ([CONFIGURATION], {"configuration": CONFIGURATION}),
+        ([STATE], {"state": STATE}),
+        ([{"workloads": []}], {"state": {"workloads": []}}),
+        ([{"reservations": []}, CONFIGURATION], {"state": {"reservations": []}, "configuration": CONFIGURATION}),
+        ([BODY], {"engine": "kai", "state": {}, "now": "then"}),
+        ([{"configuration": "c", "asks": []}], {"configuration": "c", "asks": []}),
+        ([BODY, {"configuration": "c"}], {"engine": "kai", "state": {}, "now": "then", "configuration": "c"}),
+        ([{"queues": {}}], {"cluster": '{"queues": {}}'}),
+        ([[STATE]], {"cluster": '[{"nodes": [], "more": 1}]'}),
+        ([{"a": 1}, {"b": 2}], {"cluster": '[{"a": 1}, {"b": 2}]'}),
+        ([STATE, {"a": 1}], {"state": STATE, "cluster": '{"a": 1}'}),
+    ],
+)
+def test_what_files_say_of_a_cluster(documents: list[Any], expected: Json, tmp_path: Path) -> None:
+    files = [tmp_path / f"{i}.json" for i in range(len(documents))]
+    for file, document in zip(files, documents, strict=True):
+        file.write_text(json.dumps(document))
+    names = [str(file) for file in files]
+    assert plans._cluster(names, None) == expected  # pyright: ignore
+    assert plans._cluster(names[:1], names[1] if len(names) > 1 else None) == expected  # pyright: ignore
+
+
+def test_work_is_text_and_yson_a_document() -> None:
+    assert plans._work(b"\xef\xbb\xbfkind: Job") == "kind: Job"  # pyright: ignore
+    assert plans._work(b'{"a"=1;"b"=["c"]}') == {"a": 1, "b": ["c"]}  # pyright: ignore
+    with pytest.raises(Unreadable, match="not UTF-8 at byte 1"):
+        plans._work(b"a\xff")  # pyright: ignore
+
+
+def test_revisions_are_numbers_of_ascii_digits(service: Fake, capsys: Captured) -> None:
+    for given in ("²", "٣", "3x", "-1"):
+        assert said(capsys, "configuration", "diff", f"main@{given}") == (
+            3, [], [f"main@{given}: after @ comes the number of a revision"],
+        )  # fmt: skip
+    assert service.asked == []
+
+
+def test_what_several_files_have_to_say_names_each(capsys: Captured, tmp_path: Path) -> None:
+    for number in range(2):
+        (tmp_path / f"{number}.yaml").write_text(f"apiVersion: v9\nkind: Odd{number}\nmetadata: {{name: x}}\n")
+    one, two = (str(tmp_path / f"{number}.yaml") for number in range(2))
+    complaints = said(capsys, "import", one, "-f", two)[2]
+    found = {name: line for line in complaints for name in (one, two) if f"{name}: " in line}
+    assert "/0/" in found[one]
+    assert "/1/" in found[two]
+    assert all(line.startswith("  ") for line in complaints)

@@ -195,3 +195,37 @@ def test_each_run_is_told_when_it_is_over(capsys: Captured) -> None:
     sweep._tell(Ran(point("k"), None, "boom"), 0)  # pyright: ignore
     assert capsys.readouterr().err == "k conf tr done (4 left)\nk conf tr failed: boom (0 left)\n"
     assert [sweep._seconds(value) for value in (None, 0, 1234.5)] == ["-", "0 s", "1,234 s"]  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("workers", "cores", "points", "most"),
+    [(3, 8, 2, 2), (3, 8, 5, 3), (None, 8, 5, 5), (None, None, 5, 1), (0, 2, 5, 2)],
+)
+def test_a_sweep_has_no_more_processes_than_it_is_given_or_has_use_for(
+    workers: int | None, cores: int | None, points: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+
+    class Local:
+        def __init__(self, *of: Any) -> None:
+            made.append(of)
+
+        def __enter__(self) -> str:
+            return "runner"
+
+        def __exit__(self, *_: object) -> None:
+            made.append("over")
+
+    monkeypatch.setattr(sweep, "read", lambda file: b"grid")
+    monkeypatch.setattr(sweep.os, "cpu_count", lambda: cores)
+    monkeypatch.setattr("app.sweeps.sweep.read", lambda body: body)
+    monkeypatch.setattr("app.sweeps.sweep.engines", lambda grid, folder: [str(folder)])
+    monkeypatch.setattr("app.sweeps.sweep.sweep", lambda *of: of)
+    monkeypatch.setattr("app.sweeps.grid.size", lambda grid: points)
+    monkeypatch.setattr("app.sweeps.executors.Local", Local)
+    monkeypatch.setattr("app.sweeps.executors.on_ray", lambda address: f"ray at {address}")
+    found = sweep._swept("at/grid.yaml", Path("out"), workers, None)  # pyright: ignore
+    assert made == [(most, ["at"]), "over"]
+    assert found == (b"grid", Path("at"), Path("out"), "runner", sweep._tell)  # pyright: ignore
+    found = sweep._swept("at/grid.yaml", Path("out"), workers, "auto")  # pyright: ignore
+    assert (found[3], len(made)) == ("ray at auto", 2)
