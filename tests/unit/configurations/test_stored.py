@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.auth import audit
+from app.configurations.administration import Administration
 from app.configurations.heads.repository import changed, horizon
 from app.configurations.labels.service import Labels
 from app.configurations.queues.service import Queues, read_queue
@@ -17,6 +18,7 @@ from app.db import Database
 from app.decoding import convert
 from app.errors import ArbiterError, BadInput, Conflict, NotFound, PreconditionFailed, PreconditionRequired
 from app.http.preconditions import Preconditions
+from app.idempotency.service import Writes
 from app.settings import Settings
 from app.solver.model.configuration import Configuration, Queue
 
@@ -141,6 +143,7 @@ def test_what_is_deleted_is_gone_with_its_labels_and_comes_back_under_a_later_nu
     )  # fmt: skip
     assert bench.stored.get("prod").restored_from == 1
     assert bench.stored.head("prod").revision == 2
+    assert bench.move("stable", 2)[1:] == ('"3-2"', True), "it counts on"
     refused(NotFound, lambda: bench.restore(7, ANY))
 
 
@@ -300,3 +303,14 @@ def test_the_name_of_a_queue_is_that_of_its_path() -> None:
         read_queue(b'{"name":"b"}', "a")
     (problem,) = found.value.problems
     assert (problem.pointer, problem.detail) == ("/name", "the body's name 'b' is not the path's 'a'")
+
+
+def test_all_that_changes_configurations_is_put_together_on_one_database(bench: Bench) -> None:
+    whole = Administration(bench.database, bench.stored, 60)
+    bench.put(document("a"))
+    assert whole.stored is bench.stored
+    assert bench.within(lambda s: whole.labels.move(s, "prod", "stable", 1, FREE, None))[2]
+    assert whole.queues.get("prod", "a")[0].revision == 1
+    bench.within(lambda s: whole.editor.delete(s, "prod", ANY))
+    assert isinstance(whole.writes, Writes)
+    refused(NotFound, lambda: bench.stored.get("prod"))

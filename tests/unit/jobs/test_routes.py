@@ -1,0 +1,61 @@
+"""What the endpoints of jobs do with what they are asked, of every kind alike: pages, streams, stopping."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app.backtests import router as backtests
+from app.backtests.schemas import BacktestPage
+from app.forecasts import router as forecasts
+from app.forecasts.schemas import ForecastPage
+from app.simulations import router as simulations
+from app.simulations.results import SimulationPage
+
+ID = UUID(int=3)
+
+
+class Calls:
+    """Stands for a service: what it was asked, as (name, arguments)."""
+
+    def __init__(self, answer: Any = None) -> None:
+        self.answer = answer
+        self.asked: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: Any) -> Any:
+            self.asked.append((name, *args))
+            return self.answer
+
+        return call
+
+
+KINDS = [
+    (simulations.list_simulations, simulations.delete_simulation, SimulationPage),
+    (forecasts.list_forecasts, forecasts.delete_forecast, ForecastPage),
+    (backtests.list_backtests, backtests.delete_backtest, BacktestPage),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("listed", "deleted", "page"), KINDS)
+def test_fifty_are_listed_unless_more_are_asked_for_and_a_deletion_says_nothing(
+    listed: Any, deleted: Any, page: Any
+) -> None:
+    calls = Calls(page(items=[], next_cursor="n"))
+    assert listed(calls).body == b'{"items":[],"next_cursor":"n"}'
+    listed(calls, 7, "c")
+    gone = deleted(ID, calls)
+    assert (gone.status_code, gone.body) == (204, b"")
+    assert calls.asked == [("page", None, 50), ("page", "c", 7), ("stop", ID)]
+
+
+def test_lines_of_a_simulation_are_all_of_its_first_variant_unless_others_are_asked_for() -> None:
+    calls = Calls(iter(()))
+    wanted: Any = simulations._Wanted  # pyright: ignore[reportPrivateUsage]
+    for listed, kind in ((simulations.events, "events"), (simulations.rounds, "rounds"), (simulations.jobs, "jobs")):
+        assert listed(wanted(ID), calls).media_type == "application/x-ndjson"  # pyright: ignore[reportArgumentType]
+        listed(wanted(ID, "v", 3, 4), calls)  # pyright: ignore[reportArgumentType]
+        assert calls.asked[-2:] == [("lines", ID, None, kind, 0, None), ("lines", ID, "v", kind, 3, 4)]
+    calls.answer = b"{}"
+    assert simulations.get_round(ID, 5, calls).body == b"{}"  # pyright: ignore[reportArgumentType]
+    assert calls.asked[-1] == ("line", ID, None, "rounds", 4)
