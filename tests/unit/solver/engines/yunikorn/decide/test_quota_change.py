@@ -120,6 +120,20 @@ def test_without_a_limit_of_the_leaf_raw_quantities_are_compared(x: Json, y: Jso
     assert evicted(of, "root.p")[0] == "y"
 
 
+@pytest.mark.parametrize("rules", ["documented", "shipped"])
+def test_whoever_holds_little_else_than_what_is_above_the_limit_goes_first(rules: str) -> None:
+    """A third, a half and all of their types are in the amount; the newer hour comes after that."""
+    tasks = [
+        task("half", "n1", ONE | {"memory": 1}, 60), task("whole", "n1", ONE, 9000),
+        task("third", "n1", ONE | {"memory": 1, "disk": 1}, 50),
+    ]  # fmt: skip
+    of = world([queue("root.a", {"vcore": (None, 2)})], a=tasks)
+    of.rules = rules
+    assert evicted(of, "root.a") == ["whole"]
+    of.queues[1] = queue("root.a", {"vcore": (None, 1)})
+    assert evicted(of, "root.a") == ["whole", "half"]
+
+
 def test_matching_types_are_a_whole_percentage() -> None:
     """9 of 10 and 10 of 11 types are 90 % both, so that the smaller one goes first."""
     types = [f"r{i}" for i in range(10)]
