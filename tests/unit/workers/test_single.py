@@ -1,0 +1,115 @@
+"""Processes that do one thing each: their connection, their end, and what is said where they stop or take too long."""
+
+import gc
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from app.errors import DeadlinePassed, Unavailable
+from app.workers import single
+from app.workers.frames import Closed
+from app.workers.single import Processes, serve_once
+from app.workers.ticket import Ticket, holding
+
+ECHO = [
+    "-S",
+    "-c",
+    "import socket, sys\nc = socket.socket(fileno=int(sys.argv[1]))\nc.sendall(c.recv(9) * 2)\nc.recv(1)",
+]
+SILENT = ["-S", "-c", "import socket, sys\nsocket.socket(fileno=int(sys.argv[1])).recv(1)"]
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """Every process that was started; none outlives the test."""
+    found: list[Any] = []
+    start = subprocess.Popen
+
+    def kept(*args: Any, **how: Any) -> Any:
+        found.append(start(*args, **how))
+        return found[-1]
+
+    monkeypatch.setattr(single.subprocess, "Popen", kept)
+    yield found
+    for process in found:
+        process.kill()
+        process.wait()
+
+
+def test_one_answers_over_its_connection_and_ends_with_the_block(started: list[Any]) -> None:
+    of = Processes("read it")
+    with of.started(ECHO) as connection, of.started(ECHO) as other:
+        for one, said in ((connection, b"ab"), (other, b"c")):
+            one.sendall(said)
+            assert one.recv(9) == said * 2
+        assert 0 < (connection.gettimeout() or 0) <= 3600
+    assert [process.returncode is not None for process in started] == [True, True]
+    assert connection.fileno() == other.fileno() == -1
+    assert vars(of)["_running"] == set()
+
+
+def lost(of: Processes, act: Callable[[socket.socket], object] = lambda _: None) -> None:
+    """``act`` with the connection to one, which is gone then."""
+    with of.started(SILENT) as connection:
+        act(connection)
+        raise Closed
+
+
+def test_who_waits_is_told_that_it_stopped_or_that_time_is_up(started: list[Any]) -> None:
+    of, waits = Processes("read it"), list[float | None]()
+    with pytest.raises(Unavailable, match=r"^the process that read it stopped, for want of memory most likely$"):
+        lost(of)
+    with holding(Ticket("large", 0.0, 7.5)), pytest.raises(DeadlinePassed, match=r"7\.5 s"):
+        lost(of, lambda connection: waits.append(connection.gettimeout()))
+    assert waits == [0.001]
+    with holding(Ticket.now("large", 50)), of.started(SILENT) as connection:
+        assert 40 < (connection.gettimeout() or 0) <= 50
+    assert all(process.returncode is not None for process in started)
+
+
+def test_closing_ends_those_that_run_and_those_that_come_later(started: list[Any]) -> None:
+    of, heard = Processes("read it"), list[bytes]()
+
+    def closed(connection: socket.socket) -> None:
+        of.close()
+        connection.settimeout(60)
+        heard.append(connection.recv(1))
+
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            lost(of, closed)
+    assert (len(started), heard) == (2, [b"", b""])
+
+
+def test_the_entry_answers_once_at_low_priority_and_an_end_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    lowered: list[int] = []
+    monkeypatch.setattr(os, "nice", lowered.append)
+
+    def answered(error: Exception | None) -> bytes:
+        ours, theirs = socket.socketpair()
+        monkeypatch.setattr(sys, "argv", ["entry", str(theirs.detach())])
+
+        def answer(connection: socket.socket) -> None:
+            assert not gc.isenabled()
+            connection.sendall(b"here")
+            if error is not None:
+                raise error
+
+        with ours:
+            serve_once(answer)
+            return ours.recv(9) + ours.recv(9)
+
+    try:
+        assert [answered(None), answered(Closed())] == [b"here", b"here"]
+        with pytest.raises(ValueError, match="wrong"):
+            answered(ValueError("wrong"))
+        monkeypatch.setattr(os, "nice", lambda _: (_ for _ in ()).throw(PermissionError))
+        assert answered(None) == b"here"
+    finally:
+        gc.enable()
+    assert lowered == [10, 10, 10]
