@@ -1,0 +1,112 @@
+"""One answer a key: what makes a request the same, what is kept of its answer, and for how long."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from starlette.responses import Response
+
+from app.auth import actor
+from app.db import Database
+from app.errors import BadInput, Conflict
+from app.idempotency import repository
+from app.idempotency.service import Once, Writes, _again  # pyright: ignore[reportPrivateUsage]
+from app.settings import Settings
+
+SAID = ("PUT", "/v1/x", "", "")
+
+
+@pytest.fixture
+def database(settings: Settings) -> Iterator[Database]:
+    made = Database(settings.database_url, settings)
+    yield made
+    made.close()
+
+
+class Acts:
+    """A write that counts how often it was done."""
+
+    def __init__(self) -> None:
+        self.done = 0
+
+    def __call__(self, session: Any) -> Response:
+        self.done += 1
+        headers = {"ETag": f'"{self.done}"', "Location": "/here", "Retry-After": "9"}
+        return Response(f"answer {self.done}", 201, headers, "text/plain")
+
+
+def test_parts_of_a_request_do_not_run_into_one_another() -> None:
+    digests = {
+        Once("k", said).digest(body)
+        for said, body in (
+            (("a", "b"), b"c"), (("ab", ""), b"c"), (("", "ab"), b"c"), (("a", "bc"), b""), (("a",), b"bc"),
+            (("a", "b"), b"d"), (("\ud800",), b""),
+        )
+    }  # fmt: skip
+    assert len(digests) == 7
+    assert Once("k", ("a", "b")).digest(b"c") == Once("other", ("a", "b")).digest(b"c")
+    assert {len(digest) for digest in digests} == {32}
+
+
+def test_a_write_without_a_key_is_done_each_time(database: Database) -> None:
+    writes, act = Writes(database, 60), Acts()
+    for _ in range(2):
+        assert writes.run(Once(None, SAID), act).status_code == 201
+    assert act.done == 2
+
+
+def test_a_key_is_answered_once_and_the_answer_is_given_again(database: Database) -> None:
+    writes, act = Writes(database, 60), Acts()
+    once = Once("k", SAID)
+    first = writes.run(once, act, b"body")
+    again = writes.run(once, act, b"body")
+    assert (act.done, again.status_code, again.body) == (1, 201, first.body)
+    kept = {"content-type": "text/plain; charset=utf-8", "etag": '"1"', "location": "/here"}
+    assert {name: again.headers[name] for name in kept} == kept
+    assert (again.headers["idempotency-replayed"], "retry-after" in again.headers) == ("true", False)
+    assert "idempotency-replayed" not in first.headers
+    with pytest.raises(BadInput, match="this Idempotency-Key was used for another request"):
+        writes.run(once, act, b"another")
+    assert writes.run(Once("l", SAID), act, b"body").body == b"answer 2"
+    acting = actor.become("somebody else")
+    try:
+        assert writes.run(once, act, b"another").body == b"answer 3"
+    finally:
+        actor.leave(acting)
+
+
+def test_what_raises_is_not_kept(database: Database) -> None:
+    def fails(session: Any) -> Response:
+        raise ZeroDivisionError
+
+    writes, act, once = Writes(database, 60), Acts(), Once("k", SAID)
+    with pytest.raises(ZeroDivisionError):
+        writes.run(once, fails)
+    assert writes.run(once, act).body == b"answer 1"
+
+
+def aged(database: Database, seconds: float) -> int:
+    """Make all keys so much older; how many there are."""
+    with database.session() as session:
+        older = repository.keys.c.created_at - timedelta(seconds=seconds)
+        session.execute(sa.update(repository.keys).values(created_at=older))
+        return session.execute(sa.select(sa.func.count()).select_from(repository.keys)).scalar_one()
+
+
+def test_keys_are_forgotten_after_their_time(database: Database) -> None:
+    writes, act = Writes(database, 3600), Acts()
+    for key in ("a", "b", "c"):
+        writes.run(Once(key, SAID), act)
+    aged(database, 3000)
+    writes.run(Once("a", SAID), act)
+    assert act.done == 3, "not yet"
+    aged(database, 1200)
+    writes.run(Once("a", SAID), act)
+    assert (act.done, aged(database, 0)) == (4, 1), "others that are as old go with it"
+
+
+def test_a_key_that_went_between_may_be_sent_again() -> None:
+    with pytest.raises(Conflict, match="has just expired; send it again"):
+        _again(None, b"")
