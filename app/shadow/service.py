@@ -9,7 +9,7 @@ import msgspec
 import zstandard
 from sqlalchemy import RowMapping
 
-from app.answering.answers import PENDING, encode
+from app.answering.answers import encode
 from app.answering.operations import Asked, Operation
 from app.db import Database
 from app.decisions.identifiers import Identifiers, earliest
@@ -145,7 +145,7 @@ def _check(said: ShadowReport) -> None:
             problems.append(Problem(pointer=f"{at}/configuration", detail="the configuration must be written out"))
         if request.proposals is not None:
             problems.append(Problem(pointer=f"{at}/proposals", detail="victims are compared, not proposals"))
-        if request.asks == PENDING or all(ask.id != said.ask for ask in request.asks if not isinstance(ask, str)):
+        if isinstance(request.asks, str) or all(ask.id != said.ask for ask in request.asks):
             problems.append(Problem(pointer=f"{at}/asks", detail=f"there is no ask {said.ask[:200]!r}"))
     if problems:
         raise InvalidInput(problems)

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
+from app.clusters import repository, router
 from app.clusters.repository import followers, writers
 from app.clusters.router import EXAMPLE
 from app.clusters.schemas import ClusterReport, FollowedCluster
@@ -15,6 +16,7 @@ from app.clusters.service import Clusters
 from app.db import Database
 from app.errors import NotFound
 from app.settings import Settings
+from app.solver.model.problems import InvalidInput
 
 
 class Kept:
@@ -52,14 +54,14 @@ def kept(settings: Settings) -> Iterator[Kept]:
 def test_the_first_writes_until_its_lease_is_over(kept: Kept) -> None:
     assert [kept.report(name) for name in "abab"] == [True, False, True, False]
     assert kept.report("b", "other"), "of another cluster"
-    kept.earlier(writers.c.until, "a", 14.0)
+    kept.earlier(writers.c.until, "a", 1.0)
     assert not kept.report("b")
-    kept.earlier(writers.c.until, "a", 2.0)
+    kept.earlier(writers.c.until, "a", 15.0)
     assert [(one.follower, one.writer) for one in kept.prod().followers] == [("a", False), ("b", False)]
     assert [kept.report(name) for name in "ba"] == [True, False]
     assert [(one.follower, one.writer) for one in kept.prod().followers] == [("a", False), ("b", True)]
     assert kept.report("b"), "who has it keeps it"
-    kept.earlier(writers.c.until, "b", 14.0)
+    kept.earlier(writers.c.until, "b", 1.0)
     assert not kept.report("a")
 
 
@@ -95,17 +97,45 @@ def test_the_age_is_the_followers_until_it_reported_and_ours_since(kept: Kept) -
     assert 7.0 <= found.age_seconds < 100.0
     kept.earlier(followers.c.reported_at, "b", -1000.0)
     assert kept.prod().followers[1].age_seconds == 0.0
+    assert kept.prod().age_seconds == 0.0
+
+
+def test_a_moment_that_is_now_is_not_over(kept: Kept) -> None:
+    with kept.database.session() as session:  # one transaction, in which the database's time stands still
+        repository.report(session, "prod", "a", b"{}", timedelta(0))
+        assert repository.lease(session, "prod", "a", 0.0)
+        assert not repository.lease(session, "prod", "b", 15.0)
+        (row,) = repository.reports(session, "prod")
+        assert (row["writes"], float(row["age"])) == (False, 0.0)
+        assert repository.lease(session, "prod", "a", 15.0)
+        repository.report(session, "prod", "b", b"{}", timedelta(0))
+        assert [one["writes"] for one in repository.reports(session)] == [True, False]
+
+
+def test_operations_on_clusters(kept: Kept) -> None:
+    body = msgspec.json.encode({**EXAMPLE, "follower": "a"})
+    said = [
+        router.report_cluster("prod", body, kept.clusters), router.get_cluster("prod", kept.clusters),
+        router.list_clusters(kept.clusters), router.delete_cluster("prod", kept.clusters),
+    ]  # fmt: skip
+    assert [one.status_code for one in said] == [200, 200, 200, 204]
+    lease, found, listed = (msgspec.json.decode(bytes(one.body)) for one in said[:3])
+    assert lease == {"writer": True, "seconds": 15.0}
+    assert [one["name"] for one in listed["items"]] == [found["name"]] == ["prod"]
+    assert kept.clusters.every() == []
+    with pytest.raises(InvalidInput):
+        router.report_cluster("prod", b"{}", kept.clusters)
 
 
 def test_who_is_silent_for_an_hour_is_forgotten_with_the_next_report_of_its_cluster(kept: Kept) -> None:
     kept.report("a")
     kept.report("c", "other")
     for name in "ac":
-        kept.earlier(followers.c.reported_at, name, 3590.0)
+        kept.earlier(followers.c.reported_at, name, 3000.0)
     kept.report("b")
     assert len(kept.prod().followers) == 2
     for name in "ac":
-        kept.earlier(followers.c.reported_at, name, 11.0)
+        kept.earlier(followers.c.reported_at, name, 601.0)
     kept.report("b")
     assert [one.follower for one in kept.prod().followers] == ["b"]
     assert len(kept.clusters.get("other").followers) == 1

@@ -1,5 +1,6 @@
 """How real and expected evictions are compared, in which words, what is kept of that, and for how long."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ import sqlalchemy as sa
 from app.db import Database
 from app.errors import BadRequest, NotFound
 from app.settings import Settings
+from app.shadow import router
 from app.shadow.comparing import compare
 from app.shadow.repository import Filters, shadow
 from app.shadow.router import EXAMPLE
@@ -235,3 +237,31 @@ def test_no_more_is_kept_than_the_bounds_say(kept: Kept) -> None:
 def test_names_that_no_database_can_hold_are_kept_as_they_are_shown(kept: Kept) -> None:
     made = kept.report(requests=[], unjudged="why", cluster="a\0b", ask="c\0d")
     assert (kept.shadow().get(made.id).cluster, kept.ids(cluster="a\ufffdb", ask="c\ufffdd")) == ("a\0b", [made.id])
+
+
+def test_operations_on_comparisons(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    classes: list[str] = []
+
+    class Services:
+        def class_of(self, body: bytes) -> str:
+            return f"class of {len(body)}"
+
+        async def run(self, of: str, act: Any, body: bytes) -> Any:
+            classes.append(of)
+            return act(body)
+
+    monkeypatch.setattr(router, "service", lambda request, kind: Services())
+    body = msgspec.json.encode(EXAMPLE)
+    answer = asyncio.run(router.report_preemption(cast(Any, None), body, kept.shadow(OTHER)))
+    assert (classes, answer.status_code) == ([f"class of {len(body)}"], 200)
+    made = msgspec.json.decode(bytes(answer.body), type=ShadowRecord)
+    filters = router._filters(cluster="production", outcome="differs")  # pyright: ignore
+    assert filters == Filters(cluster="production", outcome="differs")
+    listed = msgspec.json.decode(bytes(router.list_preemptions(kept.shadow(), filters).body))
+    assert [one["id"] for one in listed["items"]] == [str(made.id)]
+    assert msgspec.json.decode(bytes(router.get_preemption(made.id, kept.shadow()).body), type=ShadowRecord) == made
+    asked = router.get_preemption_request(made.id, kept.shadow())
+    assert msgspec.json.decode(bytes(asked.body))["asks"] == REQUEST["asks"]
+    for _ in range(50):
+        kept.report(AGREES)
+    assert len(msgspec.json.decode(bytes(router.list_preemptions(kept.shadow(), Filters()).body))["items"]) == 50
