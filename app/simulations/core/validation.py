@@ -119,6 +119,27 @@ def problems_of(jobs: Iterable[tuple[str, Job]], setting: Setting) -> Iterator[P
                 yield Problem(pointer=f"{at}/after/{i}", detail=f"no job {other!r}")
             elif submitted[other] > submitted[job.ask.id] or other == job.ask.id:
                 yield Problem(pointer=f"{at}/after/{i}", detail=f"{other!r} is not submitted before this job")
+    yield from _circles(named)
+
+
+def _circles(named: list[tuple[str, Job]]) -> Iterator[Problem]:
+    """Jobs, of one instant, that never come, for each comes after the other. Nobody named has itself before it."""
+    left = {job.ask.id: {other for other in job.after if other != job.ask.id} for _, job in named}
+    behind: dict[str, list[str]] = {}
+    for name, before in left.items():
+        for other in before:
+            behind.setdefault(other, []).append(name)
+    free = list(behind.keys() - left.keys())
+    while free:
+        over = free.pop()
+        left.pop(over, None)
+        for name in behind.get(over, ()):
+            left[name].discard(over)
+            if not left[name]:
+                free.append(name)
+    for at, job in named:
+        if left.get(job.ask.id):
+            yield Problem(pointer=f"{at}/after", detail="it would never come: jobs before it come after one another")
 
 
 def _times(at: str, job: Job, submitted: int, start: int) -> Iterator[Problem]:

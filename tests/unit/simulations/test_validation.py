@@ -113,3 +113,15 @@ def test_a_second_job_of_a_name_is_named_each_time() -> None:
     assert found(two_queues(), [one, one, one]) == {
         f"/trace/jobs/{i}/ask/id": "a second job 'one'" for i in (1, 2)
     }  # fmt: skip
+
+
+def test_jobs_that_come_after_one_another_are_named_for_they_would_never_come() -> None:
+    given = [
+        job("a", "a", 1, 5, 1, after=["c"]), job("b", "a", 1, 5, 1, after=["a", "free"]),
+        job("c", "a", 1, 5, 1, after=["b"]), job("behind", "a", 1, 6, 1, after=["c", "free"]),
+        job("free", "a", 1, 5, 1, after=["first"]), job("first", "a", 1, 5, 1),
+        job("fine", "a", 1, 7, 1, after=["free"]),
+    ]  # fmt: skip
+    said = "it would never come: jobs before it come after one another"
+    assert found(two_queues(), given) == {f"/trace/jobs/{i}/after": said for i in range(4)}
+    assert played(two_queues(), given[4:]).of("fine").status == "finished"
