@@ -176,7 +176,7 @@ def _largest_fit(whole: Polyline, guarantee: Floats, limits: Floats) -> Polyline
 def _steps(situation: Situation) -> Flags:
     """Which operations get all of their demand or nothing."""
     settings = situation.config.settings.shares
-    pools = np.array([pool.shares.gang_steps for pool in situation.config.pools] + [True], bool)
+    pools = np.array([pool.shares.gang_steps for pool in situation.config.pools], bool)
     return situation.operations.gang & pools[situation.operation_parent] & settings.gang_steps
 
 

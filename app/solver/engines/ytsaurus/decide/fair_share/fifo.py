@@ -56,13 +56,14 @@ def truncated(
     situation: Situation, children: Children, demand: Floats, fair: Floats, pool_fair: Floats
 ) -> tuple[Floats, Floats]:
     """Fair shares without those of gangs in FIFO pools that would get less than their demand."""
-    cut = children.fifo & np.array([pool.shares.truncate_fifo for pool in situation.config.pools] + [False], bool)
+    above = situation.operation_parent
+    cut = np.array([pool.shares.truncate_fifo for pool in situation.config.pools], bool)
     short = ~all_of(fair + EPSILON >= demand) & any_of(fair != 0)
-    rows = np.flatnonzero(cut[situation.operation_parent] & situation.operations.gang & short)
+    rows = np.flatnonzero(children.fifo[above] & cut[above] & situation.operations.gang & short)
     if not len(rows):
         return fair, pool_fair
     lost = np.zeros_like(pool_fair)
-    np.add.at(lost, situation.operation_parent[rows], fair[rows])
+    np.add.at(lost, above[rows], fair[rows])
     add_upwards(lost, situation.parent, situation.depth)
     fair = fair.copy()
     fair[rows] = 0.0

@@ -2,35 +2,25 @@
 
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
-from app.solver import solve
 from app.solver.engines.ytsaurus.decide.fair_share import fair_shares as fair_share
 from app.solver.engines.ytsaurus.decide.fair_share.children import children_of
 from app.solver.engines.ytsaurus.decide.fair_share.exact import Exact
 from app.solver.engines.ytsaurus.decide.fair_share.fair_shares import FairShares, fair_shares
 from app.solver.engines.ytsaurus.decide.fair_share.levels import Levels
 from app.solver.engines.ytsaurus.decide.fair_share.operation_curves import Demands
-from app.solver.engines.ytsaurus.decide.situation import Situation, situate
-from app.solver.model.configuration import Configuration
-from app.solver.model.request import SharesRequest
-from tests.unit.solver.engines.ytsaurus.cluster import ask, node, operation, pool, request
+from app.solver.engines.ytsaurus.decide.situation import Situation
+from tests.unit.solver.engines.ytsaurus.cluster import ask, node, operation, pool, request, situated
 
 Json = dict[str, Any]
-
-
-def situation(body: Json) -> Situation:
-    asked = msgspec.convert(body, SharesRequest)
-    assert isinstance(asked.configuration, Configuration)
-    return situate(solve.load(solve.configure(asked.configuration, asked.engine), asked.state).compiled, asked.asks)
 
 
 def tree(pools: list[Json], *wanted: tuple[str, str, int], **settings: Any) -> Situation:
     """Operations: name, pool, how many cpus it wants."""
     operations = [operation(name, queue) for name, queue, _ in wanted]
-    return situation(request(pools, [node(cpu=100)], operations, [ask(*one) for one in wanted], settings))
+    return situated(request(pools, [node(cpu=100)], operations, [ask(*one) for one in wanted], settings))
 
 
 SURE = ([pool("p", quota={"cpu": {"limit": 49}})], ("x", "p", 25), ("y", "p", 90))
@@ -149,7 +139,7 @@ def test_below_the_top_a_jump_at_what_is_handed_down_is_where_the_pool_above_sto
     body = request(
         pools, [node(cpu=100)], [operation("g", "p", **uses), operation("h", "r")], [wants, ask("h", "r", 9)]
     )
-    of = Prepared(situation(body))
+    of = Prepared(situated(body))
     of.prepare(len(of.names))
     of.levels.divided(np.array([len(of.names)]), 1.0)
     assert not of.levels.sensitive
