@@ -143,6 +143,8 @@ def test_a_node_is_searched_as_if_none_was_before(on_n2: list[int], expected: li
     )  # fmt: skip
     of.queues[2] = queue("root.test", {"vcore": 3})
     assert chosen(of, wanting(TWO)) == expected
+    if not expected:
+        assert of.one(wanting(TWO))["conditions"][0]["reason"] == "PreemptionDoesNotHelp", "both nodes are out"
 
 
 @pytest.mark.parametrize(("guaranteed", "expected"), [(1, ["b", "c"]), (2, [])])
