@@ -143,11 +143,11 @@ def _too_deep(text: str) -> Malformed:
 
 def _deepest(document: object) -> str | None:
     """Pointer of the first value that is nested too deeply. No recursion: the input chooses the depth."""
-    stack: list[tuple[object, tuple[str | int, ...]]] = [(document, ())]
+    stack: list[tuple[object, tuple[str | int, ...]]] = []
+    if isinstance(document, dict | list):
+        stack.append((cast(object, document), ()))
     while stack:
         value, at = stack.pop()
-        if not isinstance(value, dict | list):
-            continue
         if len(at) >= MAX_DEPTH:
             return pointer(*at)
         for key, child in _children(value):

@@ -241,6 +241,13 @@ def test_those_who_can_do_without_look_no_closer(body: bytes, looked_at: bool | 
         assert decode(body, Whole).kind in ("x", "+", "\n", "A", "0", "u0030")
 
 
+def test_a_whole_surrogate_pair_is_a_character() -> None:
+    assert wrong(b'{"of": 1, "more": "\\ud83d\\ude00"}') == [("/of", "Expected `str`, got `int`")]
+    with pytest.raises(Malformed, match="half of a surrogate pair"):
+        decode(b'{"of": 1, "more": "\\ud83d\\ude00 \\ud83d"}', Whole)
+    assert wrong(b"3") == [("", "Expected `object`, got `int`")]
+
+
 def test_what_no_walk_finds_is_said_all_the_same() -> None:
     with pytest.raises(InvalidInput) as refused:
         convert({"of": "x", "at": object()}, Whole)

@@ -39,20 +39,22 @@ def test_an_error_keeps_what_it_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "detail", "headers"),
+    ("make", "detail", "headers"),
     [
-        (Unauthorized("who?"), "who?", {"WWW-Authenticate": 'Bearer realm="arbiter"'}),
-        (Unauthorized("no", invalid=True), "no", {"WWW-Authenticate": 'Bearer realm="arbiter", error="invalid_token"'}),
-        (Unavailable("away"), "away", {"Retry-After": "5"}),
-        (Unavailable("away", retry_after=9), "away", {"Retry-After": "9"}),
-        (TooManyRequests("full"), "full", {"Retry-After": "1"}),
-        (TooManyRequests("full", retry_after=9), "full", {"Retry-After": "9"}),
-        (DeadlinePassed(0.25), "no answer within 0.25 s; nothing was changed", {}),
-        (BadInput(iter(WRONG)), "2 fields are wrong", {}), (BadInput(WRONG[:1]), "/a: no", {}),
-        (BadInput(WRONG, detail="so"), "so", {}),
+        (lambda: Unauthorized("who?"), "who?", {"WWW-Authenticate": 'Bearer realm="arbiter"'}),
+        (lambda: Unauthorized("no", invalid=True), "no",
+         {"WWW-Authenticate": 'Bearer realm="arbiter", error="invalid_token"'}),
+        (lambda: Unavailable("away"), "away", {"Retry-After": "5"}),
+        (lambda: Unavailable("away", retry_after=9), "away", {"Retry-After": "9"}),
+        (lambda: TooManyRequests("full"), "full", {"Retry-After": "1"}),
+        (lambda: TooManyRequests("full", retry_after=9), "full", {"Retry-After": "9"}),
+        (lambda: DeadlinePassed(0.25), "no answer within 0.25 s; nothing was changed", {}),
+        (lambda: BadInput(iter(WRONG)), "2 fields are wrong", {}), (lambda: BadInput(WRONG[:1]), "/a: no", {}),
+        (lambda: BadInput(WRONG, detail="so"), "so", {}),
     ],
 )  # fmt: skip
-def test_what_the_special_ones_say(error: Any, detail: str, headers: dict[str, str]) -> None:
+def test_what_the_special_ones_say(make: Any, detail: str, headers: dict[str, str]) -> None:
+    error = make()
     assert (error.detail, error.headers) == (detail, headers)
 
 

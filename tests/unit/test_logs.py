@@ -22,6 +22,7 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     with monkeypatch.context() as patched:
         found = io.StringIO()
         patched.setattr(sys, "stderr", found)
+        logging.getLogger().setLevel(logging.CRITICAL)
         logs.configure(Settings(log_level="info", log_format="json"))
         yield found
     logs.configure(Settings(log_level="error"))

@@ -5,6 +5,7 @@
 import asyncio
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,11 +22,13 @@ from app.settings import Settings
 
 
 @pytest.fixture(autouse=True)
-def signals() -> Iterator[None]:
-    """What the process does when it is told to stop is afterwards what it was before."""
+def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What serving changes of the process is afterwards what it was before."""
+    monkeypatch.setattr(serve.logs, "configure", lambda _: None)
     told = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-    before = [signal.getsignal(one) for one in told]
+    before, interval = [signal.getsignal(one) for one in told], sys.getswitchinterval()
     yield
+    sys.setswitchinterval(interval)
     for one, handler in zip(told, before, strict=True):
         signal.signal(one, handler)
 
@@ -174,7 +177,11 @@ def test_whatever_ends_it_all_is_ended(error: type[BaseException], code: int, mo
 
 
 def test_being_told_to_stop_is_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
-    Staged(monkeypatch).run()
+    configured: list[Any] = []
+    staged = Staged(monkeypatch)
+    monkeypatch.setattr(serve.logs, "configure", configured.append)
+    staged.run()
+    assert ([one.port for one in configured], sys.getswitchinterval()) == ([0], 0.0002)
     for told in (signal.SIGTERM, signal.SIGHUP):
         assert signal.getsignal(told) is signal.default_int_handler
 
