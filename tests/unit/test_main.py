@@ -7,11 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from starlette.exceptions import HTTPException
 
 from app import document, main, searching
 from app.auth.middleware import AuthenticationMiddleware
 from app.decisions.log import DecisionLog
 from app.decisions.service import Decider
+from app.errors import ArbiterError
 from app.http.compression import CompressionMiddleware
 from app.http.requests import RequestMiddleware
 from app.http.services import Services
@@ -78,6 +80,12 @@ def test_the_console_is_there_where_it_is_wanted(console: str, there: bool) -> N
         assert all((one["visitors"] is not None) is there for one in options)
 
 
+def test_what_is_raised_is_told_as_a_problem_or_as_a_page() -> None:
+    with_pages, without = (made(console=console).exception_handlers for console in ("on", "off"))
+    assert {ArbiterError, HTTPException} <= set(without)
+    assert with_pages[HTTPException] is not without[HTTPException]
+
+
 def test_who_waits_for_the_log_waits_no_longer_than_the_database_may_take() -> None:
     for log, waits in (("async", None), ("sync", 5.0)):
         decider = made(decision_log=log, database_timeout=4.0).state.services.of(Decider)
@@ -90,6 +98,8 @@ def test_metrics_show_all_parts_of_the_service() -> None:
     text = services.of(Metrics).text().decode()
     for name in ("arbiter_configurations_stale", "arbiter_configurations_known 0.0", "arbiter_requests_waiting"):
         assert name in text
+    collectors: Any = services.of(Metrics).registry
+    assert "Census" in {type(one).__name__ for one in collectors._collector_to_names}
     log: Any = services.of(DecisionLog)
     assert log.lost.__name__ == "lost"
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from structlog.testing import capture_logs
 
 from app import serve
 from app.errors import Unavailable
@@ -80,9 +81,13 @@ def test_an_open_service_that_others_can_reach_does_not_begin() -> None:
 def test_limits_of_connections_are_those_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(max_connections=20, head_timeout=1, body_timeout=2, idle_timeout=3)
     limits = serve._limits
-    assert limits(settings) == Limits(connections=20, head=1, body=2, idle=3)
+    with capture_logs() as lines:
+        assert limits(settings) == Limits(connections=20, head=1, body=2, idle=3)
+    assert lines == []
     monkeypatch.setattr(serve, "within_files", lambda wanted: wanted - 1)
-    assert limits(settings).connections == 19
+    with capture_logs() as lines:
+        assert limits(settings).connections == 19
+    assert [(line["connections"], line["wanted"]) for line in lines] == [(19, 20)]
 
 
 class Staged:
@@ -181,7 +186,7 @@ def test_being_told_to_stop_is_an_interruption(monkeypatch: pytest.MonkeyPatch) 
     staged = Staged(monkeypatch)
     monkeypatch.setattr(serve.logs, "configure", configured.append)
     staged.run()
-    assert ([one.port for one in configured], sys.getswitchinterval()) == ([0], 0.0002)
+    assert ([one.port for one in configured], sys.getswitchinterval()) == ([0], pytest.approx(0.0002))
     for told in (signal.SIGTERM, signal.SIGHUP):
         assert signal.getsignal(told) is signal.default_int_handler
 
