@@ -198,3 +198,12 @@ def test_whoever_was_chosen_counts_once_where_more_are_looked_for(guaranteed: in
     )  # fmt: skip
     of.queues[2] = queue("root.test", {"vcore": guaranteed})
     assert chosen(of, wanting(TWO), options={"yunikorn": {"node_choice": "first"}}) == expected
+
+
+def test_who_is_on_another_node_is_passed_over_and_ends_nothing() -> None:
+    """Of the additional victims ``c`` is newer than ``b``; the node had no room, and needs one more of its own."""
+    of = world(
+        task("a", "n1", {"vcore": 1}, 10), task("c", "n2", TWO, 15), task("b", "n1", {"vcore": 1}, 20),
+        nodes=[node("n1", {"vcore": 3}), node("n2", TWO)],
+    )  # fmt: skip
+    assert chosen(of, wanting(TWO), options={"yunikorn": {"node_choice": "first"}}) == ["a", "b"]

@@ -67,6 +67,12 @@ def test_the_difference_that_decided_is_named_alone(
     assert told(of, wanted) == ({named}, documented, shipped)
 
 
+def test_one_task_of_the_asks_own_application_among_the_victims_is_named() -> None:
+    of = world(task("t", "n1", ONE, 10))
+    of.workloads.append(app("other", "root.test", task("u", "n1", ONE, 20)))
+    assert told(of, wanting(TWO, workload="test")) == ({"same-application"}, [], ["t", "u"])
+
+
 def test_a_prefix_that_looks_like_an_ancestor() -> None:
     of = world(task("t", "n1", TWO), test={"vcore": 2})
     of.queues[1], of.queues[2] = queue("root.testing", {"vcore": 10}), queue("root.test", {"vcore": 2})
