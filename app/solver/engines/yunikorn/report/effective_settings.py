@@ -45,4 +45,4 @@ def _properties(settings: QueueSettings) -> dict[str, Any]:
 
 def _seconds(nanoseconds: int) -> int | float:
     whole, rest = divmod(nanoseconds, SECOND)
-    return whole if rest == 0 else nanoseconds / SECOND
+    return nanoseconds / SECOND if rest else whole

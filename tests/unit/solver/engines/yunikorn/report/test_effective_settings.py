@@ -42,3 +42,5 @@ def test_every_queue_with_everything_that_holds_for_it() -> None:
         },
     }  # fmt: skip
     assert list(found) == sorted(found)
+    whole, part = found["root"]["preemption.delay"], found["root.p"]["quota.preemption.delay"]
+    assert (type(whole), type(part)) == (int, float), "whole seconds are integers"

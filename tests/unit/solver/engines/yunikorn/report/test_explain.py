@@ -45,6 +45,12 @@ def test_an_ask_whose_last_task_waits_takes_nobody() -> None:
     assert three["headline"] == f"want waits: task 3 of 3: {three['blocker']}"
 
 
+def test_only_nodes_where_somebody_goes_are_reserved() -> None:
+    """One task of the ask has room on n1 now, the other one preempts on n2."""
+    told = why(world(task("b", "n2", THREE, 20)), wanting(THREE, 2))
+    assert told["headline"] == "1 task of root.test must go; n2 is reserved for want"
+
+
 def test_nodes_held_for_other_asks_are_what_is_in_the_way() -> None:
     of = world(task("a", "n1", THREE, 10), task("b", "n2", THREE, 20), task("c", "n3", TWO, 30))
     of.nodes.append(node("n3", TWO))
