@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from functools import cache
 from typing import Any
 
 import pytest
@@ -61,9 +60,8 @@ def people(request: Request) -> Response:
     return Response("people")
 
 
-@cache
 def app() -> FastAPI:
-    """Made by the first test that asks, not where tests are collected."""
+    """Anew for each test, and not where tests are collected: making it is a part of what is tested."""
     made = FastAPI()
     problems.install(made)
     install(made, [router])
@@ -112,8 +110,9 @@ def test_a_path_means_the_template_with_the_most_text(method: str, path: str, an
 
 
 def test_head_is_get() -> None:
-    assert operations().found(scope("HEAD", "/v1/things")) == operations().found(scope("GET", "/v1/things"))
-    assert operations().found(scope("DELETE", "/v1/things")).operation is None
+    made = operations()
+    assert made.found(scope("HEAD", "/v1/things")) == made.found(scope("GET", "/v1/things"))
+    assert made.found(scope("DELETE", "/v1/things")).operation is None
 
 
 def test_what_there_is_not() -> None:
@@ -211,7 +210,8 @@ def test_a_route_says_who_may_come() -> None:
 
 def test_only_what_needs_something_worked_out_has_it_worked_out() -> None:
     """An operation that takes the request and gives a response is called as it is."""
-    apps = {place.template: place.operations["GET"].app for place in operations().places}
-    routes = {one.path: one.app for one in operations().contexts if "GET" in (one.methods or ())}
+    made = operations()
+    apps = {place.template: place.operations["GET"].app for place in made.places}
+    routes = {one.path: one.app for one in made.contexts if "GET" in (one.methods or ())}
     worked_out = {template for template, app in apps.items() if app is routes[template]}
     assert worked_out == set(apps) - {"/v1/things/newest", "/people"}
