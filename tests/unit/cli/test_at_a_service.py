@@ -1,6 +1,8 @@
 """Commands that read or keep something at a service beside what they work out here."""
 
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 
 from app.cli import plan as plans
 from app.formats.documents.source import Unreadable
+from tests.cluster import kueue
 from tests.unit.cli.test_remote import JSON_BODY, MAIN, Captured, Fake, said
 
 EXAMPLES = Path(__file__).parents[3] / "app" / "examples"
@@ -181,3 +184,53 @@ def test_what_several_files_have_to_say_names_each(capsys: Captured, tmp_path: P
     assert "/0/" in found[one]
     assert "/1/" in found[two]
     assert all(line.startswith("  ") for line in complaints)
+
+
+def test_the_level_is_the_one_that_is_asked_for(service: Fake, capsys: Captured) -> None:
+    service.says("GET /v1/decisions/7/request?resolved=true", REQUEST)
+    brief, full = (said(capsys, "explain", "--decision", "7", *more)[1] for more in ((), ("--full",)))
+    assert any(line.startswith("  CANDIDATES ") for line in brief)
+    assert not any(line.startswith("  CANDIDATE ") for line in brief)
+    assert any(line.startswith("  CANDIDATE ") for line in full)
+
+
+def asking(*amounts: Any) -> Json:
+    (one, *_) = REQUEST["asks"]
+    (task,) = one["tasks"]
+    asks = [
+        {**one, "id": f"a{i}", "uid": f"a{i}", "tasks": [{**task, "requests": dict.fromkeys(task["requests"], amount)}]}
+        for i, amount in enumerate(amounts)
+    ]
+    return {**REQUEST, "state": {**REQUEST["state"], "workloads": []}, "asks": asks}
+
+
+@pytest.mark.parametrize(("amounts", "code"), [((1,), 0), ((1, 10**6), 2), ((10**6, 1), 2)])
+def test_one_ask_that_can_not_run_is_enough_for_the_exit_code(
+    amounts: tuple[int, ...], code: int, tmp_path: Path, capsys: Captured
+) -> None:
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps(asking(*amounts)))
+    assert said(capsys, "decide", str(file))[0] == code
+
+
+def test_several_files_must_all_be_manifests(tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps(REQUEST))
+    for first, second in ((file, KUEUE), (KUEUE, file), (file, file)):
+        code, lines, complaints = said(capsys, "decide", str(first), "-f", str(second))
+        assert (code, lines) == (3, [])
+        assert complaints[-1] == f"  (document): {file}: several files must all be manifests"
+
+
+def test_a_request_of_several_asks_is_a_cycle(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = kueue.local_queue("l", "q")
+    around = [kueue.cluster_queue("q", 4), queue, kueue.flavor()]
+    for count, mode in ((0, None), (1, None), (2, "cycle")):
+        objects = [*around, *(kueue.workload(f"w{i}", "l", 1) for i in range(count))]
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        code, lines, _ = said(capsys, "import", "-f", "-", "--request")
+        found = json.loads("\n".join(lines))
+        assert (code, len(found["asks"]), found.get("mode")) == (0, count, mode)
