@@ -108,6 +108,7 @@ def test_every_entry_is_decided_again_under_each_variant_and_what_differs_is_tol
         ("same", 3, 0, 0), ("never", 1, 2, 0), ("broken", 0, 0, 3),
     ]  # fmt: skip
     assert (same.logged.asks, same.logged.evictions) == ({"admit": 1, "preempt": 2}, 2)
+    assert list(same.logged.asks) == ["admit", "preempt"], "by name"
     assert same.here == same.logged == never.logged
     assert (never.here.asks, never.here.evictions) == ({"admit": 1, "wait": 2}, 0)
     assert (broken.logged.asks, broken.here.asks) == ({}, {})

@@ -101,3 +101,11 @@ def test_backwards_is_the_mirror_image(old: dict[str, Any], new: dict[str, Any])
     assert there.reordered == back.reordered
     swapped = sorted((repr(change.old), repr(change.new)) for change in changes(there))
     assert swapped == sorted((repr(change.new), repr(change.old)) for change in changes(back))
+
+
+def test_what_stands_in_another_order_is_told_of_queues_and_of_flavors_alike() -> None:
+    pairs = {kind: [{"name": name} for name in "ab"] for kind in ("queues", "flavors")}
+    for kind in pairs:
+        turned = {**pairs, kind: pairs[kind][::-1]}
+        assert difference("prod", 1, pairs, 2, turned).reordered
+    assert not difference("prod", 1, pairs, 2, pairs).reordered

@@ -173,6 +173,7 @@ def test_what_a_reference_means_is_known_or_looked_up(bench: Bench) -> None:
         assert "has no label 'other'" in refused(NotFound, lambda: stored.head("prod@other"))  # noqa: B023
         assert "no configuration 'nobody'" in refused(NotFound, lambda: stored.head("nobody"))  # noqa: B023
         assert msgspec.json.decode(stored.document("prod", 1))["queues"][0]["name"] == "a"
+        assert ("prod", 1) in stored.documents
     for wrong in ("", "@1", "prod@", "prod@0", "prod@01", "-x", "a b", "x" * 129, "prod@1@2", "prod@" + "x" * 65):
         refused(BadInput, lambda: bench.stored.head(wrong))  # noqa: B023
 

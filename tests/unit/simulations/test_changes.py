@@ -69,6 +69,9 @@ def test_what_runs_at_the_start_goes_on_for_what_remains_and_may_be_evicted() ->
         "0 submitted old", "0 started old", "3 submitted own", "3 evicted old", "3 released old", "3 started own",
         "8 finished own", "8 started old", "18 finished old",
     ]  # fmt: skip
+    alone = played(two_queues(), [], state={"workloads": [running]}, remaining={"old": 10}).summary
+    assert alone is not None
+    assert (alone.total.finished, alone.total.wait, alone.total.completion) == (1, None, None), "it is not known"
     asked = job("old", "a", 4, 0, 30)
     told = played(two_queues(), [asked], state={"workloads": [running]})
     assert told.said()[-1] == "20 finished old"  # it ran ten of its thirty seconds before
