@@ -6,8 +6,10 @@ import asyncio
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from queue import Queue
 from types import SimpleNamespace
 from typing import Any
 
@@ -269,9 +271,9 @@ def test_examples_are_sent_as_anybody_could(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_server_ends_in_the_time_that_is_promised(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests have four seconds of the ten; then solving is given up; half a second before the end it is ended."""
-    app, closed, dumps = FastAPI(), list[str](), list[Any]()
+    app, given_up, dumps = FastAPI(), Queue[bool](), list[Any]()
     dispatcher = object.__new__(serve.Dispatcher)
-    monkeypatch.setattr(serve.Dispatcher, "close", lambda _: closed.append("solving"))
+    monkeypatch.setattr(serve.Dispatcher, "close", lambda _: given_up.put(threading.current_thread().daemon))
     monkeypatch.setattr(serve.faulthandler, "dump_traceback_later", lambda *a, **k: dumps.append((a, k)))
     install(app.state, Services(Settings(idle_timeout=7.4, max_connections=3), dispatcher))
     server = serve.Server(app)
@@ -305,6 +307,7 @@ def test_the_server_ends_in_the_time_that_is_promised(monkeypatch: pytest.Monkey
 
     asyncio.run(ended())
     assert later[-1] == "cancelled"
+    assert given_up.get(timeout=60), "what solves on holds nobody up"
 
 
 def test_more_may_wait_than_are_accepted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
