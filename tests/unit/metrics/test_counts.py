@@ -11,6 +11,7 @@ from app.extenders.router import _outcome  # pyright: ignore[reportPrivateUsage]
 from app.health.router import _found, _heads  # pyright: ignore[reportPrivateUsage]
 from app.metrics import Metrics
 from app.settings import Settings
+from app.workers.ticket import CLASSES
 
 
 def shown(metrics: Metrics) -> dict[tuple[str, tuple[str, ...]], float]:
@@ -76,6 +77,20 @@ def test_names_that_are_followed_are_shown() -> None:
         assert found["arbiter_configurations_stale", ()] == stale
         assert found["arbiter_configurations_age_seconds", ()] == 7.5
         assert found["arbiter_configurations_known", ()] == 3
+
+
+def test_who_waits_and_who_works_is_shown() -> None:
+    """Who waits for a thread and who waits for a worker count together."""
+    waiting = {of: i for i, of in enumerate(CLASSES, 1)}
+    dispatcher: Any = SimpleNamespace(workers=lambda: (3, 2), kept=lambda: (5, 700), waiting=lambda: waiting)
+    offload: Any = SimpleNamespace(waiting=lambda of: 10 * waiting[of])
+    metrics = Metrics()
+    metrics.work(dispatcher, offload)
+    found = shown(metrics)
+    assert {of: found["arbiter_requests_waiting", (of,)] for of in CLASSES} == {of: 11 * i for of, i in waiting.items()}
+    assert [found[f"arbiter_{name}", ()] for name in ("workers", "workers_busy", "snapshots", "snapshots_bytes")] == [
+        3, 2, 5, 700,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
