@@ -136,7 +136,8 @@ class Volumes:
         weight = 0.0
         for child in hungry:
             weight += float(self._total_flow[child])
-        hungry.sort(key=lambda child: self._acceptable[child, r] / self._total_flow[child])
+        # In units, not grains: the origin's doubles, to the last bit.
+        hungry.sort(key=lambda child: self._acceptable[child, r] / self._grains[r] / self._total_flow[child])
         for k, child in enumerate(hungry):
             part = self._counted(free, float(self._total_flow[child]) / weight, r)
             takes = float(self._acceptable[child, r])
