@@ -29,9 +29,8 @@ _NO_OPTIONS = Options()
 
 class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     """See the module. An ask is called as its job, or ``job/task`` where the job has several tasks. ``_asks``: what is
-    asked, by job and name; ``_of``: the job and the task that an ask of a job that is alive is for; ``_held``: all
-    reservations; ``_tried``: the version at which an ask last tried preemption; ``_retry``: when time alone lets it
-    try again."""
+    asked, by job and name; ``_of``: the job that an ask of a job that is alive is for; ``_held``: all reservations;
+    ``_tried``: the version at which an ask last tried preemption; ``_retry``: when time alone lets it try again."""
 
     unit: ClassVar[Unit] = "task"
     infeasible: ClassVar[bool] = False
@@ -41,7 +40,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         super().__init__(configured, configuration)
         self._asks: dict[str, dict[str, Ask]] = {}
         self._names: dict[str, dict[str, str]] = {}
-        self._of: dict[str, tuple[str, str]] = {}
+        self._of: dict[str, str] = {}
         self._held: list[Reservation] = []
         self._tried: dict[str, int] = {}
         self._retry: dict[str, int] = {}
@@ -53,7 +52,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             several = len(ask.tasks) > 1
             names = {task.name: f"{ask.id}/{task.name}" if several else ask.id for task in ask.tasks}
             self._names[ask.id] = names
-            self._of |= {name: (ask.id, task) for task, name in names.items()}
+            self._of |= dict.fromkeys(names.values(), ask.id)
         mine = self._asks.setdefault(ask.id, {})
         for task in ask.tasks:
             name = names[task.name]
@@ -68,7 +67,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             self._of.pop(name, None)
 
     def job_of(self, ask: str) -> str:
-        return self._of[ask][0]
+        return self._of[ask]
 
     def changed(self, configured: CompiledConfiguration, configuration: Configuration, nodes: Sequence[Node]) -> None:
         super().changed(configured, configuration, nodes)
@@ -99,19 +98,20 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             if decision.outcome == "admit":
                 turn.started.append(self._placed(name, decision, question.now))
                 continue
+            self._carry(name, notes.get("asks", {}).get(name, {}))
             if decision.outcome == "preempt" and decision.node is not None:
                 self._hold(decision.node, name)
             left.append(name)
         self.told(acted=bool(turn.started or turn.evicted) or self._held != held)
         asks = {ask.id: ask for ask in question.asks}
         for name in left:
-            self._note(name, asks[name], notes.get("asks", {}).get(name, {}), question.now, version)
+            self._wait(name, asks[name], question.now, version)
         turn.reservations = list(self._held)
         return turn
 
     def _placed(self, name: str, decision: Decision, now: int) -> Start:
         """One task runs from now on, and is asked for no longer."""
-        job, _ = self._of[name]
+        job = self._of[name]
         (task,) = self._asks[job].pop(name).tasks
         self._settled(name)
         if self._asks[job]:
@@ -122,9 +122,18 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             del self._asks[job], self.waiting[job]
         return Start(job, [replace(task, node=decision.node, started_at=at(now), state="running")])
 
+    def _carry(self, name: str, block: dict[str, Any]) -> None:
+        """What this cycle did for an ask that goes on waiting, for it and for a reservation of its own."""
+        asks = self._asks[self._of[name]]
+        told = wire.Ask(
+            last_preemption_check_at=block.get("last_preemption_check_at"),
+            triggered_preemption=block.get("triggered_preemption", False),
+        )
+        asks[name] = replace(asks[name], yunikorn=told)
+
     def _hold(self, node: str, name: str) -> None:
         if not any(held.node == node and held.ask.id == name for held in self._held):
-            self._held.append(Reservation(node=node, ask=self._asks[self._of[name][0]][name]))
+            self._held.append(Reservation(node=node, ask=self._asks[self._of[name]][name]))
 
     def _settled(self, name: str) -> None:
         """An ask is one no longer: it holds no node, and waits for no time."""
@@ -132,15 +141,11 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._tried.pop(name, None)
         self._retry.pop(name, None)
 
-    def _note(self, name: str, asked: Ask, block: dict[str, Any], now: int, version: int) -> None:
-        """What this cycle, begun at ``version``, did for an ask that goes on waiting; it may try preemption again once
-        its queue's delay is over, or 15 seconds have passed since its last try and something has changed since."""
-        job, _ = self._of[name]
-        told = wire.Ask(
-            last_preemption_check_at=block.get("last_preemption_check_at"),
-            triggered_preemption=block.get("triggered_preemption", False),
-        )
-        self._asks[job][name] = replace(self._asks[job][name], yunikorn=told)
+    def _wait(self, name: str, asked: Ask, now: int, version: int) -> None:
+        """When time alone lets an ask that goes on waiting, ``asked`` for in a cycle begun at ``version``, try
+        preemption again: once its queue's delay is over, or 15 seconds have passed since its last try and something has
+        changed since."""
+        told = self._asks[self._of[name]][name].yunikorn or wire.Ask()
         if told.last_preemption_check_at is not None and micros(told.last_preemption_check_at) == now:
             self._tried[name] = version
         self._retry.pop(name, None)
