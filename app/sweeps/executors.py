@@ -40,7 +40,7 @@ class Local:
 
     def __init__(self, workers: int, engines: Collection[str] = ()) -> None:
         self._workers = workers
-        self._engines = sorted(engines)
+        self._engines = list(engines)
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> "Local":

@@ -48,7 +48,7 @@ def test_a_run_is_a_row_for_all_and_one_for_each_queue_by_name() -> None:
 
 
 class Clock:
-    now = 100.0
+    now = 0.0
 
     def __call__(self) -> float:
         return self.now
@@ -72,7 +72,7 @@ def test_the_manifest_follows_but_takes_little_of_the_time(tmp_path: Path, monke
     monkeypatch.setattr(of, "_tell", slow)
     of.keep(ran(given[0]))
     assert [run["status"] for run in manifest(tmp_path)] == ["done", "waiting", "waiting", "waiting"]
-    clock.now = 100 + 20 * 3 - 1
+    clock.now = 20 * 3 - 1.0
     of.keep(ran(given[1]))
     assert manifest(tmp_path)[1]["status"] == "waiting", "it was written a moment ago"
     clock.now += 1
@@ -112,10 +112,11 @@ def test_the_table_has_what_is_done_in_the_order_of_the_grid(tmp_path: Path) -> 
     of = Folder(tmp_path, given)
     of.keep(ran(given[2], 3))
     of.keep(ran(given[0], 1))
+    (tmp_path / "manifest.json").unlink()
     assert [(one.key, summary.makespan) for one, summary in of.finish()] == [("z", 1), ("a", 3)]
     table = pq.read_table(tmp_path / "results.parquet").to_pylist()
     assert [(row["key"], row["queue"]) for row in table] == [(key, queue) for key in "za" for queue in ("", "a", "b")]
     assert (table[0]["wait_p90"], table[0]["completion_p50"], table[0]["work_done"]) == (
         2.0, None, [("cpu", 1.5), ("gpu", 2.0)]
     )  # fmt: skip
-    assert manifest(tmp_path)[1]["status"] == "waiting"
+    assert [run["status"] for run in manifest(tmp_path)] == ["done", "waiting", "done"], "told once more in the end"
