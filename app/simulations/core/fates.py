@@ -68,6 +68,8 @@ class Fates:
             began = (task.started_at if self._rounds.unit == "task" else None) or workload.started_at
             if whole and began is not None:
                 life.clock(name).had_run(now - micros(began))
+        if len(life.tasks) > len(life.ask.tasks):
+            life.ask = replace(life.ask, tasks=list(life.tasks.values()))
         self._run(life, tasks, None, now)
         if gone:
             self._stop(life, None if workload.evicted else sorted(gone), now)
@@ -272,8 +274,8 @@ class Fates:
         if self._scenario.request.requeue == "evicted":
             life.ask = replace(life.ask, created_at=time_of(max(life.evicted_at[name] for name in names)))
         for name in names:
-            clock = life.clocks.get(name) or life.clocks.get("")
-            if clock is not None and clock.phase == "releasing" and not (clock is life.clocks.get("") and life.leaving):
+            clock = life.clock(name)
+            if clock.phase == "releasing" and (name in life.clocks or not life.leaving):
                 clock.wait(now)
 
     def _occupy(self, life: Life, names: list[str], sign: int) -> None:

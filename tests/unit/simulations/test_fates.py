@@ -1,0 +1,165 @@
+"""What becomes of one job, call by call, for each unit that engines run and evict; instants in microseconds."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from app.decoding import convert
+from app.simulations.core.agenda import FINISH, RELEASE, Agenda
+from app.simulations.core.books import Books
+from app.simulations.core.fates import Fates
+from app.simulations.core.ledger import Ledger
+from app.simulations.core.life import Clock, Life, Phase
+from app.simulations.schemas import Evicted
+from app.solver.model.decision import PlannedEviction
+from app.solver.model.state import Ask, Task, Workload
+from app.solver.rounds import Start, Unit
+from tests.unit.simulations.running import START, Told
+
+UNITS: tuple[Unit, ...] = ("job", "gang", "task")
+GRACE, LASTS = 5, 100
+
+
+def tasks(*names: str, **more: Any) -> list[Task]:
+    return [convert({"name": name, "requests": {"cpu": 1}, **more}, Task) for name in names]
+
+
+class Bench:
+    """A job ``j`` of queue ``q``; ``asked``: what an engine was told, ``occupied``: nodes by whom somebody leaves."""
+
+    def __init__(self, unit: Unit, *, occupies: bool = False, requeue: str = "created") -> None:
+        self.asked = list[Any]()
+        self.workloads = dict[str, Workload]()
+        self.occupied = list[tuple[str, int]]()
+        self.told, self.agenda, self.lives = Told(), Agenda(), dict[str, Life]()
+        rounds: Any = SimpleNamespace(
+            unit=unit, occupies=occupies, arrive=lambda ask: self.asked.append([t.name for t in ask.tasks]),  # pyright: ignore
+            freed=self.asked.append, leave=self.asked.append, evicting=lambda workload, task: workload,  # pyright: ignore
+        )  # fmt: skip
+        kept: Any = SimpleNamespace(
+            workload=self.workloads.get, set=lambda w: self.workloads.update({w.id: w}),  # pyright: ignore
+            remove=self.workloads.pop, occupy=lambda node, amounts, sign: self.occupied.append((node, sign)),  # pyright: ignore
+        )  # fmt: skip
+        scenario: Any = SimpleNamespace(start=START, grace=GRACE, request=SimpleNamespace(requeue=requeue))
+        books = Books(self.told, Ledger(START, {"q": None}, {}, {"cpu": 8}, None))
+        self.fates = Fates(scenario, kept, rounds, books, self.agenda, self.lives)
+        self.unit: Unit = unit
+
+    def life(self, *names: str, least: int | None = None) -> Life:
+        ask = Ask(id="j", queue="q", tasks=tasks(*names), min_available=least)
+        return Life(ask, START, Clock(START, LASTS), self.unit)
+
+    def running(self, *names: str, least: int | None = None) -> Life:
+        life = self.lives["j"] = self.life(*names, least=least)
+        self.fates.start(Start("j", tasks(*names, node="n", state="running")), 1, START)
+        return life
+
+    def evict(self, task: str | None, at: int) -> None:
+        self.fates.evict(Evicted(job="j", task=task, queue="q", rule="R"), 1, START + at)
+
+    def due(self) -> list[tuple[int, int, Any]]:
+        """What is still to happen: when, what, to whom of it."""
+        found = list[tuple[int, int, Any]]()
+        while (item := self.agenda.take(START + 10**9)) is not None:
+            found.append((item[0] - START, item[1], item[4]))
+        return found
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_who_is_on_its_way_out_is_told_by_task_unless_jobs_go_as_a_whole(unit: Unit) -> None:
+    bench = Bench(unit)
+    life = bench.running("x", "y")
+
+    def leaving(task: str | None) -> bool:
+        return bench.fates.leaving(PlannedEviction(workload="j", task=task, queue="q", reason="R"))
+
+    assert [leaving(task) for task in (None, "x", "y")] == [False] * 3
+    life.leaving["x"] = life.running.pop("x")
+    assert [leaving(task) for task in (None, "x", "y")] == [False, unit != "job", False], "the rest of it runs"
+    life.leaving["y"] = life.running.pop("y")
+    assert [leaving(task) for task in (None, "x", "y")] == [True] * 3
+
+
+@pytest.mark.parametrize(("unit", "phases"), [
+    ("gang", ["releasing", "releasing", "waiting"]), ("task", ["releasing", "waiting", "waiting"]),
+])  # fmt: skip
+def test_a_gang_waits_again_once_nothing_of_it_is_leaving_a_task_once_it_is_gone(
+    unit: Unit, phases: list[Phase]
+) -> None:
+    bench = Bench(unit, requeue="evicted")
+    life = bench.running("x", "y", "z", least=3)
+    bench.evict("y", 10)
+    bench.evict("x", 12)
+    found = [life.clock("y").phase]
+    for task, at in (("y", 15), ("x", 17)):
+        bench.fates.release("j", task, START + at)
+        found.append(life.clock("y").phase)
+    assert found == phases
+    assert life.clock("y").since == START + (17 if unit == "gang" else 15)
+    assert list(life.waiting) == ["x", "y"], "in the order in which they were asked for"
+    assert bench.asked == ["q", "q", ["y"], "q", ["x", "y"], "q"]
+    assert life.ask.created_at is not None
+    assert life.ask.created_at.microsecond == 12
+    finish = [(LASTS, FINISH, (name, 1)) for name in (("x", "y", "z") if unit == "task" else ("",))]
+    assert bench.due() == [(15, RELEASE, "y"), (17, RELEASE, "x"), *finish]
+
+
+def test_a_gang_that_runs_on_without_a_task_keeps_its_clock() -> None:
+    bench = Bench("gang")
+    life = bench.running("x", "y", least=1)
+    bench.evict("y", 10)
+    bench.fates.release("j", "y", START + 15)
+    clock = life.clock("")
+    assert (clock.phase, clock.since, clock.run, list(life.waiting)) == ("running", START, 1, ["y"])
+    assert life.ask.created_at is None
+
+
+def test_a_job_goes_and_waits_as_a_whole() -> None:
+    bench = Bench("job")
+    life = bench.running("x", "y")
+    bench.evict("x", 10)
+    assert (list(life.leaving), life.clock("").phase, life.clock("").lost) == (["x", "y"], "releasing", 10)
+    bench.fates.release("j", "", START + 15)
+    bench.fates.release("j", "", START + 16)
+    assert (list(life.waiting), life.clock("").since, bench.workloads) == (["x", "y"], START + 15, {})
+    assert bench.told.said() == ["0 started j", "1e-05 evicted j", "1.5e-05 released j"]
+    assert bench.due() == [(15, RELEASE, ""), (LASTS, FINISH, ("", 1))]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_what_runs_at_the_start_and_its_job_does_not_know_is_asked_for_again_as_it_would_be_asked_for(
+    unit: Unit,
+) -> None:
+    bench = Bench(unit)
+    life = bench.life("x")
+    found = tasks("x", "more", node="n", state="running", started_at="2000-01-01T00:00:00Z")
+    workload = Workload(id="j", queue="q", tasks=found)
+    bench.workloads["j"] = workload
+    bench.fates.found(workload, life, whole=False)
+    assert (list(life.tasks), list(life.running), list(life.waiting)) == (["x", "more"], ["x", "more"], [])
+    own, more = tasks("x")[0], tasks("more", state="running")[0]
+    assert life.tasks == {"x": own, "more": more}, "its own ask stands; without node and start"
+    for task in ("more", "x"):
+        if unit != "job" or task == "x":
+            bench.evict(task, 10)
+            bench.fates.release("j", "" if unit == "job" else task, START + 15)
+    assert life.pending().tasks == [own, more]
+    assert bench.asked[-2:] == [["x", "more"], "q"]
+
+
+@pytest.mark.parametrize("occupies", [False, True])
+def test_who_leaves_when_the_run_begins_goes_after_the_grace_and_holds_its_node_until_then(*, occupies: bool) -> None:
+    bench = Bench("task", occupies=occupies)
+    life = bench.life("x", "y", "z")
+    found = [*tasks("x", node="n", state="running"), *tasks("y", node="m", state="releasing")]
+    workload = Workload(id="j", queue="q", tasks=found)
+    bench.workloads["j"] = workload
+    bench.fates.found(workload, life, whole=False)
+    assert (life.initial, list(life.running), list(life.leaving), list(life.waiting)) == (True, ["x"], ["y"], ["z"])
+    assert life.clock("y").phase == "releasing"
+    assert bench.asked == [["z"]], "what of it waits is told"
+    bench.fates.release("j", "y", START + GRACE)
+    assert bench.occupied == ([("m", 1), ("m", -1)] if occupies else [])
+    assert [task.name for task in bench.workloads["j"].tasks] == ["x"]
+    assert bench.asked[1:] == [["y", "z"], "q"]
