@@ -274,11 +274,7 @@ def _dispatcher(settings: Settings, stored: Configurations) -> Dispatcher:
     store = SnapshotStore(
         budget=settings.snapshot_memory_bytes, idle=settings.snapshot_idle_seconds, clock=time.monotonic
     )
-    limits = Limits(
-        seconds=settings.request_timeout,
-        snapshot_bytes=settings.snapshot_memory_bytes,
-        snapshot_idle=settings.snapshot_idle_seconds,
-    )
+    limits = Limits(settings.snapshot_memory_bytes, settings.snapshot_idle_seconds)
     pool = Pool(settings.workers, stored, limits) if settings.workers else None
     answerer = Answerer(Compiled(stored, budget=settings.configuration_cache_bytes), store)
     return Dispatcher(answerer, pool, small=settings.small_body_bytes, seconds=settings.request_timeout)

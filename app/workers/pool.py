@@ -29,11 +29,10 @@ _GRACE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``seconds``: the longest any call may take; ``snapshot_bytes``: of all workers together."""
+    """``snapshot_bytes``: of all workers together; ``snapshot_idle``: seconds that an unused snapshot is kept."""
 
-    seconds: float = 60.0
-    snapshot_bytes: int = 4 << 30
-    snapshot_idle: float = 3600.0
+    snapshot_bytes: int
+    snapshot_idle: float
 
 
 class _Worker:

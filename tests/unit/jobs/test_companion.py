@@ -7,8 +7,10 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from app.jobs import companion
 from app.jobs.companion import Companion
@@ -52,3 +54,134 @@ def test_one_that_dies_is_replaced_and_the_last_ends_with_whoever_started_it(
     assert first != second
     assert not alive(first)
     assert not alive(second)
+
+
+class Process:
+    """Stands for the worker's process. ``stubborn``: it does not end when it is asked to."""
+
+    def __init__(self, command: list[str], *, stubborn: bool = False, deaf: bool = False) -> None:
+        self.command, self.stdin = command, self
+        self.told: list[Any] = []
+        self.closed = False
+        self._stubborn, self._deaf = stubborn, deaf
+        self.ended = threading.Event()
+
+    def write(self, said: bytes) -> None:
+        if self._deaf:
+            raise BrokenPipeError
+        self.told.append(said)
+
+    def flush(self) -> None:
+        self.told.append("flush")
+
+    def close(self) -> None:
+        self.closed = True
+
+    def terminate(self) -> None:
+        self.told.append("terminate")
+        if not self._stubborn:
+            self.ended.set()
+
+    def kill(self) -> None:
+        self.told.append("kill")
+        self.ended.set()
+
+    def wait(self, seconds: float | None = None) -> int:
+        if seconds is None:
+            assert self.ended.wait(GENEROUS)
+            return 75
+        self.told.append(seconds)
+        if not self.ended.is_set():
+            raise companion.subprocess.TimeoutExpired("worker", seconds)
+        return 75
+
+
+class Started:
+    """Every process that was started."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.processes: list[Process] = []
+        self.next: dict[str, bool] = {}
+        self.before: Any = None
+        patch.setattr(Companion, "_started", lambda of: self._start(vars(of)["_command"]))
+
+    def _start(self, command: list[str]) -> Process:
+        self.processes.append(Process(command, **self.next))
+        if self.before is not None:
+            self.before()
+        return self.processes[-1]
+
+    def until(self, count: int) -> Process:
+        end = time.monotonic() + GENEROUS
+        while len(self.processes) < count or "flush" not in self.processes[-1].told:
+            assert time.monotonic() < end
+            time.sleep(0.001)
+        return self.processes[count - 1]
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Started:
+    return Started(monkeypatch)
+
+
+def test_a_worker_is_told_its_settings_and_asked_to_end_before_it_is_ended(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(companion, "_PAUSE", GENEROUS)
+    for count, stubborn in ((1, False), (2, True)):
+        started.next = {"stubborn": stubborn}
+        made = Companion("some.module", '{"a":1}')
+        with capture_logs() as lines:
+            made.start()
+            process = started.until(count)
+            made.close()
+        assert process.command == [companion.sys.executable, "-m", "some.module"]
+        assert process.told == [b'{"a":1}\n', "flush", "terminate", 3.0, "kill"]
+        assert process.closed
+        assert not vars(made)["_thread"].is_alive()
+        assert lines == [], "it was to end"
+
+
+def test_one_that_ends_by_itself_is_said_to_and_replaced(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(companion, "_PAUSE", 0.01)
+    started.next = {"deaf": True}
+    made = Companion("some.module", "{}")
+    with capture_logs() as lines:
+        made.start()
+        while not started.processes:
+            time.sleep(0.001)
+        started.next = {}
+        started.processes[0].ended.set()
+        started.until(2)
+        made.close()
+    assert [(line["event"], line["code"], line["log_level"]) for line in lines] == [
+        ("worker ended, another is started", 75, "warning")
+    ]
+    assert (started.processes[0].told, started.processes[0].closed) == ([], True)
+
+
+def test_one_that_is_started_while_all_ends_is_told_to_end_too(started: Started) -> None:
+    made = Companion("some.module", "{}")
+    started.before = vars(made)["_closing"].set
+    made.start()
+    vars(made)["_thread"].join(GENEROUS)
+    assert started.processes[0].told == [b"{}\n", "flush", "terminate"]
+
+
+def test_what_never_began_is_closed_at_once(started: Started) -> None:
+    made = Companion("some.module", "{}")
+    made.close()
+    assert started.processes == []
+
+
+def test_a_worker_has_a_session_of_its_own_and_hears_of_us_by_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Any] = []
+
+    class Begun:
+        def __init__(self, command: list[str], **how: Any) -> None:
+            begun.append((command, how))
+
+    monkeypatch.setattr(companion.subprocess, "Popen", Begun)
+    Companion("some.module", "{}")._started()  # pyright: ignore[reportPrivateUsage]
+    command = [companion.sys.executable, "-m", "some.module"]
+    assert begun == [(command, {"stdin": companion.subprocess.PIPE, "start_new_session": True})]

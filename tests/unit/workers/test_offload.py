@@ -2,13 +2,15 @@ import asyncio
 import gc
 import threading
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
+from app import tracing
 from app.errors import DeadlinePassed, TooManyRequests
 from app.waiting import TooSlow, may_wait
 from app.workers.offload import Offload, Room, collector_paused
-from app.workers.ticket import CLASSES, Ticket, held
+from app.workers.ticket import CLASSES, Class, Ticket, held
 
 
 def test_the_collector_is_off_inside_and_on_outside() -> None:
@@ -168,3 +170,121 @@ def test_a_brief_one_does_not_stand_behind_small_ones_that_are_slow() -> None:
 
     asyncio.run(run())
     places.close()
+
+
+def test_a_refusal_says_how_many_there_are() -> None:
+    places = offload(1, 0)
+
+    async def run() -> None:
+        leave = threading.Event()
+        first = asyncio.ensure_future(places.run("large", leave.wait, 10))
+        await asyncio.sleep(0)
+        with pytest.raises(TooManyRequests, match=r"^1 requests like this one are being answered or wait already$"):
+            await places.run("large", int)
+        assert (places.inside("large"), places.waiting("large"), places.waiting("small")) == (1, 0, 0)
+        leave.set()
+        await first
+
+    asyncio.run(run())
+    places.close()
+
+
+@pytest.mark.parametrize(("asked", "allowed"), [(None, 20.0), (3.0, 3.0), (30.0, 20.0)])
+def test_a_request_may_ask_for_less_time_and_not_for_more(
+    asked: float | None, allowed: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.workers.offload.timeout.seconds", lambda: asked)
+    places = offload(seconds=20.0)
+    asks: list[tuple[Class, bool]] = [("small", False), ("small", True), ("slow", False)]
+    for of, brief in asks:
+        ticket = asyncio.run(places.run(of, held, brief=brief))
+        assert ticket is not None
+        assert (ticket.of, ticket.seconds, ticket.at_once) == (of, allowed, brief)
+        assert allowed - 3 < ticket.left <= allowed
+    places.close()
+
+
+def test_brief_ones_of_other_classes_are_not_tried_on_the_event_loop() -> None:
+    places = offload()
+    assert asyncio.run(places.run("large", lambda: threading.current_thread().name, brief=True)).startswith(
+        "solve-large"
+    )
+    places.close()
+
+
+@pytest.mark.parametrize(("threads", "brief"), [(2, 2), (9, 4)])
+def test_brief_ones_have_four_threads_at_most_and_as_much_room_to_wait(threads: int, brief: int) -> None:
+    places = offload(threads, 2)
+    leave = threading.Event()
+
+    def work() -> None:
+        may_wait()
+        leave.wait(10)
+
+    async def run() -> None:
+        full = [asyncio.ensure_future(places.run("small", work, brief=True)) for _ in range(brief + 2)]
+        await asyncio.sleep(0)
+        assert (places.inside("small"), places.waiting("small")) == (brief + 2, 2)
+        with pytest.raises(TooManyRequests):
+            await places.run("small", work, brief=True)
+        leave.set()
+        await asyncio.gather(*full)
+        assert places.inside("small") == 0
+
+    asyncio.run(run())
+    places.close()
+
+
+def test_who_hangs_up_is_gone_and_no_deadline_has_passed() -> None:
+    places, leave = offload(), threading.Event()
+    begun: list[int] = []
+
+    async def run() -> None:
+        first = asyncio.ensure_future(places.run("large", leave.wait, 10))
+        second = asyncio.ensure_future(places.run("large", begun.append, 1))
+        await asyncio.sleep(0)
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        assert places.inside("large") == 1
+        third = asyncio.ensure_future(places.run("large", begun.append, 2))
+        await asyncio.sleep(0)
+        places.close()
+        with pytest.raises(asyncio.CancelledError):
+            await third
+        leave.set()
+        assert await first
+        with pytest.raises(RuntimeError):
+            await places.run("small", int)
+
+    asyncio.run(run())
+    assert begun == []
+
+
+def test_the_wait_for_a_thread_is_told_to_whoever_listens() -> None:
+    places, told = offload(), list[tracing.Stage]()
+    with tracing.told(told.append):
+        assert asyncio.run(places.run("large", divmod, 7, 2)) == (3, 1)
+    assert [stage.name for stage in told] == ["waiting"]
+    assert asyncio.run(places.run("large", divmod, 7, 2)) == (3, 1)
+    assert len(told) == 1
+    places.close()
+
+
+def test_a_pause_counts_from_when_the_collector_was_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, collected = [100.0], list[int]()
+    monkeypatch.setattr("app.workers.offload.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(gc, "collect", collected.append)
+    with collector_paused():
+        now[0] += 4
+        with collector_paused():
+            now[0] += 1
+        assert collected == [], "five seconds are not too long"
+        with collector_paused():
+            now[0] += 1
+        assert collected == [1]
+        now[0] += 5
+    assert collected == [1], "it had its turn"
+    with collector_paused():
+        now[0] += 5
+    assert collected == [1]

@@ -71,7 +71,7 @@ SECONDS = 120
 
 @pytest.fixture
 def pool(shelf: Shelf) -> Iterator[Pool]:
-    opened = Pool(2, shelf, Limits(seconds=SECONDS))
+    opened = Pool(2, shelf, Limits(1 << 30, SECONDS))
     opened.start()
     yield opened
     opened.close()

@@ -114,7 +114,7 @@ class Workers:
         self.started: list[Thread] = []
 
         def spawn(limits: Limits, of: int) -> Callable[[], tuple[Any, socket.socket]]:
-            assert (limits.seconds, of) == (5.0, count)
+            assert (limits, of) == (Limits(1000, 5.0), count)
 
             def start() -> tuple[Any, socket.socket]:
                 ours, theirs = socket.socketpair()
@@ -124,7 +124,7 @@ class Workers:
             return start
 
         monkeypatch.setattr(Pool, "_spawn", staticmethod(spawn))
-        self.pool = Pool(count, Shelf(), Limits(seconds=5.0))
+        self.pool = Pool(count, Shelf(), Limits(1000, 5.0))
         self.pool.start()
 
     def call(
@@ -457,3 +457,10 @@ def test_a_worker_asks_for_what_it_has_not_compiled(monkeypatch: pytest.MonkeyPa
         assert (fetch, name) == (WantDocument("prod", 4), b"prod")
         _, (refused, _) = ask(call(), (failed(NotFound("gone")), b""))
         assert (refused.error, refused.detail) == ("NotFound", "gone")
+
+
+def test_a_worker_that_is_replaced_while_all_close_ends_too(workers: Made) -> None:
+    one = workers()
+    one.pool._closing = True  # pyright: ignore[reportPrivateUsage]
+    assert not one.pool._replace(0)  # pyright: ignore[reportPrivateUsage]
+    assert [thread.killed for thread in one.started] == [True, True]
