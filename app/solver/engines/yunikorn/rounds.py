@@ -132,8 +132,8 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         asks[name] = replace(asks[name], yunikorn=told)
 
     def _hold(self, node: str, name: str) -> None:
-        if not any(held.node == node and held.ask.id == name for held in self._held):
-            self._held.append(Reservation(node=node, ask=self._asks[self._of[name]][name]))
+        """For good: an ask that has triggered preemption never does so again, so that it holds one node at most."""
+        self._held.append(Reservation(node=node, ask=self._asks[self._of[name]][name]))
 
     def _settled(self, name: str) -> None:
         """An ask is one no longer: it holds no node, and waits for no time."""
