@@ -291,7 +291,8 @@ def small() -> Loaded:
 )  # fmt: skip
 def test_a_bad_delta_has_the_problems_of_the_whole_state(wrong: Json) -> None:
     kept = small()
-    for body in ({"add": [wrong]}, {"change": [wrong | {"id": "w0"}]}):
+    right = app("v", "root.e")
+    for body in ({"add": [wrong]}, {"change": [wrong | {"id": "w0"}]}, {"add": [right, wrong]}):
         delta = msgspec.convert({"generation": 1, "workloads": body}, Delta)
         state, _, _ = apply_delta(kept.state, kept.index, delta)
         with pytest.raises(InvalidInput) as whole:

@@ -99,7 +99,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
                 turn.started.append(self._placed(name, decision, question.now))
                 continue
             self._carry(name, notes.get("asks", {}).get(name, {}))
-            if decision.outcome == "preempt" and decision.node is not None:
+            if decision.node is not None:
                 self._hold(decision.node, name)
             left.append(name)
         self.told(acted=bool(turn.started or turn.evicted) or self._held != held)
@@ -132,7 +132,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         asks[name] = replace(asks[name], yunikorn=told)
 
     def _hold(self, node: str, name: str) -> None:
-        """For good: an ask that has triggered preemption never does so again, so that it holds one node at most."""
+        """The ask has triggered preemption, and never does so again: it holds one node at most."""
         self._held.append(Reservation(node=node, ask=self._asks[self._of[name]][name]))
 
     def _settled(self, name: str) -> None:

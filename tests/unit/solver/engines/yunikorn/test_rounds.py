@@ -274,6 +274,9 @@ def test_what_the_cycle_did_that_tried_it_is_news() -> None:
     assert wakes(rounds) is None
     answered(rounds, 1, checked={"x": 0})
     assert wakes(rounds) == 15
+    rounds.arrive(job("z"))
+    answered(rounds, 15, tried=["x"], decided=[("z", "admit", "n")])
+    assert wakes(rounds) is None, "15 seconds are over, and it has been tried"
 
 
 def test_an_ask_that_comes_again_has_tried_nothing() -> None:

@@ -355,6 +355,19 @@ def test_a_cycle_sees_what_earlier_asks_took_and_stops_at_ten_attempts() -> None
     assert messages.count("PreemptionAttemptsExhausted") == 2
 
 
+def test_who_has_come_is_waited_for_no_longer() -> None:
+    """Limits count what has evicted somebody and waits, until it runs: then it is used, and once."""
+    queues = [queue("root"), queue("root.prod", {"vcore": (4, 4)}), queue("root.test")]
+    of = world(queues=queues, nodes=[node("n1", TWO), node("n2", {"vcore": 6})])
+    first = wanting(TWO, priority=1)
+    of.reservations = [{"node": "n1", "ask": first | {"yunikorn": {"triggered_preemption": True}}}]
+    for wanted, outcome in ((TWO, "admit"), (THREE, "wait")):
+        second = ask("next", "root.prod", wanted, workload="prod")
+        both = of.decide(first, second, mode="cycle")["decisions"]
+        assert [one["outcome"] for one in both] == ["admit", outcome]
+        assert of.one(second)["outcome"] == outcome, "2 of the 4 are kept for the first"
+
+
 def test_what_no_node_has_and_an_ask_names_with_nothing_is_no_matter() -> None:
     """To the ask itself, to those that follow it, and to who evicts for it."""
     of = world(task("t", "n1", TWO), nodes=[node("n1", {"vcore": 4})])

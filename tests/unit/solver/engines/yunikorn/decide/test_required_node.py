@@ -74,6 +74,7 @@ def test_who_is_never_taken() -> None:
         found = decision.one(daemon(TWO))
         assert (found["outcome"], found["victims"]) == ("wait", [])
         assert found["conditions"][0]["reason"] == "NoVictimForRequiredNode"
+        assert found["conditions"][0]["message"].endswith("n1")
 
 
 def test_never_and_repeats() -> None:

@@ -45,6 +45,16 @@ def test_an_ask_whose_last_task_waits_takes_nobody() -> None:
     assert three["headline"] == f"want waits: task 3 of 3: {three['blocker']}"
 
 
+def test_candidates_are_told_in_order_of_workload_and_task() -> None:
+    """Whatever the order in which they are thought of, here the newest first."""
+    of = world(*(task(name, "n1", {"vcore": 1}, age) for name, age in (("c", 5), ("a", 30), ("b", 10))))
+    of.workloads += [app("older", "root.test", task("z", "n2", THREE, 99)), app("also", "root.test")]
+    told = why(of, wanting(TWO))["candidates"]
+    assert [(one["workload"], one["task"]) for one in told] == [
+        ("older", "z"), ("test", "a"), ("test", "b"), ("test", "c")
+    ]  # fmt: skip
+
+
 def test_only_nodes_where_somebody_goes_are_reserved() -> None:
     """One task of the ask has room on n1 now, the other one preempts on n2."""
     told = why(world(task("b", "n2", THREE, 20)), wanting(THREE, 2))
