@@ -132,6 +132,19 @@ def test_a_database_that_was_set_back_is_read_anew(monkeypatch: pytest.MonkeyPat
     assert of.read == [-1, 9, -1, 4, 4], "and as it is, only what has changed"
 
 
+def test_what_is_written_here_while_everything_is_read_again_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = Stored(monkeypatch, row("a", 1, 3))
+    of.heads.expect()
+
+    def written_meanwhile(session: Any, name: str, revision: int) -> None:
+        del session, name, revision
+        of.heads.learn([row("a", 2, 4)])
+
+    monkeypatch.setattr(configurations, "at", written_meanwhile)
+    of.run()
+    assert (of.heads.find("a"), of.heads.seen) == (2, 3), "the follower itself has not read it yet"
+
+
 def test_where_nobody_tells_of_changes_the_pool_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     of = Stored(monkeypatch, row("a", 1, 3))
     of.down = True

@@ -87,7 +87,9 @@ def test_staleness(heads: Heads, clock: Clock) -> None:
     assert heads.age == float("inf")
     read(heads, row(1, 1))
     assert not heads.is_stale(5)
-    clock.now += 6
+    clock.now += 5
+    assert (heads.is_stale(5), heads.age) == (False, 5)
+    clock.now += 1
     assert (heads.is_stale(5), heads.age) == (True, 6)
     heads.follow([])
     assert not heads.is_stale(5)

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.auth import audit
+from app.configurations import writing
 from app.configurations.administration import Administration
 from app.configurations.heads.repository import changed, horizon
 from app.configurations.labels.service import Labels
@@ -20,7 +21,9 @@ from app.errors import ArbiterError, BadInput, Conflict, NotFound, PreconditionF
 from app.http.preconditions import Preconditions
 from app.idempotency.service import Writes
 from app.settings import Settings
+from app.solver.digest import digest
 from app.solver.model.configuration import Configuration, Queue
+from app.solver.model.problems import Finding, InvalidInput, Problem
 
 Result = TypeVar("Result")
 FREE = Preconditions(None, None)
@@ -315,3 +318,29 @@ def test_all_that_changes_configurations_is_put_together_on_one_database(bench: 
     bench.within(lambda s: whole.editor.delete(s, "prod", ANY))
     assert isinstance(whole.writes, Writes)
     refused(NotFound, lambda: bench.stored.get("prod"))
+
+
+@pytest.mark.parametrize("unreadable", [False, True])
+def test_every_finding_is_told_errors_refuse_and_warnings_stay_with_the_draft(
+    monkeypatch: pytest.MonkeyPatch, *, unreadable: bool
+) -> None:
+    warning = Finding(severity="warning", rule="w", pointer="/queues/0", detail="odd")
+    error = Finding(severity="error", rule="e", pointer="/queues/1", detail="wrong")
+    given, found = convert(document("a"), Configuration), [warning]
+    monkeypatch.setattr(writing.solve, "findings", lambda configuration, engine: list(found))  # pyright: ignore
+    draft = drafted(given, None)
+    assert (draft.findings, draft.digest) == ([warning], digest(given))
+    if unreadable:
+
+        def fails(_: Configuration) -> str:
+            raise InvalidInput([Problem(pointer="/queues/1", detail="wrong")])
+
+        monkeypatch.setattr(writing, "digest_of", fails)
+    else:
+        found.append(error)
+    with pytest.raises(BadInput) as refused:
+        drafted(given, None, lambda one: Problem(pointer="/at" + one.pointer, detail=one.detail))
+    assert [(one.pointer, one.detail) for one in refused.value.problems] == [("/at/queues/1", "wrong")]
+    assert [(one.severity, one.detail) for one in refused.value.extra["findings"]] == [
+        ("warning", "odd"), ("error", "wrong")
+    ]  # fmt: skip
