@@ -1,5 +1,6 @@
 """Who answers, how long a small one is tried here, and what is kept for the next large one."""
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -7,7 +8,7 @@ import pytest
 
 from app.answering.answerer import Answerer, Reply
 from app.answering.operations import Asked, Operation
-from app.errors import DeadlinePassed
+from app.errors import DeadlinePassed, Unavailable
 from app.solver.stopping import safe_point
 from app.waiting import TooSlow
 from app.workers.dispatcher import Dispatcher
@@ -34,8 +35,23 @@ class Calls:
     def __len__(self) -> int:
         return 2
 
+    def start(self) -> None:
+        self.asked.append("started")
+
     def close(self) -> None:
         self.asked.append("closed")
+
+    def waiting(self) -> Counter[str]:
+        return Counter(large=3)
+
+    def alive(self) -> int:
+        return 2
+
+    def busy(self) -> int:
+        return 1
+
+    def kept(self) -> tuple[int, int]:
+        return 4, 40
 
 
 def dispatcher(pool: Any = None, **more: Any) -> tuple[Dispatcher, Calls]:
@@ -88,6 +104,20 @@ def test_everywhere_is_every_worker() -> None:
     assert (alone.waiting().total(), alone.workers()) == (0, (0, 0))
     made.close()
     assert pool.asked[-1] == "closed"
+
+
+def test_what_is_told_of_workers_is_the_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.workers.dispatcher.ENGINES", ())
+    pool = Calls()
+    made, here = dispatcher(pool)
+    made.start()
+    assert (made.waiting(), made.workers(), made.kept()) == (Counter(large=3), (2, 1), (4, 40))
+    made.close()
+    assert (pool.asked, here.asked) == (["started", "closed"], [])
+    assert made.answerer is cast("Any", here)
+    with pytest.raises(Unavailable, match=r"^the service is shutting down$") as refused:
+        made.here(lambda: 7)
+    assert refused.value.headers == {"Retry-After": "1"}
 
 
 class Times:
