@@ -309,6 +309,27 @@ def test_a_whole_ask_of_several_pods_or_nobody() -> None:
     assert (answer["decisions"][0]["outcome"], answer["plan"]) == ("wait", {"evictions": [], "placements": []})
 
 
+def test_an_ask_that_waits_leaves_no_trace_of_the_tasks_that_had_room() -> None:
+    for count in (2, 3):
+        of = world(nodes=[node(f"n{i}", THREE) for i in range(count - 1)])
+        many = wanting({}, priority=1) | {"tasks": [{"name": "x", "count": count, "requests": THREE}]}
+        rest = [ask(f"a{i}", "root.prod", THREE, workload="prod") for i in range(count - 1)]
+        answer = of.decide(many, *rest, mode="cycle")["decisions"]
+        assert [one["outcome"] for one in answer] == ["wait"] + ["admit"] * (count - 1)
+
+
+def test_a_node_that_is_held_stays_so_whoever_holds_the_others() -> None:
+    """The first is closed for another reason, or held for the ask itself."""
+    of = world(task("a", "n1", TWO), task("b", "n2", TWO), nodes=[node("n1", TWO), node("n2", TWO)])
+    other = {"node": "n2", "ask": ask("other", "root.prod", TWO, workload="prod")}
+    of.reservations = [{"node": "n1", "ask": wanting(TWO)}, other]
+    assert victims(of.one(wanting(TWO))) == ["a"]
+    of.nodes[0]["schedulable"] = False
+    assert victims(of.one(wanting(TWO))) == []
+    of.reservations[0] = other | {"node": "n1"}
+    assert victims(of.one(wanting(TWO))) == []
+
+
 def test_a_node_is_held_for_one_task_of_an_ask() -> None:
     """Each task would fit after one victim; together they need more than the node has."""
     of = world(task("a", "n1", TWO, 10), task("b", "n1", TWO, 20), nodes=[node("n1", {"vcore": 5})])
