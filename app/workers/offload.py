@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from app import tracing
@@ -30,13 +30,13 @@ _BRIEF_THREADS = 4
 """For brief requests that could not be answered at once: most of them wait for the database."""
 
 
+@dataclass
 class _Pause:
     """Who is inside, and since when the collector is off."""
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.inside = 0
-        self.since = 0.0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    inside: int = 0
+    since: float = 0.0
 
 
 _pause = _Pause()

@@ -255,10 +255,12 @@ def test_it_looks_for_jobs_until_it_is_told_to_stop(stored: Stored) -> None:
         if len(idled) == 5:
             bench.worker.stop()
 
-    bench = Bench(stored, doing)
+    bench, waits = Bench(stored, doing), list[tuple[int, float]]()
+    vars(bench.worker)["_stopping"].wait = lambda seconds: waits.append((len(idled), seconds))
     with capture_logs():
         bench.worker.run(idle)
     assert idled == [0, 1, 1, 1, 1]
+    assert waits == [(i, 0.001) for i in (2, 3, 4, 5)], "not after the one that had a job to do"
 
 
 class Listed:
