@@ -84,7 +84,7 @@ def test_where_nobody_follows_nothing_is_kept(clock: Clock) -> None:
 
 def test_staleness(heads: Heads, clock: Clock) -> None:
     assert heads.is_stale(5)
-    assert heads.age == float("inf")
+    assert (heads.age, heads.seen, heads.lost()) == (float("inf"), 0, False)
     read(heads, row(1, 1))
     assert not heads.is_stale(5)
     clock.now += 5

@@ -12,6 +12,7 @@ from app.configurations import writing
 from app.configurations.administration import Administration
 from app.configurations.heads.repository import changed, horizon
 from app.configurations.labels.service import Labels
+from app.configurations.queues import service
 from app.configurations.queues.service import Queues, read_queue
 from app.configurations.service import Configurations, Pin, etag
 from app.configurations.writing import Editor, Intent, drafted
@@ -95,7 +96,7 @@ def refused(error: type[ArbiterError], act: Callable[[], object]) -> str:
 def test_each_write_that_changes_something_is_a_revision_and_is_known_here_at_once(bench: Bench) -> None:
     first = bench.put(document("a"), comment="begin")
     assert (first.revision, first.created, first.changed, first.dry_run) == (1, True, True, False)
-    assert bench.stored.head("prod") == Pin("prod", 1)
+    assert bench.stored.head("prod") == Pin("prod", bench.stored.heads.find("prod") or 0) == Pin("prod", 1)
     assert ("prod", 1) in bench.stored.documents
     assert "If-Match" in refused(PreconditionRequired, lambda: bench.put(document("b")))
     tag = etag(bench.stored.get("prod"))
@@ -344,3 +345,16 @@ def test_every_finding_is_told_errors_refuse_and_warnings_stay_with_the_draft(
     assert [(one.severity, one.detail) for one in refused.value.extra["findings"]] == [
         ("warning", "odd"), ("error", "wrong")
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("pointer", "at", "said"),
+    [
+        ("/queues/1", "", "d"), ("/queues/1/weight", "/weight", "d"),
+        ("/queues/10/weight", "", "the configuration's /queues/10/weight: d"),
+        ("", "", "the configuration's document: d"),
+    ],
+)  # fmt: skip
+def test_a_finding_is_located_in_the_queue_or_in_the_whole(pointer: str, at: str, said: str) -> None:
+    found = Finding(severity="error", rule="e", pointer=pointer, detail="d")
+    assert vars(service)["_located"](found, "/queues/1") == Problem(pointer=at, detail=said)
