@@ -51,7 +51,7 @@ class Database:
         with (
             self._reached(self._engine, self._seconds if seconds is None else seconds) as engine,
             self._place(),
-            Session(engine, expire_on_commit=False) as session,
+            Session(engine) as session,
             session.begin(),
         ):
             yield session
@@ -137,7 +137,6 @@ class Database:
     def migration_state(self, seconds: float | None = None) -> tuple[str | None, str]:
         """The revision that the database is at, and the one that this code needs. Raises Unavailable."""
         with self.session(seconds) as session:
-            session.execute(text("select 1"))
             current = MigrationContext.configure(session.connection()).get_current_revision()
         return current, head_revision()
 
@@ -171,7 +170,7 @@ class Watch:
     @contextmanager
     def session(self) -> Generator[Session]:
         """A session on this connection; every statement sees what is committed by then. Raises Unavailable."""
-        with self._reached(), Session(self._connection, expire_on_commit=False) as session:
+        with self._reached(), Session(self._connection) as session:
             yield session
 
     def wait(self, seconds: float, interrupt: socket.socket) -> None:

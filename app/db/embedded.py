@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
@@ -35,7 +35,8 @@ from psycopg import sql
 DATABASE = "arbiter"
 _ACCOUNTS = ("arbiter", "postgres", "pgserver", "nobody")
 _SOCKET_FILES = (".s.PGSQL.5432", ".s.PGSQL.5432.lock")
-_LONGEST_SOCKET_FOLDER = 107 - len("/.s.PGSQL.5432") - 1
+_LONGEST_SOCKET_FOLDER = 89
+"""Bytes: with a socket's own name 103, the most that macOS takes; Linux takes four more."""
 _NICENESS = 5
 """It lies on the machine of those who answer, and most of what it does is storing what was answered: they go first."""
 _START_SECONDS = 60.0
@@ -56,6 +57,8 @@ class EmbeddedError(RuntimeError):
 class EmbeddedPostgres:
     """The server in ``data_dir``/postgres; ``settings`` are extra ``name=value`` of postgresql.conf."""
 
+    _programs: Path
+
     def __init__(
         self, data_dir: Path, *, settings: tuple[str, ...] = (), say: Callable[[str], None] = lambda _: None
     ) -> None:
@@ -64,7 +67,6 @@ class EmbeddedPostgres:
         self._settings = (*_SERVER_SETTINGS, *settings)
         self._say = say
         self._account: pwd.struct_passwd | None = None
-        self._programs = Path()
         self._using: int | None = None
         self._sockets: Path | None = None
         self._refusal = ""
@@ -160,6 +162,10 @@ class EmbeddedPostgres:
             except EmbeddedError:
                 if self._running():  # it may have died by itself
                     raise
+        if self._sockets is not None:
+            with suppress(OSError):  # where it is that of the data
+                self._sockets.rmdir()
+            self._sockets = None
 
     def _running(self) -> bool:
         alive = _open(self._dir / "postgres.alive")
@@ -187,9 +193,7 @@ class EmbeddedPostgres:
             "initdb", "-D", str(fresh), "-U", "postgres", "--auth=reject", "--auth-local=trust",
             "--encoding=UTF8", "--no-locale", "--no-instructions",
         )  # fmt: skip
-        if self._pgdata.exists():
-            self._pgdata.rmdir()
-        fresh.rename(self._pgdata)
+        fresh.rename(self._pgdata)  # which takes the place of an empty folder
 
     def _launch(self) -> None:
         written = self._pgdata / "server.log"
@@ -304,7 +308,7 @@ def _allow(path: Path, bits: int) -> bool:
 
 
 def _open(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
 
 def _unprivileged_account() -> pwd.struct_passwd:

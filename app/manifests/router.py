@@ -16,7 +16,7 @@ from app.formats import export
 from app.formats.names import ExportFormat, Format
 from app.formats.schemas import ExportedManifest, ImportedManifest
 from app.http.body import MANIFESTS, Manifest
-from app.http.openapi import operation
+from app.http.openapi import operation, reference
 from app.http.preconditions import Conditions, Preconditions
 from app.http.responses import json_response
 from app.http.services import service
@@ -43,16 +43,15 @@ _MANIFEST: dict[str, dict[str, Any]] = {
     MANIFESTS[0]: {"schema": {"type": "string"}, "example": EXAMPLE},
     MANIFESTS[1]: {"schema": {"type": "object"}, "example": {"apiVersion": "v1", "kind": "List", "items": []}},
 }
+_EXPORTED: dict[str, dict[str, Any]] = {
+    "application/json": {"schema": reference(ExportedManifest)},
+    _YAML: {"schema": {"type": "string"}},
+}
+_EXPORT = operation(
+    needs="read", responses={200: _EXPORTED, 304: None}, errors=(400, 404, 422, 429, 503, 504), etag=True
+)
 
 router = APIRouter(prefix="/v1/configurations", tags=["configurations"])
-
-
-def _export_operation() -> dict[str, Any]:
-    arguments = operation(
-        needs="read", responses={200: ExportedManifest, 304: None}, errors=(400, 404, 422, 429, 503, 504), etag=True
-    )
-    arguments["responses"][200]["content"][_YAML] = {"schema": {"type": "string"}}
-    return arguments
 
 
 As = Annotated[
@@ -95,7 +94,7 @@ async def import_manifest(
     "/{name}:export",
     operation_id="export_configuration",
     summary="A configuration in one system's words",
-    **_export_operation(),
+    **_EXPORT,
 )
 async def export_current(
     request: Request, name: Name, stored: Service, conditions: Conditions, format: As = None  # noqa: A002
@@ -108,7 +107,7 @@ async def export_current(
     "/{name}/revisions/{number}:export",
     operation_id="export_configuration_revision",
     summary="A revision in one system's words",
-    **_export_operation(),
+    **_EXPORT,
 )
 async def export_revision(
     request: Request,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -48,6 +49,8 @@ def test_parts_of_a_request_do_not_run_into_one_another() -> None:
     assert len(digests) == 7
     assert Once("k", ("a", "b")).digest(b"c") == Once("other", ("a", "b")).digest(b"c")
     assert {len(digest) for digest in digests} == {32}
+    parts = b"".join(bytes(7) + bytes([len(part)]) + part for part in (b"a", b"", b"bc"))
+    assert Once("k", ("a", "")).digest(b"bc") == sha256(parts).digest(), "as another release has kept it"
 
 
 def test_a_write_without_a_key_is_done_each_time(database: Database) -> None:
@@ -105,6 +108,25 @@ def test_keys_are_forgotten_after_their_time(database: Database) -> None:
     aged(database, 1200)
     writes.run(Once("a", SAID), act)
     assert (act.done, aged(database, 0)) == (4, 1), "others that are as old go with it"
+
+
+def test_ones_own_key_goes_when_it_is_old_and_a_hundred_others_that_nobody_holds(database: Database) -> None:
+    hour = timedelta(hours=1)
+    with database.session() as session:
+        old = {"request": b"", "created_at": sa.func.now() - hour}
+        names = [("me", f"k{i:03}") for i in range(149)] + [("you", "k148")]
+        session.execute(sa.insert(repository.keys).values([{"actor": who, "key": k, **old} for who, k in names]))
+        repository.expire(session, "me", "k148", hour)
+        kept = sa.select(repository.keys.c.actor, repository.keys.c.key)
+        assert len(session.execute(kept).all()) == 150, "no older than that"
+        hour -= timedelta(seconds=1)
+    with database.session() as other, database.session(10) as session:
+        other.execute(kept.where(repository.keys.c.key == "k000").with_for_update())
+        repository.expire(session, "me", "k148", hour)
+        left = {(who, key) for who, key in session.execute(kept)}
+        assert len(left) == 150 - 1 - 100
+        assert ("me", "k148") not in left
+        assert ("me", "k000") in left
 
 
 def test_a_key_that_went_between_may_be_sent_again() -> None:
