@@ -1,4 +1,5 @@
-"""The command line ``arbiter``; the only package that prints.
+"""The command line ``arbiter``; the only package that prints. Each command is imported when it is given: some need
+what takes a second to load.
 
 Exit codes: 0 done, or nothing to evict; 1 somebody would be evicted, or documents differ; 2 an ask can't run
 (wait or infeasible); 3 bad input or bad usage; 4 the service or the database can't be reached. Without a file commands
@@ -13,24 +14,6 @@ from typing import Annotated, Literal, NoReturn
 
 from cyclopts import App, CycloptsError, Parameter
 
-from app.cli import (
-    compare,
-    configuration,
-    database,
-    follow,
-    live,
-    manifests,
-    offline,
-    plan,
-    revisions,
-    serve,
-    simulate,
-    starvation,
-    sweep,
-    token,
-    trace,
-    worker,
-)
 from app.cli.output import BAD_INPUT, ReaderGone, complain, say
 
 _FILES, _NO_FILES = 0, 4
@@ -55,31 +38,23 @@ application = App(
     exit_on_error=False,
     result_action="return_value",
 )
-application.command(serve.serve)
-application.command(worker.worker)
-application.command(offline.decide)
-application.command(offline.explain)
-application.command(compare.compare)
-application.command(trace.trace)
-application.command(sweep.sweep)
-application.command(plan.plan)
-application.command(starvation.starvation)
-application.command(simulate.simulate)
-application.command(follow.follow)
-application.command(live.why)
-application.command(follow.rights)
-application.command(manifests.import_manifest, name="import")
-application.command(manifests.export)
-application.command(configuration.commands)
-for command in (revisions.history, revisions.restore, revisions.label, revisions.labels):
-    configuration.commands.command(command)
-application.command(database.commands)
-application.command(token.commands)
+for _command in (
+    "serve:serve", "worker:worker", "offline:decide", "offline:explain", "compare:compare", "trace:trace",
+    "sweep:sweep", "plan:plan", "starvation:starvation", "simulate:simulate", "follow:follow", "live:why",
+    "follow:rights",
+):  # fmt: skip
+    application.command(f"app.cli.{_command}")
+application.command("app.cli.manifests:import_manifest", name="import")
+application.command("app.cli.manifests:export")
+application.command("app.cli.revisions:commands", name="configuration")
+application.command("app.cli.database:commands", name="database")
+application.command("app.cli.token:commands", name="token")
 
 
 @application.command
 def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="Whose completion.")], /) -> int:
     """Print what makes SHELL complete this command's words: `source <(arbiter completion bash)`."""
+    application.resolved_commands()
     say(application.generate_completion(shell=shell).rstrip("\n"))
     return 0
 
@@ -100,8 +75,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         for sentence in wrong:
             complain(sentence)
         return BAD_INPUT
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if not words or words[0].startswith("-"):
+        application.resolved_commands()  # help tells what each of them does
     try:
-        code = application(None if arguments is None else list(arguments))
+        code = application(words)
     except CycloptsError:
         return BAD_INPUT
     return code if isinstance(code, int) else 0

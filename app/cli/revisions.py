@@ -5,13 +5,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from app.cli.configuration import DEFAULT_URL, Comment, Token, Url
+from app.cli.configuration import DEFAULT_URL, Comment, Token, Url, commands
 from app.cli.output import BAD_INPUT, complain, say, table
 from app.cli.remote import Reply, Service, commented, findings, guarded, refused, segment
 
 ConfigurationName = Annotated[str, Parameter(help="Name of the configuration.")]
 
 
+@commands.command
 def history(name: ConfigurationName, /, *, url: Url = DEFAULT_URL, token: Token = None) -> int:
     """List the revisions of a configuration, newest first: when, by whom, why, and under which labels."""
 
@@ -44,6 +45,7 @@ def history(name: ConfigurationName, /, *, url: Url = DEFAULT_URL, token: Token 
     return guarded(act, name)
 
 
+@commands.command
 def restore(
     reference: Annotated[str, Parameter(help="'name@revision'")],
     /,
@@ -72,6 +74,7 @@ def restore(
     return guarded(act, reference)
 
 
+@commands.command
 def label(
     name: ConfigurationName,
     label: Annotated[str, Parameter(help="Such as 'stable': decisions may then say name@stable.")],
@@ -104,6 +107,7 @@ def label(
     return guarded(act, f"{name}@{label}")
 
 
+@commands.command
 def labels(name: ConfigurationName, /, *, url: Url = DEFAULT_URL, token: Token = None) -> int:
     """List the labels of a configuration."""
 

@@ -60,6 +60,10 @@ def _swept(
     file: str, out: Path, workers: int | None, ray: str | None
 ) -> "tuple[list[tuple[Point, Summary]], dict[str, str]]":
     """See ``app.sweeps.sweep.sweep``. Raises ImportError where an extra is not installed."""
+    from app.sweeps.processes import begin
+
+    if ray is None:
+        begin(["app.cli"])  # first, since what follows takes as long to load
     from app.sweeps.executors import Local, on_ray
     from app.sweeps.grid import size
     from app.sweeps.sweep import engines

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import active_children
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -15,6 +15,7 @@ from app.solver.model.problems import InvalidInput
 from app.solver.registry import engine_of
 from app.sweeps.grid import Point
 from app.sweeps.playing import Played, play
+from app.sweeps.processes import CONTEXT, outlive_nobody
 
 ATTEMPTS = 3
 
@@ -91,13 +92,16 @@ class Local:
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(self._workers, get_context("spawn"))
+            self._pool = ProcessPoolExecutor(self._workers, CONTEXT, outlive_nobody)
             for _ in range(self._workers):
                 self._pool.submit(_warm, self._engines)
         return self._pool
 
     def _close(self) -> None:
+        """Nobody waits for what still runs, as when the sweep is interrupted."""
         if self._pool is not None:
+            for process in active_children():
+                process.terminate()
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 

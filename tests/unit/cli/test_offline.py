@@ -209,6 +209,11 @@ def test_deciding_loads_neither_the_server_nor_the_database() -> None:
     assert done.returncode == 0
 
 
+def test_the_command_line_loads_no_engine_before_it_knows_the_command() -> None:
+    code = "import sys, app.cli; sys.exit(any(n == 'numpy' or n.startswith('app.solver.engines') for n in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=EXAMPLE.parents[1], check=False).returncode == 0
+
+
 def test_several_asks_are_a_cycle_unless_somebody_says_otherwise(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ from app.sweeps import executors as module
 from app.sweeps.executors import ATTEMPTS, Local, Ran, on_ray
 from app.sweeps.grid import Point
 from app.sweeps.playing import Played
+from app.sweeps.processes import outlive_nobody
 
 TRACES = {"t": Played([b"lines"], b"{}", 0.5), "s": Played([b"others"], b"{}", None)}
 Fault = BaseException | None
@@ -41,8 +42,8 @@ class Pool:
     made: list["Pool"]
     faults: dict[bytes, Iterator[Fault]]
 
-    def __init__(self, workers: int, context: Any) -> None:
-        self.said = (workers, context.get_start_method())
+    def __init__(self, workers: int, context: Any, initializer: Callable[[], None]) -> None:
+        self.said = (workers, context.get_start_method(), initializer)
         self.warmed = list[object]()
         self.met = list[bytes]()
         self.open = self.whole = True
@@ -92,7 +93,8 @@ def test_each_point_is_played_on_its_trace_and_what_fails_is_told(pools: list[Po
         assert came(run([point("a"), point("b", "s"), point("wrong"), point("d")], TRACES)) == {
             "a": (b"a on lines", ""), "b": (b"b on others", ""), "wrong": (None, "last line"), "d": (b"d on lines", ""),
         }  # fmt: skip
-    assert [(pool.said, pool.open, len(pool.met)) for pool in pools] == [((3, "spawn"), False, 4)] * 2
+    said = (3, "forkserver", outlive_nobody)
+    assert [(pool.said, pool.open, len(pool.met)) for pool in pools] == [(said, False, 4)] * 2
 
 
 def test_processes_are_warmed_with_their_engines_before_the_run(

@@ -1,5 +1,9 @@
 """Runs on this machine's processes: started before they are needed, each job checked before a run."""
 
+import subprocess
+import sys
+import time
+from multiprocessing import active_children
 from pathlib import Path
 
 import msgspec
@@ -33,6 +37,33 @@ def test_processes_that_were_started_before_run_the_same_and_are_gone_in_the_end
     with Local(2, ["kueue"]) as run:
         found = list(run([point("a"), point("b")], {"t": trace}))
     assert {(ran.point.key, ran.summary) for ran in found} == {(k, play(point().request, trace)) for k in "ab"}
+
+
+def test_the_processes_of_a_sweep_that_is_killed_end_with_it() -> None:
+    killed = """if __name__ == '__main__':
+        import os
+        from app.sweeps.executors import Local
+        with Local(1) as run:
+            run._started().submit(print, 'ready', flush=True).result()
+            os.kill(os.getpid(), 9)
+    """
+    # whoever holds its standard output keeps this from coming to an end
+    ended = subprocess.run([sys.executable, "-c", killed], check=False, stdout=subprocess.PIPE, timeout=120)
+    assert (ended.returncode, ended.stdout) == (-9, b"ready\n")
+
+
+def test_an_interrupted_sweep_waits_for_no_run() -> None:
+    def interrupted(run: Local) -> None:
+        pool = run._started()  # pyright: ignore[reportPrivateUsage]
+        pool.submit(print).result()
+        pool.submit(time.sleep, 200)
+        raise KeyboardInterrupt
+
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), Local(1) as run:
+        interrupted(run)
+    assert time.monotonic() - begun < 100
+    assert not active_children()
 
 
 def test_a_job_that_can_never_run_is_named_by_its_line_before_the_run() -> None:
