@@ -216,13 +216,13 @@ def _migrate(settings: Settings) -> bool:
     try:
         database.migration_state()
         migrate(settings.database_url)
-        return _store_example(database)
+        return _store_example(database, settings)
     finally:
         database.close()
 
 
-def _store_example(database: Database) -> bool:
-    stored = Configurations(database)
+def _store_example(database: Database, settings: Settings) -> bool:
+    stored = Configurations(database, settings.configuration_cache_bytes)
     if stored.page(None, 1):
         return False
     request = msgspec.json.decode(EXAMPLE.read_bytes())

@@ -37,7 +37,7 @@ class Configurations:
     ``heads`` says what names and labels mean; what it does not know the database is asked.
     """
 
-    def __init__(self, database: Database, budget: int = 64 << 20) -> None:
+    def __init__(self, database: Database, budget: int) -> None:
         self._database = database
         self.heads = Heads(time.monotonic)
         self.documents: Lru[tuple[str, int], Revision] = Lru(_MOST_DOCUMENTS, budget)

@@ -222,7 +222,7 @@ def chunk_after(session: Session, job: UUID, stream: str, line: int) -> Chunk | 
         .order_by(chunks.c.number)
         .limit(1)
     )
-    found = session.execute(wanted).first()
+    found = session.execute(wanted).one_or_none()
     return None if found is None else Chunk(*found)
 
 

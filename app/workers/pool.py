@@ -144,7 +144,7 @@ class Pool:
         finally:
             with self._guard:
                 self._putting[snapshot] -= 1
-                self._putting += Counter[str]()  # drops zeros
+                self._putting = +self._putting  # drops zeros
 
     def _claim(self, name: str) -> int:
         with self._guard:
@@ -166,7 +166,7 @@ class Pool:
 
     def _replace(self, at: int) -> bool:
         """A fresh worker for one that is gone or stuck. Whether snapshots were lost with it."""
-        lost = self._workers[at].kept[0] > 0
+        lost = self._workers[at].kept != (0, 0)
         with self._guard:
             names = [name for name, owner in self._owners.items() if owner == at]
         self._forget(names)

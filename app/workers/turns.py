@@ -4,6 +4,7 @@ So a queue of large requests delays one about a snapshot by what runs now, not b
 """
 
 from collections import Counter
+from itertools import count as counting
 from threading import Event, Lock
 
 from app.errors import DeadlinePassed, Unavailable
@@ -31,8 +32,8 @@ class Turns:
         self._count = count
         self._free = set(range(count))
         self._waiting: list[_Waiter] = []
-        self._latest = dict.fromkeys(CLASSES, 0)
-        self._served = 0
+        self._latest = dict.fromkeys(CLASSES, -1)
+        self._numbers = counting()
         self._closed = False
         self._guard = Lock()
 
@@ -93,5 +94,4 @@ class Turns:
             return self._count - len(self._free)
 
     def _serve(self, of: Class) -> None:
-        self._served += 1
-        self._latest[of] = self._served
+        self._latest[of] = next(self._numbers)

@@ -72,7 +72,7 @@ def _answer(answerer: Answerer, store: SnapshotStore, call: Call, body: bytes) -
 
 def main() -> None:
     """The process's entry."""
-    descriptor, budget, idle = sys.argv[1:4]
+    descriptor, budget, idle = sys.argv[1:]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service decides when its workers stop
     with socket.socket(fileno=int(descriptor)) as connection:
         try:

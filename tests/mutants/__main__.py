@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from tests.mutants.equivalent import equivalents, key
 from tests.mutants.operators import Mutant
-from tests.mutants.packages import files, package_of, packages
+from tests.mutants.packages import chosen_tests, files, package_of, packages
 from tests.mutants.recordings import Reached, Recordings
 from tests.mutants.sampling import sample
 from tests.mutants.workshop import Workshop, may_notice, workshop
@@ -47,11 +47,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sample", type=int, default=25, help="mutants of each package; 0: all")
     parser.add_argument("--budget", type=float, default=30.0, help="seconds of tests that a mutant meets at most")
-    parser.add_argument("--tests", nargs="*", default=[], help="files of tests, instead of all of the package's")
+    parser.add_argument(
+        "--tests", nargs="*", default=[], help="files or folders of tests, instead of all of the package's"
+    )
     parser.add_argument("--list", action="store_true", help="only show the sample, as diffs")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, _stop)
-    options = Options(given.seed, given.sample, given.budget, given.tests)
+    try:
+        options = Options(given.seed, given.sample, given.budget, chosen_tests(ROOT, given.tests))
+    except FileNotFoundError as missing:
+        parser.error(f"no tests at {missing}")
     chosen = _chosen(given.package)
     if not chosen:
         parser.error(f"no module of app begins with {given.package!r}")

@@ -1,5 +1,6 @@
 """The packages of ``app``, and where the tests are that may notice a change in each."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 _LEFT_OUT = {
@@ -30,6 +31,17 @@ def package_of(module: Path) -> str:
     if parts[:2] == ("solver", "engines") and len(parts) > 2:
         return "/".join(parts[:3])
     return parts[0] if parts else "app"
+
+
+def chosen_tests(root: Path, paths: Iterable[str]) -> list[str]:
+    """Files of tests that ``paths``, of files or of folders, mean, each once. Raises FileNotFoundError."""
+    found: list[str] = []
+    for path in paths:
+        if not (root / path).exists():
+            raise FileNotFoundError(path)
+        below = sorted(one.relative_to(root).as_posix() for one in (root / path).rglob("test_*.py"))
+        found += below if (root / path).is_dir() else [path]
+    return list(dict.fromkeys(found))
 
 
 def files(root: Path, package: str) -> list[str]:

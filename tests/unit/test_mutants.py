@@ -9,7 +9,7 @@ import pytest
 from tests.mutants.equivalent import equivalents, key
 from tests.mutants.forks import put_in
 from tests.mutants.operators import mutants
-from tests.mutants.packages import files, packages
+from tests.mutants.packages import chosen_tests, files, packages
 from tests.mutants.recordings import Reached, Recordings
 from tests.mutants.workshop import may_notice
 
@@ -142,6 +142,16 @@ def test_every_package_has_tests() -> None:
         paths = files(ROOT, name)
         assert paths
         assert all((ROOT / path).exists() for path in paths), name
+
+
+def test_tests_are_files_or_all_of_a_folder_each_once(tmp_path: Path) -> None:
+    (tmp_path / "tests" / "a").mkdir(parents=True)
+    for name in ("test_y.py", "a/test_x.py", "a/helper.py"):
+        (tmp_path / "tests" / name).touch()
+    assert chosen_tests(tmp_path, []) == []
+    assert chosen_tests(tmp_path, ["tests/a", "tests"]) == ["tests/a/test_x.py", "tests/test_y.py"]
+    with pytest.raises(FileNotFoundError, match=r"^tests/b$"):
+        chosen_tests(tmp_path, ["tests/b"])
 
 
 def test_what_tests_ran_is_known_until_something_of_it_changes(tmp_path: Path) -> None:

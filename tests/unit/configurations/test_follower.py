@@ -207,6 +207,7 @@ class Waiting(Stored):
         self.waits.append(seconds)
         told_to_stop.settimeout(60)
         assert told_to_stop.recv(1) == b""
+        threading.Event().wait(0.01)  # whoever does not wait for this thread goes on before it
 
 
 def test_it_follows_from_its_start_and_stops_when_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,6 +217,7 @@ def test_it_follows_from_its_start_and_stops_when_it_is_closed(monkeypatch: pyte
     of.follower.start()
     of.heads.learn([row("b", 1, 4)])
     assert of.heads.find("b") == 1
+    assert [one.daemon for one in threading.enumerate() if one.name == "follower"] == [True]
     of.follower.close()
     assert [one for one in threading.enumerate() if one.name == "follower"] == []
     Stored(monkeypatch).follower.close()

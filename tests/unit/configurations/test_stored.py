@@ -41,7 +41,7 @@ class Bench:
 
     def __init__(self, database: Database, patch: pytest.MonkeyPatch) -> None:
         self.database = database
-        self.stored = Configurations(database)
+        self.stored = Configurations(database, 1 << 20)
         self.stored.heads.expect()
         self.editor = Editor(self.stored)
         self.labels = Labels(database, self.stored)
@@ -172,7 +172,7 @@ def test_what_a_reference_means_is_known_or_looked_up(bench: Bench) -> None:
     bench.put(document("a"))
     bench.put(document("b"), ANY)
     bench.move("stable", 1)
-    for stored in (bench.stored, Configurations(bench.database)):
+    for stored in (bench.stored, Configurations(bench.database, 1 << 20)):
         assert [stored.head(one).revision for one in ("prod", "prod@stable", "prod@7")] == [2, 1, 7]
         assert "has no label 'other'" in refused(NotFound, lambda: stored.head("prod@other"))  # noqa: B023
         assert "no configuration 'nobody'" in refused(NotFound, lambda: stored.head("nobody"))  # noqa: B023

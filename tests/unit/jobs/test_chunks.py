@@ -19,6 +19,10 @@ def noise(size: int) -> bytes:
     return random.Random(size).randbytes(size).replace(b"\n", b" ")
 
 
+SIZE = len(chunks.zstandard.ZstdCompressor(level=3).compress(noise(100) + b"\n"))
+"""Of a chunk of one line of noise."""
+
+
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "_CHUNK", 100)
@@ -37,19 +41,24 @@ def test_a_chunk_is_full_at_its_size_with_the_ends_of_its_lines() -> None:
     assert len(stored) == 4
 
 
-def test_chunks_are_stored_together_once_there_is_enough_of_them() -> None:
+@pytest.mark.parametrize(("more", "together"), [(0, 1), (1, 2)])
+def test_chunks_are_stored_together_once_there_is_enough_of_them(
+    more: int, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunks, "_TOGETHER", SIZE + more)
     times: list[int] = []
     writer = ChunkWriter(lambda found: times.append(len(found)), 10_000)
-    for _ in range(5):
+    for _ in range(4):
         writer.write("a", noise(100))
-    assert times == [2, 2]
-    writer.flush()
-    assert times == [2, 2, 1]
+    assert times == [together] * (4 // together)
+    if together == 2:
+        writer.write("a", noise(100))
+        writer.flush()
+        assert times == [2, 2, 1]
 
 
 def test_more_than_may_be_stored_is_refused() -> None:
-    size = len(chunks.zstandard.ZstdCompressor(level=3).compress(noise(100) + b"\n"))
-    for most, written in ((2 * size, 2), (2 * size - 1, 1)):
+    for most, written in ((2 * SIZE, 2), (2 * SIZE - 1, 1)):
         writer = ChunkWriter(lambda _: None, most)
         for _ in range(written):
             writer.write("a", noise(100))

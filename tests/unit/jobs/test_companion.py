@@ -75,6 +75,7 @@ class Process:
         self.told.append("flush")
 
     def close(self) -> None:
+        time.sleep(0.01)  # whoever does not wait for the thread that does this goes on before it
         self.closed = True
 
     def terminate(self) -> None:
@@ -134,6 +135,7 @@ def test_a_worker_is_told_its_settings_and_asked_to_end_before_it_is_ended(
         with capture_logs() as lines:
             made.start()
             process = started.until(count)
+            assert vars(made)["_thread"].daemon, "a process that is to end doesn't wait for it"
             made.close()
         assert process.command == [companion.sys.executable, "-m", "some.module"]
         assert process.told == [b'{"a":1}\n', "flush", "terminate", 3.0, "kill"]

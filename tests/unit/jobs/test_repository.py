@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from app.db import Database
+from app.errors import Unavailable
 from app.jobs import repository
 from app.jobs.repository import Chunk, jobs
 from app.settings import Settings
@@ -18,11 +19,16 @@ NOW = datetime.now(UTC)
 
 
 @pytest.fixture
-def session(settings: Settings) -> Iterator[Session]:
-    database = Database(settings.database_url, settings)
+def database(settings: Settings) -> Iterator[Database]:
+    opened = Database(settings.database_url, settings)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def session(database: Database) -> Iterator[Session]:
     with database.session() as opened:
         yield opened
-    database.close()
 
 
 def add(session: Session, number: int, age: float = 0, **more: Any) -> UUID:
@@ -103,8 +109,33 @@ def test_stopping_and_forgetting(session: Session) -> None:
     assert repository.find(session, job, "play") is None
 
 
+def test_a_worker_is_lost_only_after_more_than_so_many_seconds(session: Session) -> None:
+    job = add(session, 1, status="running", heartbeat_at=sa.func.now())  # a transaction's now is one instant
+    assert repository.claim(session, ["play"], 0) is None
+    session.execute(sa.update(jobs).values(heartbeat_at=sa.func.now() - timedelta(microseconds=1)))
+    found = repository.claim(session, ["play"], 0)
+    assert found is not None
+    assert found.id == job
+
+
+def test_workers_do_not_wait_for_one_another_nor_a_heart_for_what_is_stored(database: Database) -> None:
+    with database.session() as session:
+        for number in (1, 2):
+            add(session, number, age=9 - number)
+        assert repository.claim(session, ["play"], 15) is not None
+    with database.session() as first, database.session(5) as second:
+        assert repository.put(first, UUID(int=1), 1, [Chunk("s", 0, 0, 1, b"")])
+        assert repository.beat(second, UUID(int=1), 1, None)
+    with database.session() as first, database.session(5) as second:
+        taken = [repository.claim(one, ["play"], lost_after=0) for one in (first, second)]
+        assert [one.id.int for one in taken if one is not None] == [1, 2]
+
+
 def test_lines_are_those_of_the_present_attempt(session: Session) -> None:
     job = add(session, 1, status="running", attempt=1)
+    session.execute(sa.insert(repository.chunks).values(
+        job=job, attempt=0, stream="s", number=0, first=0, lines=9, data=b"lost"
+    ))  # fmt: skip
     rows = [Chunk("s", 0, 0, 2, b"a"), Chunk("s", 1, 2, 3, b"b"), Chunk("t", 0, 0, 9, b"c")]
     repository.put(session, job, 1, rows)
     found = [repository.chunk_after(session, job, "s", line) for line in range(6)]
@@ -123,10 +154,22 @@ def test_pages_and_a_census(session: Session) -> None:
     assert 30 <= queued.oldest < 300
 
 
+def test_a_census_of_a_database_that_is_not_migrated(database: Database) -> None:
+    def counted() -> None:
+        with database.session() as session:
+            session.execute(sa.text("alter table jobs rename to others"))
+            repository.census(session)
+
+    with pytest.raises(Unavailable, match=r"^the database is not migrated$"):
+        counted()
+
+
 def test_what_ended_long_ago_and_beyond_the_newest_is_forgotten(session: Session) -> None:
     for number, age in ((1, 100), (2, 50), (3, 10), (4, 5)):
         add(session, number, ended_at=ago(age), status="done")
     add(session, 5)
+    (oldest,) = value(session, UUID(int=1), "ended_at")
+    assert repository.prune(session, oldest, 4) == 0, "it ended then, not before"
     assert repository.prune(session, ago(75), 3) == 1
     assert repository.prune(session, ago(75), 2) == 1
     assert [row["id"].int for row in repository.page(session, "play", None, 9)] == [5, 4, 3]

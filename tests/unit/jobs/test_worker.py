@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID
 
@@ -130,6 +131,33 @@ def test_a_job_is_done(stored: Stored) -> None:
     assert not bench.abandoned.is_set()
 
 
+def test_how_long_a_job_took_is_logged_and_its_heart_ends_with_it(
+    stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(worker, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    daemons: list[bool] = []
+
+    def slowly(*_: Any) -> bool:
+        stored.beaten.set()
+        threading.Event().wait(0.05)
+        return True
+
+    def doing(job: Claimed, request: bytes, work: Work) -> bytes:
+        assert stored.beaten.wait(60)
+        daemons.extend(one.daemon for one in threading.enumerate() if one.name == "heart")
+        now[0] += 1.5678
+        return b""
+
+    monkeypatch.setattr(repository, "beat", slowly)
+    bench = Bench(stored, doing)
+    with capture_logs() as lines:
+        bench.worker.once()
+    assert [line.get("seconds") for line in lines] == [None, 1.57]
+    assert daemons == [True], "it doesn't keep a process that is to end"
+    assert [one for one in threading.enumerate() if one.name == "heart"] == []
+
+
 @pytest.mark.parametrize(
     ("error", "told"),
     [
@@ -196,6 +224,57 @@ def test_a_worker_that_is_stopped_gives_its_job_back(stored: Stored) -> None:
 def test_a_job_has_so_many_seconds(stored: Stored) -> None:
     Bench(stored, until_stopped, seconds=0.01).once()
     assert stored.ended == [{"status": "failed", "error": "it took longer than 0.01 s (ARBITER_SIMULATION_SECONDS)"}]
+
+
+def beating(stored: Stored, patch: pytest.MonkeyPatch, *steps: tuple[float, bool]) -> list[str]:
+    """A heart that beats at each of these instants, the database being away or not, of a job with 100 s from instant
+    0 on; what its check says after each, and at last whether it gave up."""
+    now, said = [0.0], list[str]()
+    patch.setattr(worker, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    abandoned = threading.Event()
+    stopping = threading.Event()
+    heart: Any = worker._Heart(  # pyright: ignore[reportPrivateUsage]
+        cast("Database", stored), Claimed(ID, "play", 2, 0, None, b""), 100.0, stopping, abandoned.set
+    )
+    rest = list(steps)
+
+    class Over:
+        """Stands for the event that ends it: each look at it is a beat."""
+
+        def wait(self, seconds: float) -> bool:
+            if seconds == worker._STUCK_SECONDS:  # pyright: ignore[reportPrivateUsage]
+                said.append("gives up")
+                return True
+            if now[0]:
+                said.append(checked())
+            if not rest:
+                return True
+            now[0], stored.away = rest.pop(0)
+            return False
+
+    def checked() -> str:
+        try:
+            heart.check()
+        except (Unwanted, LimitPassed) as error:
+            return type(error).__name__
+        return "goes on"
+
+    heart._over = Over()
+    heart._beat()
+    return said
+
+
+def test_a_job_is_lost_past_its_seconds_without_the_database_and_ends_past_its_own(
+    stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that was not heard of for 15 s has lost its job: one that could not tell for longer counts on it."""
+    on = "goes on"
+    assert beating(stored, monkeypatch, (10.0, False), (25.0, True), (20.0, False), (35.0, True)) == [on] * 4
+    assert beating(stored, monkeypatch, (10.0, False), (25.1, True)) == [on, "gives up"]
+    assert beating(stored, monkeypatch, (15.0, True), (16.0, False)) == [on, on]
+    assert beating(stored, monkeypatch, (15.1, True)) == ["gives up"]
+    assert beating(stored, monkeypatch, (99.0, False), (100.0, False)) == [on, on]
+    assert beating(stored, monkeypatch, (100.1, False)) == ["gives up"]
 
 
 @pytest.mark.parametrize("why", ["unwanted", "stopped", "late"])

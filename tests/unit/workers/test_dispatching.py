@@ -164,11 +164,14 @@ def safe(made: Dispatcher, times: Times, ticket: Ticket, *steps: tuple[float, fl
     [
         # On the event loop: two milliseconds of the processor, looked at every two.
         (True, True, False, [(0.0021, 0.0), (0.0042, 0.0019), (0.0063, 0.0021)], 2),
+        (True, True, False, [(0.0021, 0.5), (0.0042, 0.5019), (0.0063, 0.5021)], 2),
+        (True, True, False, [(0.002, 0.0), (0.004, 0.003)], 1),
         (True, False, False, [(0.0021, 0.0), (0.0030, 0.9)], None),
         (True, False, False, [(0.0021, 0.5), (0.0042, 0.503)], 1),
         # A small one where others can take it: a tenth of a second, or five milliseconds in a crowd.
         (False, True, False, [(0.0051, 0.0), (0.2, 0.1), (0.3, 0.1001)], 2),
         (False, True, True, [(0.0051, 0.0), (0.2, 0.005), (0.3, 0.0051)], 2),
+        (False, True, True, [(0.0051, 0.5), (0.2, 0.504), (0.3, 0.506)], 2),
         (False, False, True, [(0.0051, 0.0), (10.0, 9.0)], None),
     ],
 )
@@ -176,6 +179,7 @@ def test_how_long_a_small_one_is_tried(
     times: Times, at_once: bool, pooled: bool, crowded: bool, steps: list[tuple[float, float]], slow: int | None
 ) -> None:
     made, _ = dispatcher(Calls() if pooled else None)
+    assert not made.crowded(), "unless somebody says so"
     made.crowded = lambda: crowded
     assert safe(made, times, Ticket("small", 100.0, 100.0, at_once), *steps) == slow
     assert safe(made, times, Ticket("slow", 100.0, 100.0), (0.1, 0.0), (90.0, 89.0)) is None
@@ -206,6 +210,11 @@ def test_a_ticket_counts_down(times: Times) -> None:
         ticket.check()
     times.now = 3.0
     assert ticket.left == 0.0
+    with holding(ticket):
+        with holding(Ticket("small", 1.0, 1.0)):
+            assert held() != ticket
+        assert held() == ticket
+    assert held() is None
 
 
 def test_a_reserve_is_a_quarter_larger_than_asked_for_and_no_larger_than_its_bound() -> None:

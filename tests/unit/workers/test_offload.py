@@ -74,6 +74,20 @@ def test_work_runs_in_a_thread_of_its_own_and_its_errors_come_back() -> None:
     places.close()
 
 
+def test_nothing_is_left_to_be_done_later_for_what_was_answered() -> None:
+    places = offload()
+
+    async def run() -> None:
+        loop, later = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
+        call_later = loop.call_later
+        loop.call_later = lambda *args, **more: later.append(call_later(*args, **more)) or later[-1]
+        await places.run("small", int)
+        assert [handle.cancelled() for handle in later] == [True]
+
+    asyncio.run(run())
+    places.close()
+
+
 def test_a_class_that_is_full_refuses_its_own_and_nobody_else() -> None:
     places, leave = offload(), threading.Event()
 

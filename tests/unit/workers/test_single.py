@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -60,13 +61,18 @@ def lost(of: Processes, act: Callable[[socket.socket], object] = lambda _: None)
         raise Closed
 
 
-def test_who_waits_is_told_that_it_stopped_or_that_time_is_up(started: list[Any]) -> None:
+def test_who_waits_is_told_that_it_stopped_or_that_time_is_up(
+    started: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     of, waits = Processes("read it"), list[float | None]()
     with pytest.raises(Unavailable, match=r"^the process that read it stopped, for want of memory most likely$"):
         lost(of)
     with holding(Ticket("large", 0.0, 7.5)), pytest.raises(DeadlinePassed, match=r"7\.5 s"):
         lost(of, lambda connection: waits.append(connection.gettimeout()))
     assert waits == [0.001]
+    monkeypatch.setattr(single, "time", SimpleNamespace(monotonic=lambda: 7.0))
+    with holding(Ticket("large", 7.0, 7.5)), pytest.raises(DeadlinePassed):
+        lost(of)
     with holding(Ticket.now("large", 50)), of.started(SILENT) as connection:
         assert 40 < (connection.gettimeout() or 0) <= 50
     assert all(process.returncode is not None for process in started)

@@ -22,6 +22,7 @@ from app.decoding import Malformed
 from app.errors import BadInput, DeadlinePassed, NotFound, TooManyRequests, Unavailable
 from app.solver.model.decision import ConfigurationUsed
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
+from app.solver.registry import ENGINES
 from app.solver.stopping import safe_point
 from app.workers import pool as pooling
 from app.workers import worker as working
@@ -41,6 +42,7 @@ from app.workers.messages import (
     raised,
 )
 from app.workers.pool import Limits, Pool
+from app.workers.remote import supply
 from app.workers.ticket import Ticket
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -61,7 +63,7 @@ class Thread:
     def __init__(self, connection: socket.socket, answering: Answering) -> None:
         self.connection = connection
         self.calls: list[tuple[Call, bytes]] = []
-        self.killed = False
+        self.killed = self.waited = False
         self._answering = answering
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -85,6 +87,7 @@ class Thread:
         self.killed = True
 
     def wait(self) -> None:
+        self.waited = True
         self._thread.join(60)
 
     def poll(self) -> int | None:
@@ -112,6 +115,7 @@ class Workers:
 
     def __init__(self, count: int, answering: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
         self.started: list[Thread] = []
+        self.ours: list[socket.socket] = []
 
         def spawn(limits: Limits, of: int) -> Callable[[], tuple[Any, socket.socket]]:
             assert (limits, of) == (Limits(1000, 5.0), count)
@@ -119,6 +123,7 @@ class Workers:
             def start() -> tuple[Any, socket.socket]:
                 ours, theirs = socket.socketpair()
                 self.started.append(Thread(theirs, answering))
+                self.ours.append(ours)
                 return self.started[-1], ours
 
             return start
@@ -213,18 +218,32 @@ def lost(of: Thread, call: Call, body: bytes) -> None:
 
 def test_a_worker_that_is_lost_is_replaced(workers: Made) -> None:
     one = workers(1, lambda of, call, body: done(of, call, body) if body == b"body" else lost(of, call, body))
+    assert one.pool.kept() == (0, 0)
     one.call(Operation.SNAPSHOT_PUT, "s")
     one.call(Operation.SNAPSHOT_PUT, "t")
     assert one.pool.kept() == (1, 10)
     with pytest.raises(Unavailable, match=r"^the solver process stopped; its snapshots must be sent again$"):
         one.pool.call(Asked(Operation.DECISION, NOW), b"die", Ticket.now("large", 0))
     assert (one.pool.kept(), len(one.started), one.started[0].killed) == ((0, 0), 2, True)
+    assert (one.started[0].waited, one.ours[0].fileno()) == (True, -1), "nothing of it is left"
     with pytest.raises(DeadlinePassed, match=r"^no answer within 0 s"):
         one.pool.call(Asked(Operation.DECISION, NOW), b"die", Ticket.now("large", 0))
     with pytest.raises(Unavailable) as told:
         one.pool.call(Asked(Operation.DECISION, NOW), b"die", Ticket.now("large", 60))
     assert told.value.headers == {"Retry-After": "1"}
     assert (one.call().body, len(one.started)) == (b"body", 4)
+    one.pool.close()
+    assert [(started.waited, ours.fileno()) for started, ours in zip(one.started, one.ours, strict=True)] == [
+        (True, -1)
+    ] * 4
+
+
+def test_a_deadline_has_passed_at_its_very_instant(workers: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pooling, "time", SimpleNamespace(monotonic=lambda: 50.0))
+    one = workers(1, lost)
+    for end, error in ((50.0, DeadlinePassed), (50.1, Unavailable)):
+        with pytest.raises(error):
+            one.pool.call(Asked(Operation.DECISION, NOW), b"", Ticket("large", end, 5.0))
 
 
 def test_snapshots_go_where_the_fewest_are_and_stay_there(workers: Made) -> None:
@@ -260,6 +279,17 @@ def test_a_name_stays_where_it_is_being_put(workers: Made) -> None:
     assert not one.pool._putting  # pyright: ignore[reportPrivateUsage]
 
 
+def test_a_name_that_two_are_putting_stays_until_both_are_done(workers: Made) -> None:
+    pool, put = workers().pool, Asked(Operation.SNAPSHOT_PUT, NOW, "s")
+    with pool._routed(put):  # pyright: ignore[reportPrivateUsage]
+        with pool._routed(put):  # pyright: ignore[reportPrivateUsage]
+            pass
+        pool._forget(["s"])  # pyright: ignore[reportPrivateUsage]
+        assert "s" in pool._owners  # pyright: ignore[reportPrivateUsage]
+    pool._forget(["s"])  # pyright: ignore[reportPrivateUsage]
+    assert not pool._owners  # pyright: ignore[reportPrivateUsage]
+
+
 def test_of_many_names_the_one_put_longest_ago_is_forgotten(workers: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pooling, "_MOST_NAMES", 2)
     one = workers(2)
@@ -290,6 +320,20 @@ def test_stages_of_a_worker_are_told(workers: Made) -> None:
         with pytest.raises(NotFound):
             one.call()
     assert [one.name for one in told] == ["waiting", "solve"] * 2
+
+
+def test_stages_are_told_to_nobody_and_what_is_asked_back_has_none(workers: Made) -> None:
+    def answering(of: Thread, call: Call, body: bytes) -> None:
+        if call.traced:
+            of.send(WantHead("prod"))
+            of.receive()
+        of.send(Done((0, 0), stages=[tracing.Stage("solve", 1.0, 2.0)]), body)
+
+    one, told = workers(1, answering), list[tracing.Stage]()
+    assert one.call().body == b"body"
+    with tracing.told(told.append):
+        assert one.call().body == b"body"
+    assert [one.name for one in told] == ["waiting", "solve"]
 
 
 def test_what_is_closed_answers_nobody(workers: Made) -> None:
@@ -368,8 +412,9 @@ class Collector:
 @contextmanager
 def served(monkeypatch: pytest.MonkeyPatch, answerer: Any) -> Iterator[tuple[socket.socket, Collector, list[Any]]]:
     """A worker in a thread, with ``answerer`` in place of its own; what it told the collector and its reserve."""
-    collector, reserved = Collector(), list[Any]()
+    collector, reserved, imported = Collector(), list[Any](), list[str]()
     monkeypatch.setattr(working, "gc", collector)
+    monkeypatch.setattr(working, "engine_of", imported.append)
     monkeypatch.setattr(working, "keep_freed_blocks", lambda: reserved.append("blocks"))
     monkeypatch.setattr(working, "Reserve", lambda most: reserved.append(most) or SimpleNamespace(grow=reserved.append))
     monkeypatch.setattr(working, "Answerer", answerer)
@@ -386,6 +431,7 @@ def served(monkeypatch: pytest.MonkeyPatch, answerer: Any) -> Iterator[tuple[soc
     finally:
         ours.close()
         thread.join(60)
+    assert imported == list(ENGINES), "before the first request, not within it"
 
 
 def call(body: bytes = b"", snapshot: str = "", seconds: float = 60.0, **more: Any) -> Call:
@@ -426,8 +472,8 @@ def test_a_worker_answers_call_by_call(monkeypatch: pytest.MonkeyPatch) -> None:
         fault, _ = ask(call(traced=True), b"fault")
         assert (fault.error, fault.detail, fault.stages) == ("WorkerFault", "x", [])
         assert "ZeroDivisionError" in (fault.trace or "")
-        for late in (call(seconds=-1.0), call(seconds=0.001)):
-            refused, _ = ask(late, b"slow")
+        for late, body in ((call(seconds=-1.0), b"none"), (call(seconds=0.001), b"slow")):
+            refused, _ = ask(late, body)
             assert refused.error == "DeadlinePassed"
         ask(call(snapshot="s"), b"about a snapshot")
         for _ in range(58):
@@ -457,6 +503,14 @@ def test_a_worker_asks_for_what_it_has_not_compiled(monkeypatch: pytest.MonkeyPa
         assert (fetch, name) == (WantDocument("prod", 4), b"prod")
         _, (refused, _) = ask(call(), (failed(NotFound("gone")), b""))
         assert (refused.error, refused.detail) == ("NotFound", "gone")
+
+
+def test_what_is_asked_of_one_who_is_gone_is_an_end_and_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(monkeypatch, Echo) as (connection, _, _):
+        send(connection, call(), b"named")
+        assert receive(connection, FromWorker)[0] == WantHead("prod")
+    with pytest.raises(Closed):
+        supply(connection, WantHead("prod"), Shelf())
 
 
 def test_a_worker_that_is_replaced_while_all_close_ends_too(workers: Made) -> None:

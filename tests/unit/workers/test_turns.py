@@ -78,7 +78,7 @@ def test_waiting_ends_with_the_deadline_and_leaves_the_line() -> None:
 def test_closing_tells_who_waits() -> None:
     turns = Turns(1)
     turns.take(Ticket.now("large", 20))
-    told: list[BaseException] = []
+    told: list[Unavailable] = []
 
     def wait() -> None:
         try:
@@ -92,9 +92,10 @@ def test_closing_tells_who_waits() -> None:
         time.sleep(0.001)
     turns.close()
     thread.join(5)
-    assert len(told) == 1
-    with pytest.raises(Unavailable):
+    assert not turns.waiting()
+    with pytest.raises(Unavailable) as later:
         turns.take(Ticket.now("large", 20))
+    assert [error.headers for error in (*told, later.value)] == [{"Retry-After": "1"}] * 2
 
 
 def test_a_crowd_of_callers_loses_no_worker() -> None:
