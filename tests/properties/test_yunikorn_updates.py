@@ -26,7 +26,7 @@ from app.solver.solve import Loaded
 from tests.yunikorn_world import START, Json, ago, app, ask, node, queue, task
 
 LAWS = settings(
-    derandomize=True, max_examples=60, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow],
+    derandomize=True, max_examples=45, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.generate],
 )  # fmt: skip
 LEAVES = ("root.a", "root.b.c", "root.b.d", "root.e")
@@ -111,7 +111,8 @@ class Draws:
     def state(self) -> State:
         nodes = [f"n{i}" for i in range(4)]
         apps = [f"w{i}" for i in range(14)]
-        body = {"nodes": [self.node(n) for n in nodes], "workloads": [self.app(name, nodes) for name in apps]}
+        idle = ["i0", *nodes[:2], "i1", *nodes[2:]]
+        body = {"nodes": [self.node(n) for n in idle], "workloads": [self.app(name, nodes) for name in apps]}
         return msgspec.convert(body, State)
 
     def delta(self, state: State, step: int) -> Delta:
@@ -232,6 +233,19 @@ def follow(draws: Draws, rules: str) -> None:
         assert answers(later, step) == answers(fresh, step)
         kept = later
     assert answers(first, STEPS) == said
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_columns_follow(seed: int) -> None:
+    """As above, without asking for answers."""
+    draws = Draws(seed)
+    configured = solve.configure(configuration("documented"))
+    kept = solve.load(configured, draws.state())
+    for step in range(STEPS):
+        columns(kept.compiled)
+        state, index, changes = apply_delta(kept.state, kept.index, draws.delta(kept.state, step))
+        kept = solve.update(kept, state, index, changes, generation=step)
+        assert columns(kept.compiled) == columns(solve.load(configured, state).compiled)
 
 
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[None]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ class Arranged:
     """``source``: by new task index the old one, -1 for those to be compiled; None: every index is as it was.
 
     ``gone``: old indices of tasks that have left or changed; ``fresh``: new indices of those that have come or
-    changed; both ascending. Tasks that are neither keep their order.
+    changed, in any order. Tasks that are neither keep their order.
     """
 
     before: int
@@ -140,7 +140,7 @@ def _edits(old: CompiledState, changes: Changes) -> list[_Edit]:
             moves.append((rank[queue[was.queue]], was.id, was, None))
         if now is not None:
             moves.append((rank[queue[now.queue]], now.id, None, now))
-    moves.sort(key=lambda move: move[:2])
+    moves.sort(key=itemgetter(0, 1))
     edits: list[_Edit] = []
     found = np.array(old.find([move[:2] for move in moves]), dtype=np.int64)
     stands = np.array([was is not None for _, _, was, _ in moves], dtype=np.int64)
@@ -164,7 +164,7 @@ def _tasks(before: Workload, was: list[Task], now: Workload) -> tuple[Sequence[T
     differ = _differ(was, tasks)
     if differ is None:
         tasks = by_name(now)
-        differ = None if tasks is now.tasks else _differ(was, tasks)
+        differ = _differ(was, tasks)
     if differ is None:
         place = dict(zip(map(_name, was), range(len(was)), strict=True))
         places = [place.get(task.name, -1) for task in tasks]
@@ -172,7 +172,7 @@ def _tasks(before: Workload, was: list[Task], now: Workload) -> tuple[Sequence[T
     for field in inherited:
         values = list(map(field, tasks))
         if None in values:
-            differ = sorted({*differ, *(i for i, value in enumerate(values) if value is None)})
+            differ = list({*differ, *(i for i, value in enumerate(values) if value is None)})
     return tasks, differ, places
 
 

@@ -37,7 +37,7 @@ def decide(overlay: Overlay, request: Request, context: Context, record: Silent)
     if headroom and (node := _place(overlay, request)) is not None:
         return Outcome("admit", node, cancelled=_making_way(overlay, request))
     if request.required is not None:
-        return _on_required_node(overlay, request, record)
+        return _on_required_node(overlay, request, request.required, record)
     if (unmet := _precondition(overlay, request, context)) is not None:
         return unmet
     return replace(_preempt(overlay, request, context, record, headroom=headroom), attempted=True)
@@ -46,7 +46,7 @@ def decide(overlay: Overlay, request: Request, context: Context, record: Silent)
 def apply(overlay: Overlay, request: Request, outcome: Outcome) -> None:
     """Carry the outcome out on the overlay, for the asks that come after."""
     if outcome.attempted:
-        overlay.attempts[request.queue] = overlay.attempts.get(request.queue, 0) + 1
+        overlay.attempts[request.queue] += 1
     for node, held in outcome.cancelled:
         if any(other is held for other in overlay.held.get(node, ())):
             overlay.cancel(node, held)
@@ -83,7 +83,7 @@ def _precondition(overlay: Overlay, request: Request, context: Context) -> Outco
     """The first unmet precondition (YuniKorn: attempts left, CheckPreconditions); None when all are met."""
     delay = overlay.state.configuration.settings[request.queue].preemption_delay
     waited = context.now - request.created
-    if overlay.attempts.get(request.queue, 0) >= ATTEMPTS:
+    if overlay.attempts[request.queue] >= ATTEMPTS:
         return Outcome.wait("attempts-exhausted", f"{ATTEMPTS} attempts a queue and cycle")
     if request.ask.preemption_policy == "Never":
         return Outcome.wait("never-preempts")
@@ -96,17 +96,17 @@ def _precondition(overlay: Overlay, request: Request, context: Context) -> Outco
     return None
 
 
-def _on_required_node(overlay: Overlay, request: Request, record: Silent) -> Outcome:
+def _on_required_node(overlay: Overlay, request: Request, node: int, record: Silent) -> Outcome:
     if request.triggered:
         return Outcome.wait("required-node-released")
     documented = overlay.state.configuration.rules == "documented"
     search = required_node.documented if documented else required_node.shipped
     victims = search(overlay, request, record)
     if victims is None:
-        room = not path_needs(overlay, request).on(overlay, request, request.required or 0).of
+        room = not path_needs(overlay, request).on(overlay, request, node).of
         failed = "resources-releasing" if documented and room else "required-node"
-        return Outcome.wait(failed, overlay.state.node_names[request.required or 0])
-    return Outcome("preempt", request.required, victims, cancelled=_making_way(overlay, request))
+        return Outcome.wait(failed, overlay.state.node_names[node])
+    return Outcome("preempt", node, victims, cancelled=_making_way(overlay, request))
 
 
 def _making_way(overlay: Overlay, request: Request) -> list[tuple[int, Held]]:

@@ -93,14 +93,11 @@ def at_least(
     for resource, missing, helps in needs:
         chosen = candidates if helps is None else candidates[helps]
         gain = state.column(resource)[chosen].astype(np.float64)
-        biggest = float(gain.max(initial=0.0))
         total = np.bincount(state.node[chosen], weights=gain, minlength=size)
-        short = missing.astype(np.float64)
-        open_ = short > 0
-        if biggest > 0:
-            count = np.ceil(short * (1 - _SURE) / biggest).clip(0, IMPOSSIBLE).astype(np.int64)
-            bound = np.maximum(bound, np.where(open_, np.maximum(count, 1), 0))
-        bound[open_ & (total < short * (1 - _SURE))] = IMPOSSIBLE
+        short = missing.astype(np.float64) * (1 - _SURE)
+        count = np.ceil(short / gain.max(initial=1.0)).clip(0, IMPOSSIBLE).astype(np.int64)
+        bound = np.maximum(bound, count)
+        bound[total < short] = IMPOSSIBLE
     return bound
 
 

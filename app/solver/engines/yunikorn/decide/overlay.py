@@ -1,5 +1,6 @@
 """What a decision changes: an overlay on top of a compiled cluster, fresh for each independent ask, one for a cycle."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -49,7 +50,7 @@ class Overlay:
         self.gone: Bools | None = None
         self.held: dict[int, list[Held]] = {}
         self.coming: dict[tuple[int, int], int] = {}
-        self.attempts: dict[int, int] = {}
+        self.attempts = Counter[int]()
         for reservation in state.reservations:
             request = holder_of(state, reservation.ask)
             if request is not None:
@@ -66,19 +67,16 @@ class Overlay:
         twin.gone = None if self.gone is None else self.gone.copy()
         twin.held = {node: list(holders) for node, holders in self.held.items()}
         twin.coming = dict(self.coming)
-        twin.attempts = dict(self.attempts)
+        twin.attempts = self.attempts.copy()
         return twin
 
     def used(self, queue: int, resource: int) -> int:
-        """Allocated in ``queue``, what is being preempted included. Resources that nobody uses count 0."""
-        row = self.allocated[queue]
-        return row[resource] if resource < len(row) else 0
+        """Allocated in ``queue``, what is being preempted included, of a resource that the cluster has."""
+        return self.allocated[queue][resource]
 
     def used_after(self, queue: int, resource: int, but: Request) -> int:
         """Usage once everybody that is being preempted has left and everybody that waits for it has come."""
-        row = self.preempting[queue]
-        leaving = row[resource] if resource < len(row) else 0
-        return self.used(queue, resource) - leaving + self.expected(queue, resource, but)
+        return self.used(queue, resource) - self.preempting[queue][resource] + self.expected(queue, resource, but)
 
     def expected(self, queue: int, resource: int, but: Request) -> int:
         """What other asks that hold a node and evicted somebody for it will take in ``queue``."""

@@ -73,7 +73,7 @@ def _likeness(overlay: Overlay, request: Request) -> object:
         return request.ask.id
     ask = encode(structs.replace(request.ask, id="", uid=None, tasks=[]))
     task = encode(structs.replace(request.task, name="", uid=None))
-    attempts_left = overlay.attempts.get(request.queue, 0) < ATTEMPTS
+    attempts_left = overlay.attempts[request.queue] < ATTEMPTS
     return ask, task, request.workload, request.priority, request.created, attempts_left
 
 

@@ -73,7 +73,7 @@ class Lawful:
         bound = nodes.at_least(state, among, [*short, *below])
         self._allowed[:] = False
         self._allowed[among] = True
-        open_ = self._usable & (bound > 0) & (bound < nodes.IMPOSSIBLE)
+        open_ = self._usable & (bound < nodes.IMPOSSIBLE)
         return nodes.in_order(state, np.flatnonzero(open_), bound, self._search)
 
     def _below(self, queue: int | None, among: Ints) -> Bools:

@@ -35,10 +35,10 @@ class SmallestSet:
         if size == 0:
             return all(lack <= 0 for lack in missing)
         for i in range(start, len(self._order) - size + 1):
-            self.steps -= 1
             safe_point()
-            if self.steps <= 0 or any(lack > left for lack, left in zip(missing, self._rest[i], strict=True)):
+            if self.steps == 0 or any(lack > left for lack, left in zip(missing, self._rest[i], strict=True)):
                 return False
+            self.steps -= 1
             task = self._order[i]
             if not self._allowance.lets(task):
                 continue

@@ -141,9 +141,11 @@ class Preemptor:
         return sorted(found, key=lambda task: (int(flags[task]), -created(task)))
 
     def _search(self, node: int) -> tuple[int, list[int]] | None:
-        """A node's victims, and the index of the first at which the ask fits (YuniKorn: calculateVictimsByNode)."""
+        """A node's victims, and the index of the first at which the ask fits (YuniKorn: calculateVictimsByNode).
+
+        The node is big enough, so that it has a column for everything that the ask needs."""
         free = self._overlay.free[node].tolist()
-        if all(r < len(free) and free[r] >= amount for r, amount in self._needs.items()):
+        if all(free[r] >= amount for r, amount in self._needs.items()):
             return -1, []
         order = self._first_pass(node, list(free))
         found = self._second_pass(order, free) if order else None
@@ -185,7 +187,7 @@ class Preemptor:
             accepted.append(task)
             for r, amount in amounts.items():
                 free[r] += amount
-            if all(r < len(free) and free[r] >= need for r, need in self._needs.items()):
+            if all(free[r] >= need for r, need in self._needs.items()):
                 index = len(accepted) - 1
                 break
         self._undo()

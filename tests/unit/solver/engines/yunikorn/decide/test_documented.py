@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.yunikorn_world import Json, World, ago, app, ask, node, queue, task
 
 ONE, TWO, THREE = {"vcore": 1}, {"vcore": 2}, {"vcore": 3}
@@ -236,11 +238,11 @@ def test_preconditions() -> None:
         assert decision["victims"] == []
         return decision["conditions"][0]["message"]
 
-    assert "younger" in why(age=29)
+    assert "younger" in why(age=29.999999)
     assert of.one(wanting(TWO, age=30))["outcome"] == "preempt"
     assert "Never" in why(preemption_policy="Never")
     assert "triggered" in why(yunikorn={"triggered_preemption": True})
-    assert "15 s" in why(yunikorn={"last_preemption_check_at": ago(14)})
+    assert "15 s" in why(yunikorn={"last_preemption_check_at": ago(14.999999)})
     assert of.one(wanting(TWO, yunikorn={"last_preemption_check_at": ago(15)}))["outcome"] == "preempt"
     of.queues[1] = queue("root.prod", {"vcore": 10}, preemption_delay="2m")
     assert "younger" in why()
@@ -442,3 +444,35 @@ def test_a_full_limit_is_named_by_the_first_of_its_resources() -> None:
     of.queues[1] = queue("root.prod", {"vcore": (1, 1), "memory": (1, 1)})
     message = of.one(wanting({"vcore": 2, "memory": 2}))["conditions"][0]["message"]
     assert message.endswith("root.prod is at its limit of memory")
+
+
+@pytest.mark.parametrize("rules", ["documented", "shipped"])
+@pytest.mark.parametrize(("amount", "outcome"), [(2, "admit"), (3, "wait")])
+def test_a_limit_may_be_used_up(rules: str, amount: int, outcome: str) -> None:
+    of = world(nodes=[node("n1", {"memory": 9})], rules=rules)
+    of.queues[1] = queue("root.prod", {"memory": (2, 4)})
+    of.workloads[0]["tasks"] = [task("p", "n1", {"memory": 2})]
+    assert of.one(wanting({"memory": amount}))["outcome"] == outcome
+
+
+def test_who_preempts_on_one_node_holds_no_other_any_longer() -> None:
+    """The ask is too large for the node that it held."""
+    closed = node("n3", {"vcore": 9}, schedulable=False)
+    of = world(task("t", "n2", TWO), nodes=[node("n1", ONE), node("n2", TWO), closed])
+    first, second = wanting(TWO, priority=1), ask("next", "root.prod", ONE, workload="prod")
+    of.reservations = [{"node": "n1", "ask": first}]
+    found = of.decide(first, second, mode="cycle")["decisions"]
+    assert [(one["outcome"], one["node"]) for one in found] == [("preempt", "n2"), ("admit", "n1")]
+    assert of.one(second)["outcome"] == "preempt", "by itself it finds the node held"
+
+
+@pytest.mark.parametrize("fitting", [0, 1, 2])
+def test_of_several_tasks_only_the_one_that_waits_is_told_of(fitting: int) -> None:
+    of = world(*(task(f"t{i}", f"n{i}", THREE, i) for i in range(fitting)))
+    of.nodes = [node(f"n{i}", THREE) for i in range(fitting)] + [node("small", ONE)]
+    three = wanting({}) | {"tasks": [{"name": "x", "count": 3, "requests": THREE}]}
+    decision = of.decide(three)["decisions"][0]
+    assert (decision["outcome"], decision["victims"]) == ("wait", [])
+    (condition,) = decision["conditions"]
+    assert (condition["type"], condition["status"]) == ("Allocated", "False")
+    assert condition["reason"] != "NodeReserved"

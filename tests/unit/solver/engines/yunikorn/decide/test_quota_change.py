@@ -71,6 +71,18 @@ def test_a_parent_spreads_by_overuse() -> None:
     assert evicted(of, "root.p") == ["a0", "b0", "b1", "b2"]
 
 
+def test_children_give_in_the_order_of_their_paths_wherever_they_stand_in_the_document() -> None:
+    leaves = [queue(f"root.p.{name}") for name in "cadb"]
+    tasks = {f"p_{name}": [task(name, "n1", ONE)] for name in "dbac"}
+    of = world([*leaves[:2], queue("root.p", {"vcore": (None, 0), "memory": (None, 1)}), *leaves[2:]], **tasks)
+    answer = of.decide(mode="cycle", options={"yunikorn": {"enforce_quota": "root.p"}})
+    assert [(e["queue"], e["task"], e["reason"]) for e in answer["plan"]["evictions"]] == [
+        (f"root.p.{name}", name, "QuotaChanged") for name in "abcd"
+    ]  # fmt: skip
+    assert list(answer["notes"]["enforced"]["parts"]) == [f"root.p.{name}" for name in "abcd"]
+    assert answer["notes"]["enforced"]["above_limit"] == {"vcore": 4}
+
+
 def test_no_more_than_the_overuse_of_a_guarantee_on_the_path() -> None:
     of = world([queue("root.p", {"vcore": 4}), queue("root.p.a", {"vcore": (None, 1)})], p_a=several("a", 6))
     assert evicted(of, "root.p.a") == ["a0", "a1"]

@@ -56,6 +56,35 @@ def test_shipped_turns_equals_round_and_takes_the_smaller_first() -> None:
     assert chosen(world(*crowd, size=30, rules="shipped"), daemon({"vcore": 2})) == ["t29", "t28"]
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "order"),
+    [
+        ({"vcore": 2}, {"vcore": 2}, "ba"),
+        ({"vcore": 2}, {"vcore": 2, "disk": 1}, "ab"),
+        ({"vcore": 2, "disk": 1}, {"vcore": 2}, "ba"),
+        ({"vcore": 1}, {"vcore": 2}, "ab"),
+        ({"vcore": 1, "disk": 2}, {"vcore": 2, "disk": 1}, "ba"),
+        ({"vcore": 1, "disk": 2}, {"vcore": 2}, "ba"),
+        ({"vcore": 2}, {"vcore": 2, "disk": 0}, "ba"),
+    ],
+    ids=["equal", "b has more types", "a has more types", "b has more", "neither", "neither by types", "nothing more"],
+)
+def test_a_task_goes_before_everybody_that_it_is_not_strictly_larger_than(a: Json, b: Json, order: str) -> None:
+    """Of one age, in the order of their names, by insertion."""
+    of = world(task("a", "n1", a, 50), task("b", "n1", b, 50), rules="shipped")
+    of.nodes[0] = node("n1", {"vcore": 4, "disk": 4})
+    assert "".join(chosen(of, daemon({"vcore": 4, "disk": 1}))) == order
+
+
+@pytest.mark.parametrize(("count", "expected"), [(20, ["t19", "t18"]), (21, ["t00", "t20"])])
+def test_more_than_twenty_equals_go_by_their_sums(count: int, expected: list[str]) -> None:
+    """The first has less of one type and more of the other, and less in sum; up to twenty the order turns round."""
+    sizes = [{"vcore": 1, "memory": 3}, *[{"vcore": 2, "memory": 1}] * (count - 1)]
+    of = world(*(task(f"t{i:02}", "n1", size, 50) for i, size in enumerate(sizes)), rules="shipped")
+    of.nodes[0] = node("n1", {"vcore": 2 * count - 1, "memory": 99})
+    assert chosen(of, daemon({"vcore": 3})) == expected
+
+
 def test_documented_takes_an_opted_out_task_only_when_no_driver_would_do() -> None:
     driver = task("driver", "n1", TWO, 1, originator=True)
     out = task("out", "n1", TWO, 2, preemptible=False)
@@ -91,6 +120,29 @@ def test_it_takes_the_node_from_asks_that_may_run_elsewhere() -> None:
     assert answer["notes"]["cancelled_reservations"] == [{"node": "n1", "ask": "other"}]
     held["ask"]["required_node"] = "n1"
     assert of.one(daemon(TWO))["outcome"] != "admit"
+
+
+@pytest.mark.parametrize("rules", ["documented", "shipped"])
+def test_reservations_of_its_own_and_of_other_daemons_stay(rules: str) -> None:
+    """Where it preempts on the node, too."""
+    other = ask("other", "root.test", TWO, workload="test")
+    held = [other, daemon(TWO), other | {"id": "bound", "required_node": "n1"}, other | {"id": "more"}]
+    of = world(task("t", "n1", {"vcore": 6}), rules=rules, reservations=[{"node": "n1", "ask": one} for one in held])
+    answer = of.decide(daemon(TWO))
+    assert [one["task"] for one in answer["decisions"][0]["victims"]] == ["t"]
+    assert [one["ask"] for one in answer["notes"]["cancelled_reservations"]] == ["other", "more"]
+
+
+def test_the_node_is_named_by_who_waits_for_it() -> None:
+    of = world(task("t", "n1", {"vcore": 6}), task("u", "n2", {"vcore": 100}, priority=9))
+    (found,) = of.one(daemon(TWO) | {"required_node": "n2"})["conditions"]
+    assert (found["reason"], found["message"]) == (
+        "NoVictimForRequiredNode", "nothing that may be preempted makes room on the required node: n2",
+    )  # fmt: skip
+    of.workloads[0]["tasks"][1] |= {"state": "preempted"}
+    of.queues[1] = queue("root.ds", {"vcore": (None, 1)})
+    (found,) = of.one(daemon(TWO) | {"required_node": "n2"})["conditions"]
+    assert found["reason"] == "NoVictimForRequiredNode", "it is above a limit, too"
 
 
 def test_what_no_node_has_is_not_made_room_for() -> None:
@@ -151,3 +203,13 @@ def test_an_explanation_tells_whom_the_search_took_and_whom_it_did_not_reach() -
     assert [step["detail"] for step in steps if step["rule"] == "node-out"] == [
         "n1: what may be preempted there does not make room"
     ]
+
+
+def test_an_explanation_tells_who_is_put_back() -> None:
+    of = world(*units({"memory": 1}, {"memory": 1}, {"memory": 3}, {"memory": 1}))
+    of.nodes[0] = node("n1", {"memory": 6})
+    told = of.one(daemon({"memory": 4}), explain="full")["explanation"]["candidates"]
+    assert {one["task"]: (one["verdict"], one["rule"]) for one in told} == {
+        "t0": ("put-back", "fits-without"), "t1": ("victim", "makes-room"), "t2": ("victim", "makes-room"),
+        "t3": ("not-needed", "not-reached"),
+    }  # fmt: skip
