@@ -206,11 +206,11 @@ class RoundLine(Wire, frozen=True, kw_only=True):
     at: Time
     """When, on the virtual clock: the `now` of its request."""
     asks: list[str]
-    """Ids of the jobs asked for, in the order of the request."""
+    """Ids of its asks, in the order of the request: jobs, or single tasks of jobs where the engine asks for these."""
     order: list[str] | None = None
     """In the order in which the engine took them."""
     admitted: list[str] = []
-    """Jobs of which something started, or is to start once its victims are gone."""
+    """Jobs of which something started."""
     evicted: list[Evicted] = []
     """Who was evicted, in order."""
     state: str | None = None
