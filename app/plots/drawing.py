@@ -23,6 +23,7 @@ _COLUMNS = 3
 _DARK, _FILL = "#22303c", "#9db8d2"
 _STYLES = ("-", "--", ":", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (3, 1)))
 """Lines are told apart by these where there is no colour."""
+_DASHES = (0, (4, 2))
 _COLOURS = ("#22303c", "#1f77b4", "#d95f02", "#4d8a3a", "#8a4d9e", "#8c6d31", "#5f5f5f", "#c2185b")
 _TICKS = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 36_000: "10 h", 86_400: "1 d", 864_000: "10 d",
           8_640_000: "100 d"}  # fmt: skip
@@ -130,9 +131,9 @@ def _panel(axes: Any, panel: Panel, times: list[datetime], scale: float) -> None
     usage, guarantee = ([value / scale for value in values] for values in (panel.usage, panel.guarantee))
     axes.stairs(usage, times, fill=True, color=_FILL, label="usage")
     axes.stairs(usage, times, color=_DARK, linewidth=0.6, baseline=None)
-    axes.stairs(guarantee, times, color="black", linewidth=1.1, linestyle=(0, (4, 2)), baseline=None,
+    axes.stairs(guarantee, times, color="black", linewidth=1.1, linestyle=_DASHES, baseline=None,
                 label="guarantee" if panel.name else "capacity")  # fmt: skip
-    axes.set_title(panel.name or "all queues")
+    axes.set_title(_short(panel.name) or "all queues")
     axes.set_ylim(bottom=0)
     axes.set_xlim(times[0], times[-1])
     locator = _dates.AutoDateLocator(minticks=3, maxticks=6 if panel.name else 10)
@@ -147,14 +148,14 @@ def _waits(page: _Page, picture: Waits) -> None:
     if not lines or max(values[-1] for values in lines.values()) == 0:
         _nothing(page, "nobody waited" if lines else "no job started")
         return
-    axes = page.axes(_LEFT, 0.35, _INCHES - _LEFT - 2.2, 2.45)
+    axes = page.axes(_LEFT, 0.35, _INCHES - _LEFT - 3.2, 2.45)
     longest = max(2.0, *(values[-1] for values in lines.values()))
     least = min(100 / len(values) for values in lines.values())
     for number, (name, values) in enumerate(lines.items()):
         left = [100 * (len(values) - i - 1) / len(values) for i in range(len(values))]
         shown, height = _thinned([max(value, 0.5) for value in values], left)
         style = {"linestyle": _STYLES[number % len(_STYLES)], "color": _COLOURS[number % len(_COLOURS)]}
-        label = f"{name} ({len(values):,})"
+        label = f"{_short(name)} ({len(values):,})"
         axes.step([0.1, *shown], [100, *height], where="post", label=label, linewidth=1.3, **style)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -215,6 +216,7 @@ def _nothing(page: _Page, text: str) -> None:
 
 
 def _short(name: str) -> str:
+    """No longer than there is room for."""
     return name if len(name) <= 28 else f"{name[:13]}…{name[-14:]}"
 
 

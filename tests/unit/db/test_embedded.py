@@ -3,8 +3,10 @@
 
 import os
 import pwd
+import shutil
 import stat
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,9 +26,17 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> Programs:
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
+def short() -> Iterator[Path]:
+    """A folder with a short path, as sockets need it."""
+    folder = Path(tempfile.mkdtemp(prefix="t", dir="/tmp"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def data(short: Path) -> Path:
     """A data folder that is not there yet, nor is the one above it."""
-    return tmp_path / "some" / "data"
+    return short / "some" / "data"
 
 
 @pytest.fixture(autouse=True)
@@ -262,29 +272,25 @@ LONGEST = 103 - len("/.s.PGSQL.5432")
     [("x", LONGEST, True), ("x", LONGEST + 1, False), ("ä", LONGEST + 1, False), (" ", 60, False), ("x", 200, False)],
 )
 def test_sockets_lie_with_the_data_where_their_path_is_short(
-    programs: Programs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, length: int, own: bool
+    programs: Programs, monkeypatch: pytest.MonkeyPatch, short: Path, name: str, length: int, own: bool
 ) -> None:
     given: list[Path] = []
     monkeypatch.setattr(EmbeddedPostgres, "_give", lambda self, folder: given.append(folder))  # pyright: ignore
-    short = Path(embedded.tempfile.mkdtemp(prefix="t", dir="/tmp"))
-    try:
-        room = length - len(os.fsencode(short / "d" / "postgres"))
-        data = short / ("d" + (name * room)[: room // len(name.encode())] + "x" * (room % len(name.encode())))
-        assert len(os.fsencode(data / "postgres")) == length
-        server = EmbeddedPostgres(data)
-        url = server.start()
-        sockets = Path(programs.connected[-1]["host"])
-        assert (sockets == data / "postgres") == own
-        assert url.endswith(f"?host={embedded.quote(str(sockets))}")
-        assert given == [data / "postgres.new", *([] if own else [sockets])]
-        assert own or (sockets.parent == Path("/tmp") and mode(sockets) == 0o700)
-        server.stop()
-        assert sockets.exists() == own, "a folder that was made for them goes with the server"
-        again = server.start()
-        assert (again == url) == own
-        server.stop()
-    finally:
-        embedded.shutil.rmtree(short)
+    room = length - len(os.fsencode(short / "d" / "postgres"))
+    data = short / ("d" + (name * room)[: room // len(name.encode())] + "x" * (room % len(name.encode())))
+    assert len(os.fsencode(data / "postgres")) == length
+    server = EmbeddedPostgres(data)
+    url = server.start()
+    sockets = Path(programs.connected[-1]["host"])
+    assert (sockets == data / "postgres") == own
+    assert url.endswith(f"?host={embedded.quote(str(sockets))}")
+    assert given == [data / "postgres.new", *([] if own else [sockets])]
+    assert own or (sockets.parent == Path("/tmp") and mode(sockets) == 0o700)
+    server.stop()
+    assert sockets.exists() == own, "a folder that was made for them goes with the server"
+    again = server.start()
+    assert (again == url) == own
+    server.stop()
 
 
 class Watching:
@@ -367,9 +373,9 @@ def test_one_that_has_left_watches_no_more_until_it_is_told_again(
 
 
 def test_a_server_that_is_started_again_has_its_sockets_where_they_were(
-    programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    programs: Programs, short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = tmp_path / "with a space"
+    data = short / "with a space"
     given: list[Path] = []
 
     def tidied_up() -> None:
@@ -404,29 +410,29 @@ def account(monkeypatch: pytest.MonkeyPatch, programs: Programs) -> Any:
 
 
 def test_started_by_root_it_runs_as_an_account_that_gets_the_folders_and_can_reach_them(
-    programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, account: Any
+    programs: Programs, short: Path, monkeypatch: pytest.MonkeyPatch, account: Any
 ) -> None:
-    programs_folder, data = tmp_path / "shut" / "install" / "bin", tmp_path / "closed" / "data"
+    programs_folder, data = short / "shut" / "install" / "bin", short / "closed" / "data"
     programs_folder.mkdir(parents=True)
-    library = tmp_path / "shut" / "install" / "lib"
+    library = short / "shut" / "install" / "lib"
     library.mkdir()
     data.parent.mkdir()
     modes = {
         programs_folder / "initdb": (0o700, 0o705), library / "text": (0o600, 0o604), library / "open": (0o644, 0o644),
-        tmp_path / "shut": (0o700, 0o701), data.parent: (0o750, 0o751), tmp_path / "shut" / "install": (0o700, 0o705),
+        short / "shut": (0o700, 0o701), data.parent: (0o750, 0o751), short / "shut" / "install": (0o700, 0o705),
         library: (0o755, 0o755), programs_folder: (0o711, 0o715),
     }  # fmt: skip
     for path, (before, _) in modes.items():
         if not path.is_dir():
             path.touch()
         path.chmod(before)
-    outside = tmp_path / "outside"
+    outside = short / "outside"
     outside.touch(0o600)
     (library / "link").symlink_to(outside)
-    (library / "gone").symlink_to(tmp_path / "nowhere")
+    (library / "gone").symlink_to(short / "nowhere")
     above, owned, said = embedded._above, list[Any](), list[str]()
     monkeypatch.setattr(
-        embedded, "_above", lambda path: {one: None for one in above(path) if tmp_path in one.parents}
+        embedded, "_above", lambda path: {one: None for one in above(path) if short in one.parents}
     )  # else those of the test's own folder would be opened
     monkeypatch.setattr(os, "chown", lambda path, *owner: owned.append((path, *owner)))
     monkeypatch.setattr(embedded, "_programs", lambda: programs_folder)
@@ -439,7 +445,7 @@ def test_started_by_root_it_runs_as_an_account_that_gets_the_folders_and_can_rea
     assert owned == [(data / "postgres.new", account.pw_uid, account.pw_gid)]
     (opened,) = said
     folders = opened.removeprefix("opened for passage to PostgreSQL's account: ").split(", ")
-    assert sorted(folders) == sorted(map(str, [data, data.parent, tmp_path / "shut", tmp_path / "shut" / "install"]))
+    assert sorted(folders) == sorted(map(str, [data, data.parent, short / "shut", short / "shut" / "install"]))
     for how in programs.how:
         assert (how["user"], how["group"], how["extra_groups"]) == (account.pw_uid, account.pw_gid, [])
     server.start()
