@@ -105,12 +105,12 @@ def _draw(page: _Page, picture: Picture) -> None:
 
 def _usage(page: _Page, picture: Usage) -> None:
     """The first panel over the whole width, the others below it, all over the same time."""
-    unit, scale = _unit(picture)
     left_out = f"; {picture.left_out} queues with less are not drawn" if picture.left_out else ""
     page.text(0.05, f"Usage of {picture.resource} over time{left_out}", fontsize=9)
     if not picture.panels:
         _nothing(page, "nothing was used")
         return
+    unit, scale = _unit(picture)
     times = [datetime.fromtimestamp(at, UTC) for at in picture.at]
     whole = _INCHES - _LEFT - _RIGHT
     first = page.axes(_LEFT, 0.55, whole, 1.6)
@@ -221,9 +221,9 @@ def _short(name: str) -> str:
 
 
 def _unit(picture: Usage) -> tuple[str, float]:
-    """What an axis is called, and what its values are divided by."""
+    """What the axes of a picture with panels are called, and what their values are divided by."""
     resource = picture.resource
-    largest = max((max(panel.usage + panel.guarantee) for panel in picture.panels), default=0.0)
+    largest = max(max(panel.usage + panel.guarantee) for panel in picture.panels)
     if resource == "memory" or resource.endswith(("storage", "disk")):
         power = 0
         while largest >= 1024 ** (power + 1) and power < len(_BINARY) - 1:

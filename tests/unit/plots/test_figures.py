@@ -131,6 +131,8 @@ def test_waits_fall_from_all_that_started_to_nobody(drawn: Any) -> None:
     assert [text.get_text() for text in axes.get_yticklabels()] == ["100 %"]
     (many,) = drawn(Waits({"all queues": [float(i) for i in range(2000)]})).axes
     assert list(many.get_yticks()) == [100, 10, 1, 0.1]
+    (more,) = drawn(Waits({"all queues": [float(i) for i in range(1, 4002)]})).axes
+    assert len(more.lines[0].get_xdata()) == 1 + 1334 + 1, "every third, of two thousand at most, and both ends"
     (brief,) = drawn(Waits({"a": [0.0, 0.25], "b": [0.0], "none": []})).axes
     assert 2 < brief.get_xlim()[1] < 3
     assert len(brief.lines) == 2
@@ -147,8 +149,7 @@ def test_so_many_steps_are_drawn_and_the_last_is_always_there() -> None:
 def test_evictions_are_a_table_that_can_be_read(drawn: Any) -> None:
     (axes,) = drawn(EVICTIONS).axes
     assert axes.images[0].get_array().tolist() == [[10, 0, 1], [0, 6, 0]]
-    assert axes.images[0].get_clim()[0] == 0
-    assert axes.images[0].get_clim()[1] > 10
+    assert axes.images[0].get_clim() == (0, 12.5), "the darkest is dark grey"
     told = {text.get_text(): (*text.get_position(), text.get_color()) for text in axes.texts}
     assert told == {"100": (0, 0, "white"), "1": (2, 0, "black"), "36": (1, 1, "black")}
     assert [text.get_text() for text in axes.get_xticklabels()] == ["b", "team-a", "nobody"]
@@ -160,7 +161,10 @@ def test_evictions_are_a_table_that_can_be_read(drawn: Any) -> None:
         5: {0}, 6: {40}
     }  # fmt: skip
     assert turned[5].get_yticklabels()[0].get_text() == long[:13] + "…" + long[-14:]
-    assert drawing._short("x" * 28) == "x" * 28  # pyright: ignore[reportPrivateUsage]
+    for length, short in ((28, "x" * 28), (29, "x" * 13 + "…" + "x" * 14)):
+        assert drawing._short("x" * length) == short  # pyright: ignore[reportPrivateUsage]
+    (shades,) = drawn(Evictions({"a": {"b": 400, "c": 170, "d": 169}})).axes
+    assert [text.get_color() for text in shades.texts] == ["white", "white", "black"]
     assert {text.get_text() for text in turned[6].texts} == {"1,000"}
     widths = [boxes(axes.figure)[0][2] - boxes(axes.figure)[0][0] for axes in turned.values()]
     assert widths[0] < widths[1] <= 9 - 2.3

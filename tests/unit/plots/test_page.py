@@ -23,7 +23,7 @@ def usage(names: list[str], at: list[float]) -> Usage:
 AT = [0.0, 3600.0, 7200.0]
 YEARS = [0.0, 4e7, 8e7]
 USAGE = usage(["", *(f"{LONG}-{i}" for i in range(7))], AT)
-WAITS = Waits({f"{LONG}-{i}": [float(j) for j in range(100_000)] for i in range(8)}, never=7)
+WAITS = Waits({f"{LONG}-{i}": [0.0] * 123_456 + [86_400.0] if i == 3 else [7.0] for i in range(8)}, never=7)
 EVICTIONS = Evictions({f"{LONG}-{i}": {f"{LONG}-{j}": 10_000 for j in range(8)} for i in range(8)})
 NOTHING = [Usage("cpu", [], []), Waits({}), Evictions({})]
 
@@ -93,17 +93,10 @@ def test_all_of_it_is_on_the_page_and_nothing_on_anything_else(page: Any, pictur
         across = min(one.right, other.right) - max(one.left, other.left)
         along = min(one.top, other.top) - max(one.bottom, other.bottom)
         assert min(across, along) < 0.02, "they touch at most"
-
-
-@pytest.mark.parametrize("pictures", PAGES)
-def test_no_room_is_wasted(page: Any, pictures: list[Picture]) -> None:
-    """Between what follows one another from top to bottom, and at both ends."""
-    drawn: Page = page(*pictures)
-    rows = sorted([*drawn.heads, *drawn.axes], key=lambda box: -box.top)
     lowest = drawn.height
-    for row in rows:
-        assert lowest - row.top < 0.35
-        lowest = min(lowest, row.bottom)
+    for box in sorted(boxes, key=lambda box: -box.top):
+        assert lowest - box.top < 0.35, "and no room is wasted"
+        lowest = min(lowest, box.bottom)
     assert lowest < 0.35
     assert all(0.1 < head.left < 0.2 for head in drawn.heads)
     assert max(box.right for box in drawn.axes) > drawn.width - 0.75
@@ -227,6 +220,8 @@ def test_axes_of_time_say_when(page: Any) -> None:
         assert (locator.minticks, set(locator.maxticks.values())) == (3, {most})
         assert 3 <= len(axes.get_xticks()) <= most + 1
         assert axes.get_ylim()[0] == 0
+    (unused,) = page(Usage("cpu", AT, [Panel("", [0.0, 0.0], [0.0, 0.0])])).figure.axes
+    assert unused.get_ylim()[0] == 0
 
 
 def test_nobody_waited_only_where_all_started_at_once(page: Any) -> None:
