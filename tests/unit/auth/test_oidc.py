@@ -89,6 +89,45 @@ def test_scopes_come_from_a_claim_and_may_have_a_prefix(scopes: object) -> None:
     assert caller.scopes == {"admin"}
 
 
+@pytest.mark.parametrize("scopes", [None, 5, {"admin": True}, [], "", ["reader", 7]])
+def test_a_claim_that_names_no_scopes_grants_none(scopes: object) -> None:
+    openid, _, _ = provider()
+    caller = openid.caller(token(scope=scopes))
+    assert caller is not None
+    assert caller.scopes == frozenset()
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"exp": -25}, {"iat": 25}, {"nbf": 25}, {"sub": "a" * 512}, {"aud": ["other", AUDIENCE]},
+    ],
+)  # fmt: skip
+def test_clocks_may_differ_by_half_a_minute_and_names_be_long(claims: Any) -> None:
+    openid, _, _ = provider()
+    now = int(time.time())
+    caller = openid.caller(token(**{k: now + v if isinstance(v, int) else v for k, v in claims.items()}))
+    assert caller is not None
+    assert caller.name == f"oidc:{claims.get('sub', 'ann')}"
+
+
+@pytest.mark.parametrize("claim", ["exp", "iat", "nbf"])
+def test_clocks_may_not_differ_by_more(claim: str) -> None:
+    openid, _, _ = provider()
+    assert openid.caller(token(**{claim: int(time.time()) + (-35 if claim == "exp" else 60)})) is None
+
+
+def test_keys_are_where_the_issuers_document_says_or_where_we_are_told() -> None:
+    issuer = Issuer()
+    for one, asked in (
+        (Provider(f"{ISSUER}/", AUDIENCE), [f"{ISSUER}/.well-known/openid-configuration", f"{ISSUER}/keys"]),
+        (Provider(ISSUER, AUDIENCE, jwks_url="https://elsewhere"), ["https://elsewhere"]),
+    ):
+        issuer.asked.clear()
+        Sync(OpenId(one, Clock(), issuer)).caller(token(iss=one.issuer))
+        assert issuer.asked == asked
+
+
 def unsigned() -> str:
     def part(document: Any) -> str:
         return base64.urlsafe_b64encode(json.dumps(document).encode()).decode().rstrip("=")

@@ -1,5 +1,7 @@
 """Refusals are counted one by one and written down now and then."""
 
+import pytest
+
 from app.auth.refusals import Kind, Refusals
 
 
@@ -36,3 +38,29 @@ def test_a_day_of_refusals_is_a_bounded_number_of_lines() -> None:
         clock.now = float(second)
         written += refusals.add("anonymous", "unauthenticated") is not None
     assert written <= 10 + 24 * 60
+
+
+def test_a_quiet_hour_allows_ten_lines_again_and_no_more() -> None:
+    clock = Clock()
+    refusals = Refusals(lambda kind: None, clock)
+    written = [refusals.add("anonymous", "forbidden") for _ in range(11)]
+    assert written[-2:] == [0, None]
+    clock.now = 59.9
+    assert refusals.add("anonymous", "forbidden") is None
+    clock.now = 60.0
+    assert refusals.add("anonymous", "forbidden") == 2
+    clock.now = 3660.0
+    assert [refusals.add("anonymous", "forbidden") for _ in range(11)] == [0] * 10 + [None]
+
+
+def test_those_who_have_not_knocked_for_longest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.auth.refusals._KEPT", 2)
+    refusals = Refusals(lambda kind: None, Clock())
+
+    def knock(who: str, times: int) -> int | None:
+        return [refusals.add(who, "forbidden") for _ in range(times)][-1]
+
+    assert [knock("a", 11), knock("b", 11), knock("a", 1)] == [None] * 3
+    assert knock("c", 1) == 0
+    assert knock("a", 1) is None
+    assert knock("b", 1) == 0
