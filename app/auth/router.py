@@ -56,7 +56,7 @@ def list_tokens(service: Service) -> Response:
     "/tokens/{id}",
     operation_id="revoke_token",
     summary="Revoke a token",
-    **operation(needs="admin", responses={200: TokenInfo}, errors=(404, 422, 503)),
+    **operation(needs="admin", responses={200: TokenInfo}, errors=(404, 503)),
 )
 def revoke_token(id: Id, service: Service) -> Response:  # noqa: A002
     """At once here, within seconds on other replicas."""
@@ -67,7 +67,7 @@ def revoke_token(id: Id, service: Service) -> Response:  # noqa: A002
     "/audit",
     operation_id="list_audit",
     summary="Who did what",
-    **operation(needs="admin", responses={200: AuditPage}, errors=(400, 422, 503)),
+    **operation(needs="admin", responses={200: AuditPage}, errors=(503,)),
 )
 def list_audit(
     service: Service,

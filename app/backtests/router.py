@@ -55,7 +55,7 @@ async def backtest(request: Request, body: Body, backtests: Service) -> Response
     "",
     operation_id="list_backtests",
     summary="Backtests, newest first",
-    **operation(needs="read", responses={200: BacktestPage}, errors=(400, 503)),
+    **operation(needs="read", responses={200: BacktestPage}, errors=(503,)),
 )
 def list_backtests(backtests: Service, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Without counts."""

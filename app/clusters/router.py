@@ -58,7 +58,7 @@ def list_clusters(clusters: Service) -> Response:
     "/{name}",
     operation_id="get_cluster",
     summary="What is followed of one cluster, and how old it is",
-    **operation(needs="read", responses={200: FollowedCluster}, errors=(404, 422, 503)),
+    **operation(needs="read", responses={200: FollowedCluster}, errors=(404, 503)),
 )
 def get_cluster(name: Name, clusters: Service) -> Response:
     """Each follower's last report: kinds, counts, lag, how often it had to list again, what it could not carry over."""
@@ -80,7 +80,7 @@ def report_cluster(name: Name, body: Body, clusters: Service) -> Response:
     "/{name}",
     operation_id="delete_cluster",
     summary="Forget a cluster",
-    **operation(needs="decide", responses={204: None}, errors=(404, 422, 503)),
+    **operation(needs="decide", responses={204: None}, errors=(404, 503)),
 )
 def delete_cluster(name: Name, clusters: Service) -> Response:
     """Its snapshot and configuration stay. A follower that still runs brings it back."""

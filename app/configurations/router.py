@@ -56,7 +56,7 @@ router = APIRouter(prefix="/v1/configurations", tags=["configurations"])
 @router.get(
     "",
     operation_id="list_configurations",
-    **operation(needs="read", responses={200: ConfigurationPage, 304: None}, errors=(400, 503), etag=True),
+    **operation(needs="read", responses={200: ConfigurationPage, 304: None}, errors=(503,), etag=True),
 )
 def list_configurations(
     service: Service, conditions: Conditions, limit: Limit = 100, cursor: Cursor = None
@@ -71,7 +71,7 @@ def list_configurations(
 @router.get(
     "/{name}",
     operation_id="get_configuration",
-    **operation(needs="read", responses={200: StoredConfiguration, 304: None}, errors=(400, 404, 503), etag=True),
+    **operation(needs="read", responses={200: StoredConfiguration, 304: None}, errors=(404, 503), etag=True),
 )
 def get_configuration(name: Name, service: Service, conditions: Conditions) -> Response:
     """The current revision, with its document."""
@@ -107,7 +107,7 @@ def put_configuration(
 @router.delete(
     "/{name}",
     operation_id="delete_configuration",
-    **operation(needs="admin", responses={204: None}, errors=(400, 404, 409, 412, 422, 428, 503)),
+    **operation(needs="admin", responses={204: None}, errors=(404, 409, 412, 428, 503)),
 )
 def delete_configuration(name: Name, admin: Admin, conditions: Conditions, once: Keyed) -> Response:
     """Remove a configuration and its labels. Decisions in the log keep the revisions that they used."""

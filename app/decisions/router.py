@@ -166,7 +166,7 @@ def _filters(
     operation_id="list_decisions",
     tags=["decision log"],
     summary="The decision log",
-    **operation(needs="read", responses={200: DecisionPage}, errors=(400, 422, 503)),
+    **operation(needs="read", responses={200: DecisionPage}, errors=(503,)),
 )
 def list_decisions(
     decider: Deciding,
@@ -183,7 +183,7 @@ def list_decisions(
     operation_id="get_decision",
     tags=["decision log"],
     summary="One recorded decision",
-    **operation(needs="read", responses={200: DecisionRecord}, errors=(404, 422, 503)),
+    **operation(needs="read", responses={200: DecisionRecord}, errors=(404, 503)),
 )
 def get_decision(id: Id, decider: Deciding) -> Response:  # noqa: A002
     """The recorded answer, and what it was given for."""
@@ -195,7 +195,7 @@ def get_decision(id: Id, decider: Deciding) -> Response:  # noqa: A002
     operation_id="get_decision_request",
     tags=["decision log"],
     summary="The request of a recorded decision",
-    **operation(needs="read", responses={200: DecisionRequest}, errors=(404, 409, 422, 429, 503, 504)),
+    **operation(needs="read", responses={200: DecisionRequest}, errors=(404, 409, 429, 503, 504)),
 )
 async def get_decision_request(
     id: Id,  # noqa: A002
@@ -216,7 +216,7 @@ async def get_decision_request(
     operation_id="get_workload_history",
     tags=["decision log"],
     summary="Who has stopped a workload, and how often",
-    **operation(needs="read", responses={200: WorkloadHistory}, errors=(400, 422, 503)),
+    **operation(needs="read", responses={200: WorkloadHistory}, errors=(503,)),
 )
 def get_workload_history(
     decider: Deciding,
@@ -236,7 +236,7 @@ def get_workload_history(
     operation_id="replay_decision",
     tags=["decision log"],
     summary="Decide it again",
-    **operation(needs="decide", responses={200: Replay}, errors=(404, 409, 422, 429, 503, 504)),
+    **operation(needs="decide", responses={200: Replay}, errors=(404, 409, 429, 503, 504)),
 )
 async def replay_decision(id: Id, request: Request, decider: Deciding) -> Response:  # noqa: A002
     """The same bytes, revision and `now` through today's service: `identical` says whether the answer is the same."""
@@ -248,7 +248,7 @@ async def replay_decision(id: Id, request: Request, decider: Deciding) -> Respon
     operation_id="explain_decision",
     tags=["decision log"],
     summary="Why it was decided so",
-    **operation(needs="read", responses={200: Replay}, errors=(404, 409, 422, 429, 503, 504)),
+    **operation(needs="read", responses={200: Replay}, errors=(404, 409, 429, 503, 504)),
 )
 async def explain_decision(
     id: Id,  # noqa: A002

@@ -53,7 +53,7 @@ async def forecast(request: Request, body: Body, forecasts: Service) -> Response
     "",
     operation_id="list_forecasts",
     summary="Forecasts, newest first",
-    **operation(needs="read", responses={200: ForecastPage}, errors=(400, 503)),
+    **operation(needs="read", responses={200: ForecastPage}, errors=(503,)),
 )
 def list_forecasts(forecasts: Service, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Without asks."""

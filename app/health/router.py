@@ -71,7 +71,7 @@ Purpose = Annotated[
 @router.get(
     "/readyz",
     operation_id="get_readiness",
-    **operation(needs=None, responses={200: Readiness, 503: Readiness}, errors=(422,)),
+    **operation(needs=None, responses={200: Readiness, 503: Readiness}),
 )
 async def readiness(request: Request, purpose: Purpose = "everything") -> Response:
     """Whether the database answers and is migrated to what this version needs, or further.

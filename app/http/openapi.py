@@ -59,7 +59,8 @@ def operation(
 
     ``needs``: the scope that a caller must have; None for what is public. This is also what decides who gets in.
     A struct stands for JSON, and for the refusals of a body of JSON; other content is given by media type, and its
-    refusals with ``errors``. No lines are lines as well; every other body must be there.
+    refusals with ``errors``, beside those that every operation has. No lines are lines as well; every other body must
+    be there.
     """
     documented: dict[int | str, dict[str, Any]] = {}
     for status, shape in responses.items():

@@ -47,9 +47,7 @@ _EXPORTED: dict[str, dict[str, Any]] = {
     "application/json": {"schema": reference(ExportedManifest)},
     _YAML: {"schema": {"type": "string"}},
 }
-_EXPORT = operation(
-    needs="read", responses={200: _EXPORTED, 304: None}, errors=(400, 404, 422, 429, 503, 504), etag=True
-)
+_EXPORT = operation(needs="read", responses={200: _EXPORTED, 304: None}, errors=(404, 429, 503, 504), etag=True)
 
 router = APIRouter(prefix="/v1/configurations", tags=["configurations"])
 
@@ -67,7 +65,7 @@ As = Annotated[
         needs="decide",
         request=_MANIFEST,
         responses={200: ImportedManifest},
-        errors=(408, 413, 415, 422, 429, 503, 504),
+        errors=(408, 413, 415, 429, 503, 504),
     ),
 )
 async def import_manifest(

@@ -76,7 +76,7 @@ async def report_preemption(request: Request, body: Body, shadow: Service) -> Re
     "",
     operation_id="list_preemptions",
     summary="Real preemptions, newest first",
-    **operation(needs="read", responses={200: ShadowPage}, errors=(400, 422, 503)),
+    **operation(needs="read", responses={200: ShadowPage}, errors=(503,)),
 )
 def list_preemptions(
     shadow: Service,

@@ -81,7 +81,7 @@ async def simulate(request: Request, body: Body, simulations: Service) -> Respon
     "",
     operation_id="list_simulations",
     summary="Simulations, newest first",
-    **operation(needs="read", responses={200: SimulationPage}, errors=(400, 503)),
+    **operation(needs="read", responses={200: SimulationPage}, errors=(503,)),
 )
 def list_simulations(simulations: Service, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Without summaries."""

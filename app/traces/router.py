@@ -48,7 +48,7 @@ _LINES: Content = lines(Job, *TRACE)
     "/traces",
     operation_id="list_traces",
     summary="What is stored",
-    **operation(needs="read", responses={200: TracePage}, errors=(400, 503)),
+    **operation(needs="read", responses={200: TracePage}, errors=(503,)),
 )
 def list_traces(traces: Service, limit: Limit = 100, cursor: Cursor = None) -> Response:
     """Stored traces by name, without their lines."""
@@ -81,7 +81,7 @@ async def list_trace_formats() -> Response:
         needs="decide",
         request=_LINES,
         responses={200: TraceSummary, 201: TraceSummary},
-        errors=(400, 408, 412, 413, 415, 429, 503, 504),
+        errors=(408, 412, 413, 415, 429, 503, 504),
         etag=True,
     ),
 )

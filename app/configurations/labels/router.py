@@ -23,7 +23,7 @@ router = APIRouter(tags=["configurations"])
     "/{name}/labels",
     operation_id="list_labels",
     summary="Labels of a configuration",
-    **operation(needs="read", responses={200: LabelList, 304: None}, errors=(400, 404, 503), etag=True),
+    **operation(needs="read", responses={200: LabelList, 304: None}, errors=(404, 503), etag=True),
 )
 def list_labels(name: Name, admin: Admin, conditions: Conditions) -> Response:
     """By name, each with the revision that it means."""
@@ -34,7 +34,7 @@ def list_labels(name: Name, admin: Admin, conditions: Conditions) -> Response:
     "/{name}/labels/{label}",
     operation_id="get_label",
     summary="One label",
-    **operation(needs="read", responses={200: Label, 304: None}, errors=(400, 404, 503), etag=True),
+    **operation(needs="read", responses={200: Label, 304: None}, errors=(404, 503), etag=True),
 )
 def get_label(name: Name, label: LabelName, admin: Admin, conditions: Conditions) -> Response:
     """The revision that it means, and its own entity tag."""
@@ -73,7 +73,7 @@ def put_label(
     "/{name}/labels/{label}",
     operation_id="delete_label",
     summary="Take a label off",
-    **operation(needs="admin", responses={204: None}, errors=(400, 404, 409, 412, 422, 428, 503)),
+    **operation(needs="admin", responses={204: None}, errors=(404, 409, 412, 428, 503)),
 )
 def delete_label(name: Name, label: LabelName, admin: Admin, conditions: Conditions, once: Keyed) -> Response:
     """The revision stays; `name@label` means nothing any more."""

@@ -31,7 +31,7 @@ QueueName = Annotated[
     "/{name}/queues/{queue:path}",
     operation_id="get_queue",
     summary="One queue",
-    **operation(needs="read", responses={200: StoredQueue, 304: None}, errors=(400, 404, 503), etag=True),
+    **operation(needs="read", responses={200: StoredQueue, 304: None}, errors=(404, 503), etag=True),
 )
 def get_queue(name: Name, queue: QueueName, admin: Admin, conditions: Conditions) -> Response:
     """A queue of the current revision; the entity tag is the configuration's."""
@@ -72,7 +72,7 @@ def put_queue(
     summary="Remove one queue",
     **operation(
         needs="admin",
-        responses={200: ConfigurationWritten}, errors=(400, 404, 409, 412, 422, 428, 503), etag=True
+        responses={200: ConfigurationWritten}, errors=(404, 409, 412, 428, 503), etag=True
     ),
 )  # fmt: skip
 def delete_queue(

@@ -39,7 +39,7 @@ Against = Annotated[
 @router.get(
     "/{name}/revisions",
     operation_id="list_configuration_revisions",
-    **operation(needs="read", responses={200: RevisionPage, 304: None}, errors=(400, 404, 503), etag=True),
+    **operation(needs="read", responses={200: RevisionPage, 304: None}, errors=(404, 503), etag=True),
 )
 def list_revisions(
     name: Name, service: Service, conditions: Conditions, limit: Limit = 100, cursor: Cursor = None
@@ -54,7 +54,7 @@ def list_revisions(
 @router.get(
     "/{name}/revisions/{number}",
     operation_id="get_configuration_revision",
-    **operation(needs="read", responses={200: StoredConfiguration, 304: None}, errors=(400, 404, 503), etag=True),
+    **operation(needs="read", responses={200: StoredConfiguration, 304: None}, errors=(404, 503), etag=True),
 )
 def get_revision(name: Name, number: Number, service: Service, conditions: Conditions) -> Response:
     """One revision, with its document; it never changes."""
@@ -65,7 +65,7 @@ def get_revision(name: Name, number: Number, service: Service, conditions: Condi
     "/{name}/revisions/{number}/diff",
     operation_id="diff_configuration_revisions",
     summary="What a revision changed",
-    **operation(needs="read", responses={200: ConfigurationDiff, 304: None}, errors=(400, 404, 503), etag=True),
+    **operation(needs="read", responses={200: ConfigurationDiff, 304: None}, errors=(404, 503), etag=True),
 )
 def diff_revisions(
     name: Name, number: Number, service: Service, conditions: Conditions, against: Against = None
@@ -81,7 +81,7 @@ def diff_revisions(
     **operation(
         needs="admin",
         responses={200: ConfigurationWritten, 201: ConfigurationWritten},
-        errors=(400, 404, 409, 412, 422, 428, 503), etag=True,
+        errors=(404, 409, 412, 428, 503), etag=True,
     ),
 )  # fmt: skip
 def restore_revision(name: Name, number: Number, admin: Admin, intent: Intended, once: Keyed) -> Response:

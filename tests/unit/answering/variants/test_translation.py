@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from app.answering.variants.translation import Told, told
 from app.solver.model.configuration import Configuration
@@ -163,3 +164,163 @@ def test_running_work_goes_to_the_first_node_with_room() -> None:
     assert pods(found) == [("t", "n", {"vcore": 1}), ("t-0", "n", {"vcore": 1})]
     assert [f.detail for f in found.findings if f.rule == "left-out"] == ["'v': 1 of 't' fit on no node: left out"]
     assert ("left-out", "/state/workloads/1") in lost(found, "/state")
+
+
+YUNIKORN: Json = {
+    "engine": "yunikorn",
+    "queues": [
+        {"name": "root", "yunikorn": {"parent": True}},
+        {"name": "root.a", "parent": "root", "quota": {"vcore": {"guaranteed": 2, "limit": 4}, "gpu": {"limit": 1}}},
+    ],
+}  # fmt: skip
+
+
+def test_vcore_is_cpu_to_everybody_else_in_quotas_requests_usage_and_nodes() -> None:
+    task = {"name": "t", "requests": {"vcore": 1}, "usage": {"vcore": 2}, "node": "n"}
+    node = {"name": "n", "capacity": {"vcore": 8}, "occupied": {"vcore": 1}}
+    found = translated(
+        YUNIKORN, "kai", {"nodes": [node], "workloads": [{"id": "w", "queue": "root.a", "tasks": [task]}]},
+        {"id": "a", "queue": "root.a", "tasks": [{"name": "t", "requests": {"vcore": 1, "gpu": 1}}]},
+    )  # fmt: skip
+    assert [(queue["name"], queue.get("quota")) for queue in queues(found)] == [
+        ("root", None), ("root.a", {"cpu": {"guaranteed": 2, "limit": 4}, "gpu": {"limit": 1}}),
+    ]  # fmt: skip
+    assert [(f.rule, f.severity, f.pointer, f.detail) for f in found.findings] == [
+        ("no-word", "warning", "/configuration/queues/0/yunikorn", "what only yunikorn reads of a queue does not count")
+    ]
+    ((work,), (kept,)) = found.state.workloads, found.state.nodes
+    assert (kept.capacity, kept.occupied) == ({"cpu": 8}, {"cpu": 1})
+    assert (work.tasks[0].requests, work.tasks[0].usage) == ({"cpu": 1}, {"cpu": 2})
+    assert found.asks[0].tasks[0].requests == {"cpu": 1, "gpu": 1}
+    assert found.asks[0].queue == "root.a"
+
+
+def test_a_root_that_is_there_stays_the_root_of_yunikorn() -> None:
+    rooted = {"engine": "kai", "queues": [
+        {"name": "root", "quota": {"cpu": {"guaranteed": 8}}},
+        {"name": "root.a", "parent": "root", "priority": 4, "yunikorn": {"properties": {"x": "y"}}},
+        {"name": "root.b", "parent": "root", "weight": 1},
+    ]}  # fmt: skip
+    found = translated(rooted, "yunikorn", {})
+    assert queues(found) == [
+        {"name": "root", "quota": {"vcore": {}}},
+        {"name": "root.a", "parent": "root", "priority": 4, "yunikorn": {"properties": {"x": "y"}}},
+        {"name": "root.b", "parent": "root", "weight": 1},
+    ]  # fmt: skip
+    assert lost(found) == []
+
+
+def test_queues_that_are_above_one_another_have_names_all_the_same() -> None:
+    circle = {"engine": "kai", "queues": [{"name": "a", "parent": "b"}, {"name": "b", "parent": "a"}]}
+    assert [queue["name"] for queue in queues(translated(circle, "yunikorn", {}))] == [
+        "root", "root.a.b.a", "root.b.a.b",
+    ]  # fmt: skip
+
+
+def test_a_snapshot_is_decided_on_as_it_is() -> None:
+    found = translated(KAI, "yunikorn", {"snapshot": "s"}, {"id": "a", "queue": "q", "tasks": two_pods()})
+    assert (found.state.snapshot, found.state.nodes, found.asks[0].queue) == ("s", [], "root.top.q")
+    assert [(f.pointer, f.severity) for f in found.findings if f.rule == "kept-as-is"] == [
+        ("/state/snapshot", "warning")
+    ]
+    assert lost(found, "/state/") == [("kept-as-is", "/state/snapshot")]
+
+
+def test_without_nodes_there_is_one_with_all_quotas_and_what_stands_stays() -> None:
+    stands = [{"id": "w", "queue": "lone", "tasks": two_pods(node="m")}]
+    found = translated(KUEUE, "kai", {"workloads": stands})
+    (node,) = found.state.nodes
+    assert (node.capacity["cpu"], node.capacity["gpu"]) == (8.5, 2)
+    assert lost(found, "/state/") == [("no-nodes", "/state/nodes"), ("pods", "/state/workloads/0")]
+    assert [(f.severity, f.pointer) for f in found.findings if f.rule == "pods"] == [("info", "/state/workloads/0")]
+    assert [name for name, _, _ in pods(found)] == ["t-0", "t-1"]
+    assert translated(KUEUE, "kueue", {"workloads": stands}).state.nodes == [], "nobody places there"
+
+
+@pytest.mark.parametrize(("count", "pods_of_it"), [(20_000, 20_000), (20_001, 1)])
+def test_a_task_of_very_many_pods_stays_one(count: int, pods_of_it: int) -> None:
+    many = {"id": "a", "queue": "lone", "tasks": [{"name": "t", "count": count, "requests": {}}]}
+    found = translated(KUEUE, "kai", STATE | {"workloads": [many]}, many)
+    assert len(found.asks[0].tasks) == len(found.state.workloads[0].tasks) == pods_of_it
+    assert sum(task.count for task in found.asks[0].tasks) == count
+
+
+def test_what_the_other_has_no_word_for_is_told_once_a_kind_where_it_is_first() -> None:
+    weighted = {"engine": "kai", "queues": [
+        {"name": "a", "priority": 0, "quota": {"cpu": {"limit": 1}}},
+        {"name": "b", "priority": 2, "weight": 3, "quota": {"cpu": {"guaranteed": 1}, "gpu": {"weight": 2}}},
+        {"name": "c", "priority": 2, "weight": 3, "quota": {"gpu": {"weight": 2}, "cpu": {"guaranteed": "unlimited"}}},
+    ]}  # fmt: skip
+    task = {"name": "t", "requests": {}, "node": "n"}
+    running = [
+        {"id": "v", "queue": "a", "tasks": [task]},
+        {
+            "id": "w",
+            "queue": "a",
+            "min_available": 1,
+            "tasks": [task, task | {"name": "u", "started_at": "2026-01-01T00:00:00Z"}],
+        },
+    ]
+    state = {"nodes": [{"name": "n", "capacity": {}}], "workloads": running}
+    for new, expected in (
+        ("kueue", [("no-word", "/configuration/queues/1/priority"), ("no-word", "/configuration/queues/1/quota/gpu"),
+                   ("no-word", "/configuration/queues/2/quota/cpu"), ("no-word", "/state/nodes"),
+                   ("no-word", "/state/nodes/0/capacity"),
+                   ("no-word", "/state/workloads/0/tasks/0/node"), ("no-word", "/state/workloads/1/min_available"),
+                   ("no-word", "/state/workloads/1/tasks/1/started_at"), ("flavors", "/state/workloads")]),
+        ("yunikorn", [("no-word", "/configuration/queues/1/quota/gpu"), ("no-word", "/configuration/queues/1/weight"),
+                      ("no-word", "/configuration/queues/2/quota/cpu"),
+                      ("no-word", "/state/workloads/1/min_available"),
+                      ("no-word", "/state/workloads/1/tasks/1/started_at")]),
+        ("ytsaurus", [("no-word", "/configuration/queues/1/quota/gpu"), ("no-word", "/configuration/queues/1/priority"),
+                      ("no-word", "/configuration/queues/2/quota/cpu"),
+                      ("no-word", "/state/workloads/1/min_available")]),
+    ):  # fmt: skip
+        found = translated(weighted, new, state)
+        assert sorted(lost(found, "")) == sorted(expected), new
+    (first, second, third) = translated(weighted, "ytsaurus", state).configuration.queues
+    assert (first.weight, second.weight) == (1, 3)
+    assert second.quota is not None
+    assert third.quota is not None
+    assert (second.quota["gpu"].weight, third.quota["cpu"].guaranteed) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("quotas", "summed"),
+    [
+        ([{"guaranteed": 1}, {}], {"guaranteed": 1}), ([{}, {}], {}),
+        ([{"guaranteed": 1}, {"guaranteed": "unlimited"}], {"guaranteed": "unlimited"}),
+        ([{"guaranteed": "much"}, {"guaranteed": 2}], {"guaranteed": "much"}),
+        ([{"limit": 1}, {"limit": 2}], {"limit": 3}), ([{"limit": 1}, {}], {}),
+        ([{"weight": 5}, {"weight": 6}], {"weight": 5}), ([{}, {"weight": 6}], {"weight": 6}),
+    ],
+)  # fmt: skip
+def test_what_flavors_have_together(quotas: list[Json], summed: Json) -> None:
+    flavors = [{"name": f"f{i}", "quota": {"cpu": quota}} for i, quota in enumerate(quotas)]
+    given = {"engine": "ytsaurus", "queues": [{"name": "q", "resource_groups": [
+        {"resources": ["cpu"], "flavors": flavors}
+    ]}]}  # fmt: skip
+    assert queues(translated(given, "kai", {}))[0]["quota"] == {"cpu": summed}
+
+
+@pytest.mark.parametrize(
+    ("quota", "nominal"),
+    [
+        ({"guaranteed": 1, "limit": "much"}, {"guaranteed": 1, "limit": "much"}),
+        ({"guaranteed": 1, "limit": "unlimited"}, {"guaranteed": 1}),
+        ({"guaranteed": "1500m", "limit": 2}, {"guaranteed": "1500m", "borrowing_limit": 0.5}),
+    ],
+)
+def test_what_no_limit_is_left_of_is_not_borrowed(quota: Json, nominal: Json) -> None:
+    given = {"engine": "kai", "queues": [{"name": "q", "quota": {"cpu": quota}}]}
+    assert queues(translated(given, "kueue", {}))[0]["quota"] == {"cpu": nominal}
+
+
+def test_only_who_has_no_cohort_at_all_can_not_borrow() -> None:
+    quota = {"cpu": {"guaranteed": 1, "borrowing_limit": 2, "limit": 9}}
+    given = {"engine": "kueue", "queues": [
+        {"name": "top", "quota": quota}, {"name": "below", "parent": "top", "quota": quota},
+        {"name": "lone", "quota": quota},
+    ]}  # fmt: skip
+    limits = [queue["quota"]["cpu"]["limit"] for queue in queues(translated(given, "kai", {}))]
+    assert limits == [9, 3, 1]
