@@ -80,8 +80,8 @@ def _overuse(state: CompiledState, queue: int) -> Amounts:
     for q in state.configuration.paths[queue]:
         for r, guaranteed in (state.configuration.guaranteed[q] or {}).items():
             over = state.allocated[q][r] - guaranteed
-            if over > 0:
-                largest[r] = max(over, largest.get(r, 0))
+            if over > largest.get(r, 0):
+                largest[r] = over
     return largest
 
 

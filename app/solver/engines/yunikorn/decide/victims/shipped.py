@@ -92,46 +92,46 @@ class Preemptor:
         checks = self._checks(nodes_tried=nodes_tried)
         if not scored:
             first = next(checks, None)
-            return None if first is None else (first[1], first[2][: first[0] + 1])
+            return None if first is None else first[1:]
         best: tuple[int, int, list[int]] | None = None
         while batch := list(islice(checks, BATCH)):
-            for index, node, victims in batch:
+            for count, node, victims in batch:
                 if self._request.feasible is not None and node not in self._request.feasible:
                     continue
-                score = self._score(index, node)
+                score = self._score(count, node)
                 if best is None or score < best[0]:
-                    best = (score, node, victims[: index + 1])
+                    best = (score, node, victims)
             if best is not None and best[0] < SCORE_LIMIT:
                 break
         return None if best is None else best[1:]
 
     def _checks(self, *, nodes_tried: bool) -> Iterator[tuple[int, int, list[int]]]:
-        """(index, node, victims) in the order of the predicate calls. Lazy: most nodes are never searched."""
+        """(number of victims, node, victims) in the order of the predicate calls: none where the ask has room.
+
+        Lazy: most nodes are never searched."""
         state, overlay = self._state, self._overlay
         room = nodes.fits(overlay, self._request)
-        bound = np.full(len(state.node_names), -1, dtype=np.int64)
         short = [
             (r, np.where(room, 0, amount - nodes.column(overlay.free, r)), None) for r, amount in self._needs.items()
         ]
         counts = nodes.at_least(state, self._candidates, short)
-        bound = np.where(room, -1, counts - 1)
         open_ = self._pool.usable & (counts < nodes.IMPOSSIBLE)
         if nodes_tried:
             open_ &= ~room
-        return nodes.in_order(state, np.flatnonzero(open_), bound, self._search)
+        return nodes.in_order(state, np.flatnonzero(open_), counts, self._search)
 
-    def _score(self, index: int, node: int) -> int:
+    def _score(self, count: int, node: int) -> int:
         """YuniKorn scores the first candidates of the node's list as sorted, not the victims it would preempt."""
         if not self._has_candidates[node]:
             return SCORE_UNFIT
-        if index < 0:
+        if count == 0:
             return 0
         flags = self._state.flags
         seen = 0
-        for task in self._ordered(node)[: index + 1]:
+        for task in self._ordered(node)[:count]:
             seen |= int(flags[task])
         score = (SCORE_ORIGINATOR if seen & ORIGINATOR else 0) | (SCORE_OPTED_OUT if seen & OPTED_OUT else 0)
-        return score + index + 1
+        return score + count
 
     def _ordered(self, node: int) -> list[int]:
         """Candidates on a node: opted-in first, then non-originators, then newest."""
@@ -141,16 +141,17 @@ class Preemptor:
         return sorted(found, key=lambda task: (int(flags[task]), -created(task)))
 
     def _search(self, node: int) -> tuple[int, list[int]] | None:
-        """A node's victims, and the index of the first at which the ask fits (YuniKorn: calculateVictimsByNode).
+        """A node's victims up to the first with whom the ask fits, and their number, which is one more than the index
+        that YuniKorn sorts nodes by (calculateVictimsByNode).
 
         The node is big enough, so that it has a column for everything that the ask needs."""
         free = self._overlay.free[node].tolist()
         if all(free[r] >= amount for r, amount in self._needs.items()):
-            return -1, []
+            return 0, []
         order = self._first_pass(node, list(free))
         found = self._second_pass(order, free) if order else None
-        self._record.searched(node, found[1] if found else (), found[1] if found else None)
-        return found
+        self._record.searched(node, found or (), found)
+        return None if found is None else (len(found), found)
 
     def _first_pass(self, node: int, free: list[int]) -> list[int]:
         """Tasks that reduce what the node lacks, then the others, until the asking queue's guarantee is used up."""
@@ -175,10 +176,9 @@ class Preemptor:
         self._undo()
         return head + tail
 
-    def _second_pass(self, order: list[int], free: list[int]) -> tuple[int, list[int]] | None:
+    def _second_pass(self, order: list[int], free: list[int]) -> list[int] | None:
         state = self._state
         accepted: list[int] = []
-        index = -1
         for task in order:
             queue, amounts = int(state.queue[task]), state.amounts(task)
             if not self._gives(queue):
@@ -188,10 +188,10 @@ class Preemptor:
             for r, amount in amounts.items():
                 free[r] += amount
             if all(free[r] >= need for r, need in self._needs.items()):
-                index = len(accepted) - 1
-                break
+                self._undo()
+                return accepted
         self._undo()
-        return None if index < 0 else (index, accepted)
+        return None
 
     def _additional(self, chosen: Sequence[int]) -> list[int]:
         """More victims from anywhere, until the asking queue's guarantee is used up (not until the ask fits). The last

@@ -93,6 +93,47 @@ def test_findings_about_what_has_no_effect() -> None:
     }  # fmt: skip
 
 
+def test_findings_come_by_the_names_of_properties_and_the_template_after_the_queue() -> None:
+    names = ("zeta", "preemption.delay", "alpha", "priority.offset")
+    properties = dict.fromkeys(names, "odd")
+    of = tree(queue("root"), {**queue("root.p"), "yunikorn": {"properties": properties, "child_template": {
+        "properties": properties}}})  # fmt: skip
+    found = of.findings()
+    assert [f.pointer for f in found] == [
+        f"/queues/1/yunikorn/{where}/{name}"
+        for where in ("properties", "child_template/properties")
+        for name in sorted(names)
+    ]
+    assert [f.rule for f in found] == ["unknown-property", "property-value", "property-value", "unknown-property"] * 2
+
+
+@pytest.mark.parametrize(
+    ("names", "pointers"),
+    [
+        (("a", "ab"), [1]), (("ab", "a"), [2]), (("a", "a.x"), []), (("a", "a.x", "ab"), [1]), (("a", "b", "ab"), [1]),
+        (("a", "ab", "abc"), [1, 2]), (("b", "a"), []), (("a.x", "a", "a.xy"), [1]), (("A", "ab"), []),
+    ],
+)  # fmt: skip
+def test_every_path_that_begins_like_another_of_a_branch_beside_it(names: tuple[str, ...], pointers: list[int]) -> None:
+    """The one with the shorter path is named, once, if it has a guarantee."""
+    queues = [queue("root"), *(queue(f"root.{name}", {"vcore": 2}) for name in names)]
+
+    def found() -> list[str]:
+        told = tree(*queues, rules="shipped").findings()
+        return sorted(one.pointer for one in told if one.rule == "path-prefix")
+
+    assert found() == [f"/queues/{i}/name" for i in pointers]
+    for i in pointers:
+        del queues[i]["quota"]
+    assert found() == []
+
+
+def test_the_first_path_that_begins_like_another_is_told() -> None:
+    queues = [queue("root"), *(queue(f"root.{name}", {"vcore": 2}) for name in ("abd", "a", "a.x", "abc"))]
+    (finding,) = tree(*queues, rules="shipped").findings()
+    assert finding.detail == "'root.abc' begins like 'root.a': its asks may take this queue below its guarantee"
+
+
 def test_a_path_that_begins_like_another_is_a_finding_of_the_released_rules() -> None:
     queues = (queue("root"), queue("root.a", {"vcore": 2}), queue("root.ab", {"vcore": 2}), queue("root.a.x"))
     assert [f.rule for f in tree(*queues, rules="shipped").findings()] == ["path-prefix"]
@@ -167,6 +208,44 @@ def test_yunikorn_has_one_quota_a_resource() -> None:
 def test_resource_groups_say_the_same_as_a_quota() -> None:
     queues = [queue("root"), queue("root.a", {"vcore": ("1500m", 4), "memory": (None, "1Gi")}), queue("root.b")]
     assert tree(*map(grouped, queues)).effective() == tree(*queues).effective()
+
+
+@pytest.mark.parametrize(
+    ("p", "a", "x", "problems"),
+    [
+        # (guaranteed, limit) of root.p, root.p.a and root.p.a.x.
+        ((None, 9), (None, 5), (5, 5), []), ((None, 9), (None, None), (9, 9), []),
+        ((None, 9), (None, 5), (6, None), ["a.x/guaranteed 6 is above the limit 5 of root.p.a"]),
+        ((None, 9), (None, 5), (None, 6), ["a.x/limit 6 is above the limit 5 of root.p.a"]),
+        ((None, 5), (None, 5), (6, None), ["a.x/guaranteed 6 is above the limit 5 of root.p"]),
+        ((None, 9), (None, None), (10, None), ["a.x/guaranteed 10 is above the limit 9 of root.p"]),
+        (
+            (None, 5), (None, 9), (6, None),
+            ["a/limit 9 is above the limit 5 of root.p", "a.x/guaranteed 6 is above the limit 5 of root.p"],
+        ),
+        ((None, 9), (6, 5), (None, None), ["a/guaranteed 6 is above the limit 5 of root.p.a"]),
+    ],
+)  # fmt: skip
+def test_no_guarantee_and_no_limit_is_above_the_smallest_limit_on_the_path(
+    p: Any, a: Any, x: Any, problems: list[str]
+) -> None:
+    named = {"a": "root.p.a", "a.x": "root.p.a.x"}
+    queues = [
+        queue("root"),
+        *(queue(f"root.{name}", {"memory": of}) for name, of in (("p", p), ("p.a", a), ("p.a.x", x))),
+    ]
+    if not problems:
+        assert tree(*queues).effective()
+        return
+    with pytest.raises(InvalidInput) as refused:
+        tree(*queues).effective()
+    index = {name: i for i, name in enumerate(one["name"] for one in queues)}
+    expected: list[tuple[str, str]] = []
+    for problem in problems:
+        name, _, detail = problem.partition("/")
+        field = detail.partition(" ")[0]
+        expected.append((f"/configuration/queues/{index[named[name]]}/quota/memory/{field}", detail))
+    assert [(one.pointer, one.detail) for one in refused.value.problems] == expected
 
 
 def test_every_problem_of_a_tree_is_listed() -> None:

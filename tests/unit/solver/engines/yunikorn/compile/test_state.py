@@ -117,3 +117,39 @@ def test_what_runs_where_and_what_is_free() -> None:
     assert state.node_rank.tolist() == [1, 0, 2]
     assert state.application("w2") == 1
     assert state.application("w3") is None
+
+
+@pytest.mark.parametrize("field", ["originator", "preemptible"])
+@pytest.mark.parametrize("which", [(), (0,), (1,), (0, 1)])
+def test_flags_hold_whoever_else_has_them(field: str, which: tuple[int, ...]) -> None:
+    """Sets of tasks that are originators, or opted out; all of them too."""
+    value, bit = (True, 1) if field == "originator" else (False, 2)
+    tasks = [task(f"t{i}", None, {}, **({field: value} if i in which else {})) for i in range(2)]
+    assert compiled([], app("a", "root.a", *tasks)).flags.tolist() == [bit * (i in which) for i in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("room", "occupied", "asked", "narrow"),
+    [
+        (2**60, 2**60, 0, False), (2**60, 2**60 - 1, 0, True), (2**60, 2**59, 2**59, False),
+        (2**60, 2**59, 2**59 - 1, True), (2**60 - 1, 1, 2**60, False),
+    ],
+)  # fmt: skip
+def test_columns_are_of_64_bits_while_everything_together_fits(
+    room: int, occupied: int, asked: int, narrow: bool
+) -> None:
+    """In thousandths of a core."""
+    workload = app("w", "root.a", *[task("t", "n", {"vcore": f"{asked}m"})] * bool(asked))
+    state = compiled([node("n", {"vcore": f"{room}m"}, occupied={"vcore": f"{occupied}m"})], workload)
+    assert state.narrow is narrow
+    assert (state.free.dtype == np.int64) is narrow
+    assert state.free.tolist() == [[room - occupied - asked]]
+
+
+def test_resources_that_no_quota_names_come_by_name() -> None:
+    names = [f"r{i}" for i in range(9)]
+    state = compiled(
+        [node("n", dict.fromkeys(names[6:3:-1], 1), occupied=dict.fromkeys(names[8:6:-1], 1))],
+        app("a", "root.a", *(task(name, "n", {name: 1}) for name in names[3::-1])),
+    )
+    assert state.resources.names == names

@@ -476,3 +476,19 @@ def test_of_several_tasks_only_the_one_that_waits_is_told_of(fitting: int) -> No
     (condition,) = decision["conditions"]
     assert (condition["type"], condition["status"]) == ("Allocated", "False")
     assert condition["reason"] != "NodeReserved"
+
+
+DRIVER, OUT = {"originator": True}, {"preemptible": False}
+
+
+@pytest.mark.parametrize(
+    ("more", "rather"), [({}, []), (DRIVER, [{}]), (OUT, [{}, DRIVER]), (DRIVER | OUT, [{}, DRIVER])]
+)
+def test_whatever_a_task_is_it_goes_where_nobody_else_makes_room(more: Json, rather: list[Json]) -> None:
+    """``rather``: who goes instead, whatever the age and the node."""
+    of = world(task("only", "n1", {"vcore": 6}, **more))
+    assert victims(of.one(wanting(TWO))) == ["only"]
+    for other in rather:
+        both = task("only", "n1", TWO, 1, **more), task("other", "n2", TWO, **other)
+        of = world(*both, nodes=[node("n1", TWO), node("n2", TWO)])
+        assert victims(of.one(wanting(TWO))) == ["other"], other

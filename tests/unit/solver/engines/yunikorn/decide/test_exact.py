@@ -92,3 +92,10 @@ def test_nobody_is_tried_where_all_that_are_left_are_short() -> None:
     law = Law([0] * 4, [0] * 4, [0])
     one = search(law, [3, 1], [[1, 0], [1, 0], [1, 0], [1, 0]], 100)
     assert (one.find(), one.steps, law.asked) == (None, 100, 0)
+
+
+def test_nobody_is_tried_where_too_few_are_left() -> None:
+    """The last gives enough and may not go: alone 0, 1, 2; 0 with 1 and 2, 1 with 2; all three: eleven are tried."""
+    law = Law([0, 0, 0], [0, 0, 9], [0])
+    one = search(law, [4], [[1], [1], [4]], 100)
+    assert (one.find(), one.steps) == (None, 89)

@@ -96,6 +96,34 @@ def test_documented_leaves_no_queue_below_its_guarantee() -> None:
     assert evicted(of, "root.p") == ["a0", "a1"]
 
 
+def test_what_has_been_taken_counts_where_a_guarantee_keeps_the_rest() -> None:
+    """Two cores are to go, and Memory is one above its guarantee."""
+    tasks = [task(f"a{i}", "n1", {"vcore": 1, "memory": 1}, 3600 * i + 1) for i in range(3)]
+    of = world([queue("root.a", {"vcore": (None, 1), "memory": 2})], a=tasks)
+    assert evicted(of, "root.a") == ["a0"]
+    of.rules = "shipped"
+    assert evicted(of, "root.a") == ["a0", "a1"]
+
+
+@pytest.mark.parametrize(
+    ("above", "own", "gone"), [(None, None, 2), (2, None, 1), (2, 1, 2), (1, None, 2), (3, None, 2), (9, None, 2)]
+)
+def test_the_largest_overuse_of_a_guarantee_bounds_what_goes(above: int | None, own: int | None, gone: int) -> None:
+    """Three of memory are used, two above the limit; where no guarantee is overused, nothing bounds it."""
+    tasks = [task(f"t{i}", "n1", {"memory": 1}, 60 + 3600 * i) for i in range(3)]
+    of = world([queue("root.p", {"memory": (above, None)}), queue("root.p.a", {"memory": (own, 1)})], p_a=tasks)
+    of.rules = "shipped"
+    assert evicted(of, "root.p.a") == ["t0", "t1"][:gone]
+
+
+def test_parts_name_resources_in_one_order_whatever_the_tasks() -> None:
+    types = [f"r{i}" for i in range(9)]
+    of = world([queue("root.p", dict.fromkeys(types, (None, 1))), queue("root.p.a")],
+               p_a=[task("x", "n1", {"r8": 3}), task("y", "n1", {"r0": 3})])  # fmt: skip
+    answer = of.decide(mode="cycle", options={"yunikorn": {"enforce_quota": "root.p"}})
+    assert list(answer["notes"]["enforced"]["parts"]["root.p.a"]) == ["r0", "r8"]
+
+
 def pair(x: Json, y: Json, filler: Json | None = None) -> list[Json]:
     """Two tasks that differ in what they request, and one that fits no part."""
     others = [task("filler", "n1", filler)] if filler else []

@@ -207,3 +207,40 @@ def test_who_is_on_another_node_is_passed_over_and_ends_nothing() -> None:
         nodes=[node("n1", {"vcore": 3}), node("n2", TWO)],
     )  # fmt: skip
     assert chosen(of, wanting(TWO), options={"yunikorn": {"node_choice": "first"}}) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("memory", "reason"), [(3, "PreemptionDoesNotHelp"), (4, "QueueGuaranteesCheckFailed")])
+def test_what_everybody_together_would_leave_of_a_guarantee_above_is_just_enough(memory: int, reason: str) -> None:
+    """Of the three that p is guaranteed, and Test uses four. (No victim fits what is left, one after the other.)"""
+    running = [task(f"t{i}", "n1", {"memory": 1}) for i in range(4)]
+    of = World(
+        queues=[queue("root"), queue("root.p", {"memory": 3}), queue("root.p.prod"), queue("root.p.test")],
+        nodes=[node("n1", {"memory": 4})],
+        workloads=[app("prod", "root.p.prod"), app("test", "root.p.test", *running)],
+        rules="shipped",
+    )  # fmt: skip
+    decision = of.one(ask("want", "root.p.prod", {"memory": memory}, workload="prod"))
+    assert decision["conditions"][0]["reason"] == reason
+
+
+def test_whoever_does_not_reduce_what_a_node_lacks_is_asked_last_and_as_if_it_stayed() -> None:
+    """Test is one above its guarantee of memory. ``new`` gives none of the vcore that the node lacks: it comes last,
+    and counts no longer when ``old`` is asked."""
+    of = world(task("new", "n1", {"memory": 1}, 10), task("old", "n1", {"vcore": 2, "memory": 3}, 20))
+    of.nodes = [node("n1", {"vcore": 2, "memory": 9})]
+    of.queues[1:] = [queue("root.prod", {"vcore": 9, "memory": 9}), queue("root.test", {"memory": 3, "vcore": 2})]
+    assert chosen(of, wanting({"vcore": 2, "memory": 1})) == ["old"]
+
+
+def test_of_nodes_that_make_room_with_as_many_the_first_by_name() -> None:
+    """With room for the ask comes before any other; then who needs fewer."""
+    of = world(
+        task("a", "n3", {"vcore": 1}), task("b", "n3", {"vcore": 1}), task("c", "n2", TWO), task("d", "n1", TWO),
+        nodes=[node(name, TWO) for name in ("n3", "n2", "n1")],
+    )  # fmt: skip
+    for choice in ("first", "scored"):
+        options = {"options": {"yunikorn": {"node_choice": choice}}}
+        assert chosen(of, wanting(TWO), **options) == ["d"]
+        assert chosen(of, wanting(TWO, feasible_nodes=["n3", "n2"]), **options) == (
+            ["c"] if choice == "scored" else ["d"]
+        )

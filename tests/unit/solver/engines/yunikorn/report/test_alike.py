@@ -1,5 +1,6 @@
 """Asks that are alike are compared once, and are told what each would be told by itself."""
 
+import random
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from app.solver.model.decision import Decision
 from app.solver.model.instant import at, micros
 from app.solver.model.state import Ask, Node, State, Task, Workload
 from app.solver.question import Question
+from tests.yunikorn_world import Json, World, app, ask, node, queue, task
 
 NOW = micros(at(10**12))
 QUEUES = [
@@ -53,3 +55,35 @@ def test_alike_asks_are_compared_once_and_told_the_same(monkeypatch: pytest.Monk
     monkeypatch.setattr(comparison, "_likeness", unlike)
     assert decided() == once
     assert len(calls) == 5 + len(ASKS)
+
+
+def question(seed: int) -> tuple[World, list[Json], str]:
+    """A small cluster and asks of two kinds, some of two tasks, some of which hold a node."""
+    rng = random.Random(seed)
+    nodes = [node(f"n{i}", {"vcore": rng.randint(2, 5)}) for i in range(3)]
+    held = [
+        task(f"t{i}", f"n{i % 3}", {"vcore": rng.randint(1, 2)}, 100 + i, preemptible=rng.random() < 0.8)
+        for i in range(5)
+    ]
+    queues = [
+        queue("root"), queue("root.a", {"vcore": rng.randint(1, 5)}), queue("root.b", {"vcore": rng.randint(0, 2)}),
+    ]  # fmt: skip
+    of = World(queues, nodes, [app("a", "root.a"), app("b", "root.b", *held)], rng.choice(["documented", "shipped"]))
+    kinds = [ask("", "root.a", {"vcore": rng.randint(1, 3)}, workload="a") for _ in range(2)]
+    asks: list[Json] = []
+    for i in range(6):
+        kind = rng.choice(kinds)
+        tasks = [{**kind["tasks"][0], "name": f"x{n}"} for n in range(rng.choice([1, 1, 2]))]
+        asks.append(kind | {"id": f"w{i}", "tasks": tasks})
+    of.reservations = [{"node": f"n{i}", "ask": rng.choice(asks)} for i in range(rng.choice([0, 1, 2]))]
+    return of, asks, rng.choice(["cycle", "independent"])
+
+
+def test_what_is_told_of_an_ask_does_not_hang_on_those_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against comparing each by itself."""
+    asked = [question(seed) for seed in range(60)]
+    together = [of.decide(*asks, mode=mode, explain="full") for of, asks, mode in asked]
+    counted = iter(range(10**6))
+    monkeypatch.setattr(comparison, "_likeness", lambda *_: next(counted))
+    for (of, asks, mode), found in zip(asked, together, strict=True):
+        assert of.decide(*asks, mode=mode, explain="full") == found

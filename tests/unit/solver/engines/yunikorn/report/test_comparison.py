@@ -40,6 +40,8 @@ def told(of: World, wanted: Json, **more: Any) -> tuple[set[str], list[str], lis
 def test_nothing_is_named_where_both_decide_alike() -> None:
     assert told(world(task("t", "n1", TWO)), wanting(TWO)) == (set(), ["t"], ["t"])
     assert told(world(task("t", "n1", ONE, priority=9)), wanting(TWO)) == (set(), [], [])
+    pair = world(task("a", "n1", ONE, 20), task("b", "n1", ONE, 10))
+    assert told(pair, wanting(TWO)) == (set(), ["b", "a"], ["b", "a"])
 
 
 @pytest.mark.parametrize(
@@ -90,6 +92,15 @@ def test_opted_out_tasks_on_the_first_node_and_what_a_node_is_chosen_by() -> Non
     assert told(of, wanting(TWO), **first) == ({"node-choice"}, ["a", "b"], ["driver"])
 
 
+def test_opted_out_tasks_that_both_take_are_no_difference() -> None:
+    """With what is free two do, and the released rules want three, the newest plain one and both others."""
+    of = world(
+        task("plain", "n1", ONE, 10), task("out", "n1", ONE, 20, preemptible=False),
+        task("last", "n1", ONE, 30, preemptible=False), size=4,
+    )  # fmt: skip
+    assert told(of, wanting({"vcore": 3})) == ({"free-space"}, ["plain", "out"], ["plain", "out", "last"])
+
+
 def changes(of: World, wanted: Json) -> list[tuple[str, str, str, Any, Any]]:
     why = of.one(wanted, explain="summary")["explanation"]
     return [
@@ -106,6 +117,16 @@ def test_a_guarantee_may_be_raised_up_to_the_limits_on_the_path() -> None:
     assert changes(of, wanting(TWO)) == [("root.prod", "vcore", "guaranteed", 2, 4)]
     of.queues[1] = queue("root.prod", {"vcore": (2, "3999m")})
     assert changes(of, wanting(TWO)) == []
+
+
+def test_changes_are_told_by_the_names_of_their_resources() -> None:
+    both = {"vcore": 2, "memory": 2}
+    of = world(task("t", "n1", both))
+    of.nodes[0] = node("n1", both)
+    of.queues[1] = queue("root.prod")
+    expected = [("root.prod", r, "guaranteed", None, n) for r, n in (("memory", 1), ("vcore", 0.001))]
+    assert changes(of, wanting(both)) == expected
+    assert changes(of, wanting({"memory": 2, "vcore": 2})) == expected
 
 
 def test_a_limit_in_the_way_is_raised_just_so_far() -> None:

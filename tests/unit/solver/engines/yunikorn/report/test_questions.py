@@ -169,3 +169,45 @@ def test_what_a_queue_uses_adds_up_to_the_root() -> None:
     assert {name: of["preempting"].get("vcore") for name, of in found.items()} == dict.fromkeys(found) | {
         "root.p.a": 1, "root.p": 1, "root": 1
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("guaranteed", "leaving", "preemptable", "remaining"),
+    [(9, 0, 0, 4), (5, 0, 0, 0), (4, 0, 1, -1), (0, 0, 5, None), (3, 1, 1, -1), (3, 3, 0, 1), (1, 2, 2, -2)],
+)
+def test_what_is_above_every_guarantee_may_go(
+    guaranteed: int, leaving: int, preemptable: int, remaining: int | None
+) -> None:
+    """Memory, in whole units: five used, of which some are being preempted."""
+    tasks = [task(f"t{i}", "n1", {"memory": 1}, state="preempted" if i < leaving else "running") for i in range(5)]
+    of = World(
+        queues=[queue("root"), queue("root.p", {"memory": guaranteed} if guaranteed else None), queue("root.p.a")],
+        nodes=[node("n1", {"memory": 9})], workloads=[app("a", "root.p.a", *tasks)],
+    )  # fmt: skip
+    for name in ("root.p", "root.p.a"):
+        found = of.shares()["queues"][name]
+        assert found["usage"] == {"memory": 5}
+        assert found["preempting"] == ({"memory": leaving} if leaving else {})
+        assert found["preemptable"] == {"memory": preemptable}
+        assert found["remaining"] == ({} if remaining is None else {"memory": remaining})
+        assert found.get("share") == ((5 - leaving) / guaranteed if guaranteed else None)
+
+
+def test_shares_of_asks_that_yunikorn_cannot_take() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        world().shares(wanting(TWO), ask("x", "root.p", TWO))
+    assert [p.pointer for p in refused.value.problems] == ["/asks/1/queue"]
+
+
+@pytest.mark.parametrize(("counts", "refused"), [((256,), False), ((257,), True), ((255, 1), False), ((255, 2), True)])
+def test_an_ask_stands_for_so_many_pods_at_most(counts: tuple[int, ...], refused: bool) -> None:
+    tasks = [{"name": f"x{i}", "count": count, "requests": {"vcore": 99}} for i, count in enumerate(counts)]
+    many = wanting({}) | {"tasks": tasks}
+    if not refused:
+        assert world().one(many)["outcome"] == "wait"
+        return
+    with pytest.raises(InvalidInput) as found:
+        world().one(many)
+    assert [(p.pointer, p.detail) for p in found.value.problems] == [
+        ("/asks/0/tasks", "more than 256 allocation asks in one ask")
+    ]
