@@ -110,7 +110,7 @@ def _configured(request: ComparisonRequest, variant: Variant, sources: Sources) 
     own = variant.configuration is not None
     document = variant.configuration if own else request.configuration
     engine = (variant.engine if own else None) or request.engine
-    configured = configure(document, engine or (variant.engine if own else None), sources, request.state)
+    configured = configure(document, engine, sources, request.state)
     if variant.settings is None and not variant.set:
         return configured
     changed = configured.configuration
