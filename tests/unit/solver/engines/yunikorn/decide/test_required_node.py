@@ -122,6 +122,20 @@ def test_it_takes_the_node_from_asks_that_may_run_elsewhere() -> None:
     assert of.one(daemon(TWO))["outcome"] != "admit"
 
 
+@pytest.mark.parametrize(
+    ("holders", "taken"),
+    [
+        ([], True), (["ds"], True), (["plain"], True), (["bound"], False), (["plain", "bound"], False),
+        (["ds", "bound"], False), (["bound", "plain"], False),
+    ],
+)  # fmt: skip
+def test_where_there_is_room_only_another_daemon_keeps_the_node(holders: list[str], taken: bool) -> None:
+    asks = {"ds": daemon(TWO), "plain": ask("plain", "root.test", TWO), "bound": daemon(TWO) | {"id": "bound"}}
+    for rules in ("documented", "shipped"):
+        of = world(rules=rules, reservations=[{"node": "n1", "ask": asks[name]} for name in holders])
+        assert (of.one(daemon(TWO))["outcome"] == "admit") is taken
+
+
 @pytest.mark.parametrize("rules", ["documented", "shipped"])
 def test_reservations_of_its_own_and_of_other_daemons_stay(rules: str) -> None:
     """Where it preempts on the node, too."""

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from app.solver.engines.yunikorn.compile import rule_sets
 from tests.yunikorn_world import Json, World, app, ask, node, queue, task
 
 ONE, TWO, FOUR = {"vcore": 1}, {"vcore": 2}, {"vcore": 4}
@@ -67,6 +68,19 @@ def test_the_difference_that_decided_is_named_alone(
     of: World, wanted: Json, named: str, documented: list[str], shipped: list[str]
 ) -> None:
     assert told(of, wanted) == ({named}, documented, shipped)
+
+
+def test_a_difference_is_told_as_the_rules_asked_by_have_it_and_with_what_the_others_would_do() -> None:
+    of = world(task("t", "n1", ONE))
+    assert rule_sets.FREE_SPACE.documented != rule_sets.FREE_SPACE.shipped
+    for rules, text, other in (
+        ("documented", rule_sets.FREE_SPACE.documented, "shipped rules: want waits: preemption would help"),
+        ("shipped", rule_sets.FREE_SPACE.shipped, "documented rules: 1 task of root.test must go"),
+    ):
+        of.rules = rules
+        steps = of.one(wanting(TWO), explain="summary")["explanation"]["steps"]
+        (detail,) = (step["detail"] for step in steps if step["rule"] == "difference-free-space")
+        assert detail.startswith(f"{rules} rules: {text}; {other}")
 
 
 def test_one_task_of_the_asks_own_application_among_the_victims_is_named() -> None:
