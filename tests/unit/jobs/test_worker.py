@@ -228,7 +228,7 @@ def test_a_job_has_so_many_seconds(stored: Stored) -> None:
 
 def beating(stored: Stored, patch: pytest.MonkeyPatch, *steps: tuple[float, bool]) -> list[str]:
     """A heart that beats at each of these instants, the database being away or not, of a job with 100 s from instant
-    0 on; what its check says after each, and at last whether it gave up."""
+    0 on; what its check says before and after each, and at last whether it gave up."""
     now, said = [0.0], list[str]()
     patch.setattr(worker, "time", SimpleNamespace(monotonic=lambda: now[0]))
     abandoned = threading.Event()
@@ -245,8 +245,7 @@ def beating(stored: Stored, patch: pytest.MonkeyPatch, *steps: tuple[float, bool
             if seconds == worker._STUCK_SECONDS:  # pyright: ignore[reportPrivateUsage]
                 said.append("gives up")
                 return True
-            if now[0]:
-                said.append(checked())
+            said.append(checked())
             if not rest:
                 return True
             now[0], stored.away = rest.pop(0)
@@ -269,12 +268,12 @@ def test_a_job_is_lost_past_its_seconds_without_the_database_and_ends_past_its_o
 ) -> None:
     """A worker that was not heard of for 15 s has lost its job: one that could not tell for longer counts on it."""
     on = "goes on"
-    assert beating(stored, monkeypatch, (10.0, False), (25.0, True), (20.0, False), (35.0, True)) == [on] * 4
-    assert beating(stored, monkeypatch, (10.0, False), (25.1, True)) == [on, "gives up"]
-    assert beating(stored, monkeypatch, (15.0, True), (16.0, False)) == [on, on]
-    assert beating(stored, monkeypatch, (15.1, True)) == ["gives up"]
-    assert beating(stored, monkeypatch, (99.0, False), (100.0, False)) == [on, on]
-    assert beating(stored, monkeypatch, (100.1, False)) == ["gives up"]
+    assert beating(stored, monkeypatch, (10.0, False), (25.0, True), (20.0, False), (35.0, True)) == [on] * 5
+    assert beating(stored, monkeypatch, (10.0, False), (25.1, True)) == [on, on, "gives up"]
+    assert beating(stored, monkeypatch, (15.0, True), (16.0, False)) == [on] * 3
+    assert beating(stored, monkeypatch, (15.1, True)) == [on, "gives up"]
+    assert beating(stored, monkeypatch, (99.0, False), (100.0, False)) == [on] * 3
+    assert beating(stored, monkeypatch, (100.1, False)) == [on, "gives up"]
 
 
 @pytest.mark.parametrize("why", ["unwanted", "stopped", "late"])
