@@ -23,6 +23,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def keep(**how: Any) -> Any:
         made.append(Figure(**how))
+        monkeypatch.setattr(made[-1], "savefig", lambda *_, **__: None)  # what would be written nobody reads here
         return made[-1]
 
     monkeypatch.setattr(drawing, "Figure", keep)
