@@ -37,8 +37,7 @@ def quick_state(names: set[str], state: State, index: Index, *, engine_looks: bo
     tasks = list(map(_tasks, workloads))
     if any(len(set(map(_name, of))) != len(of) for of in tasks if len(of) > 1):
         return False
-    nodes: set[str | None] = {None, *index.nodes}
-    return nodes.issuperset(map(_node, chain.from_iterable(tasks)))
+    return index.places.issuperset(map(_node, chain.from_iterable(tasks)))
 
 
 def sound_tasks(tasks: Sequence[Task], nodes: Set[str | None]) -> bool:
@@ -57,8 +56,7 @@ def quick_changes(names: set[str], old: State, new: State, index: Index, changes
         if gone or len(index.nodes) != len(new.nodes):
             return quick_state(names, new, index)
     touched = [w for _, _, w in changes.workloads if w is not None]
-    nodes: set[str | None] = {None, *index.nodes}
-    return all(w.queue in names and sound_tasks(w.tasks, nodes) for w in touched)
+    return all(w.queue in names and sound_tasks(w.tasks, index.places) for w in touched)
 
 
 def _sound_reservations(names: set[str], state: State, index: Index) -> bool:

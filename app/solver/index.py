@@ -60,19 +60,20 @@ class Positions(Mapping[str, int]):
 class Index:
     """``workloads``: position by id."""
 
-    __slots__ = ("_nodes", "_state", "workloads")
+    __slots__ = ("_nodes", "_places", "_state", "workloads")
 
-    def __init__(self, state: State, workloads: Positions | None = None, nodes: frozenset[str] | None = None):
-        """``workloads`` and ``nodes``: where they are known from another state."""
+    def __init__(self, state: State, workloads: Positions | None = None, of: "Index | None" = None):
+        """``workloads``: where they are known; ``of``: the index of another state that has the same nodes."""
         self._state = state
-        self._nodes = nodes
+        self._nodes = None if of is None else of.nodes
+        self._places = None if of is None else of.places
         self.workloads = Positions.of(state.workloads) if workloads is None else workloads
 
     def after(self, state: State, gone: Sequence[str], added: Sequence[str]) -> "Index":
         """That of the next version, ``state``: from the workloads these have gone, and these were added."""
         workloads = self.workloads
-        nodes = self.nodes if state.nodes is self._state.nodes else None
-        return Index(state, workloads.after(gone, added) if gone or added else workloads, nodes)
+        same = self if state.nodes is self._state.nodes else None
+        return Index(state, workloads.after(gone, added) if gone or added else workloads, same)
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -80,3 +81,10 @@ class Index:
         if self._nodes is None:
             self._nodes = frozenset(node.name for node in self._state.nodes)
         return self._nodes
+
+    @property
+    def places(self) -> frozenset[str | None]:
+        """Where a task may be: the names of all nodes, and None."""
+        if self._places is None:
+            self._places = frozenset([None, *self.nodes])
+        return self._places

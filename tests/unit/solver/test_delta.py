@@ -1,13 +1,18 @@
+import tracemalloc
 from typing import Any
 
 import msgspec
 import pytest
 
+from app.decoding import convert
+from app.solver import solve
 from app.solver.delta import apply_delta
 from app.solver.index import Index
+from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import State
+from app.solver.solve import Loaded
 
 STATE = msgspec.convert(
     {
@@ -105,3 +110,28 @@ def test_a_delta_that_fails_names_every_fault_and_changes_nothing() -> None:
         "/reservations/remove/0",
     ]
     assert msgspec.json.encode(STATE) == before
+
+
+@pytest.mark.parametrize("engine", ["kueue", "yunikorn", "kai", "ytsaurus"])
+def test_what_a_delta_of_workloads_takes_does_not_grow_with_the_nodes(engine: str) -> None:
+    queues = [{"name": "root"}, {"name": "q", "parent": "root", "quota": {"cpu": {"guaranteed": 9}}}]
+    configured = solve.configure(convert({"engine": engine, "queues": queues}, Configuration))
+    nodes = [{"name": f"n{i}", "capacity": {"cpu": 4}} for i in range(20_000)]
+
+    def workload(name: str) -> dict[str, Any]:
+        return {"id": name, "queue": "q", "tasks": [{"name": "t", "requests": {"cpu": 1}, "node": "n7"}]}
+
+    def added(loaded: Loaded, name: str) -> Loaded:
+        delta = convert({"generation": 1, "workloads": {"add": [workload(name)]}}, Delta)
+        return solve.update(loaded, *apply_delta(loaded.state, loaded.index, delta), generation=None)
+
+    state = {"nodes": nodes, "workloads": [workload(f"w{i}") for i in range(100)]}
+    loaded = added(solve.load(configured, convert(state, State)), "first")
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        added(loaded, "second")
+        taken = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert taken < 600_000, "not even a set of their names, of 1 MB"
