@@ -153,7 +153,8 @@ def _grid() -> Body:
         queues.append(_queue(f"c{site}", None, {"cpu": {"guaranteed": share - GROUPS}}))
         leaf = {"cpu": {"guaranteed": 1}}
         queues += [_queue(f"c{site}-q{group}", f"c{site}", leaf, kueue=PREEMPTS) for group in range(GROUPS)]
-    return {"configuration": {"engine": "kueue", "queues": queues}, "jobs": jobs}
+    nodes = [{"name": f"n{i}", "capacity": {"cpu": 1}} for i in range(PROCESSORS)]
+    return {"configuration": {"engine": "kueue", "queues": queues}, "state": {"nodes": nodes}, "jobs": jobs}
 
 
 def _table(name: str) -> Iterator[dict[str, str]]:
