@@ -9,7 +9,7 @@ and in ``if a != b: return a < b`` the second comparison.
 
 import ast
 import difflib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -67,20 +67,24 @@ class Mutant(NamedTuple):
         return "\n".join(lines)
 
 
-def mutants(path: str, source: str) -> list[Mutant]:
-    """All mutants of a module, in the order of its text; only such as compile."""
+def mutants(path: str, source: str, changing: Container[str] | None = None) -> list[Mutant]:
+    """All mutants of a module, in the order of its text; only such as compile. ``changing``: only those whose line was
+    one of these."""
     lines = source.splitlines(keepends=True)
     found: list[Mutant] = []
     seen = {source}
     for node, text, function, run in _Changes().of(ast.parse(source)):
+        first, last = node.lineno - 1, node.end_lineno or node.lineno
+        before = _flat(lines[first:last])
+        if changing is not None and before not in changing:
+            continue
         changed = _replaced(lines, node, text)
         if changed in seen or not _compiles(changed):
             continue
         seen.add(changed)
-        first, last = node.lineno - 1, node.end_lineno or node.lineno
         kept = len(lines) - last
         after = changed.splitlines()[first : len(changed.splitlines()) - kept]
-        found.append(Mutant(path, node.lineno, function, run, changed, _flat(lines[first:last]), _flat(after)))
+        found.append(Mutant(path, node.lineno, function, run, changed, before, _flat(after)))
     return found
 
 

@@ -134,6 +134,7 @@ def test_what_is_deleted_is_gone_with_its_labels_and_comes_back_under_a_later_nu
     assert bench.told[-1] == ("configuration.delete", "prod", {"revision": 1, "labels": ["stable"]})
     for gone in (lambda: bench.stored.get("prod"), lambda: bench.stored.head("prod"), lambda: bench.delete(FREE),
                  lambda: bench.stored.head("prod@stable"), lambda: bench.labels.get("prod", "stable"),
+                 lambda: bench.move("stable", 1), lambda: bench.take_off("stable"),
                  lambda: bench.stored.get("prod", 1), lambda: bench.stored.history("prod", None, 9)):  # fmt: skip
         refused(NotFound, gone)
     refused(PreconditionFailed, bench.delete)
@@ -183,6 +184,7 @@ def test_what_a_reference_means_is_known_or_looked_up(bench: Bench) -> None:
 
 
 def test_a_label_is_moved_by_who_names_where_it_points(bench: Bench) -> None:
+    refused(NotFound, lambda: bench.move("stable", 1))
     bench.put(document("a"))
     bench.put(document("b"), ANY)
     label, tag, created = bench.move("stable", 1, comment="first")
