@@ -88,6 +88,7 @@ def test_connecting_ends_with_the_time_of_the_work(monkeypatch: pytest.MonkeyPat
 
     def slow(*arguments: Any, **named: Any) -> Any:
         assert (arguments, named) == (("a",), {"b": 1})
+        assert threading.current_thread().daemon, "nobody who leaves waits for it"
         go.wait(60)
         return made
 

@@ -3,7 +3,7 @@ what goes when it is old, and what is kept of snapshots for as long as a decisio
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -18,6 +18,9 @@ from app.decisions.kept import repository as kept
 from app.decisions.kept.repository import New, kept_documents
 from app.decisions.log import DatabaseStore, Entry
 from app.decisions.repository import Filters
+from app.decisions.service import Decider
+from app.errors import NotFound
+from app.metrics import Metrics
 from app.settings import Settings
 from app.solver.model.decision import ConfigurationUsed
 from tests.unit.decisions.test_stored import facts
@@ -202,3 +205,32 @@ def test_ten_roots_go_at_once(database: Database) -> None:
         kept.save(session, [New(digest, None, b"") for digest in DIGESTS[:12]])
         session.execute(sa.update(kept_documents).values(created_at=NOON - HOUR))
         assert [kept.prune(session, NOON, repository.decisions) for _ in range(3)] == [10, 2, 0]
+
+
+class Settled:
+    """A log with nothing under way; ``waited``: for how long it was waited for."""
+
+    def __init__(self) -> None:
+        self.waited: list[float] = []
+
+    def settle(self, seconds: float) -> bool:
+        """Nothing waits."""
+        self.waited.append(seconds)
+        return True
+
+
+def test_the_log_is_told_in_pages_each_of_which_says_where_the_next_begins(database: Database) -> None:
+    ids = stored(database, {}, {"evicted": ["w"]}, {"spared": ["w"]})
+    log: Any = Settled()
+    decider = Decider(cast("Any", None), log=log, metrics=Metrics(), database=database)
+    first = decider.listing(Filters(), None, 2)
+    assert [one.id for one in first.items] == [ids[2], ids[1]]
+    assert first.next_cursor is not None
+    rest = decider.listing(Filters(), first.next_cursor, 2)
+    assert ([one.id for one in rest.items], rest.next_cursor) == ([ids[0]], None)
+    assert decider.listing(Filters(), None, 3).next_cursor is None
+    assert decider.request(ids[0]) == b"request"
+    assert len(log.waited) == 3
+    for unknown in (decider.request, decider.record):
+        with pytest.raises(NotFound):
+            unknown(UUID(int=1))
