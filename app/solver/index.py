@@ -3,6 +3,7 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from app.solver.model.state import State, Workload
 
@@ -57,34 +58,44 @@ class Positions(Mapping[str, int]):
         return len(self._numbers)
 
 
+class _Names:
+    """Of the nodes of all states that have the same; each set is made when it is first asked for."""
+
+    def __init__(self, state: State) -> None:
+        self._nodes = state.nodes
+
+    @cached_property
+    def nodes(self) -> frozenset[str]:
+        return frozenset(node.name for node in self._nodes)
+
+    @cached_property
+    def places(self) -> frozenset[str | None]:
+        return frozenset([None, *self.nodes])
+
+
 class Index:
     """``workloads``: position by id."""
 
-    __slots__ = ("_nodes", "_places", "_state", "workloads")
+    __slots__ = ("_names", "_state", "workloads")
 
-    def __init__(self, state: State, workloads: Positions | None = None, of: "Index | None" = None):
-        """``workloads``: where they are known; ``of``: the index of another state that has the same nodes."""
+    def __init__(self, state: State, workloads: Positions | None = None, names: _Names | None = None):
+        """``workloads`` and ``names``: where they are known from another state."""
         self._state = state
-        self._nodes = None if of is None else of.nodes
-        self._places = None if of is None else of.places
+        self._names = _Names(state) if names is None else names
         self.workloads = Positions.of(state.workloads) if workloads is None else workloads
 
     def after(self, state: State, gone: Sequence[str], added: Sequence[str]) -> "Index":
         """That of the next version, ``state``: from the workloads these have gone, and these were added."""
         workloads = self.workloads
-        same = self if state.nodes is self._state.nodes else None
-        return Index(state, workloads.after(gone, added) if gone or added else workloads, same)
+        names = self._names if state.nodes is self._state.nodes else None
+        return Index(state, workloads.after(gone, added) if gone or added else workloads, names)
 
     @property
     def nodes(self) -> frozenset[str]:
         """The names of all nodes."""
-        if self._nodes is None:
-            self._nodes = frozenset(node.name for node in self._state.nodes)
-        return self._nodes
+        return self._names.nodes
 
     @property
     def places(self) -> frozenset[str | None]:
         """Where a task may be: the names of all nodes, and None."""
-        if self._places is None:
-            self._places = frozenset([None, *self.nodes])
-        return self._places
+        return self._names.places
