@@ -103,7 +103,7 @@ class Editor:
 
     def delete(self, session: Session, name: str, conditions: Preconditions) -> None:
         """With its labels. Raises NotFound, PreconditionFailed, PreconditionRequired."""
-        _, now = repository.locked(session, name) or (0, None)
+        _, now = repository.locked(session, name) or (None, None)
         if now is None:
             conditions.check_stated(None)
             raise unknown(name)

@@ -115,6 +115,14 @@ def test_each_write_that_changes_something_is_a_revision_and_is_known_here_at_on
     ]
 
 
+def test_a_name_that_somebody_else_took_meanwhile_is_not_written_over(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing.repository, "claim", lambda session, name: False)  # pyright: ignore
+    assert refused(PreconditionFailed, lambda: bench.put(document("a"))) == "somebody else has just created it"
+    assert (bench.stored.page(None, 9), bench.told) == ([], [])
+
+
 def test_a_dry_run_says_what_would_be_and_changes_nothing(bench: Bench) -> None:
     assert bench.put(document("a"), dry_run=True).created
     refused(NotFound, lambda: bench.stored.get("prod"))
