@@ -7,7 +7,7 @@ from app.answering.plan_bodies import QueueChange, ResourceChange
 from app.answering.planning.rounds import Settled
 from app.solver import solve
 from app.solver.model.base import Quantity
-from app.solver.model.configuration import Queue
+from app.solver.model.configuration import Queue, Quota
 from app.solver.model.quantity import UNLIMITED, parse, scale_of, units
 from app.solver.model.request import Options
 from app.solver.model.state import Ask
@@ -48,8 +48,8 @@ def _change(name: str, queue: Queue | None, before: _Shares, after: _Shares, ask
         queue=name,
         resources={
             r: ResourceChange(
-                guaranteed=_sum(queue, r, "guaranteed"),
-                limit=_sum(queue, r, "limit"),
+                guaranteed=_guaranteed(queue, r),
+                limit=_limit(queue, r),
                 used_before=used_before.get(r, 0),
                 used_after=used_after.get(r, 0),
                 fair_share_before=old.get("fair_share", {}).get(r),
@@ -62,11 +62,21 @@ def _change(name: str, queue: Queue | None, before: _Shares, after: _Shares, ask
     )
 
 
-def _sum(queue: Queue | None, resource: str, which: str) -> Quantity | None:
-    """All flavors together; what one of them has no bound of has none."""
-    given = [getattr(q.quota, which) for q in (quotas(queue) if queue else ()) if _same(q.resource, resource)]
-    listed = [value for value in given if value is not None]
+def _guaranteed(queue: Queue | None, resource: str) -> Quantity | None:
+    """All flavors together; a flavor without a guarantee adds nothing."""
+    listed = [quota.guaranteed for quota in _quotas(queue, resource) if quota.guaranteed is not None]
     return _total(listed, resource) if listed else None
+
+
+def _limit(queue: Queue | None, resource: str) -> Quantity | None:
+    """All flavors together; where one of them has no limit there is none."""
+    listed = [quota.limit for quota in _quotas(queue, resource)]
+    bounded = [limit for limit in listed if limit is not None]
+    return _total(bounded, resource) if bounded and len(bounded) == len(listed) else None
+
+
+def _quotas(queue: Queue | None, resource: str) -> list[Quota]:
+    return [one.quota for one in (quotas(queue) if queue else ()) if _same(one.resource, resource)]
 
 
 def _same(one: str, other: str) -> bool:

@@ -81,7 +81,7 @@ def _of_manifests(request: PlanRequest, text: bytes, beside: Beside, sources: So
     named = known is not None and configuration.queues == known.queues
     loaded = load(
         (request.configuration if named else None) or configuration,
-        request.engine or configuration.engine,
+        request.engine,
         state,
         sources,
     )

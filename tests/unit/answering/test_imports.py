@@ -10,8 +10,9 @@ from app.answering.answerer import Answerer
 from app.answering.operations import Asked, Operation
 from app.answering.planning.plan import plan
 from app.answering.snapshot_store import SnapshotStore
-from app.answering.sources import nothing_stored
+from app.answering.sources import Compiled, nothing_stored
 from app.solver.model.problems import InvalidInput
+from tests.unit.answering.test_sources import Documents
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 Json = dict[str, Any]
@@ -104,3 +105,18 @@ def test_what_is_said_of_a_cluster_points_into_it() -> None:
     assert [one["pointer"] for one in found["findings"]] == [
         "/cluster/items/1/spec/unknownField", "/manifest/metadata/labels/kueue.x-k8s.io~1queue-name",
     ]  # fmt: skip
+
+
+def test_a_stored_configuration_that_a_cluster_adds_nothing_to_keeps_its_name() -> None:
+    store = SnapshotStore(budget=1, idle=1, clock=lambda: 0.0)
+
+    def used(**request: Any) -> Json:
+        body = json.dumps({"manifest": job("train", 3), "queue": "main-1", **request}).encode()
+        answer = Answerer(Compiled(Documents()), store).run(Asked(Operation.PLAN, NOW), body)
+        return json.loads(answer.body)["configuration"]
+
+    named = used(configuration="main", cluster=listed(FLAVOR))
+    assert (named["name"], named["revision"]) == ("main", 1)
+    priority = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "more"}, "spec": {}}
+    own = used(cluster=listed(priority), queue="more")
+    assert own.keys() == {"digest"}

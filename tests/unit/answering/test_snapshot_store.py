@@ -179,6 +179,13 @@ def test_idle_snapshots_expire_and_the_least_used_makes_room() -> None:
     assert lost.value.extra == {"code": "snapshot_lost"}
 
 
+def test_one_alone_is_kept_however_large_it_is() -> None:
+    kept, _ = store(budget=1)
+    for name in ("a", "b", "b"):
+        kept.put(name, configured(), state(), 100)
+        assert kept.names() == [name]
+
+
 def test_tasks_are_counted_along() -> None:
     kept, _ = store()
     kept.put("s", configured(), state(workload("w0"), workload("w1")), 100)
