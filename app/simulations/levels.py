@@ -81,19 +81,19 @@ def areas(levels: Iterable[Level], at: Sequence[int], resource: str | None = Non
 def _spread(
     into: dict[str, Areas], level: Level, until: int, at: Sequence[int], place: int, resource: str | None
 ) -> int:
-    """Add a level that holds until ``until``; the interval in which that is. ``place``: the one in which it begins."""
+    """Add a level that holds until ``until``, no later than the last of ``at``; the interval in which that is.
+    ``place``: one no later than that in which the level begins."""
     since, amounts = level
-    last = len(at) - 2
     while since < until:
-        while place < last and at[place + 1] <= since:
+        while at[place + 1] <= since:
             place += 1
-        upto = until if place == last else min(until, at[place + 1])
+        upto = min(until, at[place + 1])
         for name, (usage, waiting, guarantee) in amounts.items():
             if resource is not None and name != resource:
                 continue
             areas = into.get(name)
             if areas is None:
-                areas = into[name] = Areas(*([0] * (last + 1) for _ in range(3)))
+                areas = into[name] = Areas(*([0] * (len(at) - 1) for _ in range(3)))
             length = upto - since
             areas.usage[place] += usage * length
             areas.waiting[place] += waiting * length

@@ -31,6 +31,11 @@ class Agenda:
         """The next thing that happens at ``now`` or before; None: nothing does."""
         return heappop(self._heap) if self._heap and self._heap[0][0] <= now else None
 
+    def skip(self, wanted: Callable[[Item], bool]) -> None:
+        """Drop what comes next as long as it is not wanted any more."""
+        while self._heap and not wanted(self._heap[0]):
+            heappop(self._heap)
+
     def __len__(self) -> int:
         return len(self._heap)
 

@@ -47,7 +47,7 @@ class Arrivals:
             before = {other for other in job.after if self._alive(other) or other in self._coming}
             if before:
                 self._waits_for[name] = before
-                for other in sorted(before):
+                for other in before:
                     self._followers.setdefault(other, []).append(name)
                 return None
         self._waits_for.pop(name, None)
@@ -70,6 +70,10 @@ class Arrivals:
                 before.discard(name)
                 if not before:
                     self._agenda.add(now, ARRIVE, follower)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the job was submitted and has not arrived."""
+        return name in self._coming
 
     def __len__(self) -> int:
         return len(self._coming) + (self._next is not None)

@@ -106,14 +106,20 @@ class Fates:
         self._books.evicted(life, now, lost, task=task, round=n, by=told.by, rule=told.rule)
         self._rounds.freed(life.ask.queue)
 
-    def release(self, name: str, task: str, now: int) -> None:
-        """What was evicted holds nothing any more, and is asked for again."""
+    def going(self, name: str, task: str, now: int) -> dict[str, Task]:
+        """The tasks of a job (``task``, or empty for all) that are leaving and whose grace is over."""
         life = self._lives.get(name)
         if life is None:
-            return
-        gone = {name: one for name, one in life.leaving.items() if not task or name == task}
-        if not gone:
-            return
+            return {}
+        since = now - self._scenario.grace
+        return {one: held for one, held in life.leaving.items() if task in ("", one) and life.evicted_at[one] <= since}
+
+    def release(self, name: str, task: str, now: int) -> None:
+        """What was evicted, and has had its grace, holds nothing any more, and is asked for again."""
+        if gone := self.going(name, task, now):
+            self._release(self._lives[name], task, gone, now)
+
+    def _release(self, life: Life, task: str, gone: dict[str, Task], now: int) -> None:
         self._remove(life, list(gone))
         self._occupy(life, list(gone), -1)
         for one in gone:
@@ -123,7 +129,7 @@ class Fates:
         self._books.released(life, task if task and len(life.tasks) > 1 else None, list(gone.values()), now)
         if life.ended_at is not None:
             if not life.leaving:
-                del self._lives[name]
+                del self._lives[life.name]
         else:
             self._books.ledger.want(now, life.ask.queue, amounts_of(life.tasks[one] for one in gone), 1)
             self._rounds.arrive(life.pending())
@@ -186,7 +192,7 @@ class Fates:
                 if task in life.running:
                     told = Evicted(job=name, task=task, queue=life.ask.queue, rule="NodeRemoved")
                     self.evict(told, 0, now)
-                self.release(name, task, now)
+                self._release(life, task, {task: life.leaving[task]}, now)
 
     def look(self, life: Life, end: int) -> None:
         """The run ends: add what the job has run so far."""
@@ -268,11 +274,11 @@ class Fates:
             self._books.ran(life, held, spent)
 
     def _wait_again(self, life: Life, names: list[str], now: int) -> None:
-        """Tasks that were evicted wait, in the order in which they were first asked for."""
+        """Tasks that were evicted at once wait, in the order in which they were first asked for."""
         again = {*life.waiting, *names}
         life.waiting = {name: task for name, task in life.tasks.items() if name in again}
         if self._scenario.request.requeue == "evicted":
-            life.ask = replace(life.ask, created_at=time_of(max(life.evicted_at[name] for name in names)))
+            life.ask = replace(life.ask, created_at=time_of(life.evicted_at[names[0]]))
         for name in names:
             clock = life.clock(name)
             if clock.phase == "releasing" and (name in life.clocks or not life.leaving):

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from app.simulations.core.agenda import ARRIVE, CANCEL, CHANGE, FINISH, RELEASE, Agenda
+from app.simulations.core.agenda import ARRIVE, CANCEL, CHANGE, FINISH, RELEASE, Agenda, Item
 from app.simulations.core.arrivals import Arrivals
 from app.simulations.core.asked import Asked, Watch
 from app.simulations.core.books import Books
@@ -59,6 +59,7 @@ class World:
 
     def next_event(self) -> int | None:
         """When something happens next, rounds aside."""
+        self._agenda.skip(self._still_to_come)
         found = [at for at in (self._agenda.first(), self._arrivals.first()) if at is not None]
         return min(found, default=None)
 
@@ -248,9 +249,17 @@ class World:
         ledger.entitle(now, _parents(configured), self._rounds.guarantees(), capacity)
         self._fates.count(now, 1)
 
-    def _still_to_come(self, item: tuple[int, int, str, int, Any]) -> bool:
-        _, kind, name, _, detail = item
-        return kind != FINISH or self._fates.current(name, detail) is not None
+    def _still_to_come(self, item: Item) -> bool:
+        """Whether it happens to anybody: a run may have been cut short, a job may have ended."""
+        at, kind, name, _, detail = item
+        if kind == FINISH:
+            return self._fates.current(name, detail) is not None
+        if kind == RELEASE:
+            return bool(self._fates.going(name, detail, at))
+        if kind == CHANGE or name in self._arrivals:
+            return True
+        life = self._lives.get(name)
+        return kind == CANCEL and life is not None and life.ended_at is None
 
 
 def _clock(job: Job, now: int) -> Clock:

@@ -7,6 +7,7 @@ import pytest
 
 from app.simulations.core.account import Account, rank
 from app.simulations.core.agenda import ARRIVE, FINISH, Agenda
+from app.simulations.core.ledger import Ledger
 from app.simulations.core.loops import Loops
 from app.simulations.core.times import time_of
 from app.simulations.schemas import Evicted, Spread
@@ -101,6 +102,34 @@ def test_a_circle_is_closed_by_the_same_situation_after_an_eviction() -> None:
     of.outside()
     assert of.look(7, 77, 0) is None
     assert of.look(8, 77, 0) is None, "what was evicted before does not count"
+
+
+def test_every_queue_is_entitled_to_what_is_in_force() -> None:
+    """Ten seconds each: a guarantees 2, then 6, then nothing any more; b comes with 3, below a."""
+    of = Ledger(0, {"a": None}, {"a": {"cpu": 2}}, {"cpu": 8})
+    of.chain("a")[1].jobs += 1
+    of.entitle(10 * S, {"a": None, "b": "a"}, {"a": {"cpu": 6}, "b": {"cpu": 3}}, {"cpu": 16})
+    of.hold(10 * S, "b", {"cpu": 4}, 1)
+    for account in of.chain("b"):
+        account.jobs += 1
+    of.hold(20 * S, "b", {"cpu": 4}, -1)
+    of.entitle(20 * S, {"b": None}, {"b": {"cpu": 3}}, {"cpu": 8})
+    assert len(of.chain("b")) == 2, "a is above it no longer"
+    of.close(30 * S)
+    shares = {name: totals.utilisation for name, totals in of.totals().items()}
+    assert shares == {"a": {"cpu": 40 / (20 + 60)}, "b": {"cpu": 40 / (30 + 30)}}
+    assert of.total.totals().utilisation == {"cpu": 40 / (80 + 160 + 80)}
+
+
+def test_what_is_wanted_no_longer_is_skipped_up_to_the_first_that_is() -> None:
+    of = Agenda()
+    for at, job in ((1, "x"), (2, "x"), (3, "a"), (4, "x")):
+        of.add(at, FINISH, job)
+    of.skip(lambda item: item[2] != "x")
+    assert (of.first(), len(of)) == (3, 2)
+    of.take(3)
+    of.skip(lambda item: item[2] != "x")
+    assert (of.first(), len(of)) == (None, 0)
 
 
 def test_what_happens_next() -> None:

@@ -42,8 +42,8 @@ class Bench:
             remove=self.workloads.pop, occupy=lambda node, amounts, sign: self.occupied.append((node, sign)),  # pyright: ignore
         )  # fmt: skip
         scenario: Any = SimpleNamespace(start=START, grace=GRACE, request=SimpleNamespace(requeue=requeue))
-        books = Books(self.told, Ledger(START, {"q": None}, {}, {"cpu": 8}, None))
-        self.fates = Fates(scenario, kept, rounds, books, self.agenda, self.lives)
+        self.books = Books(self.told, Ledger(START, {"q": None}, {}, {"cpu": 8}, None))
+        self.fates = Fates(scenario, kept, rounds, self.books, self.agenda, self.lives)
         self.unit: Unit = unit
 
     def life(self, *names: str, least: int | None = None) -> Life:
@@ -163,3 +163,51 @@ def test_who_leaves_when_the_run_begins_goes_after_the_grace_and_holds_its_node_
     assert bench.occupied == ([("m", 1), ("m", -1)] if occupies else [])
     assert [task.name for task in bench.workloads["j"].tasks] == ["x"]
     assert bench.asked[1:] == [["y", "z"], "q"]
+
+
+def test_a_grace_that_was_cut_short_cuts_no_later_one_short() -> None:
+    """Its node goes before the grace is over; started again, the task is evicted again."""
+    bench = Bench("task")
+    life = bench.running("x", "y")
+    bench.evict("x", 10)
+    bench.fates.lose({"n"}, START + 11)
+    assert (list(life.waiting), list(life.leaving)) == (["x", "y"], [])
+    bench.fates.start(Start("j", tasks("x", node="m", state="running")), 2, START + 12)
+    bench.evict("x", 13)
+    bench.fates.release("j", "x", START + 10 + GRACE)
+    assert list(life.leaving) == ["x"]
+    bench.fates.release("j", "x", START + 13 + GRACE)
+    assert (list(life.waiting), list(life.leaving)) == (["x", "y"], [])
+
+
+@pytest.mark.parametrize("unit", ["gang", "task"])
+@pytest.mark.parametrize("names", [("x",), ("x", "y")])
+def test_events_name_a_task_where_a_job_has_several(unit: Unit, names: tuple[str, ...]) -> None:
+    bench = Bench(unit)
+    bench.running(*names, least=1)
+    bench.evict("x", 10)
+    bench.fates.release("j", "x", START + 15)
+    bench.fates.start(Start("j", tasks("x", node="n", state="running")), 2, START + 20)
+    told = [(event.kind, event.task) for event in bench.told.events if event.task != "y"]
+    named = None if len(names) == 1 else "x"
+    assert told == [(kind, named) for kind in ("started", "evicted", "released", "started")]
+
+
+def test_who_leaves_occupies_nodes_in_the_order_of_names() -> None:
+    names = ("v", "z", "w", "y", "x", "u")
+    bench = Bench("task", occupies=True)
+    found = [task for name in names for task in tasks(name, node=f"on-{name}", state="releasing")]
+    workload = Workload(id="j", queue="q", tasks=found)
+    bench.workloads["j"] = workload
+    bench.fates.found(workload, bench.life(*names), whole=False)
+    assert bench.occupied == [(f"on-{name}", 1) for name in sorted(names)]
+    assert [item[2] for item in bench.due() if item[1] == RELEASE] == sorted(names)
+
+
+def test_what_is_cancelled_is_held_no_longer() -> None:
+    for unit in UNITS:
+        bench = Bench(unit)
+        life = bench.running("x", "y", least=2)
+        bench.fates.cancel(life, START + 10)
+        bench.books.ledger.close(START + 10**6)
+        assert bench.books.ledger.total.totals().used == {"cpu": 2e-05}, unit

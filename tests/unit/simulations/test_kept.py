@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from app.decoding import convert
 from app.simulations.core.kept import Kept
@@ -120,9 +121,11 @@ def test_what_an_engine_carries_over_is_in_the_next_state_and_no_longer_than_its
     told = Changes()
     of = kept(recorder=told)
     starving = convert({"ytsaurus": {"starvation": "starving"}}, QueueState)
-    of.note(Turn(queues={"a": starving}, workloads=[workload("a")], nodes=[of.nodes[0]]))
+    closed = replace(of.nodes[0], schedulable=False)
+    of.note(Turn(queues={"a": starving}, workloads=[workload("a")], nodes=[closed]))
     of.note(Turn(queues={"b": starving}))
     state = of.loaded().state
+    assert [node.schedulable for node in state.nodes] == [False, True]
     assert (dict(state.queues), [one.id for one in state.workloads]) == ({"a": starving, "b": starving}, ["a"])
     own = configuration("ytsaurus")
     of.configure(solve.configure(convert({**own, "queues": own["queues"][:1]}, Configuration)))

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from app.answering.sources import Compiled
+from app.simulations.core.run import simulate
 from app.solver.model.instant import micros
-from tests.unit.simulations.running import START, job, played
+from tests.unit.simulations.running import START, Told, job, played, request_for
 
 PREEMPTS = {"preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}}
 
@@ -48,6 +50,40 @@ def test_a_run_that_is_cut_short_ends_there_and_one_that_is_done_ends_before() -
         summary = played(two_queues(), jobs, until=50).summary
         assert summary is not None
         assert (summary.end - summary.start).total_seconds() == lasted
+
+
+def test_a_run_is_over_when_the_last_thing_has_happened() -> None:
+    """Not when the evicted would have finished, nor when somebody who has ended would have been given up."""
+    jobs = [job("big", "a", 4, 0, 100, cancelled_at=8), job("own", "b", 2, 5, 5, cancelled_at=50)]
+    told = played(two_queues(), jobs, grace=1)
+    assert told.said()[3:] == ["5 evicted big", "6 released big", "6 started own", "8 cancelled big", "11 finished own"]
+    assert told.summary is not None
+    assert (told.summary.end - told.summary.start).total_seconds() == 11
+
+
+def test_progress_counts_everybody_who_will_not_come_back() -> None:
+    """Who finished, was cancelled, or given up before it arrived; and rounds."""
+    seen: list[tuple[float, int, int | None, int]] = []
+
+    class Watched(Told):
+        def progress(self, now: int, ended: int, total: int | None, rounds: int) -> None:
+            seen.append(((now - START) / 10**6, ended, total, rounds))
+
+    jobs = [job("one", "a", 3, 0, 10), job("then", "a", 1, 1, 5, after=["one"], cancelled_at=4),
+            job("too", "b", 4, 2, 9, cancelled_at=6), job("last", "b", 1, 3, 9)]  # fmt: skip
+    simulate(request_for(two_queues(), jobs), Compiled(None), Watched(), lambda: False)
+    assert [one[:3] for one in seen] == [
+        (0, 0, 4), (1, 0, 4), (2, 0, 4), (3, 0, 4), (4, 1, 4), (6, 2, 4), (10, 3, 4), (12, 4, 4)
+    ]  # fmt: skip
+    rounds = [one[3] for one in seen]
+    assert rounds[0] == 1
+    assert rounds == sorted(rounds)
+
+
+def test_who_is_alive_in_the_end_is_told_of_last_by_name() -> None:
+    jobs = [job(name, "a", 4, at, 10) for at, name in enumerate(("b", "c", "a"), 1)]
+    told = played(two_queues(), [job("runs", "a", 3, 0, 2), *jobs], until=5)
+    assert [line.job for line in told.jobs] == ["runs", "a", "b", "c"]
 
 
 def test_a_job_waits_for_another_and_the_summary_counts_it() -> None:

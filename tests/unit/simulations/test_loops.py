@@ -18,8 +18,11 @@ def request(name: str) -> SimulationRequest:
     return decode((LOOPS / f"{name}.json").read_bytes(), SimulationRequest)
 
 
-def loops(told: Told) -> int:
+def loops(told: Told, until: int | None = None) -> int:
+    """A run is over with the last thing that happened: time alone brings nothing about."""
     assert told.summary is not None
+    if (told.summary.end - told.summary.start).total_seconds() != until:
+        assert told.summary.end == max(told.events[-1].at, told.rounds[-1].at)
     return told.summary.loops
 
 
@@ -39,7 +42,7 @@ def test_a_workload_of_kueue_is_evicted_for_another_and_comes_back_before_it_und
 def test_a_loop_goes_on_where_the_caller_wants_that_and_the_clock_with_it() -> None:
     stopped = request("kueue-fair-sharing")
     told = play(replace(stopped, on_loop="continue", until=60))
-    assert loops(told) > 10
+    assert loops(told, 60) > 10
     assert told.summary is not None
     assert told.summary.total.evictions == len([e for e in told.events if e.kind == "evicted"])
 
@@ -52,7 +55,7 @@ def test_ytsaurus_taken_literally_gives_one_cpu_to_two_operations_in_turn() -> N
     configuration = told_configuration("ytsaurus-documented")
     released = replace(configuration, settings=Settings(ytsaurus=Block(rules="shipped")))
     # Ten times as long as the timeouts after which anybody would be stopped.
-    assert loops(play(replace(request("ytsaurus-documented"), configuration=released, until=1200))) == 0
+    assert loops(play(replace(request("ytsaurus-documented"), configuration=released, until=1200)), 1200) == 0
 
 
 def told_configuration(name: str) -> Configuration:

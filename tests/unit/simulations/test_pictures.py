@@ -35,6 +35,7 @@ def test_usage_is_the_mean_of_each_interval_against_the_guarantee() -> None:
     assert [panel.name for panel in found.panels] == ["", "a", "b"]
     assert (found.panels[0].usage[0], found.panels[0].usage[-1]) == (4, 3)
     assert set(found.panels[1].guarantee) == {2}
+    assert found.at == [946_684_800 + second for second in range(241)]
 
 
 def test_waits_are_those_of_the_largest_queues_and_of_variants() -> None:

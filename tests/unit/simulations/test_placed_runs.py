@@ -109,6 +109,28 @@ def test_a_run_is_over_once_time_alone_can_change_nothing(engine: str, grace: in
 
 
 @pytest.mark.parametrize("engine", ["yunikorn", "kai", "ytsaurus"])
+def test_who_loses_a_node_is_told_by_name(engine: str) -> None:
+    jobs = [job(name, queue(engine, "a"), 1, at, 50) for at, name in enumerate("dbca")]
+    nodes = {"nodes": [NODES["nodes"][0]]}
+    told = played(configuration(engine), jobs, [{"at": 9, "nodes": {"remove": ["n0"]}}], state=nodes, until=20)
+    assert [line for line in told.said() if "evicted" in line] == [f"9 evicted {name}" for name in "abcd"]
+
+
+@pytest.mark.parametrize("engine", ["yunikorn", "kai", "ytsaurus"])
+def test_a_run_is_over_with_the_last_of_its_jobs(engine: str) -> None:
+    """Although time alone could have let the one that is given up preempt others."""
+    jobs = [job(f"a{i}", queue(engine, "a"), 4, 0, 10) for i in range(3)]
+    jobs.append(job("b", queue(engine, "b"), 4, 5, 10, cancelled_at=21))
+    for one in jobs:
+        one["ask"]["preemptible"] = True
+    gone = [{"at": 11, "nodes": {"remove": ["n1"]}}, {"at": 20, "nodes": {"remove": ["n0"]}}]
+    for changes in ([], gone):
+        told = played(configuration(engine), jobs, changes, state=NODES)
+        assert told.summary is not None
+        assert told.summary.end == max(told.events[-1].at, told.rounds[-1].at), (engine, told.said())
+
+
+@pytest.mark.parametrize("engine", ["yunikorn", "kai", "ytsaurus"])
 def test_what_never_fits_is_named_before_anything_runs(engine: str) -> None:
     """Also by YuniKorn, which lets it wait for ever; its tasks run each for itself, so that many may be too much."""
     large, many = job("large", queue(engine, "a"), 5, 0, 10), job("many", queue(engine, "a"), 4, 0, 10)

@@ -12,9 +12,11 @@ from app.simulations.accepting import Terms, accept
 from app.simulations.core.scenario import Scenario, scenario_of, variants_of
 from app.simulations.core.times import FIRST, LATEST, moment, span, time_of
 from app.simulations.schemas import SimulationRequest
+from app.solver import solve
 from app.solver.model.configuration import Configuration
 from app.solver.model.duration import DurationError
 from app.solver.model.problems import InvalidInput
+from app.solver.solve import Configured
 from tests.unit.simulations.running import job, request_for
 from tests.unit.simulations.test_kueue_run import two_queues
 
@@ -130,6 +132,27 @@ def test_a_variant_is_the_request_with_what_differs() -> None:
     }  # fmt: skip
     assert {name: one.engine for name, one in found.items()} == dict.fromkeys(made, None) | {"all": "kueue"}
     assert all(one.variants is None and one.grace == 3 for one in found.values())
+
+
+def test_a_configuration_that_is_named_stays_a_name_unless_a_variant_changes_it() -> None:
+    asked: list[str] = []
+    named = solve.configure(convert(numbered(4), Configuration))
+
+    class Stored(Compiled):
+        def named(self, reference: str, engine: str | None) -> Configured:
+            asked.append(reference)
+            return named
+
+    request = convert(
+        {"configuration": "prod@3", "trace": {"jobs": []}, "variants": [
+            {"name": "same"}, {"name": "later", "configuration": "prod@4"},
+            {"name": "fair", "settings": {"kueue": {"fair_sharing": True}}},
+            {"name": "set", "set": {"queues.a.weight": 5}},
+        ]}, SimulationRequest,
+    )  # fmt: skip
+    found = {name: one.configuration for name, one in variants_of(request, Stored(None))}
+    assert (found["same"], found["later"], asked) == ("prod@3", "prod@4", ["prod@3", "prod@3"])
+    assert [one.queues[0].weight for one in (found["fair"], found["set"]) if isinstance(one, Configuration)] == [4, 4]
 
 
 def test_variants_have_names_of_their_own_and_what_is_wrong_with_one_is_named_in_it() -> None:

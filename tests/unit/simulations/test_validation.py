@@ -7,6 +7,7 @@ import pytest
 
 from app.answering.sources import Compiled
 from app.decoding import convert
+from app.simulations.core import validation
 from app.simulations.core.scenario import setting_of
 from app.simulations.core.validation import MOST_PROBLEMS, check_jobs, problems_of
 from app.simulations.schemas import Job
@@ -125,3 +126,14 @@ def test_jobs_that_come_after_one_another_are_named_for_they_would_never_come() 
     said = "it would never come: jobs before it come after one another"
     assert found(two_queues(), given) == {f"/trace/jobs/{i}/after": said for i in range(4)}
     assert played(two_queues(), given[4:]).of("fine").status == "finished"
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("/asks/0/tasks/1/requests/cpu", "/ask/tasks/1/requests/cpu"), ("/asks/0", "/ask"), ("/state/nodes/3", "/ask"),
+        ("/asks", "/ask"),
+    ],
+)  # fmt: skip
+def test_what_an_engine_says_of_an_ask_is_said_of_the_job(where: str, expected: str) -> None:
+    assert validation._inside(where) == expected  # pyright: ignore[reportPrivateUsage]
