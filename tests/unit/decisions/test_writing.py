@@ -305,3 +305,26 @@ def test_retention_goes_on_until_nothing_is_past_it(monkeypatch: pytest.MonkeyPa
     )  # fmt: skip
     DatabaseStore(cast("Database", database), off).prune()
     assert asked[-1] == {"before": None, "keep": None, "keep_bytes": None}
+
+
+def test_what_is_a_reason_to_write_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pressing(*entries: Entry, settled: bool = False) -> bool:
+        log = log_of(most_bytes=1 << 30)
+        for one in entries:
+            log.offer(one)
+        if settled:
+            log.settle(0)
+        return log._pressing()  # pyright: ignore[reportPrivateUsage]
+
+    small, enough = sized(1026), 16 << 20
+    assert not pressing()
+    assert not pressing(small), "it waits for others"
+    assert pressing(small, settled=True)
+    assert pressing(sized(1026, stored=Future[None]()))
+    assert pressing(*[small] * 250)
+    assert not pressing(*[small] * 249)
+    assert pressing(sized(enough))
+    assert not pressing(sized(enough - 1))
+    stopped = log_of()
+    stopped.stop(0)
+    assert stopped._pressing()  # pyright: ignore[reportPrivateUsage]
