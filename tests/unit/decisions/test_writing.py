@@ -328,3 +328,19 @@ def test_what_is_a_reason_to_write_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     stopped = log_of()
     stopped.stop(0)
     assert stopped._pressing()  # pyright: ignore[reportPrivateUsage]
+
+
+def test_who_stops_wakes_the_writer_and_waits_for_it_as_long_as_is_left() -> None:
+    log = log_of()
+    log.start()
+    writer = log._thread  # pyright: ignore[reportPrivateUsage]
+    log.stop(10)
+    assert writer is not None
+    assert not writer.is_alive()
+    joined: list[float] = []
+    for seconds in (60, 0):
+        log = log_of()
+        log._thread = cast("Any", SimpleNamespace(join=joined.append))  # pyright: ignore[reportPrivateUsage]
+        log.stop(seconds)
+    assert 30 < joined[0] <= 60
+    assert joined[1:] == [0.1]
