@@ -19,6 +19,7 @@ from uuid import UUID
 
 import structlog
 import zstandard
+from sqlalchemy.orm import Session
 
 from app.answering.answers import Answered
 from app.answering.recording import Kept
@@ -187,16 +188,16 @@ class DatabaseStore:
     def prune(self) -> None:
         """Delete what is past retention, a short transaction at a time."""
         before = datetime.now(UTC) - timedelta(days=self._days) if self._days else None
-        gone = 1
-        while gone:
+        keep, keep_bytes = self._keep or None, self._keep_bytes or None
+        self._while_some_go(lambda session: repository.prune(session, before=before, keep=keep, keep_bytes=keep_bytes))
+        recently = datetime.now(UTC) - _RECENT
+        self._while_some_go(lambda session: kept.prune(session, recently, repository.decisions))
+
+    def _while_some_go(self, prune: Callable[[Session], int]) -> None:
+        while True:
             with self._database.session() as session:
-                gone = repository.prune(
-                    session, before=before, keep=self._keep or None, keep_bytes=self._keep_bytes or None
-                )
-        recently, gone = datetime.now(UTC) - _RECENT, 1
-        while gone:
-            with self._database.session() as session:
-                gone = kept.prune(session, recently, repository.decisions)
+                if not prune(session):
+                    return
 
 
 class DecisionLog:

@@ -27,6 +27,7 @@ from tests.unit.decisions.test_stored import facts
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 OVERHEAD = 1024
+REASONS = ("queue_full", "refused", "shutdown")
 
 
 def sized(size: int, **more: Any) -> Entry:
@@ -336,11 +337,83 @@ def test_who_stops_wakes_the_writer_and_waits_for_it_as_long_as_is_left() -> Non
     writer = log._thread  # pyright: ignore[reportPrivateUsage]
     log.stop(10)
     assert writer is not None
-    assert not writer.is_alive()
+    assert (writer.is_alive(), writer.daemon) == (False, True)
     joined: list[float] = []
-    for seconds in (60, 0):
+    for seconds in ((60,), (), (0,)):
         log = log_of()
         log._thread = cast("Any", SimpleNamespace(join=joined.append))  # pyright: ignore[reportPrivateUsage]
-        log.stop(seconds)
+        log.stop(*seconds)
     assert 30 < joined[0] <= 60
-    assert joined[1:] == [0.1]
+    assert 1 < joined[1] <= 3
+    assert joined[2:] == [0.1]
+
+
+class Woken(threading.Condition):
+    """Counts how often somebody is woken."""
+
+    def __init__(self) -> None:
+        super().__init__(threading.RLock())
+        self.count = 0
+
+    def notify_all(self) -> None:
+        self.count += 1
+        super().notify_all()
+
+
+def test_the_writer_is_woken_for_the_first_for_a_whole_batch_and_for_who_waits() -> None:
+    """Each time costs a turn of the interpreter that an answer would have had."""
+    log, changed = log_of(most_bytes=1 << 30), Woken()
+    log._changed = changed  # pyright: ignore[reportPrivateUsage]
+    woken: list[int] = []
+    for i in range(1, 252):
+        log.offer(sized(1026))
+        if changed.count:
+            woken.append(i)
+        changed.count = 0
+    assert woken == [1, 250]
+    log.offer(sized(1026, stored=Future[None]()))
+    assert changed.count == 1
+    log.settle(0)
+    assert changed.count == 2
+
+
+def test_a_batch_holds_eight_megabytes_to_the_byte() -> None:
+    for second, held in ((4 << 20, 2), ((4 << 20) + 1, 1)):
+        log = log_of(most_bytes=1 << 30)
+        for size in (4 << 20, second, 1026):
+            log.offer(sized(size))
+        log.settle(0)
+        assert len(log._next_batch()) == held  # pyright: ignore[reportPrivateUsage]
+
+
+def test_what_waits_is_written_or_lost_is_counted() -> None:
+    metrics = Metrics()
+
+    def counted() -> tuple[float, ...]:
+        value = metrics.registry.get_sample_value
+        dropped = (value("arbiter_decision_log_dropped_total", {"cause": why}) for why in REASONS)
+        return (
+            value("arbiter_decision_log_waiting") or 0.0, value("arbiter_decision_log_written_total") or 0.0,
+            *(one or 0.0 for one in dropped),
+        )  # fmt: skip
+
+    wrong = ValueError("no")
+    log = DecisionLog(Store(wrong, wrong, None), metrics, most_entries=2, most_bytes=1 << 20)
+    for _ in range(3):
+        log.offer(sized(1026))
+    assert counted() == (2, 0, 1, 0, 0)
+    log.start()
+    assert log.settle(60)
+    assert counted() == (0, 1, 1, 1, 0)
+    assert log._bytes == 0  # pyright: ignore[reportPrivateUsage]
+    log.stop(60)
+    log.offer(sized(1026))
+    log.stop(0)
+    assert counted()[1:] == (1, 1, 1, 1)
+
+
+def test_retention_is_looked_after_at_once_on_a_machine_that_has_just_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    pruned: list[int] = []
+    monkeypatch.setattr(module, "monotonic", lambda: 0.5)
+    log_of(Store(prune=lambda: pruned.append(1)))._prune_if_due()  # pyright: ignore[reportPrivateUsage]
+    assert pruned == [1]
