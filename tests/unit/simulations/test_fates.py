@@ -14,7 +14,7 @@ from app.simulations.core.life import Clock, Life, Phase
 from app.simulations.schemas import Evicted
 from app.solver.model.decision import PlannedEviction
 from app.solver.model.state import Ask, Task, Workload
-from app.solver.rounds import Start, Unit
+from app.solver.rounds import Move, Start, Unit
 from tests.unit.simulations.running import START, Told
 
 UNITS: tuple[Unit, ...] = ("job", "gang", "task")
@@ -211,3 +211,20 @@ def test_what_is_cancelled_is_held_no_longer() -> None:
         bench.fates.cancel(life, START + 10)
         bench.books.ledger.close(START + 10**6)
         assert bench.books.ledger.total.totals().used == {"cpu": 2e-05}, unit
+
+
+@pytest.mark.parametrize("names", [("x",), ("x", "y")])
+def test_a_task_that_moves_goes_on_where_it_is_moved_to(names: tuple[str, ...]) -> None:
+    bench = Bench("gang")
+    life = bench.running(*names)
+    marked = bench.books.mark
+    bench.fates.move(Move("j", "x", "m"), 2, START + 10)
+    places = {task.name: task.node for task in bench.workloads["j"].tasks}
+    assert places == dict.fromkeys(names, "n") | {"x": "m"} == {n: task.node for n, task in life.running.items()}
+    told = bench.told.events[-1]
+    named = "x" if len(names) > 1 else None
+    assert (told.kind, told.task, told.node, told.round) == ("moved", named, "m", 2)
+    assert bench.books.mark != marked
+    bench.workloads.clear()
+    bench.fates.move(Move("j", "x", "o"), 3, START + 11)
+    assert (life.running["x"].node, bench.workloads) == ("o", {}), "nothing is put into the state"

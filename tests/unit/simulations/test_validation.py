@@ -9,6 +9,7 @@ from app.answering.sources import Compiled
 from app.decoding import convert
 from app.simulations.core import validation
 from app.simulations.core.scenario import setting_of
+from app.simulations.core.times import FIRST, LATEST
 from app.simulations.core.validation import MOST_PROBLEMS, check_jobs, problems_of
 from app.simulations.schemas import Job
 from app.solver.model.problems import InvalidInput
@@ -16,6 +17,7 @@ from tests.unit.simulations.running import job, played, request_for
 from tests.unit.simulations.test_kueue_run import two_queues
 from tests.unit.simulations.test_placed_runs import NODES, configuration
 
+LONGEST = (LATEST - FIRST) // 10**6
 ABOVE = "must be above 0, by a microsecond at least"
 FAULTS: list[tuple[str, Callable[[dict[str, Any]], Any], dict[str, str]]] = [
     ("nothing", lambda j: None, {}),
@@ -25,6 +27,8 @@ FAULTS: list[tuple[str, Callable[[dict[str, Any]], Any], dict[str, str]]] = [
     ("a microsecond", lambda j: j.update(duration=1e-6), {}),
     ("less than a microsecond", lambda j: j.update(duration=1e-7), {"/duration": ABOVE}),
     ("past all times", lambda j: j.update(duration=3e11), {"/duration": "out of range"}),
+    ("up to the last of all times", lambda j: j.update(duration=LONGEST - 5), {}),
+    ("a second longer", lambda j: j.update(duration=LONGEST - 4), {"/duration": "out of range"}),
     ("a checkpoint at once", lambda j: j.update(checkpoint={"every": 0}), {"/checkpoint/every": ABOVE}),
     ("each microsecond", lambda j: j.update(checkpoint={"every": 1e-6, "cost": 0}), {}),
     ("a cost below 0", lambda j: j.update(checkpoint={"every": 1, "cost": -1}), {"/checkpoint/cost": "negative"}),
