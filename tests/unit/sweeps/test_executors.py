@@ -18,7 +18,7 @@ from app.sweeps import executors as module
 from app.sweeps.executors import ATTEMPTS, Local, Ran, on_ray
 from app.sweeps.grid import Point
 from app.sweeps.playing import Played
-from app.sweeps.processes import outlive_nobody
+from app.sweeps.processes import CONTEXT, outlive_nobody
 
 TRACES = {"t": Played([b"lines"], b"{}", 0.5), "s": Played([b"others"], b"{}", None)}
 Fault = BaseException | None
@@ -93,7 +93,7 @@ def test_each_point_is_played_on_its_trace_and_what_fails_is_told(pools: list[Po
         assert came(run([point("a"), point("b", "s"), point("wrong"), point("d")], TRACES)) == {
             "a": (b"a on lines", ""), "b": (b"b on others", ""), "wrong": (None, "last line"), "d": (b"d on lines", ""),
         }  # fmt: skip
-    said = (3, "forkserver", outlive_nobody)
+    said = (3, CONTEXT.get_start_method(), outlive_nobody)
     assert [(pool.said, pool.open, len(pool.met)) for pool in pools] == [(said, False, 4)] * 2
 
 

@@ -1,5 +1,6 @@
 """Runs on this machine's processes: started before they are needed, each job checked before a run."""
 
+import os
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from app.sweeps.executors import Local, Ran
 from app.sweeps.folder import Folder
 from app.sweeps.grid import Grid, Point, size
 from app.sweeps.playing import Played, play
+from app.sweeps.processes import context_at
 from app.sweeps.sweep import engines
 from app.traces.ingest import Limits, Source, ingest
 
@@ -50,6 +52,26 @@ def test_the_processes_of_a_sweep_that_is_killed_end_with_it() -> None:
     # whoever holds its standard output keeps this from coming to an end
     ended = subprocess.run([sys.executable, "-c", killed], check=False, stdout=subprocess.PIPE, timeout=120)
     assert (ended.returncode, ended.stdout) == (-9, b"ready\n")
+
+
+def test_processes_start_where_paths_are_too_long_for_sockets(tmp_path: Path) -> None:
+    code = """if __name__ == '__main__':
+        from app.sweeps.executors import Local
+        from app.sweeps.processes import CONTEXT, begin
+        begin()
+        with Local(1) as run:
+            print(CONTEXT.get_start_method(), run._started().submit(len, 'four').result())
+    """
+    for long, said in ((False, b"forkserver 4\n"), (True, b"spawn 4\n")):
+        folder = tmp_path / ("x" * 110) if long else Path("/tmp")
+        folder.mkdir(exist_ok=True)
+        found = subprocess.check_output([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(folder)})
+        assert found == said
+
+
+def test_the_longest_folder_for_sockets() -> None:
+    folder = "/" + "é" * 29
+    assert [context_at(folder + more).get_start_method() for more in ("", "x")] == ["forkserver", "spawn"]
 
 
 def test_an_interrupted_sweep_waits_for_no_run() -> None:
