@@ -112,6 +112,14 @@ def test_usage_is_a_staircase_under_its_guarantee_in_units_that_are_read_easily(
         assert max(axes.patches[0].get_data().values) == shown
 
 
+def test_panels_share_the_unit_of_the_largest_value(drawn: Any) -> None:
+    whole, small = drawn(
+        Usage("memory", AT, [Panel("", [2.0**30] * 2, [2.0**31] * 2), Panel("q", [1024.0] * 2, [0.0] * 2)])
+    ).axes
+    assert (whole.get_ylabel(), small.get_ylabel()) == ("memory (GiB)", "memory (GiB)")
+    assert max(small.patches[0].get_data().values) == 2.0**-20
+
+
 def test_waits_fall_from_all_that_started_to_nobody(drawn: Any) -> None:
     (axes,) = drawn(WAITS).axes
     first, second = axes.lines

@@ -24,7 +24,7 @@ AT = [0.0, 3600.0, 7200.0]
 YEARS = [0.0, 4e7, 8e7]
 USAGE = usage(["", *(f"{LONG}-{i}" for i in range(7))], AT)
 WAITS = Waits({f"{LONG}-{i}": [0.0] * 123_456 + [86_400.0] if i == 3 else [7.0] for i in range(8)}, never=7)
-EVICTIONS = Evictions({f"{LONG}-{i}": {f"{LONG}-{j}": 10_000 for j in range(8)} for i in range(8)})
+EVICTIONS = Evictions({f"{LONG}-{i}": {f"{LONG}-{j}": 10_000 for j in range(10)} for i in range(8)})
 NOTHING = [Usage("cpu", [], []), Waits({}), Evictions({})]
 
 
