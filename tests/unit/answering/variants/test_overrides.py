@@ -152,3 +152,5 @@ def test_room_is_what_is_left_of_nodes() -> None:
     assert [None if one is None else one.node for one in found] == ["n0", "n1", "n0", None, None, "n0"]
     assert room.placed(task(0, gpu=1)) == task(0, "n0", gpu=1)
     assert room.placed(task(0, gpu=1)) is None
+    assert room.placed(task(0, tpu=0)) == task(0, "n0", tpu=0)
+    assert room.placed(task(0, tpu=1)) is None, "of what a node has not got there is nothing"
