@@ -83,7 +83,6 @@ class _Tree:
         if node in self._heads:
             self._standings.pop(node, None)
             return
-        self._best.pop(node, None)
         for child in self._children.get(node, ()):
             self._forget(child)
 

@@ -9,14 +9,16 @@ import pytest
 
 from app.solver import solve
 from app.solver.delta import apply_delta
-from app.solver.engines.kueue.compile.amounts import Amounts, listed
+from app.solver.engines.kueue.compile import quota
+from app.solver.engines.kueue.compile.amounts import Amounts, Shapes, listed
 from app.solver.engines.kueue.compile.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.kueue.compile.state import CompiledState, compile_state, sums
+from app.solver.engines.kueue.compile.usage import Usage
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
 from app.solver.model.problems import InvalidInput
-from app.solver.model.state import State
+from app.solver.model.state import State, Workload
 from tests.unit.solver.engines.kueue.cluster import configuration, flavors, queue
 
 
@@ -247,3 +249,78 @@ def test_what_a_queue_lists() -> None:
     )
     found = {(flavor, r): listed(of, 0, flavor, r) for flavor in "abcd" for r in ("cpu", "gpu")}
     assert {key for key, lists in found.items() if lists} == {("a", "cpu"), ("b", "gpu"), ("c", "gpu")}
+
+
+def test_what_a_later_version_learns_no_earlier_one_has() -> None:
+    """Shapes, flavor-resources, nodes, and what depends on the queue; and the other way round."""
+    of = configuration(queue("q", 9), queue("r", **flavors(spot=9)))
+    first = loaded(of)
+    pins = {"cpu": "default"}
+
+    def column(shapes: Shapes, cpu: int, pins: dict[str, str] | None, *queues: str, **more: Any) -> list[Amounts]:
+        task = {"requests": {"cpu": cpu}} | ({"flavors": pins} if pins else {}) | more
+        made = [msgspec.convert(work("x", task), Workload) for _ in queues or "q"]
+        indices = [first.configuration.tree.index[name] for name in queues or "q"]
+        found = shapes.column(made, np.array(indices), range(len(made)))
+        return [shapes.found[at] for at in found.tolist()]
+
+    def known(shapes: Shapes) -> tuple[int, int]:
+        return len(shapes.found), len(shapes.frs)
+
+    old = Shapes(first.configuration, frozenset({None}))
+    assert column(old, 1, None, "q", "r") == [((0, 1000),), ((1, 1000),)]
+    new = old.copy(frozenset({None, "n"}))
+    assert known(old) == known(new) == (2, 2)
+    assert column(new, 2, pins | {"gpu": "default"}) == [((0, 2000), (2, 0))], "it names gpu, and uses none"
+    assert (known(old), known(new)) == ((2, 2), (3, 3))
+    assert column(new, 3, None, "q", "r") == [((0, 3000),), ((1, 3000),)]
+    assert column(old, 4, pins) == [((0, 4000),)]
+    assert column(old, 3, None, "q", "r") == [((0, 3000),), ((1, 3000),)]
+    assert column(new, 3, None, "q", "r") == [((0, 3000),), ((1, 3000),)]
+    assert (known(old), known(new)) == ((5, 2), (5, 3))
+    assert column(new, 5, pins, node="n") == [((0, 5000),)]
+    with pytest.raises(ValueError, match="'x'"):
+        column(old, 5, pins, node="n")
+
+
+def test_cells_that_come_later_hold_nothing() -> None:
+    """Of a flavor-resource that nobody has a quota for; where the queue's own parent borrows already."""
+    of = loaded(
+        configuration(queue("root", 4), queue("q", 2, "root"), queue("r", 2, "root")),
+        work("a", {"requests": {"cpu": 3}, "flavors": {"cpu": "default"}}),
+    )
+    usage = Usage(of.quotas, list(of.used))
+    before = list(usage.used)
+    leaf = of.configuration.tree.index["q"]
+    known = [*of.quotas.frs, ("default", "gpu")]
+    usage.grow(of.quotas.extended(known, [(leaf, len(known) - 1)]))
+    assert usage.used == [*before, 0, 0]
+    assert usage.available(leaf, len(known) - 1) == 0
+    usage.add(leaf, [(len(known) - 1, 5)])
+    assert usage.used == [*before, 5, 5], "without a quota all of it is borrowed"
+
+
+def test_a_cell_without_a_quota_has_what_its_cohort_may_give_it() -> None:
+    of = loaded(configuration(queue("root", 4), queue("q", parent="root"), queue("r", 2, "root")))
+    (cpu,) = (at for at, fr in enumerate(of.quotas.frs) if fr == ("default", "cpu"))
+    leaf = of.configuration.tree.index["q"]
+    assert cpu not in of.quotas.cells[leaf]
+    more = of.quotas.extended(of.quotas.frs, [(leaf, cpu)])
+    cell = more.cells[leaf][cpu]
+    assert (more.nominal[cell], more.potential[cell]) == (0, 6000)
+    assert Usage(more, [*of.used, 0]).available(leaf, cpu) == 6000
+
+
+def test_a_tree_with_too_many_pairs_of_queue_and_flavor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two queues and their cohort have a cell each."""
+    tree = configuration(queue("root"), queue("q", 1, "root"), queue("r", 2, "root"))
+    for most, refused in ((3, False), (2, True)):
+        monkeypatch.setattr(quota, "MAX_CELLS", most)
+        if not refused:
+            assert loaded(tree)
+            continue
+        with pytest.raises(InvalidInput) as found:
+            loaded(tree)
+        assert [(p.pointer, p.detail) for p in found.value.problems] == [
+            ("/configuration/queues", "more than 2 pairs of queue and flavor-resource")
+        ]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.solver.engines.kueue.cluster import asks, at, configuration, one, queue, runs, victims
+from tests.unit.solver.engines.kueue.cluster import asks, at, configuration, decide, one, queue, runs, victims
 
 LOWER = {"within_cluster_queue": "LowerPriority"}
 NEWER = {"within_cluster_queue": "LowerOrNewerEqualPriority"}
@@ -271,3 +271,18 @@ def test_local_quota_to_spare_does_not_hide_that_the_cohort_borrows() -> None:
     ask["tasks"][0]["requests"]["gpu"] = 1
     assert victims(one(of, [loan], ask)) == ["loan"]
     assert one(of, [loan, runs("w", "other", 1)], ask)["outcome"] == "wait"
+
+
+@pytest.mark.parametrize("mode", ["independent", "cycle"])
+def test_whom_one_ask_spares_as_its_own_no_other_spares(mode: str) -> None:
+    """``low`` belongs to what runs, and is asked before; ``high`` takes its place."""
+    preempts = {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}
+    of = configuration(
+        queue("root"), queue("a", 2, "root", preemption=preempts), queue("b", 2, "root", preemption=preempts)
+    )
+    running = [runs("own", "a", 4)]
+    pending = [asks("low", "a", 4, 1, workload="own"), asks("high", "b", 2, 2)]
+    for order in (pending, pending[::-1]):
+        found = decide(of, running, order, mode=mode)["decisions"]
+        assert victims(found["low"]) == []
+        assert victims(found["high"]) == ["own"]

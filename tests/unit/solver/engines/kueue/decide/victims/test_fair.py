@@ -1,9 +1,12 @@
 """Fair sharing, rule by rule. Shares are in thousandths of what the cohort can lend: 9 cpu unless said otherwise."""
 
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from app.solver.engines.kueue.decide.victims import fair as fair_search
 from tests.unit.solver.engines.kueue.cluster import asks, at, configuration, one, queue, runs, victims
 
 RECLAIM = {"reclaim_within_cohort": "Any"}
@@ -258,3 +261,28 @@ def test_on_an_equal_share_goes_what_does_not_lower_it() -> None:
     running = [holds("u", "b", gpu=2), holds("v", "b", cpu=1), holds("own", "c", cpu=2)]
     decision = one(of, running, asks("x", "a", 2))
     assert [(v["workload"], v["reason"]) for v in decision["victims"]] == [("v", "InCohortFairSharing")]
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_of_two_queues_with_the_highest_share_the_one_whose_candidate_goes_first(first: str) -> None:
+    """A third that borrows less is beside them in the heap."""
+    of = fair(
+        queue("root"), *(queue(name, 0, "root") for name in "abc"), queue("d", 8, "root", preemption=RECLAIM)
+    )  # fmt: skip
+    running = [runs(name, name, 3, 0 if name == first else 1) for name in "ab"]
+    found = one(of, [*running, runs("c", "c", 2)], asks("want", "d", 3, 2))
+    assert victims(found) == [first]
+
+
+@pytest.mark.parametrize(
+    ("found", "least"),
+    [
+        ([((0, 3),), ((0, 2),)], ((0, 2),)), ([((0, 3),), ((1, 2),)], ()), ([((0, 3), (1, 1)), ((0, 2),)], ((0, 2),)),
+        ([((0, 3), (1, 1)), ((0, 4), (1, 0), (2, 9))], ((0, 3), (1, 0))), ([((1, 3),)], ((1, 3),)),
+        ([((0, 1), (1, 5)), ((1, 4), (2, 1))], ((1, 4),)),
+    ],
+)  # fmt: skip
+def test_the_least_of_what_all_of_them_use(found: list[Any], least: Any) -> None:
+    state = SimpleNamespace(shape=np.arange(len(found)), shapes=SimpleNamespace(found=found))
+    search: Any = SimpleNamespace(_overlay=SimpleNamespace(state=state))
+    assert fair_search._Search._least(search, range(len(found))) == least  # pyright: ignore[reportPrivateUsage]
