@@ -4,14 +4,14 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from fastapi import Request
 
 from app.decisions import asking
-from app.decisions.batch import decide_batch
-from app.errors import NotFound, UnsupportedMediaType
+from app.decisions.batch import _Line, decide_batch  # pyright: ignore[reportPrivateUsage]
+from app.errors import NotFound, TooLarge, TooManyRequests, UnsupportedMediaType
 from app.http.budget import FREE, Budget
 from app.http.services import Services, install
 from app.settings import Settings
@@ -217,3 +217,30 @@ def test_what_is_no_lines_is_refused_before_anything_is_read() -> None:
     with pytest.raises(UnsupportedMediaType):
         asyncio.run(batch.answered())
     assert batch.pieces == [b"a\n"]
+
+
+class Held:
+    """What a request holds; at ``most`` bytes there is no memory."""
+
+    def __init__(self, most: int) -> None:
+        self.total, self._most = 0, most
+
+    def change(self, size: int) -> None:
+        """Hold more, or less."""
+        if self.total + size > self._most:
+            raise TooManyRequests("no memory")
+        self.total += size
+
+
+def test_a_line_holds_what_there_is_of_it_and_nothing_once_it_is_refused() -> None:
+    hold = Held(20)
+    line = _Line(10, cast("Any", hold))
+    for pieces, told, held in (
+        ((b" 1234", b"5 "), b"12345", 5), ((b"123456", b"12345", b"1"), TooLarge, 5), ((b" ", b""), None, 5),
+        ((b"1234567890",), b"1234567890", 15), ((b"1234", b"12"), TooManyRequests, 15), ((b"12345",), b"12345", 20),
+    ):  # fmt: skip
+        for piece in pieces:
+            line.add(piece)
+        found = line.end()
+        assert (type(found) if isinstance(found, Exception) else found) == told
+        assert hold.total == held

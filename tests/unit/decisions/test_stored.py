@@ -186,12 +186,12 @@ def test_a_page_of_the_history_says_where_the_next_begins() -> None:
         "decisions": [decided("a", "wait"), decided("b", "wait")],
         "plan": {"evictions": [], "placements": []},
     }
-    rows = [row(empty, i) for i in (3, 2, 1)]
-    page = history("w", Mentions(4, 9, rows), 2)
-    assert ([item.decision.int for item in page.items], page.stopped, page.asked) == ([3, 2], 4, 9)
+    rows = [row(empty, i) for i in (4, 3, 2, 1)]
+    page = history("w", Mentions(4, 9, rows), 3)
+    assert ([item.decision.int for item in page.items], page.stopped, page.asked) == ([4, 3, 2], 4, 9)
     assert page.next_cursor is not None
     assert decode_id(page.next_cursor) == UUID(int=2)
-    assert history("w", Mentions(4, 9, rows), 3).next_cursor is None
+    assert history("w", Mentions(4, 9, rows), 4).next_cursor is None
 
 
 class Choosy:
