@@ -6,33 +6,13 @@ from typing import Any
 
 import pytest
 from matplotlib import dates
-from matplotlib.figure import Figure
 
 from app.plots import drawing
-from app.plots.data import Drawing, Evictions, Panel, Picture, Usage, Waits
+from app.plots.data import Evictions, Panel, Usage, Waits
 
 AT = [0.0, 3600.0, 7200.0]
 Box = tuple[float, float, float, float]
 _dates: Any = dates
-
-
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Draws pictures one below the other; the figure."""
-    made: list[Any] = []
-
-    def keep(**how: Any) -> Any:
-        made.append(Figure(**how))
-        monkeypatch.setattr(made[-1], "savefig", lambda *_, **__: None)  # what would be written nobody reads here
-        return made[-1]
-
-    monkeypatch.setattr(drawing, "Figure", keep)
-
-    def draw(*pictures: Picture) -> Any:
-        drawing.svg(Drawing("title", list(pictures)))
-        return made[-1]
-
-    return draw
 
 
 def boxes(figure: Any) -> list[Box]:

@@ -6,11 +6,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from app.plots import drawing
-from app.plots.data import Drawing, Evictions, Panel, Picture, Usage, Waits
+from app.plots.data import Evictions, Panel, Picture, Usage, Waits
 
 LONG = "research-and-development/vision-and-language/evaluation"
 GI = 2.0**30
@@ -59,20 +57,11 @@ class Page:
 
 
 @pytest.fixture
-def page(monkeypatch: pytest.MonkeyPatch) -> Any:
+def page(drawn: Any) -> Any:
     """Draws pictures one below the other."""
-    made: list[Any] = []
-
-    def keep(**how: Any) -> Any:
-        made.append(Figure(**how))
-        monkeypatch.setattr(made[-1], "savefig", lambda *_, **__: None)  # what would be written nobody reads here
-        return made[-1]
-
-    monkeypatch.setattr(drawing, "Figure", keep)
 
     def draw(*pictures: Picture) -> Page:
-        drawing.svg(Drawing("title", list(pictures)))
-        return Page(made[-1])
+        return Page(drawn(*pictures))
 
     return draw
 
