@@ -209,6 +209,16 @@ def test_kueue_lets_more_go_than_the_ask_needs_while_their_queue_borrows(fair: b
     assert rules(judged(configuration, borrowers, KUEUE_ASK, *proposed)) == [[], [], ["queue-back-within-quota"]]
 
 
+@pytest.mark.parametrize("fair", [False, True])
+def test_kueue_lets_nobody_go_in_vain(fair: bool) -> None:
+    """Four make room for two of them, and for one not."""
+    configuration = KUEUE | {"settings": {"kueue": {"fair_sharing": fair}}}
+    borrowers = [kueue_workload(f"b{i}", "b", 2) for i in range(4)]
+    ask = KUEUE_ASK | {"tasks": [KUEUE_ASK["tasks"][0] | {"requests": {"cpu": 4}}]}
+    proposed = [[("b0", None)], [("b0", None), ("b3", None)]]
+    assert rules(judged(configuration, borrowers, ask, *proposed)) == [["not-enough"], []]
+
+
 def test_kueue_judges_a_pod_of_admitted_work_as_that_work() -> None:
     """Its quota is counted already: asked for again on top of that it would not fit."""
     workloads = [kueue_workload("mine", "a", 4, 5), *[kueue_workload(f"b{i}", "b", 3) for i in range(2)]]
