@@ -50,6 +50,13 @@ def test_the_later_change_wins_in_whatever_order(heads: Heads) -> None:
     assert (heads.find("prod"), heads.seen) == (5, 9)
 
 
+def test_a_number_that_is_given_out_again_is_of_what_was_written_last(heads: Heads) -> None:
+    """By a database that was set back, before anybody has noticed."""
+    read(heads, row(3, 50))
+    heads.learn([row(2, 50)])
+    assert heads.find("prod") == 2
+
+
 def test_what_was_deleted_does_not_come_back_from_an_older_reading(heads: Heads) -> None:
     read(heads, row(3, 5), row(3, 6, label="stable"))
     heads.learn([row(None, 8), row(None, 9, label="stable")])

@@ -5,9 +5,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
+from app.configurations.endpoint import Number
+from app.configurations.queues.router import QueueName
 from app.configurations.repository import Summary
-from app.configurations.revisions.router import list_revisions
+from app.configurations.revisions.router import Against, list_revisions
 from app.configurations.router import list_configurations
 from app.http.pages import encode_cursor
 from app.http.preconditions import Preconditions, etag_of
@@ -70,3 +73,19 @@ def test_a_page_that_the_caller_has_is_not_sent_again(of: str | None) -> None:
     assert first.headers["ETag"] == etag_of(first.body)
     again = listed(Stored(), of, 2, conditions=Preconditions(None, (first.headers["ETag"],)))
     assert (again.status_code, again.body, again.headers["ETag"]) == (304, b"", first.headers["ETag"])
+
+
+@pytest.mark.parametrize(
+    ("parameter", "allowed", "refused"),
+    [
+        (Number, [1, 10**9], [0, 10**9 + 1]), (Against, [None, 0, 10**9], [-1, 10**9 + 1]),
+        (QueueName, ["q", "q" * 512], ["", "q" * 513]),
+    ],
+)  # fmt: skip
+def test_what_a_path_and_a_query_may_say(parameter: Any, allowed: list[Any], refused: list[Any]) -> None:
+    """Any number of these fits into its column of 32 bits, and a name is as long as one in a document may be."""
+    adapter = TypeAdapter[Any](parameter)
+    assert [adapter.validate_python(value) for value in allowed] == allowed
+    for value in refused:
+        with pytest.raises(ValidationError):
+            adapter.validate_python(value)
