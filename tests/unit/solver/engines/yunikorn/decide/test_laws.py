@@ -1,7 +1,11 @@
 """Laws 2, 4 and 5 where victim and ask share queues, on trees small enough to add up by hand."""
 
+import msgspec
 import pytest
 
+from app.solver import solve
+from app.solver.engines.yunikorn.decide.victims.guarantee import levels
+from app.solver.model.configuration import Configuration
 from tests.yunikorn_world import Json, World, app, ask, node, queue, task
 
 
@@ -133,3 +137,18 @@ def test_a_queue_under_its_guarantee_gives_nobody_although_a_queue_above_is_over
     assert evicted(of, {"vcore": 2}, "root.q") == []
     decision = of.one(ask("want", "root.q", {"vcore": 2}, workload="q"), explain="full")
     assert {c["rule"] for c in decision["explanation"]["candidates"]} == {"within-guarantee"}
+
+
+def test_what_is_known_of_levels_is_kept_for_so_many_asking_queues() -> None:
+    """And is the same whether it was kept or not."""
+    names = [f"root.q{i}" for i in range(70)]
+    of = World([queue("root"), *(queue(name, {"vcore": 1}) for name in names)], [], [])
+    queues = solve.configure(msgspec.convert(of.configuration, Configuration)).compiled
+    asking = [queues.tree.index[name] for name in names]
+    first = [levels(queues, q) for q in asking[:64]]
+    assert len(queues.levels) == 64
+    assert all(levels(queues, q) is known for q, known in zip(asking, first, strict=False))
+    for q in asking[64:]:
+        levels(queues, q)
+    assert len(queues.levels) == 6
+    assert levels(queues, asking[0]) == first[0]
