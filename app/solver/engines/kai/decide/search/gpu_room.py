@@ -11,6 +11,8 @@ class GpuRoom:
     """KAI's own filter: whether nodes could hold the part's GPUs if everybody listed were gone, by first fit, largest
     first. It can be wrong where sizes differ, and then it is wrong in the same way."""
 
+    _slots: int  # how many pods nodes hold; where all are of one size
+
     def __init__(self, overlay: Overlay, part: Sequence[int], free: Sequence[int]) -> None:
         """``free``: GPUs by node before anybody is gone."""
         self._overlay = overlay
@@ -25,7 +27,8 @@ class GpuRoom:
         size = self._needs[0] if self._needs and self._needs[-1] == self._needs[0] else 0
         if size != self._size:
             self._size = size
-            self._slots = sum(free // size for free in self._free if free > 0) if size else 0
+            if size:
+                self._slots = sum(free // size for free in self._free if free > 0)
 
     def give(self, tasks: Iterable[int]) -> None:
         """Count these pods' GPUs as free."""

@@ -83,6 +83,20 @@ def test_pods_being_released_keep_a_gang_alive_in_released_code_only() -> None:
     assert answer(shrunk, ask=ask(), evict=evict("t1"), rules="documented")["evict_allowed"] is False
 
 
+def test_a_listed_pod_that_does_not_run_is_lost_in_released_code_only() -> None:
+    """Three of four run, or four as released code counts, and two are the gang."""
+    leaving = workload(tasks=tasks(4, "running", "running", "running", "releasing"))
+    for rules, listed, allowed in [
+        ("documented", ("t0", "t3"), True), ("documented", ("t0", "t1"), False),
+        ("shipped", ("t0", "t3"), True), ("shipped", ("t0", "t1", "t3"), False),
+    ]:  # fmt: skip
+        assert answer(leaving, rules=rules, ask=ask(), evict=evict(*listed))["evict_allowed"] is allowed, listed
+    pending = ask(id="more", workload="w", queue="a", tasks=[{"name": "t9", "requests": {"cpu": 1}}])
+    for rules, allowed in (("documented", True), ("shipped", False)):
+        got = answer(workload(), rules=rules, asks=[pending], ask=ask(), evict=evict("t0", "t9"))
+        assert got["evict_allowed"] is allowed, rules
+
+
 def test_pending_pods_make_a_workload_elastic() -> None:
     gang = workload(min_available=3)
     grows = ask(id="more", queue="a", workload="w")
