@@ -76,6 +76,7 @@ def test_each_filter_finds_its_own_and_all_together_what_fits_all(database: Data
         found = repository.find(session, two)
         assert found is not None
         assert (found["evicted"], found["actor"], found["asks"]) == (["v"], "mo", ["b", "c�"])
+        assert found["kept_bytes"] == 0
         assert repository.find(session, UUID(int=1)) is None
 
 
