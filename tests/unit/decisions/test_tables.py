@@ -132,10 +132,10 @@ def test_what_is_past_retention_goes_oldest_first(database: Database, bounds: An
     with database.session() as session:
         size = len(repository.oldest(session, Filters(), None, 1)[0]["request"])
         size += len(repository.oldest(session, Filters(), None, 1)[0]["answer"])
-        session.execute(sa.update(repository.decisions).values(kept_bytes=1000))
+        session.execute(sa.update(repository.decisions).values(kept_bytes=20))
         given = {"before": None, "keep": None, "keep_bytes": None} | bounds
         if count := given.pop("sized", 0):
-            given["keep_bytes"] = count * (size + 1000)
+            given["keep_bytes"] = count * (size + 20)
         assert repository.prune(session, **given) == 4 - len(left)
         assert [row["id"] for row in repository.oldest(session, Filters(), None, 9)] == [ids[i] for i in left]
 
