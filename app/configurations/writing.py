@@ -92,7 +92,6 @@ class Editor:
         head = repository.locked(session, name)
         if head is None or head[1] is None:
             conditions.check_stated(None)
-            raise unknown(name)
         return lookup(session, name)
 
     def replace(

@@ -242,7 +242,8 @@ def test_what_has_changed_since_is_told_in_order_to_whoever_follows(bench: Bench
     ]  # fmt: skip
     assert [row.change for row in rows] == sorted(row.change for row in rows)
     assert bench.within(horizon) == rows[-1].change
-    assert bench.within(lambda s: changed(s, rows[0].change)) == rows[1:]
+    for seen, row in enumerate(rows, 1):
+        assert bench.within(lambda s, since=row.change: changed(s, since)) == rows[seen:]
     bench.delete()
     after = bench.within(lambda s: changed(s, rows[-1].change))
     assert {(row.label, row.revision) for row in after} == {("stable", None), (None, None)}
@@ -279,6 +280,15 @@ def test_conditions_are_of_the_configuration_and_a_star_adds_a_queue_but_never_r
     refused(
         PreconditionFailed, lambda: bench.queue(Preconditions(None, (etag(bench.stored.get("prod")) or "",)), name="a")
     )
+
+
+def test_who_writes_on_a_version_that_is_past_hears_of_that_before_what_is_wrong_with_the_queue(bench: Bench) -> None:
+    bench.put(document("a"))
+    bench.queue(name="b", parent="a")
+    old = Preconditions(('"1-x"',), None)
+    refused(PreconditionFailed, lambda: bench.queue(old, name="b", parent="nobody"))
+    refused(PreconditionFailed, lambda: bench.drop("a", old))
+    refused(Conflict, lambda: bench.drop("a", Preconditions((etag(bench.stored.get("prod")) or "",), None)))
 
 
 def test_a_queue_with_children_stays(bench: Bench) -> None:
