@@ -39,6 +39,19 @@ def test_a_workload_of_kueue_is_evicted_for_another_and_comes_back_before_it_und
     assert told.summary.total.finished == 4  # whoever runs where the loop stops, runs to its end
 
 
+def test_of_two_workloads_of_kueue_the_one_that_is_evicted_finds_room_at_a_lower_level_and_comes_first() -> None:
+    """x fits into the lower cohort, y only with what the upper one lends: in the order who borrows less comes first."""
+    told = play(request("kueue-two-workloads"))
+    assert loops(told) == 1
+    assert told.summary is not None
+    first = told.summary.first_loops[0]
+    assert [(e.job, e.by, e.rule) for e in first.evictions] == [("x", "y", "InCohortReclaimWhileBorrowing")]
+    assert [(line.asks, line.admitted, line.loop) for line in told.rounds] == [
+        (["x"], ["x"], False), (["y"], [], False), (["x", "y"], ["x"], False), (["y"], [], True), (["y"], ["y"], False),
+    ]  # fmt: skip
+    assert told.summary.total.finished == 2
+
+
 def test_a_loop_goes_on_where_the_caller_wants_that_and_the_clock_with_it() -> None:
     stopped = request("kueue-fair-sharing")
     told = play(replace(stopped, on_loop="continue", until=60))
