@@ -6,6 +6,7 @@ import sys
 import time
 from multiprocessing import active_children
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from app.decoding import convert
 from app.simulations.examples import SIMULATION
 from app.simulations.schemas import Trace
+from app.sweeps import processes
 from app.sweeps.executors import Local, Ran
 from app.sweeps.folder import Folder
 from app.sweeps.grid import Grid, Point, size
@@ -67,6 +69,18 @@ def test_processes_start_where_paths_are_too_long_for_sockets(tmp_path: Path) ->
         folder.mkdir(exist_ok=True)
         found = subprocess.check_output([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(folder)})
         assert found == said
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_the_process_that_others_are_forked_from_starts_before_they_are_needed(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = list[object]()
+    context = SimpleNamespace(get_start_method=lambda: method, set_forkserver_preload=said.append)
+    monkeypatch.setattr(processes, "CONTEXT", context)
+    monkeypatch.setattr(processes, "ensure_running", lambda: said.append("runs"))
+    processes.begin(["app.cli"])
+    assert said == ([["app.cli", "app.sweeps.executors"], "runs"] if method == "forkserver" else [])
 
 
 def test_the_longest_folder_for_sockets() -> None:
