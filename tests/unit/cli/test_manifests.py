@@ -28,7 +28,9 @@ def test_a_manifest_is_printed_as_a_configuration_and_its_findings_are_complaint
 ) -> None:
     assert run(["import", QUEUES, "--format", "kueue"]) == 0
     said = capsys.readouterr()
-    assert [queue["name"] for queue in json.loads(said.out)["queues"]][-1] == "team-b"
+    document = json.loads(said.out)
+    assert [queue["name"] for queue in document["queues"]][-1] == "team-b"
+    assert said.out == json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     assert "warning /6/spec/stopPolicy: a stopped ClusterQueue admits nothing" in said.err
 
 

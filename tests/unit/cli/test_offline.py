@@ -69,13 +69,14 @@ def test_kubectl_pipes_into_decide(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert capsys.readouterr().out.startswith("ns/waiting: wait")
 
 
+@pytest.mark.parametrize(("command", "code"), [("decide", 1), ("explain", 1), ("simulate", 3), ("compare", 3)])
 def test_a_terminal_is_told_what_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     typed = io.TextIOWrapper(io.BytesIO(EXAMPLE.read_bytes()))
     monkeypatch.setattr(typed, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stdin", typed)
-    assert run(["decide"]) == 1
+    assert run([command]) == code
     assert "reading standard input" in capsys.readouterr().err
 
 
