@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
 from app import logs
-from app.db import migrate
+from app.db import Database, migrate
 from app.db.embedded import EmbeddedPostgres
 from app.main import create_app
 from app.settings import Settings
@@ -142,6 +143,13 @@ def database_url(migrated_url: str) -> str:
 def settings(database_url: str, tmp_path: Path) -> Settings:
     """Settings of a service on this worker's database."""
     return Settings(database_url=database_url, data_dir=tmp_path, workers=0)
+
+
+@pytest.fixture
+def database(settings: Settings) -> Iterator[Database]:
+    """Connections to this worker's database."""
+    with closing(Database(settings.database_url, settings)) as made:
+        yield made
 
 
 @pytest.fixture

@@ -15,19 +15,16 @@ from app.auth.actor import become, leave
 from app.auth.service import Tokens, digest_of
 from app.db import Database
 from app.errors import BadRequest, NotFound
-from app.settings import Settings
 
 Json = dict[str, Any]
 
 
 @pytest.fixture
-def database(settings: Settings) -> Iterator[Database]:
-    assert settings.database_url is not None
-    made = Database(settings.database_url, settings)
+def database(database: Database) -> Iterator[Database]:
+    """Used by ``test:ann``."""
     acting = become("test:ann")
-    yield made
+    yield database
     leave(acting)
-    made.close()
 
 
 def body(answer: Response) -> Any:

@@ -1,6 +1,5 @@
 """What followers say together of a cluster, and which of them writes: on a database of its own."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +14,6 @@ from app.clusters.schemas import ClusterReport, FollowedCluster
 from app.clusters.service import Clusters
 from app.db import Database
 from app.errors import NotFound
-from app.settings import Settings
 from app.solver.model.problems import InvalidInput
 
 
@@ -44,11 +42,8 @@ class Kept:
 
 
 @pytest.fixture
-def kept(settings: Settings) -> Iterator[Kept]:
-    assert settings.database_url is not None
-    database = Database(settings.database_url, settings)
-    yield Kept(database)
-    database.close()
+def kept(database: Database) -> Kept:
+    return Kept(database)
 
 
 def test_the_first_writes_until_its_lease_is_over(kept: Kept) -> None:

@@ -1,6 +1,6 @@
 """Configurations, their labels and their queues on a database, without HTTP: what each write leaves behind."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -21,7 +21,6 @@ from app.decoding import convert
 from app.errors import ArbiterError, BadInput, Conflict, NotFound, PreconditionFailed, PreconditionRequired
 from app.http.preconditions import Preconditions
 from app.idempotency.service import Writes
-from app.settings import Settings
 from app.solver.digest import digest
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import Finding, InvalidInput, Problem
@@ -81,10 +80,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    database = Database(settings.database_url, settings)
-    yield Bench(database, monkeypatch)
-    database.close()
+def bench(database: Database, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(database, monkeypatch)
 
 
 def refused(error: type[ArbiterError], act: Callable[[], object]) -> str:

@@ -15,8 +15,9 @@ from sqlalchemy.orm import Session
 from app.db import Database, Statement, after_commit, head_revision
 from app.db import connecting as module
 from app.db.connecting import with_driver
-from app.db.reach import Late, PatientConnection, within
+from app.db.reach import Late, within
 from app.settings import Settings
+from tests.unit.db.nobody import Nobody
 
 LONG = 300.0
 SETTINGS = Settings(database_pool_size=1, database_timeout=LONG)
@@ -145,21 +146,14 @@ def test_statements_that_meet_a_dead_connection_are_sent_once_more(
     assert pings == [1.0], "that of a session is"
 
 
-class Driver(PatientConnection):
-    """A connection to nobody, on which every statement fails."""
+class Driver(Nobody):
+    """A connection on which every statement fails."""
 
     error: Exception = psycopg.OperationalError("gone")
     gone = True
 
     def __init__(self) -> None:
         self.said: list[Any] = []
-
-    def __del__(self, *_: Any) -> None:
-        return
-
-    @property
-    def closed(self) -> bool:
-        return self.gone
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value) if name != "autocommit" else self.said.append(value)

@@ -16,6 +16,7 @@ from app.db import Database
 from app.db.database import Watch
 from app.errors import Unavailable
 from app.settings import Settings
+from tests.unit.db.nobody import Nobody
 
 LONG = 600.0
 """Seconds: whoever waits so long was not woken."""
@@ -69,19 +70,12 @@ def test_it_is_closed_where_listening_fails(database_url: str, monkeypatch: pyte
         assert kept[0].closed
 
 
-class Driver(psycopg.Connection[Any]):
-    """A connection to nobody that can be waited for."""
+class Driver(Nobody):
+    """A connection that can be waited for."""
 
     def __init__(self, told: socket.socket) -> None:
         self.told, self.gone = told, False
         self.drained: list[float | None] = []
-
-    def __del__(self, *_: Any) -> None:
-        return
-
-    @property
-    def closed(self) -> bool:
-        return self.gone
 
     def fileno(self) -> int:
         """Of what can be read when something was said."""

@@ -1,7 +1,6 @@
 """The decision log's tables: what each filter finds, how pages follow one another, whom a workload's history is about,
 what goes when it is old, and what is kept of snapshots for as long as a decision needs it."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 from uuid import UUID
@@ -28,13 +27,6 @@ from tests.unit.decisions.test_stored import facts
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 DIGESTS = [bytes([i]) * 32 for i in range(30)]
-
-
-@pytest.fixture
-def database(settings: Settings) -> Iterator[Database]:
-    made = Database(settings.database_url, settings)
-    yield made
-    made.close()
 
 
 def stored(database: Database, *rows: dict[str, Any]) -> list[UUID]:

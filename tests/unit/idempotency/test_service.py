@@ -1,6 +1,5 @@
 """One answer a key: what makes a request the same, what is kept of its answer, and for how long."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any
@@ -14,16 +13,8 @@ from app.db import Database
 from app.errors import BadInput, Conflict
 from app.idempotency import repository
 from app.idempotency.service import Once, Writes, _again  # pyright: ignore[reportPrivateUsage]
-from app.settings import Settings
 
 SAID = ("PUT", "/v1/x", "", "")
-
-
-@pytest.fixture
-def database(settings: Settings) -> Iterator[Database]:
-    made = Database(settings.database_url, settings)
-    yield made
-    made.close()
 
 
 class Acts:

@@ -13,16 +13,8 @@ from app.db import Database
 from app.errors import Unavailable
 from app.jobs import repository
 from app.jobs.repository import Chunk, jobs
-from app.settings import Settings
 
 NOW = datetime.now(UTC)
-
-
-@pytest.fixture
-def database(settings: Settings) -> Iterator[Database]:
-    opened = Database(settings.database_url, settings)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,7 +13,6 @@ import sqlalchemy as sa
 
 from app.db import Database
 from app.errors import BadRequest, NotFound
-from app.settings import Settings
 from app.shadow import router
 from app.shadow.comparing import compare
 from app.shadow.repository import Filters, shadow
@@ -117,11 +115,8 @@ class Kept:
 
 
 @pytest.fixture
-def kept(settings: Settings) -> Iterator[Kept]:
-    assert settings.database_url is not None
-    database = Database(settings.database_url, settings)
-    yield Kept(database)
-    database.close()
+def kept(database: Database) -> Kept:
+    return Kept(database)
 
 
 def test_a_comparison_is_kept_as_it_was_found(kept: Kept) -> None:

@@ -14,7 +14,6 @@ from app.db import Database
 from app.errors import BadRequest, NotFound, PreconditionFailed, TooLarge
 from app.http.preconditions import Preconditions
 from app.jobs.repository import jobs
-from app.settings import Settings
 from app.solver.model.problems import InvalidInput
 from app.traces import files as module
 from app.traces import repository
@@ -26,13 +25,6 @@ from tests.unit.traces.test_ingest import change, job, lines
 
 NONE = Preconditions(None, None)
 SECOND = lines(change(0), job("a"), job("b", 5))
-
-
-@pytest.fixture
-def database(settings: Settings) -> Iterator[Database]:
-    made = Database(settings.database_url, settings)
-    yield made
-    made.close()
 
 
 @pytest.fixture
