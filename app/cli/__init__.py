@@ -76,7 +76,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             complain(sentence)
         return BAD_INPUT
     words = sys.argv[1:] if arguments is None else list(arguments)
-    if not words or words[0].startswith("-"):
+    if not words or (words[0].startswith("-") and any(flag in words for flag in application.help_flags)):
         application.resolved_commands()  # help tells what each of them does
     try:
         code = application(words)

@@ -63,7 +63,7 @@ def _swept(
     from app.sweeps.processes import begin
 
     if ray is None:
-        begin(["app.cli"])  # first, since what follows takes as long to load
+        begin(["app.cli"])  # which each process imports as the program; first, since what follows takes as long to load
     from app.sweeps.executors import Local, on_ray
     from app.sweeps.grid import size
     from app.sweeps.sweep import engines
