@@ -8,11 +8,14 @@ from typing import Any
 import msgspec
 
 from app.solver import solve
+from app.solver.engines.yunikorn.compile.state import CompiledState, compile_state
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.problems import Finding
 from app.solver.model.request import DecisionRequest, PreemptibilityRequest, SharesRequest
+from app.solver.model.state import State
 from app.solver.question import ProtectionQuestion, Question
+from app.solver.solve import Configured
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 Json = dict[str, Any]
@@ -127,14 +130,21 @@ class World:
         question = ProtectionQuestion(micros(self.now), request.asks, request.ask, request.action, request.evict)
         return json.loads(msgspec.json.encode(solve.preemptibility(loaded, question)))
 
+    def configured(self) -> Configured:
+        """Its configuration, compiled."""
+        return solve.configure(msgspec.convert(self.configuration, Configuration))
+
+    def compiled(self) -> CompiledState:
+        """Its state, compiled."""
+        return compile_state(self.configured().compiled, msgspec.convert(self.state, State))
+
     def findings(self) -> list[Finding]:
         """What an administrator is told."""
         return solve.findings(msgspec.convert(self.configuration, Configuration))
 
     def effective(self) -> Json:
         """The answer of ``POST /v1/effective-settings``, by queue."""
-        configured = solve.configure(msgspec.convert(self.configuration, Configuration))
-        return json.loads(msgspec.json.encode(solve.effective_settings(configured, None)))["queues"]
+        return json.loads(msgspec.json.encode(solve.effective_settings(self.configured(), None)))["queues"]
 
     def advance(self, asks: list[Json], answer: Json) -> list[Json]:
         """Carry the answer out and let a minute pass: evicted pods are gone and come back as pending asks of their

@@ -3,16 +3,12 @@
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
-from app.solver import solve
-from app.solver.engines.yunikorn.compile.state import OLDEST, CompiledState, compile_state, sums
-from app.solver.model.configuration import Configuration
+from app.solver.engines.yunikorn.compile.state import OLDEST, CompiledState, sums
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
-from app.solver.model.state import State
 from tests.yunikorn_world import Json, World, app, ask, node, queue, task
 
 FAR = (
@@ -24,9 +20,7 @@ FAR = (
 
 
 def compiled(nodes: list[Json], *workloads: Json, **queues: Any) -> CompiledState:
-    of = World([queue("root"), queue("root.a", **queues)], nodes, list(workloads))
-    configured = solve.configure(msgspec.convert(of.configuration, Configuration))
-    return compile_state(configured.compiled, msgspec.convert(of.state, State))
+    return World([queue("root"), queue("root.a", **queues)], nodes, list(workloads)).compiled()
 
 
 @pytest.mark.parametrize("far", range(len(FAR) + 1))

@@ -1,11 +1,8 @@
 """Laws 2, 4 and 5 where victim and ask share queues, on trees small enough to add up by hand."""
 
-import msgspec
 import pytest
 
-from app.solver import solve
 from app.solver.engines.yunikorn.decide.victims.guarantee import levels
-from app.solver.model.configuration import Configuration
 from tests.yunikorn_world import Json, World, app, ask, node, queue, task
 
 
@@ -143,7 +140,7 @@ def test_what_is_known_of_levels_is_kept_for_so_many_asking_queues() -> None:
     """And is the same whether it was kept or not."""
     names = [f"root.q{i}" for i in range(70)]
     of = World([queue("root"), *(queue(name, {"vcore": 1}) for name in names)], [], [])
-    queues = solve.configure(msgspec.convert(of.configuration, Configuration)).compiled
+    queues = of.configured().compiled
     asking = [queues.tree.index[name] for name in names]
     first = [levels(queues, q) for q in asking[:64]]
     assert len(queues.levels) == 64

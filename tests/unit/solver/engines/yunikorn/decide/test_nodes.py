@@ -4,15 +4,11 @@ import random
 from itertools import combinations
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
-from app.solver import solve
-from app.solver.engines.yunikorn.compile.state import CompiledState, compile_state
+from app.solver.engines.yunikorn.compile.state import CompiledState
 from app.solver.engines.yunikorn.decide.nodes import IMPOSSIBLE, at_least, in_order
-from app.solver.model.configuration import Configuration
-from app.solver.model.state import State
 from tests.yunikorn_world import Json, World, ago, app, ask, node, queue, task
 
 ONE, TWO = {"vcore": 1}, {"vcore": 2}
@@ -88,9 +84,7 @@ def test_a_node_whose_reservation_gives_way_is_taken_where_it_has_room_now() -> 
 
 
 def compiled(nodes: int, *tasks: Json) -> CompiledState:
-    of = world([node(f"n{i}", TWO) for i in range(nodes)], *tasks)
-    configured = solve.configure(msgspec.convert(of.configuration, Configuration))
-    return compile_state(configured.compiled, msgspec.convert(of.state, State))
+    return world([node(f"n{i}", TWO) for i in range(nodes)], *tasks).compiled()
 
 
 def test_a_bound_is_never_above_the_fewest_that_do() -> None:
