@@ -9,6 +9,8 @@ WORKDIR /srv/arbiter
 COPY pyproject.toml uv.lock README.md LICENSE ./
 RUN uv sync --locked --no-dev --extra kubernetes --extra otel --extra plot --no-install-project --no-build
 COPY app ./app
+COPY migrations ./migrations
+COPY examples ./examples
 RUN uv sync --locked --no-dev --extra kubernetes --extra otel --extra plot
 
 FROM base

@@ -14,15 +14,15 @@ from pathlib import Path
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
-from app import logs
+from app.base import logs
+from app.base.settings import Settings
 from app.db import migrate
 from app.db.embedded import EmbeddedPostgres
 from app.decisions.log import DecisionLog
 from app.decisions.repository import decisions
-from app.main import create_app
-from app.settings import Settings
+from app.service.main import create_app
 
-_EXAMPLE = Path(__file__).parents[1] / "app" / "examples" / "kueue-classic.json"
+_EXAMPLE = Path(__file__).parents[1] / "examples" / "kueue-classic.json"
 _DAYS = 30
 _BEST_OF = 3
 _COPY = """

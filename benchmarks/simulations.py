@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from app.answering.sources import Compiled
-from app.decoding import convert
+from app.base.decoding import convert
 from app.simulations.core.run import simulate
 from app.simulations.core.sink import Silence
 from app.simulations.schemas import Job, SimulationRequest, Trace

@@ -12,9 +12,9 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from app.document import text
+from app.configurations import rules
 from app.http.openapi import VERSION
-from app.rules import service as rules
+from app.service.document import text
 from openapi import chart
 
 HERE = Path(__file__).parent

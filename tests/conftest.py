@@ -14,11 +14,11 @@ from psycopg import sql
 from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
-from app import logs
+from app.base import logs
+from app.base.settings import Settings
 from app.db import Database, migrate
 from app.db.embedded import EmbeddedPostgres
-from app.main import create_app
-from app.settings import Settings
+from app.service.main import create_app
 from tests.strict import pytest_runtest_makereport, pytest_runtest_setup, pytest_runtest_teardown
 
 __all__ = ["pytest_runtest_makereport", "pytest_runtest_setup", "pytest_runtest_teardown"]

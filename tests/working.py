@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from app.background import worker_of
+from app.base.settings import Settings
 from app.db import Database
 from app.jobs.worker import Worker
-from app.settings import Settings
+from app.service.background import worker_of
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""``python -m vendoring``: fetch what ``PACKAGES`` names and write app/assets/vendor. ``--check``: only compare.
+"""``python -m vendoring``: fetch what ``PACKAGES`` names and write app/http/static/vendor. ``--check``: only compare.
 
 What is fetched comes from the registry that npm is set up for; npm holds the package to the registry's own checksum,
 ``manifest.json`` holds every file to ours.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-VENDOR = Path(__file__).parents[1] / "app" / "assets" / "vendor"
+VENDOR = Path(__file__).parents[1] / "app" / "http" / "static" / "vendor"
 MANIFEST = VENDOR / "manifest.json"
 
 
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--check"]:
         wrong = differing()
         for name in wrong:
-            print(f"app/assets/vendor/{name} is not what manifest.json says: make assets", file=sys.stderr)
+            print(f"app/http/static/vendor/{name} is not what manifest.json says: make assets", file=sys.stderr)
         return 1 if wrong else 0
     shutil.rmtree(VENDOR, ignore_errors=True)
     VENDOR.mkdir(parents=True)

@@ -74,7 +74,7 @@ class Answerer:
         }
 
     def run(self, asked: Asked, body: bytes) -> Reply:
-        """Run one operation. Raises InvalidInput and the errors of ``app.errors``."""
+        """Run one operation. Raises InvalidInput and the errors of ``app.base.errors``."""
         if asked.operation is Operation.DECISION:
             return self._decided(asked, body)
         if asked.operation is Operation.PREEMPTION:

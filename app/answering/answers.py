@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from app import tracing
 from app.answering.release import release_later
 from app.answering.shared_tasks import decode_request
 from app.answering.sources import Sources
-from app.decoding import decode
+from app.base import tracing
+from app.base.decoding import decode
 from app.solver import solve
 from app.solver.model.base import Time
 from app.solver.model.configuration import Configuration

@@ -9,7 +9,7 @@ from app.answering.comparison_bodies import Comparison, ComparisonRequest, Diffe
 from app.answering.sources import Sources
 from app.answering.variants.overrides import with_fields
 from app.answering.variants.translation import told
-from app.decoding import decode
+from app.base.decoding import decode
 from app.solver import solve
 from app.solver.model.base import Time
 from app.solver.model.configuration import Configuration, Settings

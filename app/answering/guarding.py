@@ -11,7 +11,7 @@ import msgspec
 
 from app.answering.answers import Answered, Stopwatch, encode, facts_of
 from app.answering.sources import Sources
-from app.decoding import decode
+from app.base.decoding import decode
 from app.formats.extender import ExtenderPreemptionArgs, ExtenderPreemptionResult, MetaPod, MetaVictims, Victims
 from app.formats.guarding import Around, Recogniser, is_system_critical, read_pod, recogniser
 from app.solver import solve

@@ -12,7 +12,7 @@ from operator import attrgetter
 import msgspec
 from msgspec.structs import force_setattr
 
-from app.decoding import REFUSALS, decode, decode_at_once
+from app.base.decoding import REFUSALS, decode, decode_at_once
 from app.solver.model.request import DecisionRequest, StateOrReference
 from app.solver.model.state import Task, Workload
 

@@ -16,8 +16,8 @@ from app.answering.snapshot_bodies import (
 )
 from app.answering.snapshot_store import Snapshot, SnapshotStore, check_generation
 from app.answering.sources import Sources
-from app.decoding import decode
-from app.errors import BadInput
+from app.base.decoding import decode
+from app.base.errors import BadInput
 from app.solver.apply import delta_of
 from app.solver.model.delta import AskChanges, Delta
 from app.solver.model.instant import micros

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from app.errors import Conflict, NotFound
+from app.base.errors import Conflict, NotFound
 from app.solver import solve
 from app.solver.blame import in_delta
 from app.solver.delta import apply_delta, asks_after, asks_in_order

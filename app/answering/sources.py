@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from app.answering.operations import Used
-from app.decoding import decode
-from app.errors import Conflict, NotFound
-from app.lru import Lru
+from app.base.decoding import decode
+from app.base.errors import Conflict, NotFound
+from app.base.lru import Lru
 from app.solver import solve
 from app.solver.digest import digest
 from app.solver.model.configuration import Configuration

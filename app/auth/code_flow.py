@@ -18,7 +18,7 @@ from anyio import CapacityLimiter, Semaphore, fail_after, to_thread
 from app.auth.keys import fetch
 from app.auth.oidc import OpenId
 from app.auth.service import Caller
-from app.errors import Unavailable
+from app.base.errors import Unavailable
 
 _FRESH_SECONDS = 600.0
 _AT_ONCE = 4

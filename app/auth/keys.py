@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 import jwt
 
-from app.errors import Unavailable
+from app.base.errors import Unavailable
 
 Published = dict[str, jwt.PyJWK]
 

@@ -14,7 +14,7 @@ from app.auth.oidc import OpenId
 from app.auth.refusals import Kind, Refusals
 from app.auth.service import PREFIX, Caller, Tokens
 from app.auth.visitors import Visitors, welcome
-from app.errors import ArbiterError, Forbidden, Unauthorized, Unavailable
+from app.base.errors import ArbiterError, Forbidden, Unauthorized, Unavailable
 from app.http.problems import answer_to
 from app.http.routing import Found, is_for_people
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from app.auth.schemas import AuditLine, AuditPage, TokenCreated, TokenInfo, TokenList, TokenRequest
 from app.auth.service import Tokens
-from app.decoding import decode
+from app.base.decoding import decode
 from app.http.body import Body
 from app.http.openapi import operation
 from app.http.pages import Cursor, Limit, decode_cursor, encode_cursor

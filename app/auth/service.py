@@ -13,8 +13,8 @@ from uuid import UUID, uuid4
 
 from app.auth import actor, audit, repository
 from app.auth.repository import AuditRow, TokenRow
+from app.base.errors import BadInput, NotFound, Unavailable
 from app.db import Database
-from app.errors import BadInput, NotFound, Unavailable
 from app.solver.model.problems import Problem
 
 PREFIX = "arb_"

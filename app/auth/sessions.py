@@ -17,8 +17,8 @@ from itsdangerous import BadData, URLSafeTimedSerializer
 
 from app.auth import audit, repository
 from app.auth.service import Caller, Tokens
+from app.base.errors import Unavailable
 from app.db import Database
-from app.errors import Unavailable
 
 _FRESH_SECONDS = 2.0
 

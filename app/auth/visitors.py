@@ -7,7 +7,7 @@ from starlette.types import Scope
 
 from app.auth import actor
 from app.auth.service import Caller
-from app.errors import ArbiterError
+from app.base.errors import ArbiterError
 
 _KEY = "arbiter.caller"
 _NOBODY = Caller(actor.ANONYMOUS, frozenset())

@@ -64,7 +64,7 @@ def _misspelt() -> list[str]:
     commands: only where there are variables that they alone know."""
     if not any(name.upper().startswith("ARBITER_") and name not in _OF_COMMANDS for name in os.environ):
         return []
-    from app.settings import misspelt
+    from app.base.settings import misspelt
 
     return misspelt()
 

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import App, Parameter
 
+from app.base.decoding import decode
 from app.cli.differences import between
 from app.cli.output import DIFFERENT, read, say, table
 from app.cli.remote import Reply, Service, commented, findings, guarded, refused, segment
 from app.cli.sources import SUFFIXES, as_json
-from app.decoding import decode
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput, Problem
 

@@ -10,6 +10,8 @@ commands = App(name="database", help="The service's own database.")
 @commands.command
 def upgrade() -> int:
     """Bring the database to this version's tables: the one of DATABASE_URL, else the service's own."""
+    from app.base.errors import Unavailable
+    from app.base.settings import Settings
     from app.db import (
         Database,
         head_revision,
@@ -17,8 +19,6 @@ def upgrade() -> int:
         migrate,
     )  # the database's packages, which `decide` can do without
     from app.db.embedded import EmbeddedError, EmbeddedPostgres
-    from app.errors import Unavailable
-    from app.settings import Settings
 
     settings = Settings()
     own = None

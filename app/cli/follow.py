@@ -74,7 +74,7 @@ def follow(
     except ModuleNotFoundError as missing:
         complain(f"following a cluster needs the extra arbiter[kubernetes]: no module {missing.name}")
         return BAD_INPUT
-    from app.settings import own_address  # with pydantic, which `decide` can do without
+    from app.base.settings import own_address  # with pydantic, which `decide` can do without
 
     try:
         reader = Reader(connect(source.context, source.kubeconfig))

@@ -6,12 +6,12 @@ from typing import Annotated, NamedTuple
 import msgspec
 from cyclopts import Parameter
 
+from app.base.decoding import decode
 from app.cli.configuration import Remote
 from app.cli.output import BAD_INPUT, UNREACHABLE, complain, problems, read, say
 from app.cli.remote import Service, Unreachable, refused, segment
 from app.cli.remote import findings as remarked
 from app.cli.sources import Files, Source, as_json, gathered, joined
-from app.decoding import decode
 from app.formats import Imported, import_configuration
 from app.formats import export as written
 from app.formats.names import ExportFormat, Format

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from app.errors import ArbiterError
+from app.base.errors import ArbiterError
 from app.solver.model.problems import InvalidInput, Problem
 
 NOTHING, EVICTS, CANNOT, BAD_INPUT, UNREACHABLE = range(5)

@@ -82,7 +82,7 @@ class Service:
 
 
 def _own_address() -> str:
-    from app.settings import own_address  # with pydantic, which `decide` can do without
+    from app.base.settings import own_address  # with pydantic, which `decide` can do without
 
     return own_address()
 

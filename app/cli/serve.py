@@ -38,8 +38,8 @@ def serve(
     With --follow a process beside it keeps the configuration and the snapshot NAME equal to a cluster, as
     `arbiter follow` does; --token is for that, with the scopes decide, read and admin, where the service wants one.
     """
-    from app.serve import run  # the server's packages, which no other command needs
-    from app.settings import Settings
+    from app.base.settings import Settings
+    from app.service.serve import run  # the server's packages, which no other command needs
 
     named = {"host": host, "port": port, "workers": workers}
     given = {name: value for name, value in named.items() if value is not None}

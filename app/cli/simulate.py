@@ -14,17 +14,17 @@ from cyclopts import Parameter
 
 from app.answering.answers import encode
 from app.answering.sources import Compiled
+from app.base.decoding import decode
 from app.cli.offline import Json
 from app.cli.output import hint, say, table, tried
 from app.cli.sources import as_json
-from app.decoding import decode
-from app.plots.elsewhere import require
 from app.simulations.core.amounts import Amounts
 from app.simulations.core.run import simulate as run
 from app.simulations.core.scenario import setting_of, variants_of
 from app.simulations.core.sink import Silence
 from app.simulations.core.times import time_of
 from app.simulations.core.validation import check_jobs
+from app.simulations.plots.elsewhere import require
 from app.simulations.schemas import Event, Job, JobLine, RoundLine, SimulationRequest, Summary, Totals, Trace
 from app.solver.model.problems import InvalidInput, Problem
 

@@ -7,11 +7,11 @@ from types import TracebackType
 from typing import IO, Literal
 
 from app.answering.answers import encode
-from app.plots.data import Drawing
-from app.plots.elsewhere import drawn
 from app.simulations.core.amounts import Amounts
 from app.simulations.levels import Level, levels_of, line_of
 from app.simulations.pictures import evictions_of, resource_of, usage_of, waits_of
+from app.simulations.plots.data import Drawing
+from app.simulations.plots.elsewhere import drawn
 from app.simulations.schemas import Event, JobLine, Summary
 
 _BLOCK = 4 << 20

@@ -8,10 +8,10 @@ from cyclopts import Parameter
 
 from app.answering.answers import shares
 from app.answering.sources import nothing_stored
+from app.base.errors import ArbiterError
 from app.cli.offline import File, Json
 from app.cli.output import BAD_INPUT, complain, problems, read, say, table
 from app.cli.sources import as_json
-from app.errors import ArbiterError
 from app.solver.engines.ytsaurus.report.carry import after_shares
 from app.solver.model.duration import DurationError, parse
 from app.solver.model.problems import InvalidInput

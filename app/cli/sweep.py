@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from app.base.errors import ArbiterError
 from app.cli.output import BAD_INPUT, complain, problems, read, say, table
-from app.errors import ArbiterError
 from app.solver.model.problems import InvalidInput
 
 if TYPE_CHECKING:
     from app.simulations.schemas import Summary
-    from app.sweeps.executors import Ran
-    from app.sweeps.grid import Point
+    from app.studies.sweeps.executors import Ran
+    from app.studies.sweeps.grid import Point
 
 _FAILED = 1
 
@@ -59,16 +59,16 @@ def sweep(
 def _swept(
     file: str, out: Path, workers: int | None, ray: str | None
 ) -> "tuple[list[tuple[Point, Summary]], dict[str, str]]":
-    """See ``app.sweeps.sweep.sweep``. Raises ImportError where an extra is not installed."""
-    from app.sweeps.processes import begin
+    """See ``app.studies.sweeps.sweep.sweep``. Raises ImportError where an extra is not installed."""
+    from app.studies.sweeps.processes import begin
 
     if ray is None:
         begin(["app.cli"])  # which each process imports as the program; first, since what follows takes as long to load
-    from app.sweeps.executors import Local, on_ray
-    from app.sweeps.grid import size
-    from app.sweeps.sweep import engines
-    from app.sweeps.sweep import read as grid_of
-    from app.sweeps.sweep import sweep as run
+    from app.studies.sweeps.executors import Local, on_ray
+    from app.studies.sweeps.grid import size
+    from app.studies.sweeps.sweep import engines
+    from app.studies.sweeps.sweep import read as grid_of
+    from app.studies.sweeps.sweep import sweep as run
 
     remote = None if ray is None else on_ray(ray)
     grid = grid_of(read(file))

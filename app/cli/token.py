@@ -69,10 +69,10 @@ def _on_tokens(act: "Callable[[Tokens], int]") -> int:
     """Do it on the tokens of DATABASE_URL's database, else of the service's own; the exit code."""
     from app.auth import actor  # the database's packages, which `decide` can do without
     from app.auth.service import Tokens
+    from app.base.errors import BadInput, NotFound, Unavailable
+    from app.base.settings import Settings
     from app.db import Database, migrate
     from app.db.embedded import EmbeddedError, EmbeddedPostgres
-    from app.errors import BadInput, NotFound, Unavailable
-    from app.settings import Settings
 
     settings = Settings()
     own = EmbeddedPostgres(settings.data_dir, say=complain) if settings.database_url is None else None

@@ -8,9 +8,9 @@ def worker() -> int:
 
     `arbiter serve` starts one beside itself; more of them, on this machine or others, share the work.
     """
-    from app import logs  # the server's packages, which few other commands need
+    from app.base import logs  # the server's packages, which few other commands need
+    from app.base.settings import Settings
     from app.jobs.companion import Companion
-    from app.settings import Settings
 
     try:
         settings = Settings()
@@ -22,5 +22,5 @@ def worker() -> int:
         return BAD_INPUT
     logs.configure(settings)
     announce("waiting for simulations")
-    Companion("app.background", settings.model_dump_json()).run()
+    Companion("app.service.background", settings.model_dump_json()).run()
     return 0

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 
+from app.base.decoding import decode
 from app.clusters.schemas import ClusterLease, ClusterReport, FollowedCluster, FollowedClusterList
 from app.clusters.service import Clusters
-from app.decoding import decode
 from app.http.body import Body
 from app.http.openapi import operation
 from app.http.responses import json_response

@@ -7,10 +7,10 @@ from itertools import groupby
 import msgspec
 from sqlalchemy import RowMapping
 
+from app.base.errors import NotFound
 from app.clusters import repository
 from app.clusters.schemas import ClusterFollower, ClusterLease, ClusterReport, FollowedCluster
 from app.db import Database
-from app.errors import NotFound
 from app.solver.model.problems import Problem
 
 LEASE_SECONDS = 15.0

@@ -1,11 +1,11 @@
 """What the configuration endpoints work with, put together once."""
 
+from app.configurations.idempotency.service import Writes
 from app.configurations.labels.service import Labels
 from app.configurations.queues.service import Queues
 from app.configurations.service import Configurations
 from app.configurations.writing import Editor
 from app.db import Database
-from app.idempotency.service import Writes
 
 
 class Administration:

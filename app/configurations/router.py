@@ -4,6 +4,7 @@ from fastapi import APIRouter
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from app.base.decoding import decode
 from app.configurations.endpoint import (
     Admin,
     Engine,
@@ -16,17 +17,16 @@ from app.configurations.endpoint import (
     tagged,
     written,
 )
+from app.configurations.idempotency.service import Keyed
 from app.configurations.labels import router as labels
 from app.configurations.queues import router as queues
 from app.configurations.revisions import router as revisions
 from app.configurations.schemas import ConfigurationPage, ConfigurationWritten, StoredConfiguration
 from app.configurations.writing import drafted
-from app.decoding import decode
 from app.http.body import Body
 from app.http.openapi import operation
 from app.http.pages import Cursor, Limit, decode_cursor, encode_cursor
 from app.http.preconditions import Conditions
-from app.idempotency.service import Keyed
 from app.solver.model.configuration import Configuration
 
 DOCUMENTED = (

@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
+from app.base.errors import BadInput, NotFound
+from app.base.lru import Lru
 from app.configurations import repository
 from app.configurations.heads.table import Heads
 from app.configurations.labels import repository as labels
 from app.configurations.repository import Revision, Summary
 from app.configurations.schemas import ConfigurationWritten
 from app.db import Database
-from app.errors import BadInput, NotFound
-from app.lru import Lru
 from app.solver.model.problems import Problem
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"

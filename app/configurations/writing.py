@@ -8,6 +8,8 @@ import msgspec
 from sqlalchemy.orm import Session
 
 from app.auth import actor, audit
+from app.base.decoding import decode
+from app.base.errors import BadInput, PreconditionFailed
 from app.configurations import repository
 from app.configurations.heads.repository import HeadRow
 from app.configurations.labels import repository as labels
@@ -15,8 +17,6 @@ from app.configurations.repository import New, Revision, Summary
 from app.configurations.schemas import ConfigurationWritten
 from app.configurations.service import Configurations, etag, lookup, unknown
 from app.db import after_commit
-from app.decoding import decode
-from app.errors import BadInput, PreconditionFailed
 from app.http.preconditions import Preconditions
 from app.solver import solve
 from app.solver.digest import digest as digest_of

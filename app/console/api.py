@@ -15,7 +15,7 @@ from starlette.types import Message, Scope
 
 from app.auth import scopes
 from app.auth.service import Caller
-from app.errors import ArbiterError, Forbidden
+from app.base.errors import ArbiterError, Forbidden
 from app.http.budget import release
 from app.http.problems import answer_to
 from app.http.routing import Operations

@@ -1,6 +1,5 @@
 """Asking: a decision as it is and with one thing changed, side by side; variants of one; a manifest's plan."""
 
-from importlib.resources import files
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -8,6 +7,7 @@ import msgspec
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from app.base.shipped import shipped
 from app.console.api import Refused, segment
 from app.console.quotas import quota_of
 from app.console.verdicts import named, sentence
@@ -16,7 +16,7 @@ from app.console.words import pretty
 from app.http.openapi import page
 from app.solver.registry import ENGINES
 
-_EXAMPLES = files("app") / "examples"
+_EXAMPLES = shipped("examples")
 _FIELDS = ("guaranteed", "limit", "borrowing_limit", "lending_limit", "weight")
 Json = dict[str, Any]
 From = Annotated[UUID | None, Query(alias="from")]

@@ -3,8 +3,8 @@
 import asyncio
 from hashlib import sha256
 
+from app.base.errors import ArbiterError, TooManyRequests
 from app.console.api import Api, Query, Refused
-from app.errors import ArbiterError, TooManyRequests
 
 EVERY_SECONDS = 2.0
 TOPICS: dict[str, tuple[str, Query]] = {

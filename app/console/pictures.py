@@ -8,12 +8,12 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from app.base.errors import NotInstalled
 from app.console.visit import PageRoute, Visiting
-from app.errors import NotInstalled
 from app.http.openapi import page
 from app.http.policy import HEADERS
-from app.plots.data import Kind
-from app.plots.elsewhere import require
+from app.simulations.plots.data import Kind
+from app.simulations.plots.elsewhere import require
 
 _SVG = "image/svg+xml"
 Json = dict[str, Any]

@@ -7,11 +7,11 @@ from fastapi import APIRouter, Query
 from starlette.responses import RedirectResponse, Response
 
 from app.auth.code_flow import CodeFlow
+from app.base.errors import Forbidden, NotFound
 from app.console.cookies import cookie_of, drop_cookie, set_cookie
 from app.console.rendering import rendered
 from app.console.sign_in import Next, safe
 from app.console.visit import PageRoute, Visit, Visiting
-from app.errors import Forbidden, NotFound
 from app.http.openapi import page
 from app.http.services import service
 

@@ -6,11 +6,11 @@ from uuid import UUID
 
 import msgspec
 
+from app.base.lru import Lru
 from app.console.api import Api, Call, Refused, segment
 from app.console.verdicts import Rules, rules_of
 from app.console.visit import Visit
 from app.http.services import service
-from app.lru import Lru
 
 _MOST_SHOWN = 64 << 10
 _KEPT = 32

@@ -12,10 +12,10 @@ from starlette.types import Scope
 
 from app.auth.service import Caller
 from app.auth.sessions import Sessions
+from app.base.errors import ArbiterError, Unavailable
 from app.console.cookies import cookie_of, drop_cookie, set_cookie
 from app.console.rendering import rendered
 from app.console.visit import PageRoute, Visit, Visiting, failure
-from app.errors import ArbiterError, Unavailable
 from app.http.openapi import page
 from app.http.routing import Operations
 

@@ -13,16 +13,16 @@ from starlette.responses import RedirectResponse, Response
 
 from app.auth.sessions import Session, Sessions
 from app.auth.visitors import caller_of
+from app.base.errors import ArbiterError, BadRequest, Forbidden, Unavailable
+from app.base.settings import Settings
 from app.console.api import Api, Refused
 from app.console.cookies import cookie_of, set_cookie
 from app.console.navigation import entries
 from app.console.rendering import rendered
-from app.errors import ArbiterError, BadRequest, Forbidden, Unavailable
 from app.http.body import read_form
 from app.http.problems import answer_to
 from app.http.routing import Operations
 from app.http.services import service
-from app.settings import Settings
 
 _MOST_FORM_BYTES = 8 << 20
 _MOST_FIELDS = 2000

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
+from app.base.settings import Settings
 from app.db.reach import KEEPALIVES, Late, PatientConnection, left, within
-from app.settings import Settings
 
 Statement = tuple[LiteralString, Mapping[str, Any]]
 """SQL with ``%(name)s``, and what the names stand for."""

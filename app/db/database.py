@@ -16,12 +16,12 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 
+from app.base.errors import Unavailable
+from app.base.settings import Settings
+from app.base.waiting import may_wait
 from app.db.connecting import Statement, pooled, send, single, with_driver
 from app.db.migrating import head_revision
 from app.db.reach import Breaker, Late, left, within
-from app.errors import Unavailable
-from app.settings import Settings
-from app.waiting import may_wait
 
 
 class Database:

@@ -1,23 +1,23 @@
 """Migrations: which there are, which a database has, and bringing it up to date."""
 
 from functools import cache
-from importlib.resources import files
 
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy.exc import OperationalError
 
+from app.base.errors import Unavailable
+from app.base.shipped import shipped
 from app.db.connecting import with_driver
-from app.errors import Unavailable
 
-MIGRATIONS = str(files("app") / "migrations")
+MIGRATIONS = str(shipped("migrations"))
 
 
 def head_revision() -> str:
     """The newest migration that this code has."""
     head = ScriptDirectory(MIGRATIONS).get_current_head()
-    assert head is not None, "app/migrations is empty"
+    assert head is not None, "migrations is empty"
     return head
 
 

@@ -11,17 +11,17 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from app.base.errors import ArbiterError, TooLarge, TooManyRequests
+from app.base.settings import Settings
 from app.decisions import asking
 from app.decisions.examples import DECISION, SITUATION
 from app.decisions.schemas import DecisionAnswer
-from app.errors import ArbiterError, TooLarge, TooManyRequests
 from app.http import problems
 from app.http.body import require_lines
 from app.http.budget import Hold, hold_of
 from app.http.openapi import NDJSON, lines, operation, shown_as
 from app.http.problems import ProblemDocument
 from app.http.services import service
-from app.settings import Settings
 from app.solver.model.request import DecisionRequest
 
 _AHEAD = 4

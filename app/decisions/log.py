@@ -24,14 +24,14 @@ from sqlalchemy.orm import Session
 from app.answering.answers import Answered
 from app.answering.recording import Kept
 from app.auth.actor import ANONYMOUS
+from app.base.errors import Unavailable
+from app.base.settings import Settings
 from app.db import Database
 from app.decisions import repository
 from app.decisions.circles import WITHIN, pairs_of, returns_of
 from app.decisions.kept import repository as kept
 from app.decisions.kept.content import squeezed
-from app.errors import Unavailable
 from app.metrics import Metrics
-from app.settings import Settings
 
 _BATCH_ENTRIES = 250
 _BATCH_BYTES = 8 << 20

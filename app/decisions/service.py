@@ -13,12 +13,13 @@ from uuid import UUID
 import msgspec
 from sqlalchemy import RowMapping
 
-from app import tracing
 from app.answering.answerer import Reply
 from app.answering.answers import Answered, stats_of
 from app.answering.operations import Asked, Operation, Used
 from app.answering.sources import Documents
 from app.auth import actor
+from app.base import tracing
+from app.base.errors import NotFound, Unavailable
 from app.db import Database
 from app.decisions import repository
 from app.decisions.differences import differences
@@ -30,7 +31,6 @@ from app.decisions.kept.resolving import Resolver
 from app.decisions.log import DecisionLog, Entry
 from app.decisions.repository import Filters
 from app.decisions.schemas import DecisionPage, DecisionRecord, DecisionSummary, Replay, WorkloadHistory
-from app.errors import NotFound, Unavailable
 from app.http.pages import decode_id, encode_cursor
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed

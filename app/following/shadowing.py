@@ -6,13 +6,13 @@ from threading import Event, Thread
 import msgspec
 import structlog
 
+from app.clusters.shadow.schemas import ShadowReport, ShadowVictim
 from app.following.arbiter import Arbiter, Away, Refused
 from app.following.evidence import NOT_NAMED, Key
 from app.following.mirror import Mirror, View
 from app.following.past import Items, Preemption
 from app.following.translating import Translated, translate
 from app.following.trimming import part
-from app.shadow.schemas import ShadowReport, ShadowVictim
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.request import DecisionRequest, StateOrReference
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import msgspec
 
+from app.base.lru import Lru
 from app.formats.documents.reader import Reader
 from app.formats.kubernetes.pod_spec import PodSpec, read_pod_spec
-from app.lru import Lru
 
 _MOST, _BYTES = 20_000, 64 << 20
 

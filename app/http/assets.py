@@ -8,10 +8,10 @@ from typing import NamedTuple
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.errors import NotFound
+from app.base.errors import NotFound
 from app.http.openapi import operation
 
-_FOLDERS = tuple(Path(__file__).parents[1] / "assets" / name for name in ("own", "vendor"))
+_FOLDERS = tuple(Path(__file__).with_name("static") / name for name in ("own", "vendor"))
 _MEDIA = {".css": "text/css", ".js": "application/javascript", ".svg": "image/svg+xml"}
 _FOREVER = "public, max-age=31536000, immutable"
 

@@ -11,14 +11,14 @@ from anyio import to_thread
 from fastapi import Depends, Request
 from starlette.requests import ClientDisconnect
 
-from app.errors import BadRequest, DeadlinePassed, RequestTimeout, TooLarge, UnsupportedMediaType
+from app.base.errors import BadRequest, DeadlinePassed, RequestTimeout, TooLarge, UnsupportedMediaType
+from app.base.settings import Settings
 from app.http import timeout
 from app.http.budget import Budget, Hold, hold_of
 from app.http.coding import CODINGS, Bounds, inflate, too_large
 from app.http.multipart import parts
 from app.http.openapi import NDJSON
 from app.http.services import service
-from app.settings import Settings
 
 _SLOWEST = 64 << 10
 """Bytes a second that earn a body more time than it has anyway."""

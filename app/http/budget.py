@@ -8,7 +8,7 @@ from threading import Lock
 from anyio import CapacityLimiter
 from starlette.types import Scope
 
-from app.errors import TooManyRequests
+from app.base.errors import TooManyRequests
 from app.http.services import of_scope
 
 FREE = 64 << 10

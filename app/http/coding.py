@@ -8,7 +8,7 @@ from io import BytesIO
 
 import zstandard
 
-from app.errors import BadRequest, DeadlinePassed, TooLarge
+from app.base.errors import BadRequest, DeadlinePassed, TooLarge
 
 CODINGS = ("gzip", "zstd")
 _PIECE = 1 << 18

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Depends, Header, Query
 
-from app.errors import BadRequest
+from app.base.errors import BadRequest
 
 MOST = 1000
 

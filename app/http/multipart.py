@@ -3,7 +3,7 @@
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from app.errors import BadRequest
+from app.base.errors import BadRequest
 
 _MOST_PARTS = 16
 

@@ -11,7 +11,7 @@ from fastapi import Query
 from pydantic import AwareDatetime, BeforeValidator
 from pydantic_core import PydanticCustomError
 
-from app.errors import BadRequest
+from app.base.errors import BadRequest
 
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[-+][0-9]{2}:[0-9]{2})")
 Limit = Annotated[int, Query(ge=1, le=500, description="How many items at most")]

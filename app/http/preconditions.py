@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Depends, Header, Request
 
-from app.errors import BadRequest, PreconditionFailed, PreconditionRequired
+from app.base.errors import BadRequest, PreconditionFailed, PreconditionRequired
 
 _TAG = re.compile(r'\s*(?:(W/)?("[\x21\x23-\x7e\x80-\xff]*")|(\*))\s*(?:,|$)')
 

@@ -9,8 +9,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from app.decoding import Malformed
-from app.errors import ArbiterError, counted
+from app.base.decoding import Malformed
+from app.base.errors import ArbiterError, counted
 from app.http.responses import json_response
 from app.solver.model.base import Wire
 from app.solver.model.problems import Finding, InvalidInput, Problem

@@ -4,10 +4,10 @@ import structlog
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app import tracing
+from app.base import tracing
+from app.base.tracing.exporting import TracedRequest, Tracing
 from app.http.requests import FAULT, QUIET
 from app.http.routing import names_of
-from app.tracing.exporting import TracedRequest, Tracing
 
 
 class TracingMiddleware:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from app.base.errors import Unavailable
 from app.db import Database
-from app.errors import Unavailable
 from app.jobs import repository
 
 _SECONDS = 1.0

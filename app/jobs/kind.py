@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import RowMapping
 from sqlalchemy.orm import Session
 
-from app.errors import NotFound
+from app.base.errors import NotFound
 from app.http.pages import decode_id, encode_cursor
 from app.jobs.service import Jobs, New
 

@@ -15,8 +15,8 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.orm import Session
 
+from app.base.errors import Unavailable
 from app.db import metadata
-from app.errors import Unavailable
 
 _ALIVE = ("queued", "running")
 

@@ -11,9 +11,9 @@ from sqlalchemy import RowMapping
 from sqlalchemy.orm import Session
 
 from app.auth import actor
+from app.base.errors import NotFound, TooManyRequests
 from app.db import Database
 from app.decisions.identifiers import Identifiers
-from app.errors import NotFound, TooManyRequests
 from app.jobs import repository
 from app.jobs.chunks import lines_of
 from app.workers.ticket import held

@@ -15,8 +15,8 @@ import msgspec
 import structlog
 import zstandard
 
+from app.base.errors import ArbiterError, Unavailable
 from app.db import Database
-from app.errors import ArbiterError, Unavailable
 from app.jobs import repository
 from app.jobs.chunks import ChunkWriter, TooManyResults
 from app.jobs.repository import Chunk, Claimed

@@ -3,8 +3,8 @@
 import msgspec
 
 from app.answering.sources import Compiled, Documents
-from app.decoding import decode
-from app.errors import BadInput
+from app.base.decoding import decode
+from app.base.errors import BadInput
 from app.simulations.core.scenario import scenario_of, variants_of
 from app.simulations.pinning import Pinning
 from app.simulations.schemas import SimulationRequest, Trace, too_many_jobs

@@ -1,13 +1,13 @@
-"""What a run told, as the numbers of its pictures. Pure; drawn by ``app.plots``."""
+"""What a run told, as the numbers of its pictures. Pure; drawn by ``app.simulations.plots``."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from app.plots.data import Evictions, Panel, Usage, Waits
 from app.simulations.core.amounts import work
 from app.simulations.levels import Level, areas, edges
+from app.simulations.plots.data import Evictions, Panel, Usage, Waits
 from app.simulations.schemas import Summary, Units
 from app.solver.model.instant import micros
 

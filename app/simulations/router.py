@@ -18,8 +18,8 @@ from app.http.pages import Cursor, Limit
 from app.http.responses import json_response
 from app.http.services import service
 from app.jobs.parameters import First, Most, Which
-from app.plots.data import Kind
 from app.simulations.examples import SIMULATION
+from app.simulations.plots.data import Kind
 from app.simulations.results import Series, Simulation, SimulationPage
 from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest
 from app.simulations.service import ENDED, Simulations

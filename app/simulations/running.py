@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from app.answering.sources import Configurations
-from app.decoding import decode
+from app.base.decoding import decode
 from app.jobs.repository import Claimed
 from app.jobs.worker import LimitPassed, Work
 from app.simulations.core.amounts import Amounts

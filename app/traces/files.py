@@ -9,8 +9,8 @@ from typing import get_args
 
 import zstandard
 
-from app.errors import BadRequest, TooLarge
-from app.settings import Settings
+from app.base.errors import BadRequest, TooLarge
+from app.base.settings import Settings
 from app.traces.ingest import Ingested, Limits, ingest
 from app.traces.mapping import Format
 from app.traces.preparing import source_of

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from app.decoding import decode
+from app.base.decoding import decode
 from app.simulations.schemas import Change, Job
 from app.solver.model.problems import InvalidInput
 from app.traces.formats.record import Complaints, numbered

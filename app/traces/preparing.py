@@ -6,8 +6,8 @@ import msgspec
 import yaml
 import zstandard
 
-from app.decoding import convert
-from app.errors import BadInput, BadRequest
+from app.base.decoding import convert
+from app.base.errors import BadInput, BadRequest
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Problem
 from app.solver.model.quantity import scale_of

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from app.errors import BadInput
+from app.base.errors import BadInput
 from app.solver.model.problems import Problem
 from app.traces.cluster import configuration
 from app.traces.ingest import Ingested, unpacked

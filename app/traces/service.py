@@ -8,9 +8,9 @@ from uuid import UUID
 import msgspec
 from sqlalchemy.orm import Session
 
+from app.base.errors import NotFound
 from app.db import Database
 from app.decisions.identifiers import Identifiers
-from app.errors import NotFound
 from app.http.preconditions import Preconditions
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Problem

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from app.answering.answerer import Answerer, Reply
 from app.answering.operations import Asked, Operation
-from app.errors import Unavailable
-from app.searching import occurs
+from app.base.errors import Unavailable
+from app.base.searching import occurs
+from app.base.waiting import TooSlow
 from app.solver.registry import ENGINES, engine_of
 from app.solver.stopping import stoppable
-from app.waiting import TooSlow
 from app.workers.pool import Pool
 from app.workers.ticket import Class, Ticket, held
 from app.workers.turns import CLOSING

@@ -4,14 +4,14 @@ from typing import Any
 
 import msgspec
 
-from app import errors
 from app.answering.answerer import Logged
 from app.answering.answers import Facts
 from app.answering.operations import Asked
 from app.answering.recording import Kept
-from app.decoding import Malformed
+from app.base import errors
+from app.base.decoding import Malformed
+from app.base.tracing import Stage
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
-from app.tracing import Stage
 
 
 class Head(msgspec.Struct, frozen=True, tag=True):

@@ -17,10 +17,10 @@ from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from app import tracing
-from app.errors import DeadlinePassed, TooManyRequests
+from app.base import tracing
+from app.base.errors import DeadlinePassed, TooManyRequests
+from app.base.waiting import TooSlow, at_once
 from app.http import timeout
-from app.waiting import TooSlow, at_once
 from app.workers.ticket import Class, Ticket, holding
 
 T = TypeVar("T")

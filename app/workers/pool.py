@@ -11,11 +11,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
 
-from app import tracing
 from app.answering.answerer import Reply
 from app.answering.operations import Asked, Operation
 from app.answering.sources import Documents
-from app.errors import DeadlinePassed, Unavailable
+from app.base import tracing
+from app.base.errors import DeadlinePassed, Unavailable
 from app.workers.frames import Closed, receive, send
 from app.workers.messages import Call, Done, Failed, FromWorker, Head, WantDocument, WantHead, raised
 from app.workers.remote import supply

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from threading import Lock
 
-from app.errors import DeadlinePassed, Unavailable
+from app.base.errors import DeadlinePassed, Unavailable
 from app.workers.frames import Closed
 from app.workers.ticket import Ticket, held
 

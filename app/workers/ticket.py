@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal, Self, get_args
 
-from app.errors import DeadlinePassed
+from app.base.errors import DeadlinePassed
 
 Class = Literal["small", "slow", "large", "snapshot"]
 """``slow``: small ones that turned out to take long. ``snapshot``: changes of kept snapshots, and questions on one."""

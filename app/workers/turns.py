@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import count as counting
 from threading import Event, Lock
 
-from app.errors import DeadlinePassed, Unavailable
+from app.base.errors import DeadlinePassed, Unavailable
 from app.workers.ticket import CLASSES, Class, Ticket
 
 CLOSING = "the service is shutting down"

@@ -9,11 +9,11 @@ import traceback
 
 from msgspec.structs import replace
 
-from app import tracing
 from app.answering.answerer import Answerer
 from app.answering.release import released_at_the_end
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
+from app.base import tracing
 from app.solver.registry import ENGINES, engine_of
 from app.solver.stopping import stoppable
 from app.workers.frames import Closed, receive, send

@@ -10,9 +10,9 @@ from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
 from app.auth.service import Tokens
-from app.main import create_app
-from app.serve import run
-from app.settings import Settings
+from app.base.settings import Settings
+from app.service.main import create_app
+from app.service.serve import run
 
 DOCUMENT = {"engine": "kueue", "queues": [{"name": "q"}]}
 QUESTION: dict[str, Any] = {"configuration": DOCUMENT, "state": {}, "asks": []}

@@ -5,10 +5,10 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
+from app.base.settings import Settings
 from app.db import Database
 from app.decisions import repository
 from app.decisions.examples import ASK, DECISION, SITUATION
-from app.settings import Settings
 from tests.working import working
 
 NAMED = {"name": "named", "set": {"queues.serving.kueue.preemption.reclaim_within_cohort": "Never"}}

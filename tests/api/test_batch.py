@@ -5,8 +5,8 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from app.main import create_app
-from app.settings import Settings
+from app.base.settings import Settings
+from app.service.main import create_app
 
 REQUEST: dict[str, Any] = {
     "engine": "kueue",

@@ -9,8 +9,8 @@ import pytest
 import zstandard
 from starlette.testclient import TestClient
 
-from app.main import create_app
-from app.settings import Settings
+from app.base.settings import Settings
+from app.service.main import create_app
 from tests.api.requests import decision
 
 BODY = json.dumps(decision()).encode()

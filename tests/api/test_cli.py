@@ -11,10 +11,10 @@ from urllib.request import Request, urlopen
 import pytest
 import yaml
 
+from app.base.settings import Settings
 from app.cli import run
 from app.cli.remote import Service
 from app.db import Database
-from app.settings import Settings
 from tests.live import ROOT, serving
 
 DOCUMENT: dict[str, Any] = {

@@ -10,12 +10,12 @@ from uuid import UUID, uuid4
 import pytest
 from starlette.testclient import TestClient
 
+from app.base.settings import Settings
 from app.db import Database
 from app.decisions import repository
 from app.decisions.identifiers import earliest
 from app.decisions.log import DatabaseStore
-from app.main import create_app
-from app.settings import Settings
+from app.service.main import create_app
 from tests.api.requests import decision
 from tests.api.test_decisions import stored
 from tests.unit.decisions.test_stored import entry, facts

@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 
 from app.auth.scopes import Scope
 from app.auth.service import Tokens
-from app.main import create_app
-from app.settings import Settings
+from app.base.settings import Settings
+from app.service.main import create_app
 from tests.contract.test_schemathesis import closed
 from tests.document import document
 from tests.working import working

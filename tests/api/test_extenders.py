@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.main import create_app
-from app.settings import Settings
+from app.base.settings import Settings
+from app.service.main import create_app
 from tests.asgi import Asgi
 
 NOW = "2026-11-22T12:00:00Z"

@@ -2,8 +2,8 @@
 
 from starlette.testclient import TestClient
 
-from app.forecasts.examples import FORECAST
-from app.settings import Settings
+from app.base.settings import Settings
+from app.studies.forecasts.examples import FORECAST
 from tests.working import working
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from starlette.testclient import TestClient
 
-from app.manifests.router import EXAMPLE
+from app.configurations.manifests import EXAMPLE
 
 MANIFESTS = Path(__file__).parents[1] / "manifests"
 IMPORT = "/v1/configurations:import"

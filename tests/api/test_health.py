@@ -4,10 +4,10 @@ import psycopg
 import pytest
 from starlette.testclient import TestClient
 
+from app.base.settings import Settings
 from app.cli import run
 from app.db import migrate
-from app.main import create_app
-from app.settings import Settings
+from app.service.main import create_app
 
 
 def test_lives_and_is_ready(service: TestClient) -> None:

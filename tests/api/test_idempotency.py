@@ -9,8 +9,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.auth import actor
-from app.main import create_app
-from app.settings import Settings
+from app.base.settings import Settings
+from app.service.main import create_app
 
 URL = "/v1/configurations/prod"
 KEY = {"Idempotency-Key": "a-key"}

@@ -5,9 +5,9 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from app.forecasts.examples import FORECAST
-from app.main import create_app
-from app.settings import Settings
+from app.base.settings import Settings
+from app.service.main import create_app
+from app.studies.forecasts.examples import FORECAST
 from tests.api.requests import decision
 from tests.working import working
 

@@ -11,8 +11,8 @@ import pytest
 from openapi_spec_validator import validate
 from starlette.testclient import TestClient
 
-from app.document import main, text
 from app.http.problems import MEDIA_TYPE
+from app.service.document import main, text
 from tests.document import FILE, document
 
 DOCUMENT = document()

@@ -12,9 +12,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.auth.service import Tokens
+from app.base.settings import Settings
 from app.db import Database
-from app.main import create_app
-from app.settings import Settings
+from app.service.main import create_app
 from tests.live import serving
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi" / "openapi.json").read_text())

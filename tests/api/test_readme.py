@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from app import cli
-from app.decoding import decode
+from app.base.decoding import decode
 from app.solver import solve
 from app.solver.model.configuration import Configuration
 from tests.live import ROOT, environment_of, serving

@@ -9,8 +9,8 @@ import pytest
 import structlog
 from starlette.testclient import TestClient
 
-from app.main import create_app
-from app.settings import Settings
+from app.base.settings import Settings
+from app.service.main import create_app
 from app.workers.offload import Offload
 
 

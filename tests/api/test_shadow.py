@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from app.base.settings import Settings
 from app.cli import run
-from app.main import create_app
-from app.settings import Settings
-from app.shadow.router import EXAMPLE
+from app.clusters.shadow.router import EXAMPLE
+from app.service.main import create_app
 
 TRUE = [{"workload": "sweep-17", "reason": "InCohortReclamation"}]
 

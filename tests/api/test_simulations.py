@@ -11,11 +11,11 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
+from app.base.settings import Settings
 from app.db import Database
 from app.jobs import repository
 from app.jobs.worker import Worker
-from app.main import create_app
-from app.settings import Settings
+from app.service.main import create_app
 from app.simulations import elsewhere
 from app.simulations.examples import SIMULATION
 from tests.working import working

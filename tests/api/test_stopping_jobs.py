@@ -9,17 +9,17 @@ import pytest
 import zstandard
 from starlette.testclient import TestClient
 
-from app.backtests import running as backtesting
+from app.base.settings import Settings
 from app.db import Database
 from app.decisions import repository as decisions
 from app.decisions.examples import DECISION
 from app.jobs import chunks, repository
 from app.jobs import worker as working_off
 from app.jobs.worker import Limits, Work, Worker
-from app.settings import Settings
 from app.simulations.examples import SIMULATION
 from app.solver import solve
 from app.solver.stopping import safe_point
+from app.studies.backtests import running as backtesting
 from app.traces import repository as traces
 from tests.unit.simulations.test_loops import LOOPS
 from tests.working import working

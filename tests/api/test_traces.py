@@ -8,8 +8,8 @@ import pytest
 import yaml
 from starlette.testclient import TestClient
 
-from app.main import create_app
-from app.settings import Settings
+from app.base.settings import Settings
+from app.service.main import create_app
 from app.traces import elsewhere
 
 SWF = b"""; Version: 2.2

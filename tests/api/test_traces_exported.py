@@ -9,11 +9,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from app.settings import traces_wanted
+from app.base.settings import traces_wanted
 from tests.collector import Collector, Span, collecting
 from tests.live import ROOT, Live, running
 
-EXAMPLE = (ROOT / "app" / "examples" / "kueue-classic.json").read_bytes()
+EXAMPLE = (ROOT / "examples" / "kueue-classic.json").read_bytes()
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 STAGES = {"decode", "compile", "solve", "encode"}
 
@@ -136,7 +136,8 @@ def test_a_collector_that_is_away_costs_no_answer_and_no_patience(
 
 def test_nothing_of_it_is_imported_where_nobody_wants_traces() -> None:
     code = (
-        "import sys; from app.main import create_app; from app.settings import Settings; create_app(Settings());"
+        "import sys; from app.base.settings import Settings; from app.service.main import create_app;"
+        "create_app(Settings());"
         "loaded = ('opentelemetry.sdk', 'opentelemetry.exporter');"
         "sys.exit(any(name.startswith(loaded) for name in sys.modules))"
     )

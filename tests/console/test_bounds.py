@@ -5,9 +5,9 @@ from typing import cast
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from app.base.settings import Settings
 from app.console.listeners import Listeners
-from app.main import create_app
-from app.settings import Settings
+from app.service.main import create_app
 
 
 def test_over_tls_the_cookie_is_for_this_host_alone(settings: Settings) -> None:

@@ -5,9 +5,9 @@ import re
 
 from starlette.testclient import TestClient
 
-from app.filling import NAME, fill
-from app.serve import EXAMPLE
-from app.settings import Settings
+from app.base.settings import Settings
+from app.service.filling import NAME, fill
+from app.service.serve import EXAMPLE
 from tests.working import working
 
 PLAIN = (

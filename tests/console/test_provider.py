@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 from starlette.testclient import TestClient
 
-from app.main import create_app
-from app.settings import Settings
+from app.base.settings import Settings
+from app.service.main import create_app
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 

@@ -9,9 +9,9 @@ from starlette.testclient import TestClient
 
 from app.auth.scopes import SCOPES, allows
 from app.auth.service import Tokens
+from app.base.settings import Settings
 from app.http.routing import Operations
-from app.main import create_app
-from app.settings import Settings
+from app.service.main import create_app
 
 PUBLIC = {"/sign-in", "/sign-out", "/sign-in/provider", "/sign-in/done"}
 NOBODY = "01920000-0000-7000-8000-000000000000"

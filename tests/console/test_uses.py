@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 from app.console.uses import WORDS, uses
 from tests.live import ROOT
 
-EXAMPLES = ROOT / "app" / "examples"
+EXAMPLES = ROOT / "examples"
 GPU = "nvidia.com/gpu"
 
 

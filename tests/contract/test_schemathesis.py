@@ -13,12 +13,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.backtests.examples import BACKTEST
 from app.clusters.router import EXAMPLE as CLUSTER
+from app.clusters.shadow.router import EXAMPLE as PREEMPTION
 from app.decisions.examples import DECISION, SITUATION
-from app.forecasts.examples import FORECAST
-from app.shadow.router import EXAMPLE as PREEMPTION
 from app.simulations.examples import SIMULATION
+from app.studies.backtests.examples import BACKTEST
+from app.studies.forecasts.examples import FORECAST
 from tests.document import document
 from tests.live import ROOT, environment_of, serving
 

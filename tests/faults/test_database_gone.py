@@ -7,9 +7,9 @@ import pytest
 from httpx2 import Response
 from starlette.testclient import TestClient
 
+from app.base.settings import Settings
 from app.db.embedded import EmbeddedPostgres
-from app.main import create_app
-from app.settings import Settings
+from app.service.main import create_app
 from tests.api.requests import DECISION, changed, decision
 
 STORED = {"engine": "kueue", **DECISION["configuration"]}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from app.serve import PROMISED_SECONDS
+from app.service.serve import PROMISED_SECONDS
 from tests.api.requests import DECISION
 from tests.live import running
 

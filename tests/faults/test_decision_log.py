@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from starlette.testclient import TestClient
 
-from app.main import create_app
+from app.base.settings import Settings
 from app.metrics import Metrics
-from app.settings import Settings
+from app.service.main import create_app
 from tests.api.requests import decision
 from tests.faults.outage import Outage
 

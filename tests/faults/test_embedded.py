@@ -11,9 +11,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from app import logs
+from app.base import logs
+from app.base.settings import Settings
 from app.db.embedded import EmbeddedError, EmbeddedPostgres
-from app.settings import Settings
 
 FAST = ("fsync=off",)
 

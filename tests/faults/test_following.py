@@ -10,10 +10,10 @@ import psycopg
 import pytest
 from starlette.testclient import TestClient
 
+from app.base.errors import Unavailable
+from app.base.settings import Settings
 from app.db import Database, migrate
-from app.errors import Unavailable
-from app.main import create_app
-from app.settings import Settings
+from app.service.main import create_app
 from tests.api.requests import decision
 from tests.faults.outage import Outage
 

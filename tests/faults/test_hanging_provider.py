@@ -15,8 +15,8 @@ from starlette.testclient import TestClient
 
 from app.auth import code_flow, keys
 from app.auth.service import Tokens
-from app.main import create_app
-from app.settings import Settings
+from app.base.settings import Settings
+from app.service.main import create_app
 from tests.unit.auth.test_oidc import AUDIENCE, ISSUER, OURS, published, token
 
 CLIENTS = 60

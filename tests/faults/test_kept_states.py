@@ -11,12 +11,12 @@ import psycopg
 import pytest
 from starlette.testclient import TestClient
 
+from app.base.settings import Settings
 from app.db import Database
 from app.decisions import repository
 from app.decisions.kept import repository as kept
 from app.decisions.log import DatabaseStore
-from app.main import create_app
-from app.settings import Settings
+from app.service.main import create_app
 from tests.live import running
 
 QUEUE = {

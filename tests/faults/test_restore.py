@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
+from app.base.settings import Settings
 from app.db import migrate
-from app.main import create_app
-from app.settings import Settings
+from app.service.main import create_app
 from tests.api.requests import DECISION, decision
 
 STORED = {"engine": "kueue", **DECISION["configuration"]}

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from app.serve import PROMISED_SECONDS
+from app.service.serve import PROMISED_SECONDS
 from tests.api.requests import DECISION
 from tests.live import Live, running
 

@@ -17,11 +17,11 @@ from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
 from app.auth.service import Tokens
+from app.base.errors import Unavailable
+from app.base.settings import Settings
 from app.db import Database, Statement
 from app.db.embedded import EmbeddedPostgres
-from app.errors import Unavailable
-from app.main import create_app
-from app.settings import Settings
+from app.service.main import create_app
 from tests.api.requests import DECISION, changed, decision
 from tests.faults.blackhole import BlackHole
 

@@ -13,12 +13,12 @@ import yaml
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.base.settings import Settings
 from app.following.kinds import followed
 from app.following.metrics import Pulse, Watch
 from app.following.mirror import Mirror
-from app.main import create_app
 from app.metrics import Metrics
-from app.settings import Settings
+from app.service.main import create_app
 from tests.unit.counted import Counted
 
 ROOT = Path(__file__).parents[2] / "deploy"

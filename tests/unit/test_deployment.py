@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from app.settings import Settings
+from app.base.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 DIGEST = r"sha256:[0-9a-f]{64}"

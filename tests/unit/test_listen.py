@@ -1,7 +1,7 @@
 import socket
 
-from app.serve import _listen  # pyright: ignore[reportPrivateUsage]
-from app.settings import Settings
+from app.base.settings import Settings
+from app.service.serve import _listen  # pyright: ignore[reportPrivateUsage]
 
 
 def test_answers_do_not_wait_for_acknowledgements() -> None:

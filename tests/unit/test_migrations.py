@@ -12,8 +12,8 @@ from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
+from app.base.settings import Settings
 from app.db import MIGRATIONS, Database, head_revision, migrate
-from app.settings import Settings
 
 
 @contextmanager

@@ -13,9 +13,9 @@ from pydantic_core import PydanticUndefined
 from app.answering.answerer import Answerer
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
+from app.base.settings import Settings
 from app.configurations.heads.table import Heads
 from app.metrics import Metrics
-from app.settings import Settings
 from app.workers.dispatcher import Dispatcher
 from app.workers.offload import Offload, Room
 from app.workers.ticket import CLASSES

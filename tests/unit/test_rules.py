@@ -5,7 +5,7 @@ import re
 import msgspec
 import pytest
 
-from app.rules.service import catalogue, page
+from app.configurations.rules import catalogue, page
 from app.solver.registry import ENGINES, engine_of
 
 

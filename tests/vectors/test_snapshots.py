@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.main import create_app
-from app.settings import Settings
+from app.base.settings import Settings
+from app.service.main import create_app
 from tests.asgi import Asgi
 from tests.vectors.compare import disagreements
 from tests.vectors.files import AT_HAND, files, lines, selected

@@ -11,7 +11,7 @@ from app.answering.planning.changes import changes
 from app.answering.planning.cluster import Situation, situation, with_queues
 from app.answering.planning.rounds import settle
 from app.answering.sources import Sources
-from app.decoding import decode
+from app.base.decoding import decode
 from app.formats.documents.reader import Findings
 from app.formats.documents.source import Path
 from app.formats.documents.yson import read_any

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from app.decoding import convert
+from app.base.decoding import convert
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput, Problem, pointer
 

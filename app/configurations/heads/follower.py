@@ -8,13 +8,13 @@ from contextlib import AbstractContextManager
 import structlog
 from sqlalchemy.orm import Session
 
+from app.base.lru import Lru
 from app.configurations import repository as configurations
 from app.configurations.heads import repository
 from app.configurations.heads.repository import HeadRow
 from app.configurations.heads.table import Heads
 from app.configurations.repository import Revision
 from app.db import Database
-from app.lru import Lru
 
 Sessions = Callable[[], AbstractContextManager[Session]]
 

@@ -4,15 +4,15 @@ from fastapi import APIRouter
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from app.base.decoding import decode
 from app.configurations.endpoint import Admin, LabelName, Name, shown, tagged
+from app.configurations.idempotency.service import Keyed
 from app.configurations.labels.schemas import Label, LabelList, LabelRequest
-from app.decoding import decode
 from app.http.body import Body
 from app.http.comment import Comment
 from app.http.openapi import operation
 from app.http.preconditions import Conditions
 from app.http.responses import json_response
-from app.idempotency.service import Keyed
 
 DOCUMENTED = (Label, LabelList, LabelRequest)
 

@@ -3,6 +3,7 @@
 from sqlalchemy.orm import Session
 
 from app.auth import actor, audit
+from app.base.errors import BadInput
 from app.configurations import repository as configurations
 from app.configurations.heads.repository import HeadRow
 from app.configurations.labels import repository
@@ -10,7 +11,6 @@ from app.configurations.labels.repository import LabelRow
 from app.configurations.labels.schemas import Label
 from app.configurations.service import Configurations, unknown
 from app.db import Database, after_commit
-from app.errors import BadInput
 from app.http.preconditions import Preconditions
 from app.solver.model.problems import Problem
 

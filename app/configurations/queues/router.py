@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from app.configurations.endpoint import Admin, Engine, Intended, Name, shown, summary, written
+from app.configurations.idempotency.service import Keyed
 from app.configurations.queues.schemas import QueueDocument, StoredQueue
 from app.configurations.queues.service import read_queue
 from app.configurations.schemas import ConfigurationWritten
@@ -15,7 +16,6 @@ from app.configurations.service import etag
 from app.http.body import Body
 from app.http.openapi import operation
 from app.http.preconditions import Conditions
-from app.idempotency.service import Keyed
 
 DOCUMENTED = (QueueDocument, StoredQueue)
 _EXAMPLE = {"parent": "all", "quota": {"cpu": {"guaranteed": "12"}}}

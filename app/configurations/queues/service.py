@@ -5,14 +5,14 @@ from dataclasses import replace
 import msgspec
 from sqlalchemy.orm import Session
 
+from app.base.decoding import decode
+from app.base.errors import BadInput, Conflict, NotFound
 from app.configurations.queues.edit import children, position, with_queue, without_queue
 from app.configurations.queues.schemas import QueueDocument
 from app.configurations.repository import Revision
 from app.configurations.schemas import ConfigurationWritten
 from app.configurations.service import Configurations, etag
 from app.configurations.writing import Editor, Intent, drafted
-from app.decoding import decode
-from app.errors import BadInput, Conflict, NotFound
 from app.http.preconditions import Preconditions
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import Finding, Problem, pointer

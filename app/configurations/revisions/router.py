@@ -17,13 +17,13 @@ from app.configurations.endpoint import (
     tagged,
     written,
 )
+from app.configurations.idempotency.service import Keyed
 from app.configurations.revisions.schemas import ConfigurationDiff, RevisionPage
 from app.configurations.revisions.service import compare
 from app.configurations.schemas import ConfigurationWritten, StoredConfiguration
 from app.http.openapi import operation
 from app.http.pages import Cursor, Limit, decode_cursor, encode_cursor
 from app.http.preconditions import Conditions
-from app.idempotency.service import Keyed
 
 DOCUMENTED = (RevisionPage, ConfigurationDiff)
 

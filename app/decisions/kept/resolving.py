@@ -8,10 +8,10 @@ from sqlalchemy import RowMapping
 from app.answering.operations import Used
 from app.answering.recording import put_together
 from app.answering.sources import Documents
+from app.base.errors import Conflict, NotFound
 from app.db import Database
 from app.decisions.kept import repository
 from app.decisions.kept.content import unsqueezed
-from app.errors import Conflict, NotFound
 from app.solver.digest import StateDigest
 from app.solver.model.instant import at
 

@@ -14,9 +14,9 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from app.auth.service import Tokens
+from app.base.settings import Settings
 from app.db import Database
 from app.jobs.worker import Worker
-from app.settings import Settings
 from tests.console.browser.seeds import seed
 from tests.live import ROOT, serving
 from tests.working import working

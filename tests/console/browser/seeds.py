@@ -4,14 +4,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from app.clusters.router import EXAMPLE as REPORT
-from app.shadow.router import EXAMPLE as PREEMPTION
+from app.clusters.shadow.router import EXAMPLE as PREEMPTION
 from app.simulations.examples import SIMULATION
 from tests.live import ROOT
 
 if TYPE_CHECKING:
     from tests.console.browser.conftest import Site
 
-EXAMPLES = ROOT / "app" / "examples"
+EXAMPLES = ROOT / "examples"
 MARKUP = "<img src=x onerror=alert(1)>&amp;\"'{{7*7}}"
 LONG = "w" * 500
 RIGHT_TO_LEFT = "\u05e9\u05dc\u05d5\u05dd-\u0645\u0631\u062d\u0628\u0627-\u202eevil"

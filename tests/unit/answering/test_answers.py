@@ -7,7 +7,7 @@ import pytest
 
 from app.answering.answers import Answered, answer, effective_settings, preemptibility, shares
 from app.answering.sources import Compiled, Sources, nothing_stored
-from app.errors import NotFound
+from app.base.errors import NotFound
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "kueue-classic.json"
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

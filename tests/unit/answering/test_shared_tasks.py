@@ -8,7 +8,7 @@ import pytest
 
 from app.answering import shared_tasks
 from app.answering.shared_tasks import decode_request, tasks_repeat
-from app.decoding import decode
+from app.base.decoding import decode
 from app.solver.digest import StateDigest
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import DecisionRequest

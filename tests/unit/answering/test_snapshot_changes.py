@@ -12,7 +12,7 @@ from app.answering.operations import Asked, Operation, Used
 from app.answering.recording import Known, Recorder, configuration_of, put_together
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
-from app.errors import BadInput, Conflict
+from app.base.errors import BadInput, Conflict
 from app.solver import solve
 from app.solver.digest import StateDigest
 from app.solver.model.configuration import Configuration

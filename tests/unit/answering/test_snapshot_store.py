@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.answering.snapshot_store import BYTES_PER_JSON_BYTE, SnapshotStore
-from app.errors import Conflict, NotFound
+from app.base.errors import Conflict, NotFound
 from app.solver import solve
 from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta

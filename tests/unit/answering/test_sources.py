@@ -5,7 +5,7 @@ import pytest
 
 from app.answering.operations import Used
 from app.answering.sources import Compiled, Sources, nothing_stored
-from app.errors import Conflict, NotFound
+from app.base.errors import Conflict, NotFound
 from app.solver import solve
 from app.solver.model.configuration import Configuration, Flavor, Queue
 from app.solver.model.decision import StateUsed

@@ -16,7 +16,7 @@ from app.auth.refusals import Refusals
 from app.auth.scopes import SCOPES, allows
 from app.auth.service import Caller, Tokens
 from app.auth.visitors import Visitors, caller_of
-from app.errors import ArbiterError, Unavailable
+from app.base.errors import ArbiterError, Unavailable
 from app.http.routing import Found, Operation, Place
 
 Json = dict[str, Any]

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from app.auth.oidc import OpenId, Provider
 from app.auth.service import Caller
-from app.errors import Unavailable
+from app.base.errors import Unavailable
 
 ISSUER, AUDIENCE = "https://login.example", "arbiter"
 

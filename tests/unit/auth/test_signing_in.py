@@ -21,8 +21,8 @@ from app.auth.repository import TokenRow
 from app.auth.service import PREFIX, Caller, Tokens, digest_of
 from app.auth.sessions import Session, Sessions
 from app.auth.visitors import caller_of, welcome
+from app.base.errors import BadInput, NotFound, Unavailable
 from app.db import Database
-from app.errors import BadInput, NotFound, Unavailable
 from tests.unit.auth.test_oidc import AUDIENCE, ISSUER, OURS, Clock, Issuer, published, token
 
 Json = dict[str, Any]

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from app.auth import repository, router
 from app.auth.actor import become, leave
 from app.auth.service import Tokens, digest_of
+from app.base.errors import BadRequest, NotFound
 from app.db import Database
-from app.errors import BadRequest, NotFound
 
 Json = dict[str, Any]
 

@@ -13,7 +13,7 @@ from app.formats.documents.source import Unreadable
 from tests.cluster import kueue
 from tests.unit.cli.test_remote import JSON_BODY, MAIN, Captured, Fake, said
 
-EXAMPLES = Path(__file__).parents[3] / "app" / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 REQUEST = json.loads((EXAMPLES / "kueue-classic.json").read_text())
 KUEUE = EXAMPLES / "kueue-cluster.yaml"
 JOB = EXAMPLES / "job.yaml"

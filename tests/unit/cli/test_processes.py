@@ -17,15 +17,15 @@ import app.following.follower
 import app.following.metrics
 import app.following.reading
 import app.following.tidying
-import app.serve
+import app.service.serve
 from app import cli
+from app.base.errors import BadInput, NotFound, Unavailable
+from app.base.settings import Settings
 from app.cli import follow, run, serve
 from app.cli.output import ReaderGone
-from app.errors import BadInput, NotFound, Unavailable
 from app.following.follower import Task
 from app.following.reading import Broken
 from app.following.rights import manifests
-from app.settings import Settings
 
 Captured = pytest.CaptureFixture[str]
 Json = dict[str, Any]
@@ -138,7 +138,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         found.append(of)
         return 7
 
-    monkeypatch.setattr(app.serve, "run", start)
+    monkeypatch.setattr(app.service.serve, "run", start)
     return found
 
 
@@ -337,14 +337,14 @@ def test_a_worker_needs_a_database(capsys: Captured, monkeypatch: pytest.MonkeyP
             ran.append("ran")
 
     monkeypatch.setattr("app.jobs.companion.Companion", Companion)
-    monkeypatch.setattr("app.logs.configure", lambda settings: ran.append("logs"))
+    monkeypatch.setattr("app.base.logs.configure", lambda settings: ran.append("logs"))
     monkeypatch.delenv("DATABASE_URL", raising=False)
     assert said(capsys, "worker") == (3, [], ["DATABASE_URL must name the database of the service"])
     assert ran == []
     monkeypatch.setenv("DATABASE_URL", "postgresql://u@h/x")
     assert said(capsys, "worker")[:2] == (0, ["waiting for simulations"])
     logs, (module, settings), last = ran
-    assert (logs, module, last) == ("logs", "app.background", "ran")
+    assert (logs, module, last) == ("logs", "app.service.background", "ran")
     assert "postgresql" in settings
     monkeypatch.setenv("WORKERS", "many")
     assert said(capsys, "worker")[0] == 3

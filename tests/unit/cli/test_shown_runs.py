@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.base.errors import BadInput, NotFound, TooLarge
 from app.cli import run, simulate, sweep
 from app.cli.spool import Spool
-from app.errors import BadInput, NotFound, TooLarge
 from app.simulations.schemas import Summary
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem
-from app.sweeps.executors import Ran
-from app.sweeps.grid import Point
+from app.studies.sweeps.executors import Ran
+from app.studies.sweeps.grid import Point
 from tests.unit.cli.test_remote import Captured, said
 
 Json = dict[str, Any]
@@ -218,12 +218,12 @@ def test_a_sweep_has_no_more_processes_than_it_is_given_or_has_use_for(
 
     monkeypatch.setattr(sweep, "read", lambda file: b"grid")
     monkeypatch.setattr(sweep.os, "cpu_count", lambda: cores)
-    monkeypatch.setattr("app.sweeps.sweep.read", lambda body: body)
-    monkeypatch.setattr("app.sweeps.sweep.engines", lambda grid, folder: [str(folder)])
-    monkeypatch.setattr("app.sweeps.sweep.sweep", lambda *of: of)
-    monkeypatch.setattr("app.sweeps.grid.size", lambda grid: points)
-    monkeypatch.setattr("app.sweeps.executors.Local", Local)
-    monkeypatch.setattr("app.sweeps.executors.on_ray", lambda address: f"ray at {address}")
+    monkeypatch.setattr("app.studies.sweeps.sweep.read", lambda body: body)
+    monkeypatch.setattr("app.studies.sweeps.sweep.engines", lambda grid, folder: [str(folder)])
+    monkeypatch.setattr("app.studies.sweeps.sweep.sweep", lambda *of: of)
+    monkeypatch.setattr("app.studies.sweeps.grid.size", lambda grid: points)
+    monkeypatch.setattr("app.studies.sweeps.executors.Local", Local)
+    monkeypatch.setattr("app.studies.sweeps.executors.on_ray", lambda address: f"ray at {address}")
     found = sweep._swept("at/grid.yaml", Path("out"), workers, None)  # pyright: ignore
     assert made == [(most, ["at"]), "over"]
     assert found == (b"grid", Path("at"), Path("out"), "runner", sweep._tell)  # pyright: ignore

@@ -7,13 +7,13 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
+from app.base.errors import NotFound
 from app.clusters import repository, router
 from app.clusters.repository import followers, writers
 from app.clusters.router import EXAMPLE
 from app.clusters.schemas import ClusterReport, FollowedCluster
 from app.clusters.service import Clusters
 from app.db import Database
-from app.errors import NotFound
 from app.solver.model.problems import InvalidInput
 
 

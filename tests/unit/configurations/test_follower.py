@@ -9,6 +9,8 @@ from typing import Any, cast
 import pytest
 from structlog.testing import capture_logs
 
+from app.base.errors import Unavailable
+from app.base.lru import Lru
 from app.configurations import repository as configurations
 from app.configurations.heads import follower as module
 from app.configurations.heads import repository
@@ -17,8 +19,6 @@ from app.configurations.heads.repository import HeadRow
 from app.configurations.heads.table import Heads
 from app.configurations.repository import Revision
 from app.db import Database
-from app.errors import Unavailable
-from app.lru import Lru
 
 Step = Callable[[], None]
 

@@ -8,19 +8,19 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.auth import audit
+from app.base.decoding import convert
+from app.base.errors import ArbiterError, BadInput, Conflict, NotFound, PreconditionFailed, PreconditionRequired
 from app.configurations import writing
 from app.configurations.administration import Administration
 from app.configurations.heads.repository import changed, horizon
+from app.configurations.idempotency.service import Writes
 from app.configurations.labels.service import Labels
 from app.configurations.queues import service
 from app.configurations.queues.service import Queues, read_queue
 from app.configurations.service import Configurations, Pin, etag
 from app.configurations.writing import Editor, Intent, drafted
 from app.db import Database
-from app.decoding import convert
-from app.errors import ArbiterError, BadInput, Conflict, NotFound, PreconditionFailed, PreconditionRequired
 from app.http.preconditions import Preconditions
-from app.idempotency.service import Writes
 from app.solver.digest import digest
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import Finding, InvalidInput, Problem

@@ -9,13 +9,13 @@ from starlette.requests import Request
 from app.auth.service import Caller, Tokens
 from app.auth.sessions import Sessions
 from app.auth.visitors import welcome
+from app.base.errors import Unavailable
+from app.base.settings import Settings
 from app.console.listeners import Listeners
 from app.console.provider import ProviderSignIn
-from app.errors import Unavailable
 from app.http.budget import Budget
 from app.http.routing import Found
 from app.http.services import Services
-from app.settings import Settings
 
 Json = dict[str, Any]
 READER = Caller("reader", frozenset({"read"}))

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
+from app.base.errors import NotInstalled
 from app.console import clusters, log, overview, simulations
 from app.console.api import Refused
 from app.console.pictures import pictures_of, plot
-from app.errors import NotInstalled
 from tests.unit.console.visiting import Json, Page, refused, run
 
 ID = UUID(int=7)

@@ -11,12 +11,12 @@ from starlette.responses import Response
 from app.auth.code_flow import CodeFlow
 from app.auth.service import Caller, Tokens
 from app.auth.sessions import Sessions
+from app.base.errors import ArbiterError, Forbidden, NotFound, TooManyRequests, Unavailable
 from app.console import events, missing, provider, sign_in, visit
 from app.console.api import Api, Refused, Reply
 from app.console.listeners import EVERY_SECONDS, Listeners
 from app.console.sign_in import PageVisitors
 from app.console.visit import Visit
-from app.errors import ArbiterError, Forbidden, NotFound, TooManyRequests, Unavailable
 from tests.unit.console.requests import READER, Database, Json, Known, Operations, operation, request
 
 

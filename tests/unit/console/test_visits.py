@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.auth.service import Caller
+from app.base.errors import BadRequest, Forbidden, NotFound
 from app.console import visit
 from app.console.api import Api, Refused, Reply, segment
 from app.console.visit import Visit
-from app.errors import BadRequest, Forbidden, NotFound
 from tests.unit.console.requests import READER, Operations, operation, request
 
 

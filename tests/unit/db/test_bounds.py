@@ -8,10 +8,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from app.base.errors import Unavailable
+from app.base.settings import Settings
 from app.db import Database, head_revision, is_newer, migrate
 from app.db.retention import past_retention
-from app.errors import Unavailable
-from app.settings import Settings
 
 ENTRIES = sa.Table(
     "entries", sa.MetaData(), sa.Column("id", sa.Uuid, primary_key=True), sa.Column("bytes", sa.Integer),

@@ -9,12 +9,12 @@ import pytest
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from app.base.errors import Unavailable
+from app.base.settings import Settings
+from app.base.waiting import TooSlow, at_once
 from app.db import Database
 from app.db import database as module
 from app.db.reach import Late, left
-from app.errors import Unavailable
-from app.settings import Settings
-from app.waiting import TooSlow, at_once
 
 SETTINGS = Settings(database_pool_size=1, database_pool_timeout=0.01, database_timeout=7.0)
 

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
+from app.base.settings import Settings
 from app.db import connecting, reach
 from app.db.reach import Breaker, Late, PatientConnection, left, within
-from app.settings import Settings
 
 
 @pytest.fixture

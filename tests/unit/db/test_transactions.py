@@ -12,11 +12,11 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from app.base.settings import Settings
 from app.db import Database, Statement, after_commit, head_revision
 from app.db import connecting as module
 from app.db.connecting import with_driver
 from app.db.reach import Late, within
-from app.settings import Settings
 from tests.unit.db.nobody import Nobody
 
 LONG = 300.0

@@ -12,10 +12,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, OperationalError
 
+from app.base.errors import Unavailable
+from app.base.settings import Settings
 from app.db import Database
 from app.db.database import Watch
-from app.errors import Unavailable
-from app.settings import Settings
 from tests.unit.db.nobody import Nobody
 
 LONG = 600.0

@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 from fastapi import Request
 
+from app.base.errors import NotFound, TooLarge, TooManyRequests, UnsupportedMediaType
+from app.base.settings import Settings
 from app.decisions import asking
 from app.decisions.batch import _Line, decide_batch  # pyright: ignore[reportPrivateUsage]
-from app.errors import NotFound, TooLarge, TooManyRequests, UnsupportedMediaType
 from app.http.budget import FREE, Budget
 from app.http.services import Services, install
-from app.settings import Settings
 
 Json = dict[str, Any]
 Answering = Callable[[Request, bytes], Awaitable[bytes]]

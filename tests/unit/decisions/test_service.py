@@ -12,18 +12,18 @@ import msgspec
 import pytest
 import zstandard
 
-from app import tracing
 from app.answering.answerer import Logged, Reply
 from app.answering.answers import Facts
 from app.answering.operations import Asked, Operation, Used
 from app.answering.recording import Kept, Known
 from app.auth import actor
+from app.base import tracing
+from app.base.errors import NotFound, Unavailable
 from app.db import Database
 from app.decisions import repository
 from app.decisions.kept.ledger import Ledger
 from app.decisions.log import DecisionLog, Entry
 from app.decisions.service import Decided, Decider
-from app.errors import NotFound, Unavailable
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed, StateUsed
 from app.workers.dispatcher import Dispatcher, Named

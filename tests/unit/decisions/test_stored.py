@@ -14,16 +14,16 @@ from sqlalchemy import RowMapping
 
 from app.answering.answers import Answered, Facts
 from app.answering.recording import Kept
+from app.base.errors import Unavailable
+from app.base.settings import Settings
 from app.db import Database
 from app.decisions.circles import WITHIN, pairs_of, returns_of
 from app.decisions.history import history
 from app.decisions.identifiers import earliest
 from app.decisions.log import DatabaseStore, DecisionLog, Entry, Row
 from app.decisions.repository import Mentions
-from app.errors import Unavailable
 from app.http.pages import decode_id
 from app.metrics import Metrics
-from app.settings import Settings
 from app.solver.model.decision import ConfigurationUsed
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

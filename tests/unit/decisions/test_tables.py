@@ -10,6 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from app.answering.answers import Answered
+from app.base.errors import NotFound
+from app.base.settings import Settings
 from app.db import Database
 from app.decisions import repository
 from app.decisions.identifiers import earliest
@@ -18,9 +20,7 @@ from app.decisions.kept.repository import New, kept_documents
 from app.decisions.log import DatabaseStore, Entry
 from app.decisions.repository import Filters
 from app.decisions.service import Decider
-from app.errors import NotFound
 from app.metrics import Metrics
-from app.settings import Settings
 from app.solver.model.decision import ConfigurationUsed
 from tests.unit.decisions.test_stored import facts
 

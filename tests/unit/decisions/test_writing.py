@@ -15,14 +15,14 @@ from structlog.testing import capture_logs
 
 from app.answering.answers import Answered
 from app.answering.recording import Kept
+from app.base.errors import Unavailable
+from app.base.settings import Settings
 from app.db import Database
 from app.decisions import log as module
 from app.decisions import repository
 from app.decisions.kept import repository as kept
 from app.decisions.log import DatabaseStore, DecisionLog, Entry, Row
-from app.errors import Unavailable
 from app.metrics import Metrics
-from app.settings import Settings
 from tests.unit.decisions.test_stored import facts
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

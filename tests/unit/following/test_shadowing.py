@@ -6,13 +6,13 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from app.clusters.shadow.schemas import ShadowReport
 from app.following import shadowing
 from app.following.arbiter import Arbiter, Away, Refused, Reply
 from app.following.evidence import Evidence
 from app.following.mirror import Mirror
 from app.following.past import Items, Preemption
 from app.following.shadowing import Shadowing
-from app.shadow.schemas import ShadowReport
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Configuration, EngineName, Settings
 from tests.cluster import kueue, pods

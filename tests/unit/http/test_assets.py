@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import app
-from app.errors import NotFound
+from app.base.errors import NotFound
 from app.http.assets import address, asset, assets
 
-FOLDERS = [Path(app.__file__).parent / "assets" / name for name in ("own", "vendor")]
+FOLDERS = [Path(app.__file__).parent / "http" / "static" / name for name in ("own", "vendor")]
 MEDIA = {".css": "text/css", ".js": "application/javascript", ".svg": "image/svg+xml"}
 
 

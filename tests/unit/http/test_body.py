@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from fastapi import Request
 
-from app.errors import ArbiterError, BadRequest, DeadlinePassed, RequestTimeout, TooLarge, UnsupportedMediaType
+from app.base.errors import ArbiterError, BadRequest, DeadlinePassed, RequestTimeout, TooLarge, UnsupportedMediaType
+from app.base.settings import Settings
 from app.http import body as module
 from app.http import timeout
 from app.http.body import read_body, read_files, read_form, read_manifest, require_lines
 from app.http.budget import FREE, Budget
 from app.http.multipart import parts
 from app.http.services import Services, install
-from app.settings import Settings
 
 Json = dict[str, Any]
 LIMIT = 100_000

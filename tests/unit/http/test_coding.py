@@ -10,7 +10,7 @@ import pytest
 import zstandard
 from starlette.testclient import TestClient
 
-from app.errors import BadRequest, DeadlinePassed, TooLarge, TooManyRequests
+from app.base.errors import BadRequest, DeadlinePassed, TooLarge, TooManyRequests
 from app.http import body
 from app.http import coding as module
 from app.http.budget import FREE, Budget, Hold

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.errors import BadRequest
+from app.base.errors import BadRequest
 from app.http.comment import MOST, read_comment
 
 UTF_8 = "für später".encode().decode("latin-1")

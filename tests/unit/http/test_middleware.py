@@ -16,8 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from structlog.testing import capture_logs
 
-from app.decoding import Malformed
-from app.errors import ArbiterError, BadInput, Conflict, Unavailable
+from app.base.decoding import Malformed
+from app.base.errors import ArbiterError, BadInput, Conflict, Unavailable
 from app.http import problems, requests, timeout
 from app.http.budget import Budget, hold_of
 from app.http.compression import CompressionMiddleware

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from app.errors import BadRequest
+from app.base.errors import BadRequest
 from app.http.pages import Limit, Moment, decode_cursor, decode_id, encode_cursor
 
 

@@ -1,7 +1,7 @@
 import pytest
 from fastapi import Request
 
-from app.errors import BadRequest, PreconditionFailed, PreconditionRequired
+from app.base.errors import BadRequest, PreconditionFailed, PreconditionRequired
 from app.http.preconditions import Preconditions, etag_of, read_preconditions
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import structlog
 
-from app import tracing
+from app.base import tracing
 from app.http.requests import FAULT
 from app.http.tracing import TracingMiddleware
 

@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from app.base.errors import Unavailable
 from app.db import Database
-from app.errors import Unavailable
 from app.jobs import repository
 from app.jobs.repository import Chunk, jobs
 

@@ -5,12 +5,12 @@ from uuid import UUID
 
 import pytest
 
-from app.backtests import router as backtests
-from app.backtests.schemas import BacktestPage
-from app.forecasts import router as forecasts
-from app.forecasts.schemas import ForecastPage
 from app.simulations import router as simulations
 from app.simulations.results import SimulationPage
+from app.studies.backtests import router as backtests
+from app.studies.backtests.schemas import BacktestPage
+from app.studies.forecasts import router as forecasts
+from app.studies.forecasts.schemas import ForecastPage
 
 ID = UUID(int=3)
 

@@ -11,8 +11,8 @@ import pytest
 import zstandard
 from structlog.testing import capture_logs
 
+from app.base.errors import Conflict, NotFound, TooManyRequests, Unavailable
 from app.db import Database
-from app.errors import Conflict, NotFound, TooManyRequests, Unavailable
 from app.jobs import repository, worker
 from app.jobs.census import Census
 from app.jobs.chunks import TooManyResults

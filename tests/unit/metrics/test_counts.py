@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.errors import BadInput, BadRequest, Conflict, DeadlinePassed, NotFound, TooManyRequests, Unavailable
-from app.extenders.router import _outcome  # pyright: ignore[reportPrivateUsage]
-from app.health.router import _found, _heads  # pyright: ignore[reportPrivateUsage]
+from app.base.errors import BadInput, BadRequest, Conflict, DeadlinePassed, NotFound, TooManyRequests, Unavailable
+from app.base.settings import Settings
+from app.decisions.guard import _outcome  # pyright: ignore[reportPrivateUsage]
 from app.metrics import Metrics
-from app.settings import Settings
+from app.service.health import _found, _heads  # pyright: ignore[reportPrivateUsage]
 from app.workers.ticket import CLASSES
 
 
@@ -130,7 +130,7 @@ def test_readiness_is_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
             raise state
         return state
 
-    monkeypatch.setattr("app.health.router.is_newer", lambda migration: migration == "9")
+    monkeypatch.setattr("app.service.health.is_newer", lambda migration: migration == "9")
     database: Any = SimpleNamespace(migration_state=migration_state)
     found = [_found(database, "stale", None) for _ in range(5)]
     assert [(one.status, one.database, one.migration, one.needed, one.detail) for one in found] == [

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from app.answering.sources import Compiled
-from app.decoding import convert
+from app.base.decoding import convert
 from app.simulations.core.amounts import Amounts
 from app.simulations.core.asked import Asked
 from app.simulations.core.records import base_of, request_of

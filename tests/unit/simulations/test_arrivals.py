@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from app.decoding import convert
+from app.base.decoding import convert
 from app.simulations.core.agenda import ARRIVE, CANCEL, Agenda
 from app.simulations.core.arrivals import Arrivals
 from app.simulations.core.times import FIRST

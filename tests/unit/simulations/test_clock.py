@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from app.decoding import convert
+from app.base.decoding import convert
 from app.simulations.core.life import Clock, Life, one_by_one
 from app.simulations.core.times import FIRST
 from app.solver.model.state import Ask

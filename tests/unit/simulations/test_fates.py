@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.decoding import convert
+from app.base.decoding import convert
 from app.simulations.core.agenda import FINISH, RELEASE, Agenda
 from app.simulations.core.books import Books
 from app.simulations.core.fates import Fates

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from app.decoding import convert
+from app.base.decoding import convert
 from app.simulations.core.kept import Kept
 from app.simulations.core.records import Recorder
 from app.solver import solve

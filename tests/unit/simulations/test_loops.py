@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from app.decoding import decode
+from app.base.decoding import decode
 from app.simulations.schemas import SimulationRequest
 from app.solver.model.configuration import Configuration, Settings
 from app.solver.model.ytsaurus import Settings as Block

@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from app.plots.data import Evictions, Waits
 from app.simulations.core.times import FIRST, time_of
 from app.simulations.levels import levels_of
 from app.simulations.pictures import (
@@ -17,6 +16,7 @@ from app.simulations.pictures import (
     waits_by_variant,
     waits_of,
 )
+from app.simulations.plots.data import Evictions, Waits
 from app.simulations.schemas import Summary, Totals
 from tests.unit.simulations.running import job, request_for
 from tests.unit.simulations.test_kueue_run import two_queues

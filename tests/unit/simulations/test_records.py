@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.decoding import convert
+from app.base.decoding import convert
 from app.simulations.core import records
 from app.simulations.core.records import Recorder, base_of, request_of
 from app.solver import solve

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from app.answering.sources import Compiled
-from app.decoding import convert
-from app.errors import BadInput, NotFound
+from app.base.decoding import convert
+from app.base.errors import BadInput, NotFound
 from app.simulations.accepting import Terms, accept
 from app.simulations.core.scenario import Scenario, scenario_of, variants_of
 from app.simulations.core.times import FIRST, LATEST, moment, span, time_of

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 import zstandard
 
-from app.errors import Conflict, NotFound
+from app.base.errors import Conflict, NotFound
 from app.jobs.service import Jobs
-from app.plots.data import Drawing, Evictions, Usage, Waits
 from app.simulations import router, service
 from app.simulations.accepting import Terms
+from app.simulations.plots.data import Drawing, Evictions, Usage, Waits
 from app.simulations.results import About, Simulation, TraceUsed
 from app.simulations.service import Simulations
 from tests.unit.simulations.test_storing import TWICE, Bench, Stored

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from app.answering.sources import Compiled
-from app.decoding import convert
+from app.base.decoding import convert
 from app.jobs.chunks import ChunkWriter, lines_of
 from app.jobs.repository import Chunk, Claimed
 from app.jobs.worker import LimitPassed, Unwanted, Work

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.answering.sources import Compiled
-from app.decoding import convert
+from app.base.decoding import convert
 from app.simulations.core import validation
 from app.simulations.core.scenario import setting_of
 from app.simulations.core.times import FIRST, LATEST

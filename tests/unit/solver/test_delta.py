@@ -4,7 +4,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.decoding import convert
+from app.base.decoding import convert
 from app.solver import solve
 from app.solver.delta import apply_delta
 from app.solver.index import Index

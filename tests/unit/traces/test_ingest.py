@@ -14,7 +14,7 @@ import msgspec
 import pytest
 import zstandard
 
-from app.errors import BadInput, BadRequest, TooLarge
+from app.base.errors import BadInput, BadRequest, TooLarge
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput
 from app.solver.stopping import stoppable

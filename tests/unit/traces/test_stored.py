@@ -10,8 +10,8 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
+from app.base.errors import BadRequest, NotFound, PreconditionFailed, TooLarge
 from app.db import Database
-from app.errors import BadRequest, NotFound, PreconditionFailed, TooLarge
 from app.http.preconditions import Preconditions
 from app.jobs.repository import jobs
 from app.solver.model.problems import InvalidInput

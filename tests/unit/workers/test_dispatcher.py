@@ -5,7 +5,7 @@ import pytest
 from app.answering.answerer import Answerer
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
-from app.errors import DeadlinePassed, Unavailable
+from app.base.errors import DeadlinePassed, Unavailable
 from app.solver.registry import ENGINES
 from app.solver.stopping import safe_point
 from app.workers.dispatcher import Dispatcher

@@ -8,9 +8,9 @@ import pytest
 
 from app.answering.answerer import Answerer, Reply
 from app.answering.operations import Asked, Operation
-from app.errors import DeadlinePassed, Unavailable
+from app.base.errors import DeadlinePassed, Unavailable
+from app.base.waiting import TooSlow
 from app.solver.stopping import safe_point
-from app.waiting import TooSlow
 from app.workers.dispatcher import Dispatcher
 from app.workers.memory import Reserve
 from app.workers.ticket import Ticket, held, holding

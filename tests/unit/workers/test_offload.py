@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from app import tracing
-from app.errors import DeadlinePassed, TooManyRequests
-from app.waiting import TooSlow, may_wait
+from app.base import tracing
+from app.base.errors import DeadlinePassed, TooManyRequests
+from app.base.waiting import TooSlow, may_wait
 from app.workers.offload import Offload, Room, collector_paused
 from app.workers.ticket import CLASSES, Class, Ticket, held
 

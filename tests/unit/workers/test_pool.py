@@ -15,7 +15,7 @@ from app.answering.answerer import Reply
 from app.answering.answers import answer
 from app.answering.operations import Asked, Operation
 from app.answering.sources import nothing_stored
-from app.errors import DeadlinePassed, NotFound, Unavailable
+from app.base.errors import DeadlinePassed, NotFound, Unavailable
 from app.solver.model.problems import InvalidInput
 from app.workers.dispatcher import named_in
 from app.workers.pool import Limits, Pool

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from app import tracing
 from app.answering.answerer import Logged, Reply
 from app.answering.answers import Facts
 from app.answering.operations import Asked, Operation
 from app.answering.recording import Kept
-from app.errors import NotFound
+from app.base import tracing
+from app.base.errors import NotFound
 from app.solver.model.decision import ConfigurationUsed
 from app.solver.registry import ENGINES
 from app.solver.stopping import safe_point

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.errors import DeadlinePassed, Unavailable
+from app.base.errors import DeadlinePassed, Unavailable
 from app.workers import single
 from app.workers.frames import Closed
 from app.workers.single import Processes, serve_once

@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from app import errors, tracing
 from app.answering.answerer import Logged, Reply
 from app.answering.answers import Facts
 from app.answering.operations import Asked, Operation
 from app.answering.recording import Kept
-from app.decoding import Malformed
-from app.errors import BadInput, DeadlinePassed, NotFound, TooManyRequests, Unavailable
+from app.base import errors, tracing
+from app.base.decoding import Malformed
+from app.base.errors import BadInput, DeadlinePassed, NotFound, TooManyRequests, Unavailable
 from app.solver.model.decision import ConfigurationUsed
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
 from app.workers import pool as pooling

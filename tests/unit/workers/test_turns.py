@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from app.errors import DeadlinePassed, Unavailable
+from app.base.errors import DeadlinePassed, Unavailable
 from app.workers.ticket import Class, Ticket
 from app.workers.turns import Turns
 

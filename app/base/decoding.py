@@ -1,0 +1,256 @@
+"""Bytes to structs: strict, and with every problem named when the bytes are wrong.
+
+msgspec decodes and validates in one pass and stops at the first error. Only when it refuses do we walk the
+document again, slowly, and list all that is wrong by JSON pointer.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from itertools import islice
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
+
+import msgspec
+
+from app.base.searching import occurs
+from app.solver.model.problems import InvalidInput, Problem, pointer
+
+T = TypeVar("T")
+
+MAX_DEPTH = 64
+MAX_PROBLEMS = 200
+
+REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError, OverflowError)
+"""What msgspec raises for bytes that are not what they should be."""
+
+_MOST_DIGITS = 400
+_MOST_ITEMS = 4_000_000
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_ESCAPED = re.compile(rb"\\u00(?:3[0-9]|2[bBdD])")
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+_WHERE = re.compile(r" - at `([^`]*)`$")
+_STEP = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
+
+
+class Malformed(InvalidInput):
+    """The bytes are not a JSON document that Arbiter reads at all: syntax, encoding, nesting."""
+
+
+def decode(body: bytes, shape: type[T]) -> T:
+    """``body`` as a ``shape``. Raises Malformed, or InvalidInput with up to 200 problems."""
+    decoder: msgspec.json.Decoder[T] = _decoder(shape)
+    try:
+        decoded = decoder.decode(body)
+    except REFUSALS as refusal:
+        raise _diagnose(body, shape, refusal) from None
+    if _may_leave_the_calendar(body) and (found := _listed(json.loads(body), shape)):
+        raise InvalidInput(found)
+    return decoded
+
+
+def decode_at_once(body: bytes, shape: type[T]) -> T | None:
+    """``decode`` for those who can do without: None where it would refuse, or look closer."""
+    decoder: msgspec.json.Decoder[T] = _decoder(shape)
+    try:
+        decoded = decoder.decode(body)
+    except REFUSALS:
+        return None
+    return None if _may_leave_the_calendar(body) else decoded
+
+
+def convert(document: object, shape: type[T]) -> T:
+    """A parsed document (YAML, a stored fragment) as a ``shape``. Raises InvalidInput like ``decode``."""
+    try:
+        return msgspec.convert(document, shape)
+    except msgspec.ValidationError as refusal:
+        found = _listed(document, shape)
+        raise InvalidInput(found or [Problem(pointer="", detail=_WHERE.sub("", str(refusal)))]) from None
+
+
+@cache
+def _decoder(shape: type[T]) -> msgspec.json.Decoder[T]:
+    return msgspec.json.Decoder(shape)
+
+
+def _diagnose(body: bytes, shape: object, refusal: Exception) -> InvalidInput:
+    if body.count(b",") + body.count(b"[") + body.count(b"{") > _MOST_ITEMS:
+        return _first(refusal)
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        return _malformed(f"not UTF-8: byte {error.start} can't be decoded")
+    try:
+        document = json.loads(text, parse_int=_integer)
+    except RecursionError:
+        return _too_deep(text)
+    except json.JSONDecodeError as error:
+        return _malformed(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}")
+    if deep := _deepest(document):
+        return Malformed([Problem(pointer=deep, detail=f"nested deeper than {MAX_DEPTH} levels")])
+    if _HALF.search(text) and not _is_text(document):
+        return _malformed("not JSON: a string holds half of a surrogate pair")
+    found = _listed(document, shape)
+    return InvalidInput(found) if found else _malformed(str(refusal))
+
+
+def _may_leave_the_calendar(body: bytes) -> bool:
+    """Whether an instant in ``body`` could have an offset that takes it out of the years 1 to 9999.
+
+    Only the first day with an offset ahead of UTC can, and the last day, unless somebody writes digits or signs as
+    escapes. Searched without the quote before it: that skips farther in documents full of other instants.
+    """
+    if occurs(b"9999-12-31", body) or (b"+" in body and occurs(b"0001-01-01", body)):
+        return True
+    return b"\\" in body and b"\\u00" in body and _ESCAPED.search(body) is not None
+
+
+def _first(refusal: Exception) -> InvalidInput:
+    """Only what msgspec says: a document of this many items costs too much memory to walk again."""
+    where = _WHERE.search(str(refusal))
+    if not isinstance(refusal, msgspec.ValidationError):
+        return _malformed(str(refusal))
+    steps = _STEP.finditer(where[1].partition("[...]")[0]) if where is not None else ()
+    at = pointer(*(step[1] or step[2] for step in steps))
+    return InvalidInput([Problem(pointer=at, detail=_WHERE.sub("", str(refusal)))])
+
+
+def _listed(document: object, shape: object) -> list[Problem]:
+    return list(islice(_problems(document, shape, ()), MAX_PROBLEMS))
+
+
+def _malformed(detail: str) -> Malformed:
+    return Malformed([Problem(pointer="", detail=detail)])
+
+
+def _integer(digits: str) -> int | float:
+    """An absurdly long integer becomes infinite, so that the walk reports it where it stands."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else math.inf
+
+
+def _too_deep(text: str) -> Malformed:
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        opens = token.group() in "[{"
+        depth += 1 if opens else -1 if token.group() in "]}" else 0
+        if depth > MAX_DEPTH:
+            return _malformed(f"nested deeper than {MAX_DEPTH} levels at character {token.start()}")
+    return _malformed("nested too deeply")
+
+
+def _deepest(document: object) -> str | None:
+    """Pointer of the first value that is nested too deeply. No recursion: the input chooses the depth."""
+    stack: list[tuple[object, tuple[str | int, ...]]] = []
+    if isinstance(document, dict | list):
+        stack.append((cast(object, document), ()))
+    while stack:
+        value, at = stack.pop()
+        if len(at) >= MAX_DEPTH:
+            return pointer(*at)
+        for key, child in _children(value):
+            if isinstance(child, dict | list):
+                stack.append((cast(object, child), (*at, key)))
+    return None
+
+
+def _is_text(document: object) -> bool:
+    """Whether every string can be written as UTF-8: half of a surrogate pair can't."""
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _children(value: Any) -> Iterator[tuple[str | int, object]]:
+    yield from value.items() if isinstance(value, dict) else enumerate(value)
+
+
+def _problems(value: object, shape: Any, at: tuple[str | int, ...]) -> Iterator[Problem]:
+    """Every way in which ``value`` isn't a ``shape``, in document order."""
+    if isinstance(value, list) and get_origin(shape) is Annotated:
+        yield from _length_problems(len(cast(list[object], value)), get_args(shape)[1:], at)
+    shape = _member(cast(object, value), shape)
+    origin = get_origin(shape)
+    if isinstance(value, dict) and isinstance(shape, type) and issubclass(shape, msgspec.Struct):
+        yield from _struct_problems(cast(dict[str, object], value), shape, at)
+    elif isinstance(value, dict) and origin is dict:
+        for key, child in _children(value):
+            yield from _problems(child, get_args(shape)[1], (*at, key))
+    elif isinstance(value, list) and origin is list:
+        for i, child in _children(value):
+            yield from _problems(child, get_args(shape)[0], (*at, i))
+    else:
+        yield from _leaf_problems(cast(object, value), shape, at)
+
+
+def _length_problems(length: int, constraints: Sequence[Any], at: tuple[str | int, ...]) -> Iterator[Problem]:
+    for meta in constraints:
+        if isinstance(meta, msgspec.Meta) and meta.min_length is not None and length < meta.min_length:
+            yield Problem(pointer=pointer(*at), detail=f"{length} items, at least {meta.min_length} are needed")
+        if isinstance(meta, msgspec.Meta) and meta.max_length is not None and length > meta.max_length:
+            yield Problem(pointer=pointer(*at), detail=f"{length} items, at most {meta.max_length} are allowed")
+
+
+def _struct_problems(
+    value: dict[str, Any], shape: type[msgspec.Struct], at: tuple[str | int, ...]
+) -> Iterator[Problem]:
+    fields = {field.encode_name: field for field in msgspec.structs.fields(shape)}
+    for key, child in value.items():
+        if key in fields:
+            yield from _problems(child, fields[key].type, (*at, key))
+        elif shape.__struct_config__.forbid_unknown_fields:
+            yield Problem(pointer=pointer(*at, key), detail="unknown field")
+    for name, field in fields.items():
+        if field.required and name not in value:
+            yield Problem(pointer=pointer(*at, name), detail="missing field")
+
+
+def _leaf_problems(value: object, shape: Any, at: tuple[str | int, ...]) -> Iterator[Problem]:
+    if isinstance(value, float) and not math.isfinite(value):
+        detail = "NaN is not a JSON number" if math.isnan(value) else "number out of range"
+        yield Problem(pointer=pointer(*at), detail=detail)
+        return
+    try:
+        found: object = msgspec.convert(value, shape)
+    except (msgspec.ValidationError, OverflowError) as error:
+        choices = _choices(shape) if isinstance(value, str) else []
+        detail = f"{str(value)[:64]!r} is none of {', '.join(choices)}" if choices else _WHERE.sub("", str(error))
+        yield Problem(pointer=pointer(*at), detail=detail)
+        return
+    if isinstance(found, datetime) and not _is_in_calendar(found):
+        yield Problem(pointer=pointer(*at), detail="its offset takes it out of the years 1 to 9999 in UTC")
+
+
+def _is_in_calendar(at: datetime) -> bool:
+    try:
+        at.astimezone(UTC)
+    except OverflowError:
+        return False
+    return True
+
+
+def _choices(shape: Any) -> list[str]:
+    if get_origin(shape) is Literal:
+        return [str(choice) for choice in get_args(shape)]
+    if get_origin(shape) in (Union, UnionType):
+        return [choice for member in get_args(shape) for choice in _choices(member)]
+    return []
+
+
+def _member(value: object, shape: Any) -> Any:
+    """The alternative of a union that a container value is meant to be; other shapes as they are."""
+    while get_origin(shape) is Annotated and isinstance(value, dict | list):
+        shape = get_args(shape)[0]
+    if get_origin(shape) not in (Union, UnionType):
+        return shape
+    return next((member for member in get_args(shape) if _holds(member, value)), shape)
+
+
+def _holds(member: Any, value: object) -> bool:
+    if isinstance(value, dict):
+        return get_origin(member) is dict or (isinstance(member, type) and issubclass(member, msgspec.Struct))
+    return isinstance(value, list) and get_origin(member) is list

@@ -1,0 +1,19 @@
+"""Folders that come with the code and are no code: `migrations` and `examples`."""
+
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+_APP = Path(__file__).parents[1]
+
+
+@cache
+def shipped(name: Literal["examples", "migrations"]) -> Path:
+    """The folder ``name``: inside the package where it was installed (the wheel puts it there), else in the checkout.
+
+    Raises `FileNotFoundError` where neither is: the installation is broken.
+    """
+    for folder in (_APP / name, _APP.parent / name):
+        if folder.is_dir():
+            return folder
+    raise FileNotFoundError(f"the folder {name} is missing: it comes with Arbiter, beside or inside {_APP}")

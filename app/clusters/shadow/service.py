@@ -1,0 +1,155 @@
+"""Judge real preemptions by what Arbiter says, keep the comparisons, and count them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import msgspec
+import zstandard
+from sqlalchemy import RowMapping
+
+from app.answering.answers import encode
+from app.answering.operations import Asked, Operation
+from app.base.decoding import decode
+from app.base.errors import NotFound
+from app.clusters.shadow import repository
+from app.clusters.shadow.comparing import Compared, compare
+from app.clusters.shadow.repository import Filters
+from app.clusters.shadow.schemas import ShadowOutcome, ShadowPage, ShadowRecord, ShadowReport
+from app.db import Database
+from app.decisions.identifiers import Identifiers, earliest
+from app.decisions.repository import storable
+from app.http.pages import decode_id, encode_cursor
+from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.request import DecisionRequest
+from app.workers.dispatcher import Dispatcher
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What is kept; 0: without such a bound."""
+
+    days: float
+    entries: int
+    bytes: int
+
+
+class Shadow:
+    """Comparisons of real preemptions with Arbiter's."""
+
+    def __init__(
+        self, database: Database, dispatcher: Dispatcher, retention: Retention, count: Callable[[str, str], None]
+    ) -> None:
+        """``count`` is told engine and outcome of each."""
+        self._database = database
+        self._dispatcher = dispatcher
+        self._retention = retention
+        self._count = count
+        self._identifiers = Identifiers()
+
+    def report(self, body: bytes) -> ShadowRecord:
+        """Compare, keep, count. Raises InvalidInput, Unavailable and what deciding does; then nothing is kept."""
+        said = decode(body, ShadowReport)
+        _check(said)
+        at = datetime.now(UTC)
+        outcome, compared = self._judged(said, at)
+        request = said.requests[0] if outcome == "differs" else None
+        record = ShadowRecord(
+            id=self._identifiers.new(at), created_at=at, cluster=said.cluster, engine=said.engine, ask=said.ask,
+            seen_at=said.seen_at, outcome=outcome, detail=compared.detail, observed=said.victims,
+            expected=compared.expected, not_expected=compared.not_expected, not_observed=compared.not_observed,
+            has_request=request is not None,
+        )  # fmt: skip
+        self._keep(record, request)
+        self._count(record.engine, record.outcome)
+        return record
+
+    def page(self, filters: Filters, cursor: str | None, limit: int) -> ShadowPage:
+        """A page, newest first. Raises BadRequest, Unavailable."""
+        before = None if cursor is None else decode_id(cursor)
+        with self._database.session() as session:
+            rows = repository.page(session, filters, before, limit + 1)
+        more = encode_cursor(str(rows[limit - 1]["id"])) if len(rows) > limit else None
+        items = [_record(row["record"]) for row in rows[:limit]]
+        return ShadowPage(items=items, next_cursor=more)
+
+    def get(self, identity: UUID) -> ShadowRecord:
+        """One comparison. Raises NotFound, Unavailable."""
+        return _record(self._row(identity)["record"])
+
+    def request(self, identity: UUID) -> bytes:
+        """The question on which the two differ, whole. Raises NotFound, Unavailable."""
+        kept = self._row(identity)["request"]
+        if kept is None:
+            raise NotFound(f"preemption {identity} has no request: one is kept where Arbiter differs")
+        return zstandard.ZstdDecompressor().decompress(kept)
+
+    def _judged(self, said: ShadowReport, at: datetime) -> tuple[ShadowOutcome, Compared]:
+        if said.unjudged is not None:
+            return "unjudged", Compared([], [], [], said.unjudged)
+        first: Compared | None = None
+        for i, request in enumerate(said.requests):
+            try:
+                answer = self._dispatcher.run(Asked(Operation.DECISION, at), msgspec.json.encode(request)).body
+            except InvalidInput as refused:
+                problems = [
+                    Problem(pointer=f"/requests/{i}{one.pointer}", detail=one.detail) for one in refused.problems
+                ]
+                raise InvalidInput(problems) from None
+            compared = compare(said.ask, said.victims, answer)
+            if not compared.detail:
+                return "agreed", compared
+            first = first or compared
+        assert first is not None
+        return "differs", first
+
+    def _keep(self, record: ShadowRecord, request: DecisionRequest | None) -> None:
+        packed = None
+        if request is not None:
+            packed = zstandard.ZstdCompressor().compress(msgspec.json.encode(request))
+        body = zstandard.ZstdCompressor().compress(encode(record))
+        kept, now = self._retention, record.created_at
+        row = {
+            "id": record.id, "cluster": storable(record.cluster), "engine": record.engine, "outcome": record.outcome,
+            "ask": storable(record.ask), "seen_at": record.seen_at, "bytes": len(body) + len(packed or b""),
+            "record": body, "request": packed,
+        }  # fmt: skip
+        with self._database.session() as session:
+            repository.save(session, row)
+            repository.prune(
+                session,
+                before=earliest(now - timedelta(days=kept.days)) if kept.days else None,
+                keep=kept.entries or None,
+                keep_bytes=kept.bytes or None,
+            )
+
+    def _row(self, identity: UUID) -> RowMapping:
+        with self._database.session() as session:
+            row = repository.find(session, identity)
+        if row is None:
+            raise NotFound(f"no preemption {identity} was compared")
+        return row
+
+
+def _check(said: ShadowReport) -> None:
+    """Raises InvalidInput where the report is not whole by itself."""
+    problems: list[Problem] = []
+    if bool(said.requests) == (said.unjudged is not None):
+        problems.append(Problem(pointer="/requests", detail="give either requests or `unjudged`, and not both"))
+    for i, request in enumerate(said.requests):
+        at = f"/requests/{i}"
+        if request.state.snapshot is not None:
+            problems.append(Problem(pointer=f"{at}/state/snapshot", detail="the state must be written out"))
+        if request.configuration is None or isinstance(request.configuration, str):
+            problems.append(Problem(pointer=f"{at}/configuration", detail="the configuration must be written out"))
+        if request.proposals is not None:
+            problems.append(Problem(pointer=f"{at}/proposals", detail="victims are compared, not proposals"))
+        if isinstance(request.asks, str) or all(ask.id != said.ask for ask in request.asks):
+            problems.append(Problem(pointer=f"{at}/asks", detail=f"there is no ask {said.ask[:200]!r}"))
+    if problems:
+        raise InvalidInput(problems)
+
+
+def _record(packed: bytes) -> ShadowRecord:
+    return msgspec.json.decode(zstandard.ZstdDecompressor().decompress(packed), type=ShadowRecord)

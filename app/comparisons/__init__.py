@@ -1,1 +1,0 @@
-"""Comparisons: one situation under several engines, settings or configurations, and where the answers part."""

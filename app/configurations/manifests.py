@@ -1,0 +1,140 @@
+"""``POST /v1/configurations:import`` and ``GET /v1/configurations/{name}:export``: manifests of the real systems."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from app.answering.operations import Asked, Operation
+from app.base.decoding import decode
+from app.base.errors import BadInput, BadRequest
+from app.configurations.repository import Revision
+from app.configurations.router import Name, Number, Service
+from app.configurations.service import etag
+from app.formats import export
+from app.formats.names import ExportFormat, Format
+from app.formats.schemas import ExportedManifest, ImportedManifest
+from app.http.body import MANIFESTS, Manifest
+from app.http.openapi import operation, reference
+from app.http.preconditions import Conditions, Preconditions
+from app.http.responses import json_response
+from app.http.services import service
+from app.solver.model.configuration import Configuration
+from app.solver.model.problems import Problem
+from app.workers.dispatcher import Dispatcher
+from app.workers.offload import Offload
+
+DOCUMENTED = (ImportedManifest, ExportedManifest)
+
+EXAMPLE = """\
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: team-a}
+spec:
+  cohortName: all
+  resourceGroups:
+    - coveredResources: [cpu]
+      flavors: [{name: default, resources: [{name: cpu, nominalQuota: 8}]}]
+  preemption: {withinClusterQueue: LowerPriority}
+"""
+_YAML = "application/yaml"
+_MANIFEST: dict[str, dict[str, Any]] = {
+    MANIFESTS[0]: {"schema": {"type": "string"}, "example": EXAMPLE},
+    MANIFESTS[1]: {"schema": {"type": "object"}, "example": {"apiVersion": "v1", "kind": "List", "items": []}},
+}
+_EXPORTED: dict[str, dict[str, Any]] = {
+    "application/json": {"schema": reference(ExportedManifest)},
+    _YAML: {"schema": {"type": "string"}},
+}
+_EXPORT = operation(needs="read", responses={200: _EXPORTED, 304: None}, errors=(404, 429, 503, 504), etag=True)
+
+router = APIRouter(prefix="/v1/configurations", tags=["configurations"])
+
+
+As = Annotated[
+    ExportFormat | None, Query(alias="format", description="Whose words; without it those of the document's engine")
+]
+
+
+@router.post(
+    ":import",
+    operation_id="import_configuration",
+    summary="Read a manifest of a real system",
+    **operation(
+        needs="decide",
+        request=_MANIFEST,
+        responses={200: ImportedManifest},
+        errors=(408, 413, 415, 429, 503, 504),
+    ),
+)
+async def import_manifest(
+    request: Request,
+    body: Manifest,
+    format: Annotated[  # noqa: A002
+        Format, Query(description="`kubernetes`: objects of whichever system they belong to", examples=["kueue"])
+    ],
+) -> Response:
+    """Configuration, running workloads and asks of a manifest, in Arbiter's words; nothing is stored.
+
+    YAML or JSON, one document or several, as administrators write them or `kubectl get -o json` prints them. What can't
+    be carried over is a finding.
+    """
+    if not body.strip():
+        raise BadRequest("there is no manifest")
+    dispatcher = service(request, Dispatcher)
+    asked = Asked(Operation.IMPORT, datetime.now(UTC), format=format)
+    reply = await service(request, Offload).run(dispatcher.class_of_import(body), dispatcher.run, asked, body)
+    return json_response(reply.body)
+
+
+@router.get(
+    "/{name}:export",
+    operation_id="export_configuration",
+    summary="A configuration in one system's words",
+    **_EXPORT,
+)
+async def export_current(
+    request: Request, name: Name, stored: Service, conditions: Conditions, format: As = None  # noqa: A002
+) -> Response:  # fmt: skip
+    """The current revision as YAML; with `Accept: application/json` also what the system has no words for."""
+    return await _in_time(request, lambda: _exported(request, stored.get(name), format, conditions))
+
+
+@router.get(
+    "/{name}/revisions/{number}:export",
+    operation_id="export_configuration_revision",
+    summary="A revision in one system's words",
+    **_EXPORT,
+)
+async def export_revision(
+    request: Request,
+    name: Name,
+    number: Number,
+    stored: Service,
+    conditions: Conditions,
+    format: As = None,  # noqa: A002
+) -> Response:
+    """One revision as YAML; with `Accept: application/json` also what the system has no words for."""
+    return await _in_time(request, lambda: _exported(request, stored.get(name, number), format, conditions))
+
+
+async def _in_time(request: Request, work: Callable[[], Response]) -> Response:
+    dispatcher = service(request, Dispatcher)
+    return await service(request, Offload).run("slow", lambda: dispatcher.here(work))
+
+
+def _exported(request: Request, found: Revision, wanted: ExportFormat | None, conditions: Preconditions) -> Response:
+    configuration = decode(bytes(found.document), Configuration)
+    chosen = wanted or configuration.engine
+    if chosen is None:
+        raise BadInput([Problem(pointer="/engine", detail="the configuration names no engine: say which format")])
+    as_json = "application/json" in request.headers.get("accept", "")
+    tag = f'{(etag(found) or "").rstrip(chr(34))}-{chosen}{"-json" if as_json else ""}"'
+    headers = {"ETag": tag, "Vary": "Accept"}
+    if conditions.not_modified(tag):
+        return Response(status_code=304, headers=headers)
+    made = export(configuration, chosen)
+    if as_json:
+        return json_response(ExportedManifest(format=chosen, text=made.text, findings=made.findings), headers=headers)
+    return Response(made.text, media_type=_YAML, headers=headers)

@@ -1,0 +1,80 @@
+"""``POST /v1/extenders/{name}/preempt``: kube-scheduler asks which of its victims the rules let go."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from app.base.errors import ArbiterError, DeadlinePassed, NotFound, TooManyRequests, Unavailable
+from app.configurations.endpoint import Name
+from app.decisions.service import Decider
+from app.formats.extender import ExtenderPreemptionArgs, ExtenderPreemptionResult
+from app.http.body import Body
+from app.http.openapi import operation
+from app.http.responses import json_response
+from app.http.services import service
+from app.metrics import Metrics
+from app.workers.offload import Offload
+
+DOCUMENTED = (ExtenderPreemptionArgs, ExtenderPreemptionResult)
+
+EXAMPLE: dict[str, Any] = {
+    "Pod": {
+        "metadata": {"name": "serve-1", "namespace": "web", "labels": {"kueue.x-k8s.io/queue-name": "serving"}},
+        "spec": {"priority": 100, "containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]},
+    },
+    "NodeNameToVictims": {
+        "node-1": {"Pods": [{"metadata": {"name": "train-0", "namespace": "ml", "uid": "6f9d"}}], "NumPDBViolations": 0}
+    },
+    "NodeNameToMetaVictims": None,
+}
+
+router = APIRouter(prefix="/v1/extenders", tags=["extenders"])
+
+
+@router.post(
+    "/{name}/preempt",
+    operation_id="guard_preemption",
+    summary="Which of these victims do the rules let go?",
+    **operation(
+        needs="decide",
+        request=ExtenderPreemptionArgs,
+        responses={200: ExtenderPreemptionResult},
+        errors=(404, 409, 429, 503, 504),
+        example=EXAMPLE,
+    ),
+)
+async def guard_preemption(
+    name: Name,
+    request: Request,
+    body: Body,
+    snapshot: Annotated[
+        str | None,
+        Query(
+            pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$",
+            description="The snapshot that says what runs. Absent: the one of the same name.",
+        ),
+    ] = None,
+) -> Response:
+    """For kube-scheduler, as an extender with `preemptVerb: preempt`: of the nodes that it proposes those stay whose
+    victims may all go by the rules of configuration `name`. The decision is in the log."""
+    decider, counted = service(request, Decider), service(request, Metrics).extender
+    try:
+        decided = await service(request, Offload).run("snapshot", decider.guard, name, snapshot or name, body)
+        answer = await decider.acknowledged(decided)
+    except Exception as error:
+        counted.labels(_outcome(error)).inc()
+        raise
+    # kube-scheduler waits no longer than its `httpTimeout`, and hangs up.
+    counted.labels("late" if await request.is_disconnected() else "answered").inc()
+    return json_response(answer)
+
+
+def _outcome(error: Exception) -> str:
+    """What became of a question that got no answer: an extender that is ``ignorable`` is passed over then."""
+    if isinstance(error, NotFound):
+        return "not_found"
+    if isinstance(error, DeadlinePassed):
+        return "late"
+    if isinstance(error, (Unavailable, TooManyRequests)):
+        return "unavailable"
+    return "refused" if isinstance(error, ArbiterError) else "invalid"

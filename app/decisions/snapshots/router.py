@@ -1,0 +1,148 @@
+"""``/v1/snapshots``: send a state once, then only what changed."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Request, Response
+
+from app.answering.snapshot_bodies import ApplyRequest, PendingAsks, SnapshotList, SnapshotRequest, SnapshotStatus
+from app.decisions.examples import CARRIED, SITUATION
+from app.decisions.snapshots.service import Snapshots
+from app.http.body import Body
+from app.http.openapi import operation
+from app.http.responses import json_response
+from app.http.services import service
+from app.solver.model.delta import Delta
+from app.solver.model.state import State
+from app.workers.offload import Offload
+
+DOCUMENTED = (SnapshotRequest, SnapshotStatus, SnapshotList, PendingAsks, Delta, ApplyRequest)
+_DELTA = {
+    "generation": 1,
+    "workloads": {"add": [{"id": "batch-1", "queue": "research", "tasks": [{"name": "step", "requests": {"cpu": 1}}]}]},
+}
+_BUSY = (404, 409, 429, 503, 504)
+
+router = APIRouter(prefix="/v1/snapshots", tags=["snapshots"])
+
+
+async def _service(request: Request) -> Snapshots:
+    return service(request, Snapshots)
+
+
+Service = Annotated[Snapshots, Depends(_service)]
+Name = Annotated[
+    str,
+    Path(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$",
+        description="Letters, digits, `.`, `_` and `-`",
+        examples=["cluster-1"],
+    ),
+]
+
+
+@router.get(
+    "",
+    operation_id="list_snapshots",
+    summary="What is kept",
+    **operation(needs="read", responses={200: SnapshotList}, errors=(429, 503, 504)),
+)
+async def list_snapshots(request: Request, snapshots: Service) -> Response:
+    """Every kept snapshot with its generation, counts, age and estimated memory."""
+    return json_response(await service(request, Offload).run("snapshot", snapshots.listing))
+
+
+@router.put(
+    "/{name}",
+    operation_id="put_snapshot",
+    summary="Keep a state",
+    **operation(
+        needs="decide",
+        request=SnapshotRequest,
+        responses={200: SnapshotStatus},
+        errors=_BUSY,
+        example={k: SITUATION[k] for k in ("engine", "configuration", "state") if k in SITUATION},
+    ),
+)
+async def put_snapshot(name: Name, request: Request, body: Body, snapshots: Service) -> Response:
+    """Keep a state compiled for a configuration; what had the name is replaced, and its generation counts on."""
+    return json_response(await service(request, Offload).run("snapshot", snapshots.put, name, body))
+
+
+@router.get(
+    "/{name}",
+    operation_id="get_snapshot",
+    summary="One kept state's generation, digest and counts",
+    **operation(needs="read", responses={200: SnapshotStatus}, errors=_BUSY),
+)
+async def get_snapshot(name: Name, request: Request, snapshots: Service) -> Response:
+    """404 with code `snapshot_lost` means: put it again."""
+    return json_response(await service(request, Offload).run("snapshot", snapshots.get, name))
+
+
+@router.get(
+    "/{name}/state",
+    operation_id="get_snapshot_state",
+    summary="A kept state, whole",
+    **operation(needs="read", responses={200: State}, errors=_BUSY),
+)
+async def get_snapshot_state(name: Name, request: Request, snapshots: Service) -> Response:
+    """As it is after all deltas, ready to be put again; the `ETag` is its generation."""
+    generation, state = await service(request, Offload).run("snapshot", snapshots.state, name)
+    return json_response(state, headers={"ETag": f'"{generation}"'})
+
+
+@router.get(
+    "/{name}/asks",
+    operation_id="list_snapshot_asks",
+    summary="What waits beside a kept state",
+    **operation(needs="read", responses={200: PendingAsks}, errors=_BUSY),
+)
+async def list_snapshot_asks(name: Name, request: Request, snapshots: Service) -> Response:
+    """The asks that a decision with `"asks": "pending"` decides."""
+    return json_response(await service(request, Offload).run("snapshot", snapshots.asks, name))
+
+
+@router.delete(
+    "/{name}",
+    operation_id="delete_snapshot",
+    summary="Keep it no longer",
+    **operation(needs="decide", responses={204: None}, errors=_BUSY),
+)
+async def delete_snapshot(name: Name, request: Request, snapshots: Service) -> Response:
+    """Its memory is free at once."""
+    await service(request, Offload).run("snapshot", snapshots.delete, name)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/{name}/deltas",
+    operation_id="change_snapshot",
+    summary="What changed since a generation",
+    **operation(
+        needs="decide",
+        request=Delta,
+        responses={200: SnapshotStatus},
+        errors=_BUSY,
+        example=_DELTA,
+    ),
+)
+async def change_snapshot(name: Name, request: Request, body: Body, snapshots: Service) -> Response:
+    """Nodes, workloads, tasks and reservations by id; all of it or nothing. A stale generation is 409."""
+    return json_response(await service(request, Offload).run("snapshot", snapshots.delta, name, body))
+
+
+@router.post(
+    "/{name}/apply",
+    operation_id="apply_decision",
+    summary="Carry a decision out",
+    **operation(
+        needs="decide",
+        request=ApplyRequest,
+        responses={200: SnapshotStatus},
+        errors=_BUSY,
+        example={"decision": CARRIED},
+    ),
+)
+async def apply_decision(name: Name, request: Request, body: Body, snapshots: Service) -> Response:
+    """Evict, place and reserve in the kept state what the decision said. Refused (409) once the state has moved on."""
+    return json_response(await service(request, Offload).run("snapshot", snapshots.apply, name, body))

@@ -1,1 +1,0 @@
-"""Schedulers that ask before they act: kube-scheduler's extenders."""

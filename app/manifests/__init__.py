@@ -1,1 +1,0 @@
-"""Manifests of the real systems over HTTP: import in a worker, export."""

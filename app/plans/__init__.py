@@ -1,1 +1,0 @@
-"""Plans: what would become of work that is not submitted yet."""

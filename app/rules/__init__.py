@@ -1,1 +1,0 @@
-"""The catalogue of rules: what an explanation's ids mean."""

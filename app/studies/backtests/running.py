@@ -1,0 +1,107 @@
+"""A backtest as a job: the log read entry by entry, each decided again, what differs stored as it comes."""
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import RowMapping
+
+from app.answering.sources import Configurations, Sources
+from app.base.decoding import decode
+from app.base.errors import Conflict, NotFound
+from app.db import Database
+from app.decisions import repository
+from app.decisions.kept.content import unsqueezed
+from app.decisions.repository import Filters
+from app.jobs.repository import Claimed
+from app.jobs.worker import Work
+from app.simulations.running import stream_of
+from app.solver.model.decision import Answer
+from app.solver.model.instant import at
+from app.solver.model.problems import InvalidInput
+from app.studies.backtests.again import Tally, again
+from app.studies.backtests.schemas import BacktestOutcome, BacktestRequest, DecisionDiffers, Skipped
+
+DIFFERENCES = "differences"
+_AT_ONCE = 50
+_SHOWN = 20
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Resolver(Protocol):
+    """Writes into a logged request what it only names."""
+
+    def resolved(self, row: RowMapping) -> bytes: ...
+
+
+class Backtesting:
+    """Does jobs of the kind ``backtest`` on the log in ``database``."""
+
+    def __init__(self, database: Database, configurations: Configurations, resolver: Resolver) -> None:
+        self._database = database
+        self._configurations = configurations
+        self._resolver = resolver
+
+    def do(self, job: Claimed, request: bytes, work: Work) -> bytes:
+        """See ``app.jobs.worker.Doing``."""
+        del job
+        asked = decode(request, BacktestRequest)
+        filters = filters_of(asked)
+        with self._database.session() as session:
+            total = repository.count(session, filters)
+        tallies = [Tally(variant.name) for variant in asked.variants]
+        skipped: list[Skipped] = []
+        done = left_out = 0
+        for row in self._rows(filters):
+            work.check()
+            work.progress = {"decisions": done, "total": max(total, done)}
+            done += 1
+            reason = self._one(row, asked, tallies, work)
+            if reason is not None:
+                left_out += 1
+                if len(skipped) < _SHOWN:
+                    skipped.append(Skipped(decision=row["id"], reason=reason))
+        outcome = BacktestOutcome(
+            decisions=done, skipped=left_out, first_skipped=skipped, variants=[tally.told() for tally in tallies]
+        )
+        return _encode(outcome)
+
+    def _one(self, row: RowMapping, asked: BacktestRequest, tallies: list[Tally], work: Work) -> str | None:
+        """Decide it again; why not, where that can't be."""
+        try:
+            answers = again(self._resolver.resolved(row), asked.variants, Sources(self._configurations))
+            logged = msgspec.json.decode(unsqueezed(row["answer"]), type=Answer)
+        except (Conflict, NotFound) as gone:
+            return gone.detail
+        except InvalidInput as invalid:
+            return "; ".join(f"{problem.pointer}: {problem.detail}" for problem in invalid.problems[:3])
+        except msgspec.ValidationError as other:
+            return f"its answer is of another version: {other}"
+        for number, (tally, made) in enumerate(zip(tallies, answers, strict=True)):
+            differences, problems = tally.add(logged, made)
+            if differences or problems:
+                told = DecisionDiffers(
+                    decision=row["id"], created_at=row["created_at"], now=at(row["now"]), differences=differences,
+                    problems=problems,
+                )  # fmt: skip
+                work.write(stream_of(number, DIFFERENCES), _encode(told))
+        return None
+
+    def _rows(self, filters: Filters) -> Iterator[Any]:
+        last: UUID | None = None
+        while True:
+            with self._database.session() as session:
+                rows = repository.oldest(session, filters, last, _AT_ONCE)
+            if not rows:
+                return
+            yield from rows
+            last = rows[-1]["id"]
+
+
+def filters_of(request: BacktestRequest) -> Filters:
+    """Which entries of the log are decided again."""
+    return Filters(
+        engine=request.engine, configuration=request.configuration, queue=request.queue, actor=request.actor,
+        since=request.since, until=request.until,
+    )  # fmt: skip

@@ -1,0 +1,169 @@
+"""Kept snapshots as the service offers them: which operation each call is, and how logged decisions are carried out."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from app.base.errors import BadInput
+from app.decisions import comparisons, plans
+from app.decisions.examples import CARRIED
+from app.decisions.service import Decider
+from app.decisions.snapshots import router
+from app.decisions.snapshots.service import Snapshots
+from app.solver.model.problems import InvalidInput
+from app.workers.dispatcher import Dispatcher
+
+ID = UUID(int=7)
+Json = dict[str, Any]
+
+
+class Solver:
+    """Answers all with ``body``; ``asked``: operation, name and body of each."""
+
+    def __init__(self, *bodies: bytes) -> None:
+        self._bodies = bodies
+        self.asked: list[tuple[str, str, bytes]] = []
+
+    def _answer(self, asked: Any, body: bytes = b"") -> None:
+        assert timedelta(0) <= datetime.now(UTC) - asked.now < timedelta(minutes=5)
+        self.asked.append((asked.operation.value, asked.snapshot, body))
+
+    def run(self, asked: Any, body: bytes) -> Any:
+        """As a dispatcher does."""
+        self._answer(asked, body)
+        return SimpleNamespace(body=self._bodies[0])
+
+    def everywhere(self, asked: Any) -> Any:
+        """As a dispatcher does."""
+        self._answer(asked)
+        return [SimpleNamespace(body=body) for body in self._bodies]
+
+
+class Log:
+    """One logged decision, made on generation 4 of snapshot ``s``."""
+
+    def request(self, identity: UUID) -> bytes:
+        """Its request."""
+        assert identity == ID
+        return msgspec.json.encode({"asks": CARRIED["asks"], "more": 1})
+
+    def record(self, identity: UUID) -> Any:
+        """All of it."""
+        assert identity == ID
+        state = {"snapshot": "s", "generation": 4, "digest": "d"}
+        answer = {"state": state, "decisions": CARRIED["decisions"], "plan": CARRIED["plan"], "stats": {}}
+        return SimpleNamespace(answer=msgspec.json.encode(answer))
+
+
+def snapshots(solver: Solver) -> Snapshots:
+    return Snapshots(cast(Dispatcher, solver), cast(Decider, Log()))
+
+
+def test_each_call_is_an_operation_on_the_snapshot() -> None:
+    solver = Solver(b'12\n{"a":"\n"}')
+    made = snapshots(solver)
+    assert made.put("s", b"1") == made.delta("s", b"2") == made.get("s") == made.asks("s") == b'12\n{"a":"\n"}'
+    assert made.state("s") == (12, b'{"a":"\n"}')
+    made.delete("s")
+    assert solver.asked == [
+        ("snapshot-put", "s", b"1"), ("snapshot-delta", "s", b"2"), ("snapshot-get", "s", b""),
+        ("snapshot-asks", "s", b""), ("snapshot-state", "s", b""), ("snapshot-delete", "s", b""),
+    ]  # fmt: skip
+
+
+def status(name: str) -> Json:
+    return {
+        "name": name, "generation": 1, "engine": "kai", "configuration": {"digest": "d"}, "age_seconds": 1,
+        "counts": {"nodes": 0, "workloads": 0, "tasks": 0, "reservations": 0}, "idle_seconds": 1, "bytes": 1,
+    }  # fmt: skip
+
+
+def test_a_list_has_those_of_all_processes_by_name() -> None:
+    bodies = [msgspec.json.encode({"items": [status(name) for name in names]}) for names in ("ca", "", "b")]
+    solver = Solver(*bodies)
+    found = msgspec.json.decode(snapshots(solver).listing())
+    assert [one["name"] for one in found["items"]] == ["a", "b", "c"]
+    assert solver.asked == [("snapshot-list", "", b"")]
+
+
+def test_a_logged_decision_is_carried_out_as_if_it_had_been_sent() -> None:
+    solver = Solver(b"{}")
+    made = snapshots(solver)
+    now = "2026-11-22T12:00:00Z"
+    for sent, generation in (({}, 4), ({"generation": 0}, 0), ({"generation": 9, "ask": "a", "now": now}, 9)):
+        made.apply("s", msgspec.json.encode({"decision": str(ID), **sent}))
+        operation, name, body = solver.asked[-1]
+        assert (operation, name) == ("snapshot-apply", "s")
+        found = msgspec.json.decode(body)
+        assert found["generation"] == generation
+        assert (found.get("ask"), found.get("now")) == (sent.get("ask"), sent.get("now"))
+        carried = found["decision"]
+        assert [one["id"] for one in carried["asks"]] == [one["id"] for one in CARRIED["asks"]]
+        assert [one["ask"] for one in carried["decisions"]] == [one["ask"] for one in CARRIED["decisions"]]
+        assert carried["plan"]["evictions"] == CARRIED["plan"]["evictions"]
+    whole = msgspec.json.encode({"decision": CARRIED})
+    made.apply("s", whole)
+    assert solver.asked[-1] == ("snapshot-apply", "s", whole), "byte for byte"
+
+
+def test_what_can_not_be_carried_out_names_its_field() -> None:
+    made = snapshots(Solver(b"{}"))
+    for name, decision, detail in (
+        ("other", str(ID), "decided on 's', not on this snapshot"),
+        ("s", "x" * 70, f"{'x' * 64!r} is no id of a decision"),
+    ):  # fmt: skip
+        with pytest.raises(BadInput) as caught:
+            made.apply(name, msgspec.json.encode({"decision": decision}))
+        assert [(one.pointer, one.detail) for one in caught.value.problems] == [("/decision", detail)]
+    with pytest.raises(InvalidInput):
+        made.apply("s", b'{"decision": 5}')
+
+
+class Offload:
+    """Carries everything out at once; ``classes``: of what."""
+
+    classes: list[str] = []
+
+    async def run(self, of: str, act: Any, *given: Any) -> Any:
+        """As the real one does."""
+        self.classes.append(of)
+        return act(*given)
+
+
+def test_every_operation_on_snapshots_has_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    offload = Offload()
+    monkeypatch.setattr(router, "service", lambda request, kind: offload)
+    made, request = snapshots(Solver(b"3\n{}")), cast(Any, None)
+    calls = [
+        router.put_snapshot("s", request, b"{}", made), router.get_snapshot("s", request, made),
+        router.get_snapshot_state("s", request, made), router.list_snapshot_asks("s", request, made),
+        router.delete_snapshot("s", request, made), router.change_snapshot("s", request, b"{}", made),
+        router.apply_decision("s", request, msgspec.json.encode({"decision": CARRIED}), made),
+    ]  # fmt: skip
+    answers = [asyncio.run(call) for call in calls]
+    assert offload.classes == ["snapshot"] * 7
+    assert [(one.status_code, bytes(one.body)) for one in answers] == [
+        (200, b"3\n{}"), (200, b"3\n{}"), (200, b"{}"), (200, b"3\n{}"), (204, b""), (200, b"3\n{}"), (200, b"3\n{}"),
+    ]  # fmt: skip
+    assert answers[2].headers["etag"] == '"3"'
+    listing = asyncio.run(router.list_snapshots(request, snapshots(Solver(b'{"items":[]}'))))
+    assert (listing.status_code, listing.body) == (200, b'{"items":[]}')
+
+
+def test_plans_and_comparisons_are_asked_for_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    async def ask(request: Any, operation: Any, body: bytes) -> bytes:
+        asked.append((operation.value, body))
+        return b"{}"
+
+    for module, act in ((plans, plans.plan), (comparisons, comparisons.compare)):
+        monkeypatch.setattr(module, "ask", ask)
+        answer = asyncio.run(act(cast(Any, None), b"x"))
+        assert (answer.status_code, answer.body, answer.media_type) == (200, b"{}", "application/json")
+    assert asked == [("plan", b"x"), ("comparison", b"x")]

@@ -1,0 +1,202 @@
+# pyright: reportPrivateUsage=false
+"""How the service is put together, and in which order it begins and ends."""
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from starlette.exceptions import HTTPException
+
+from app.auth.middleware import AuthenticationMiddleware
+from app.base import searching
+from app.base.errors import ArbiterError
+from app.base.settings import Settings
+from app.base.tracing.exporting import Tracing
+from app.decisions.log import DecisionLog
+from app.decisions.service import Decider
+from app.http.compression import CompressionMiddleware
+from app.http.requests import RequestMiddleware
+from app.http.services import Services
+from app.http.timeout import TimeoutMiddleware
+from app.http.tracing import TracingMiddleware
+from app.metrics import Metrics
+from app.service import document, main
+from app.workers.dispatcher import Dispatcher
+from app.workers.offload import Room
+from app.workers.ticket import CLASSES
+
+ALONE = Settings(database_url=None, workers=0)
+
+
+def made(**settings: Any) -> Any:
+    return main.create_app(ALONE.model_copy(update=settings))
+
+
+@pytest.mark.parametrize(("workers", "others"), [(0, Room(8, 5)), (3, Room(8, 0)), (1, Room(6, 0))])
+def test_small_requests_have_threads_of_their_own(workers: int, others: Room) -> None:
+    rooms = main._rooms(Settings(workers=workers, waiting_requests=5))
+    assert rooms == {one: Room(8, 80) if one == "small" else others for one in CLASSES}
+
+
+def test_a_provider_is_asked_for_what_it_was_made_for() -> None:
+    asks = main._provider
+    assert asks(Settings()) is None
+    assert asks(Settings(oidc_audience="a")) is None
+    settings = Settings(
+        oidc_issuer="https://id", oidc_audience="a", authentication="required", oidc_jwks_url="https://id/keys",
+        oidc_scope_claim="roles", oidc_scope_prefix="arbiter:",
+    )  # fmt: skip
+    for audience, expected in ((None, "a"), ("own", "own")):
+        found = asks(settings, audience)
+        assert found is not None
+        provider: Any = next(value for value in vars(found).values() if isinstance(value, main.Provider))
+        assert (provider.issuer, provider.audience, provider.jwks_url, provider.claim, provider.prefix) == (
+            "https://id", expected, "https://id/keys", "roles", "arbiter:",
+        )  # fmt: skip
+    assert main._code_flow(settings) is None
+    assert main._code_flow(settings.model_copy(update={"oidc_client_id": "c", "oidc_issuer": None})) is None
+    assert main._code_flow(settings.model_copy(update={"oidc_client_id": "c"})) is not None
+
+
+@pytest.mark.parametrize(
+    ("settings", "guarded"), [({}, False), ({"authentication": "required"}, True)],
+)  # fmt: skip
+def test_what_a_request_passes_through(settings: Any, guarded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = [AuthenticationMiddleware] if guarded else []
+    around = [RequestMiddleware, CompressionMiddleware, *inner, TimeoutMiddleware]
+    assert [one.cls for one in made(**settings).user_middleware] == around
+    monkeypatch.setattr(main, "traces_configured", lambda: Tracing(lambda: None))
+    assert [one.cls for one in made(**settings).user_middleware] == [TracingMiddleware, *around]
+
+
+@pytest.mark.parametrize(("console", "there"), [("on", True), ("off", False)])
+def test_the_console_is_there_where_it_is_wanted(console: str, there: bool) -> None:
+    for authentication in ("open", "required"):
+        app = made(console=console, authentication=authentication)
+        scope = {"type": "http", "method": "GET", "path": "/"}
+        assert (app.state.operations.found(scope).operation is not None) is there
+        options = [one.kwargs for one in app.user_middleware if one.cls is AuthenticationMiddleware]
+        assert all((one["visitors"] is not None) is there for one in options)
+
+
+def test_what_is_raised_is_told_as_a_problem_or_as_a_page() -> None:
+    with_pages, without = (made(console=console).exception_handlers for console in ("on", "off"))
+    assert {ArbiterError, HTTPException} <= set(without)
+    assert with_pages[HTTPException] is not without[HTTPException]
+
+
+def test_who_waits_for_the_log_waits_no_longer_than_the_database_may_take() -> None:
+    for log, waits in (("async", None), ("sync", 5.0)):
+        decider = made(decision_log=log, database_timeout=4.0).state.services.of(Decider)
+        assert waits in vars(decider).values()
+        assert (5.0 in vars(decider).values()) is (waits is not None)
+
+
+def test_metrics_show_all_parts_of_the_service() -> None:
+    services: Services = made().state.services
+    text = services.of(Metrics).text().decode()
+    for name in ("arbiter_configurations_stale", "arbiter_configurations_known 0.0", "arbiter_requests_waiting"):
+        assert name in text
+    collectors: Any = services.of(Metrics).registry
+    assert "Census" in {type(one).__name__ for one in collectors._collector_to_names}
+    log: Any = services.of(DecisionLog)
+    assert log.lost.__name__ == "lost"
+
+
+def test_workers_are_there_where_they_are_wanted() -> None:
+    for workers, there in ((0, False), (2, True)):
+        dispatcher = made(workers=workers).state.services.of(Dispatcher)
+        assert any(type(value).__name__ == "Pool" for value in vars(dispatcher).values()) is there
+
+
+def test_small_ones_crowd_where_two_are_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = made()
+    dispatcher, offload = app.state.services.of(Dispatcher), app.state.services.of(main.Offload)
+    for inside, crowded in ((0, False), (1, False), (2, True)):
+        monkeypatch.setattr(type(offload), "inside", lambda self, of, n=inside: n if of == "small" else 9)
+        assert dispatcher.crowded() is crowded
+
+
+class Parts:
+    """Services that tell what is done to them."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def of(self, kind: type) -> Any:
+        if kind is Settings:
+            return Settings(small_body_bytes=1000)
+        told = self.told
+
+        class Part:
+            def __getattr__(self, name: str) -> Any:
+                return lambda: told.append(f"{kind.__name__}.{name}")
+
+        return Part()
+
+
+def test_what_begins_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = Parts()
+    memory: list[Any] = []
+    fake = SimpleNamespace(
+        collect=lambda: memory.append("collect"), freeze=lambda: memory.append("freeze"),
+        set_threshold=lambda *of: memory.append(of),
+    )  # fmt: skip
+    monkeypatch.setattr(main, "gc", fake)
+    monkeypatch.setattr(main, "keep_freed_blocks", lambda: memory.append("kept"))
+    monkeypatch.setattr(main, "Reserve", lambda size: SimpleNamespace(grow=lambda by: memory.append((size, by))))
+    app: Any = SimpleNamespace(state=SimpleNamespace(services=parts))
+
+    async def lives() -> None:
+        async with main._lifespan(app):
+            parts.told.append("serving")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(lives())
+    assert memory == ["kept", (64 << 20, 4000), "collect", "freeze", (20_000, 10, 10)]
+    assert parts.told == [
+        "Tracing.start", "DecisionLog.start", "Follower.start", "Dispatcher.start", "serving", "DecisionLog.stop",
+        "Dispatcher.close", "Traces.close", "Simulations.close", "Offload.close", "Follower.close", "Database.close",
+        "Tracing.close",
+    ]  # fmt: skip
+
+
+def test_the_document_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, count = made(), list[int]()
+    monkeypatch.setattr(main, "describe_api", lambda app: count.append(1) or {"made": len(count)})
+    assert app.openapi() == app.openapi() == {"made": 1}
+    assert (app.router.redirect_slashes, app.openapi_url) == (False, None)
+
+
+def test_the_document_is_written_and_compared(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(document, "text", lambda: "new\n")
+    path = tmp_path / "folder" / "deep" / "openapi.json"
+    assert document.main(["--check", str(path)]) == 1
+    assert capsys.readouterr().err == f"{path} is not what the service serves; run `make openapi`\n"
+    for _ in range(2):
+        assert document.main([str(path)]) == 0
+    assert (path.read_text(), document.main(["--check", str(path)])) == ("new\n", 0)
+    path.write_text("old\n")
+    assert document.main(["--check", str(path)]) == 1
+    assert path.read_text() == "old\n"
+
+
+def test_the_fast_search_is_that_of_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching.sys, "platform", "darwin")
+    assert searching._of_libc() is None
+    monkeypatch.setattr(searching.sys, "platform", "linux")
+    monkeypatch.setattr(searching.ctypes, "PyDLL", lambda name: SimpleNamespace())
+    assert searching._of_libc() is None
+    asked: list[int] = []
+    monkeypatch.setattr(searching, "_memmem", lambda body, size, needle, length: asked.append(size))
+    for size in ((1 << 16) - 1, 1 << 16):
+        assert not searching.occurs(b"x", b"y" * size)
+    assert asked == [1 << 16]
+    monkeypatch.setattr(searching, "_memmem", None)
+    assert searching.occurs(b"y", b"y" * (1 << 16))
+    assert searching.occurs(b"y", b"y")

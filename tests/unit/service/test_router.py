@@ -1,0 +1,84 @@
+"""Who is ready for what: by the state of the database and by what is known of names, each with each."""
+
+import asyncio
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from app.base.errors import Unavailable
+from app.base.settings import Settings
+from app.configurations.service import Configurations
+from app.db import Database
+from app.service import health
+
+AS_OF = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+class Wired:
+    """Stands for what the app is wired with. ``migration``: what the database is at; None: it is away."""
+
+    def __init__(self, migration: str | None, names: str) -> None:
+        self.migration = migration
+        self.asked: list[float] = []
+        self.heads = SimpleNamespace(is_known=names != "unknown", is_stale=self._stale, as_of=AS_OF)
+        self._names = names
+
+    def __call__(self, request: Any, kind: type[Any]) -> Any:
+        state = SimpleNamespace(migration_state=self._state)
+        found = {Database: state, Configurations: self, Settings: SimpleNamespace(heads_stale_seconds=7)}
+        return found[cast("Any", kind)]
+
+    def _stale(self, seconds: float) -> bool:
+        assert seconds == 7
+        return self._names == "stale"
+
+    def _state(self, seconds: float) -> tuple[str, str]:
+        self.asked.append(seconds)
+        if self.migration is None:
+            raise Unavailable("the database is away")
+        return self.migration, "0002"
+
+
+@pytest.fixture(autouse=True)
+def newer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def known_by_newer_code(migration: str) -> bool:
+        return migration > "0002"
+
+    monkeypatch.setattr(health, "is_newer", known_by_newer_code)
+
+
+@pytest.mark.parametrize("names", ["current", "stale", "unknown"])
+@pytest.mark.parametrize(
+    ("migration", "database", "migrated", "detail"),
+    [
+        ("0002", "ok", True, ""), ("0003", "ok", True, ""), ("0001", "ok", False, "run `make migrate`"),
+        (None, "unreachable", False, "the database is away"),
+    ],
+)  # fmt: skip
+def test_everything_needs_the_database_and_decisions_need_names(
+    names: str, migration: str | None, database: str, migrated: bool, detail: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wired = Wired(migration, names)
+    monkeypatch.setattr(health, "service", wired)
+    for purpose, ready in (("everything", migrated), ("decisions", migrated or names != "unknown")):
+        answer = asyncio.run(health.readiness(cast("Any", None), cast("Any", purpose)))
+        assert (answer.status_code, answer.headers.get("Retry-After")) == ((200, None) if ready else (503, "5"))
+        assert msgspec.json.decode(bytes(answer.body)) == {
+            "status": "ready" if ready else "unready", "database": database, "migration": migration,
+            "needed": None if migration is None else "0002", "configurations": names,
+            "configurations_as_of": None if names == "unknown" else "2026-11-22T12:00:00Z", "detail": detail,
+        }  # fmt: skip
+    assert wired.asked == [1.5, 1.5]
+
+
+def test_it_is_asked_for_everything_unless_told_otherwise_and_four_look_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(health, "service", Wired(None, "current"))
+    assert asyncio.run(health.readiness(cast("Any", None))).status_code == 503
+    assert health._LOOKS.total_tokens == 4  # pyright: ignore[reportPrivateUsage]
+    alive = asyncio.run(health.health())
+    assert (alive.status_code, alive.body) == (200, b'{"status":"ok"}')

@@ -1,0 +1,28 @@
+"""Pictures that are drawn and not written."""
+
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from app.simulations.plots import drawing
+from app.simulations.plots.data import Drawing, Picture
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Draws pictures one below the other; the figure."""
+    made: list[Any] = []
+
+    def keep(**how: Any) -> Any:
+        made.append(Figure(**how))
+        monkeypatch.setattr(made[-1], "savefig", lambda *_, **__: None)  # what would be written nobody reads here
+        return made[-1]
+
+    monkeypatch.setattr(drawing, "Figure", keep)
+
+    def draw(*pictures: Picture) -> Any:
+        drawing.svg(Drawing("title", list(pictures)))
+        return made[-1]
+
+    return draw
