@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import Any, cast
 
+from app.base.documents import read
 from app.formats import export, import_configuration
-from app.formats.documents.source import read
 from app.solver.model.problems import Finding
 from app.solver.model.quantity import QuantityError, parse
 

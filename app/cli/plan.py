@@ -13,6 +13,8 @@ from cyclopts import Parameter
 from app.answering.plan_bodies import PlanAnswer
 from app.answering.planning.plan import plan as planned
 from app.answering.sources import nothing_stored
+from app.base.documents import Unreadable
+from app.base.documents import read as parsed
 from app.base.errors import ArbiterError
 from app.cli import plan_report
 from app.cli.configuration import DEFAULT_URL, Token, Url
@@ -22,8 +24,6 @@ from app.cli.offline import Json
 from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, complain, problems, read, say
 from app.cli.remote import Reply, Service, guarded, refused
 from app.cli.sources import Source, gathered, joined
-from app.formats.documents.source import Unreadable
-from app.formats.documents.source import read as parsed
 from app.formats.documents.yson import is_yson, read_yson
 from app.formats.recognised import is_native
 from app.solver.model.problems import InvalidInput, Problem

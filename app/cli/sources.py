@@ -6,9 +6,9 @@ from typing import Annotated, NamedTuple
 
 from cyclopts import Parameter
 
+from app.base.documents import Unreadable
+from app.base.documents import read as parsed
 from app.cli.output import read
-from app.formats.documents.source import Unreadable
-from app.formats.documents.source import read as parsed
 from app.formats.documents.yson import read_any
 
 SUFFIXES = (".yaml", ".yml", ".json")

@@ -4,9 +4,11 @@ The official client says who we are and how the server is reached (kubeconfig, a
 answers are decoded here, as plain values: an object of ours has no model there.
 """
 
+import os
 import random
 from collections.abc import Iterator
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,13 +17,17 @@ from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
+from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION
 from urllib3.exceptions import HTTPError
 
+from app.base.documents import Unreadable, read_one
 from app.following.kinds import Kind
 from app.following.trimming import Item, part, trimmed
+from app.solver.model.problems import InvalidInput
 
 CHUNK = 500
 """Objects of one answer to a list."""
+_MOST_KUBECONFIG = 4 << 20
 _CONNECT = 10.0
 _ANSWER = 60.0
 _WATCH = (60, 90)
@@ -65,17 +71,31 @@ def connect(context: str | None = None, kubeconfig: str | None = None) -> ApiCli
     configuration = Configuration()
     loading: Any = config
     try:
+        for path in (kubeconfig or KUBE_CONFIG_DEFAULT_LOCATION).split(os.pathsep):
+            _look_through(Path(path).expanduser())
         try:
             loading.load_kube_config(config_file=kubeconfig, context=context, client_configuration=configuration)
         except ConfigException:
             if context is not None or kubeconfig is not None:
                 raise
             loading.load_incluster_config(client_configuration=configuration)
-    except (ConfigException, OSError) as error:
+    except (ConfigException, OSError, InvalidInput) as error:
         raise Broken(f"no cluster to follow: {error}") from None
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Broken(f"no cluster to follow: the kubeconfig is not one ({type(error).__name__}: {error})") from None
     configuration.retries = False
     configuration.connection_pool_maxsize = 16
     return ApiClient(configuration)
+
+
+def _look_through(path: Path) -> None:
+    """Refuse a hostile kubeconfig before the client library reads it, which recurses into whatever is there. Raises
+    InvalidInput, OSError."""
+    if path.is_file():
+        with path.open("rb") as file:
+            document = read_one(file.read(_MOST_KUBECONFIG + 1), f"the kubeconfig {path}", _MOST_KUBECONFIG)
+        if not isinstance(document, dict):
+            raise Unreadable(f"the kubeconfig {path} is no mapping")
 
 
 class Reader:

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from app.base.documents import Path
 from app.following.mirror import Key, View
 from app.following.trimming import Item, part
 from app.formats.documents.reader import Findings
-from app.formats.documents.source import Path
 from app.formats.manifests import Within, read_manifests
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import Finding

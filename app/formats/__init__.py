@@ -7,11 +7,11 @@
 from collections.abc import Callable
 from typing import Any, cast
 
+from app.base.documents import Path, Unreadable, read
 from app.formats import manifests
 from app.formats.documents.exported import Exported
 from app.formats.documents.imported import Imported
 from app.formats.documents.reader import Findings
-from app.formats.documents.source import Path, Unreadable, read
 from app.formats.documents.yson import is_yson, read_yson
 from app.formats.kai import exporting as kai_export
 from app.formats.kueue import exporting as kueue_export

@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from app.base.documents import Path
 from app.formats.documents.imported import Imported
 from app.formats.documents.reader import Findings
-from app.formats.documents.source import Path
 from app.formats.kai import importing as kai_import
 from app.formats.kai import pods as kai_pods
 from app.formats.kubernetes.cluster import Pod, SinglePod, read_nodes, read_pod, read_pods

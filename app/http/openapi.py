@@ -9,7 +9,7 @@ import msgspec
 
 from app.http.problems import MEDIA_TYPE, ProblemDocument
 
-VERSION = "1.35.1"
+VERSION = "1.36.0"
 """Of the interface, by semantic versioning; openapi/README.md says when it must change."""
 
 Content = dict[str, dict[str, Any]]

@@ -2,12 +2,13 @@
 
 import signal
 import subprocess
-import sys
 import threading
 from contextlib import suppress
 from types import FrameType
 
 import structlog
+
+from app.base.children import python
 
 _PATIENCE = 3.0
 """Seconds that it has to give back its job."""
@@ -22,7 +23,7 @@ class Companion:
     is closed: no worker outlives a service that was killed."""
 
     def __init__(self, module: str, settings: str) -> None:
-        self._command = [sys.executable, "-m", module]
+        self._command = [*python(), "-m", module]
         self._settings = settings.encode() + b"\n"
         self._closing = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None

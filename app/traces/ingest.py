@@ -33,6 +33,9 @@ _LEVEL = 3
 COLUMNS: dict[str, tuple[str, ...]] = {"swf": swf.COLUMNS, "alibaba-gpu-2023": alibaba.COLUMNS}
 """What a mapping can name, by format."""
 _MOST_QUEUES = 100_000
+_MOST_NODES = 100_000
+_MOST_CAPACITIES = 1_000_000
+"""What a few bytes of a mapping may become: each is held by whoever plays the trace."""
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 Lines = Iterator[tuple[int, Job | Change]]
@@ -251,8 +254,15 @@ def unpacked(data: bytes) -> bytes:
 def _group(mapping: Mapping, header: swf.Header, complaints: Complaints) -> list[Node]:
     assert mapping.nodes is not None
     count = mapping.nodes.count or header.number("MaxNodes") or header.number("MaxProcs")
-    if count is None or count > 1_000_000:
+    if count is None:
         complaints.add(1, "the header has no MaxNodes, and `nodes.count` of the mapping does not say how many")
+        return []
+    if count > _MOST_NODES or count * len(mapping.nodes.capacity) > _MOST_CAPACITIES:
+        complaints.add(
+            1,
+            f"{count} nodes of {len(mapping.nodes.capacity)} resources: at most {_MOST_NODES} nodes and "
+            f"{_MOST_CAPACITIES} capacities are made",
+        )
         return []
     return [Node(name=f"node-{i}", capacity=mapping.nodes.capacity) for i in range(1, count + 1)]
 

@@ -51,8 +51,8 @@ class LabelOf(Wire, frozen=True, kw_only=True):
 class NodeGroup(Wire, frozen=True, kw_only=True):
     """Alike nodes, for a format that has no list of them: `node-1`, `node-2` and so on."""
 
-    count: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
-    """How many. Absent: as the trace's header says (`MaxNodes`)."""
+    count: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | None = None
+    """How many, at most 100,000. Absent: as the trace's header says (`MaxNodes`)."""
     capacity: Resources
     """What jobs may use of each."""
 

@@ -3,10 +3,10 @@
 from datetime import datetime
 
 import msgspec
-import yaml
 import zstandard
 
 from app.base.decoding import convert
+from app.base.documents import read_one
 from app.base.errors import BadInput, BadRequest
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Problem
@@ -17,6 +17,7 @@ from app.traces.mapping import Format, Mapping
 from app.traces.schemas import LineNote, TraceQueue, TraceSummary
 
 _SHOWN_QUEUES = 1000
+_LARGEST_MAPPING = 1 << 20
 _FIELDS = {"ndjson": {"trace"}, "swf": {"trace", "mapping"}, "alibaba-gpu-2023": {"pods", "nodes", "mapping"}}
 
 
@@ -63,16 +64,10 @@ def source_of(form: Format, files: dict[str, bytes]) -> Source:
 
 
 def mapping_of(text: bytes | None) -> Mapping | None:
-    """A mapping from JSON or YAML. Raises BadRequest, InvalidInput."""
+    """A mapping from JSON or YAML. Raises InvalidInput."""
     if text is None:
         return None
-    if len(text) > 1 << 20:
-        raise BadRequest("the mapping is larger than 1 MiB")
-    try:
-        document = yaml.load(text, Loader=yaml.CSafeLoader)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise BadRequest(f"the mapping is neither JSON nor YAML: {str(error)[:200]}") from None
-    return convert(document, Mapping)
+    return convert(read_one(text, "the mapping", _LARGEST_MAPPING), Mapping)
 
 
 def _summary(upload: Upload, read: Ingested) -> TraceSummary:

@@ -18,7 +18,7 @@ from app.traces import repository
 from app.traces.elsewhere import Readers
 from app.traces.ingest import Limits, unpacked
 from app.traces.mapping import Format
-from app.traces.preparing import Upload, prepare
+from app.traces.preparing import Upload
 from app.traces.reading import StoredTrace
 from app.traces.schemas import TraceSummary
 
@@ -36,12 +36,11 @@ class Stored(NamedTuple):
 
 
 class Traces:
-    """The stored traces of ``database``. ``small``: what is larger is read in a process of its own, in bytes."""
+    """The stored traces of ``database``. Each is read in a process of its own, which may die of it."""
 
-    def __init__(self, database: Database, limits: Limits, small: int) -> None:
+    def __init__(self, database: Database, limits: Limits) -> None:
         self._database = database
         self._limits = limits
-        self._small = small
         self._readers = Readers()
         self._identifiers = Identifiers()
 
@@ -49,7 +48,7 @@ class Traces:
         """Store a trace; one that is wrong changes nothing. Raises InvalidInput, BadInput, BadRequest,
         PreconditionFailed, DeadlinePassed, Unavailable."""
         upload = Upload(name, form, datetime.now(UTC), self._limits)
-        read = (self._readers.prepared if _size(files) > self._small else prepare)(upload, files)
+        read = self._readers.prepared(upload, files)
         row = {
             "id": self._identifiers.new(upload.moment),
             "name": name,
@@ -151,10 +150,6 @@ def unknown(name: str, where: str | None = None) -> NotFound:
     """The error for a trace that is not there."""
     detail = f"no trace {name!r}"
     return NotFound(detail, problems=[] if where is None else [Problem(pointer=where, detail=detail)])
-
-
-def _size(files: dict[str, bytes]) -> int:
-    return sum(len(content) for content in files.values())
 
 
 def _unpacked(packed: bytes) -> TraceSummary:

@@ -3,7 +3,6 @@
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Generator, Iterable
@@ -15,6 +14,7 @@ from app.answering.answerer import Reply
 from app.answering.operations import Asked, Operation
 from app.answering.sources import Documents
 from app.base import tracing
+from app.base.children import python
 from app.base.errors import DeadlinePassed, Unavailable
 from app.workers.frames import Closed, receive, send
 from app.workers.messages import Call, Done, Failed, FromWorker, Head, WantDocument, WantHead, raised
@@ -215,7 +215,7 @@ class Pool:
             ours, theirs = socket.socketpair()
             with theirs:
                 command = [
-                    sys.executable, "-m", "app.workers.worker", str(theirs.fileno()),
+                    *python(), "-m", "app.workers.worker", str(theirs.fileno()),
                     str(limits.snapshot_bytes // count), str(limits.snapshot_idle),
                 ]  # fmt: skip
                 process = subprocess.Popen(

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from threading import Lock
 
+from app.base.children import python
 from app.base.errors import DeadlinePassed, Unavailable
 from app.workers.frames import Closed
 from app.workers.ticket import Ticket, held
@@ -17,6 +19,8 @@ from app.workers.ticket import Ticket, held
 _SECONDS = 3600.0
 """For whoever comes without a ticket."""
 _NICE = 10
+_MOST_BYTES = 8 << 30
+"""Of such a process: what would take more is hostile, and ends it instead of the machine."""
 
 
 class Processes:
@@ -54,7 +58,7 @@ class Processes:
         ours, theirs = socket.socketpair()
         with ours:
             with theirs:
-                command = [sys.executable, *entry, str(theirs.fileno())]
+                command = [*python(), *entry, str(theirs.fileno())]
                 process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
             with self._guard:
                 self._running.add(process)
@@ -74,5 +78,7 @@ def serve_once(answer: Callable[[socket.socket], None]) -> None:
     gc.disable()
     with suppress(OSError):
         os.nice(_NICE)
+    with suppress(OSError, ValueError):  # a hard limit below it stays
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
     with socket.socket(fileno=int(sys.argv[1])) as connection, suppress(Closed):
         answer(connection)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from app.base import documents
+from app.base.documents import MAX_BYTES, read
 from app.formats import FORMATS, Unreadable, import_configuration
-from app.formats.documents import source
-from app.formats.documents.source import MAX_BYTES, read
 
 
 def laughs(levels: int = 12) -> bytes:
@@ -173,7 +173,7 @@ spec:
 
 
 def test_values_of_all_documents_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "MAX_VALUES", 25_000)
+    monkeypatch.setattr(documents, "MAX_VALUES", 25_000)
     found = read(b"".join(b"---\na: [1, 2, 3]\n" for _ in range(5000)))
     assert len(found) == 5000
     with pytest.raises(Unreadable, match="more than"):

@@ -8,8 +8,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.base.documents import read
 from app.formats import import_configuration
-from app.formats.documents.source import read
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import Ask, State
 

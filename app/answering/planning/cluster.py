@@ -9,9 +9,9 @@ from app.answering.answers import asks_of, configure, load
 from app.answering.plan_bodies import PlanRequest
 from app.answering.sources import Sources
 from app.answering.variants.overrides import with_fields
+from app.base.documents import Path, read
 from app.formats import import_configuration
 from app.formats.documents.reader import Findings
-from app.formats.documents.source import Path, read
 from app.formats.documents.yson import is_yson
 from app.formats.kubernetes.priority_classes import PriorityClass
 from app.formats.manifests import kept_objects

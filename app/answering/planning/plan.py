@@ -12,8 +12,8 @@ from app.answering.planning.cluster import Situation, situation, with_queues
 from app.answering.planning.rounds import settle
 from app.answering.sources import Sources
 from app.base.decoding import decode
+from app.base.documents import Path
 from app.formats.documents.reader import Findings
-from app.formats.documents.source import Path
 from app.formats.documents.yson import read_any
 from app.formats.kai.pods import gpu_memory
 from app.formats.work import SPECIAL, kai, kueue, ytsaurus, yunikorn

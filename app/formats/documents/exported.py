@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import yaml
 
+from app.base.documents import Path, plain
 from app.formats.documents.native import Document, merged
-from app.formats.documents.source import Path, plain
 from app.solver.model import duration
 from app.solver.model.base import Duration
 from app.solver.model.configuration import Configuration, Queue, Quota

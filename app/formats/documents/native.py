@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any, cast
 
-from app.formats.documents.source import Path
+from app.base.documents import Path
 from app.solver.native import MAX_DEPTH
 from app.solver.stopping import safe_point
 

@@ -13,8 +13,8 @@ from typing import Any, Literal, cast
 
 import msgspec
 
+from app.base.documents import Path
 from app.formats.documents.native import unkeepable
-from app.formats.documents.source import Path
 from app.solver.model import duration
 from app.solver.model.base import Duration, Quantity
 from app.solver.model.problems import Finding, pointer

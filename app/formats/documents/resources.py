@@ -2,8 +2,8 @@
 
 from typing import TypeVar
 
+from app.base.documents import Path
 from app.formats.documents.exported import Lost
-from app.formats.documents.source import Path
 from app.formats.names import ExportFormat
 from app.solver.model.configuration import EngineName
 

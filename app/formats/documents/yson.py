@@ -8,7 +8,7 @@ import importlib
 import re
 from typing import Any, cast
 
-from app.formats.documents.source import MAX_BYTES, MAX_DEPTH, MAX_VALUES, Path, Unreadable, read
+from app.base.documents import MAX_BYTES, MAX_DEPTH, MAX_VALUES, Path, Unreadable, read
 from app.solver.stopping import safe_point
 
 _TEXT = re.compile(rb'\s*(<|\{\s*("(?:[^"\\]|\\.){0,500}"|[A-Za-z_][\w.\-]{0,500})\s*=|\{\s*\x01|\x01)')

@@ -3,10 +3,10 @@
 from decimal import Decimal
 from typing import Any, cast
 
+from app.base.documents import Path
 from app.formats.documents.exported import Exported, Lost, dump, flat_quota, go_duration, number, placed
 from app.formats.documents.reader import Findings, Reader
 from app.formats.documents.resources import renamed
-from app.formats.documents.source import Path
 from app.formats.kai.actions import ACTIONS, shard_actions, written_actions
 from app.formats.kai.importing import (
     DEFAULT_CAP,

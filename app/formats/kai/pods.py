@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from app.base.documents import Path
 from app.formats.documents.reader import Reader, instant
-from app.formats.documents.source import Path
 from app.formats.kai.grouping import group_of, groups_of
 from app.formats.kubernetes.amounts import Steps
 from app.formats.kubernetes.cluster import Pod, SinglePod, as_task

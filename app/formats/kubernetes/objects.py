@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
+from app.base.documents import Path, Unreadable, read
 from app.formats.documents.native import unkeepable
 from app.formats.documents.reader import Findings, Reader
-from app.formats.documents.source import Path, Unreadable, read
 
 YUNIKORN_QUEUES = "YuniKorn queues"
 KAI_SCHEDULER = "KAI scheduler configuration"

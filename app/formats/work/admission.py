@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from app.base.documents import Path
 from app.formats.documents.reader import Reader
-from app.formats.documents.source import Path
 from app.formats.kubernetes.amounts import steps
 from app.formats.kubernetes.objects import Object
 from app.solver.stopping import safe_point

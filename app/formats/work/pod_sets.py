@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.base.documents import Path
 from app.formats.documents.reader import Reader
-from app.formats.documents.source import Path
 from app.formats.kubernetes.amounts import Steps, steps
 from app.formats.kubernetes.objects import Object
 from app.formats.kubernetes.pod_spec import PodSpec, read_pod_spec

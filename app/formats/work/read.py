@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from app.base.documents import Path
 from app.formats.documents.reader import Findings, Reader
-from app.formats.documents.source import Path
 from app.formats.kubernetes.objects import Object, objects
 from app.formats.kubernetes.priority_classes import Classes, read_classes
 from app.formats.work import admission

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from app.base.documents import Path
 from app.formats.documents.reader import Reader
-from app.formats.documents.source import Path
 from app.formats.work.asking import Cluster, Planned, near
 from app.solver.model import ytsaurus
 from app.solver.model.base import Quantity

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
+from app.base.documents import Path
 from app.formats.documents.exported import Exported, Lost, dump, flat_quota, number, parents_first
 from app.formats.documents.resources import renamed
-from app.formats.documents.source import Path
 from app.formats.ytsaurus.importing import DURATIONS, POOL_FIELDS, TREE_FIELDS
 from app.solver.model import duration, ytsaurus
 from app.solver.model.configuration import Configuration, EngineName, Queue

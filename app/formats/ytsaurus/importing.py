@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from app.base.documents import MAX_DEPTH, Path
 from app.formats.documents.reader import Findings, Reader
-from app.formats.documents.source import MAX_DEPTH, Path
 from app.solver.model import ytsaurus
 from app.solver.model.base import Duration
 from app.solver.model.configuration import UNWEIGHTED, Configuration, Queue, Quota, Settings

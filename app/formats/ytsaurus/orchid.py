@@ -11,9 +11,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from app.base.documents import Path
 from app.formats.documents.imported import Imported
 from app.formats.documents.reader import Findings, Reader
-from app.formats.documents.source import Path
 from app.formats.kubernetes.amounts import Steps, quantities, steps
 from app.formats.ytsaurus.importing import read_configuration, settings_of
 from app.solver.model import ytsaurus

@@ -12,9 +12,9 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from app.base.documents import Path
 from app.formats.documents.imported import Imported
 from app.formats.documents.reader import Findings, Reader
-from app.formats.documents.source import Path
 from app.formats.kubernetes.objects import Object, objects
 from app.formats.yunikorn.importing import read_configuration
 from app.solver.model.base import Quantity

@@ -1,11 +1,11 @@
 """Drawing in a process of its own: it takes a second of processor time, which decisions would have to wait for."""
 
 import subprocess
-import sys
 from importlib.util import find_spec
 
 import msgspec
 
+from app.base.children import python
 from app.base.errors import DeadlinePassed, NotInstalled
 from app.simulations.plots.data import Drawing
 from app.workers.ticket import Ticket, held
@@ -17,7 +17,7 @@ def drawn(drawing: Drawing) -> bytes:
     """SVG, within the time of the request that is being answered. Raises NotInstalled without the extra
     ``arbiter[plot]``, and DeadlinePassed."""
     require()
-    command = [sys.executable, "-m", "app.simulations.plots"]
+    command = [*python(), "-m", "app.simulations.plots"]
     ticket = held() or Ticket.now("large", _SECONDS)
     try:
         done = subprocess.run(

@@ -5,9 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-import yaml
 
 from app.base.decoding import convert, decode
+from app.base.documents import read_one
 from app.base.errors import BadInput, BadRequest
 from app.simulations.schemas import Summary, Trace
 from app.solver.model.configuration import Configuration
@@ -26,12 +26,8 @@ _OF_TRACE = "trace"
 
 
 def read(text: bytes) -> Grid:
-    """A grid from YAML or JSON. Raises BadRequest, InvalidInput."""
-    try:
-        document = yaml.load(text, Loader=yaml.CSafeLoader)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise BadRequest(f"neither YAML nor JSON: {str(error)[:200]}") from None
-    return convert(document, Grid)
+    """A grid from YAML or JSON. Raises InvalidInput."""
+    return convert(read_one(text, "the grid"), Grid)
 
 
 def engines(grid: Grid, base: Path) -> set[str]:

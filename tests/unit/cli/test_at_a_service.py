@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from app.base.documents import Unreadable
 from app.cli import plan as plans
-from app.formats.documents.source import Unreadable
 from tests.cluster import kueue
 from tests.unit.cli.test_remote import JSON_BODY, MAIN, Captured, Fake, said
 

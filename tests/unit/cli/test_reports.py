@@ -10,12 +10,12 @@ import pytest
 
 from app.answering.comparison_bodies import Comparison
 from app.answering.plan_bodies import PlanAnswer
+from app.base.documents import Unreadable
 from app.base.errors import BadInput, NotFound
 from app.cli import output, plan_report, report
 from app.cli.fields import fields_of
 from app.cli.output import BAD_INPUT, table, tried
 from app.cli.sources import Source, as_json, gathered, joined
-from app.formats.documents.source import Unreadable
 from app.solver.model.decision import Answer
 from app.solver.model.problems import InvalidInput, Problem
 

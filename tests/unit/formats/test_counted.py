@@ -8,10 +8,10 @@ import msgspec
 import pytest
 import yaml
 
+from app.base.documents import Unreadable
 from app.formats import export
 from app.formats.documents import yson
 from app.formats.documents.reader import Findings
-from app.formats.documents.source import Unreadable
 from app.formats.work import SPECIAL, pods
 from app.formats.work import kai as kai_work
 from app.formats.work.admission import Admission

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from app.base.documents import Unreadable
 from app.cli import run
 from app.formats import import_configuration
-from app.formats.documents.source import Unreadable
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 DUMP = MANIFESTS / "yunikorn-dump.json"

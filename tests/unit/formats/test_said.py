@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from app.base import documents
+from app.base.documents import read
 from app.formats import Unreadable, import_configuration
-from app.formats.documents import source
 from app.formats.documents.reader import Findings, Reader
-from app.formats.documents.source import read
 from app.formats.kubernetes.amounts import steps
 from app.formats.kubernetes.pod_spec import read_nodes
 from app.solver.model.configuration import Quota
@@ -47,7 +47,7 @@ def test_of_findings_of_a_kind_twenty_are_listed_and_the_others_counted() -> Non
         ("<<: 3", "line 1: << merges mappings only"),
         ('{"a": [{"b": 1, "b": 2}]}', "key 'b' occurs twice in one object"),
         ('{"a": NaN}', "NaN is not JSON"),
-        (f'{{"a": {"1" * 5000}}}', "a number of thousands of digits"),
+        (f'{{"a": {"1" * 5000}}}', "a number of 5000 digits; at most 31 are read"),
         ("[" * 100_000, "nested too deeply"),
         ('["\\ud800"]', "half of a surrogate pair is no character"),
         ("a: " + "[" * 201 + "]" * 201, "line 1: nested deeper than 200 levels"),
@@ -60,12 +60,12 @@ def test_what_a_source_may_not_have(text: str, detail: str) -> None:
 
 
 def test_how_much_a_source_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "MAX_BYTES", 8)
+    monkeypatch.setattr(documents, "MAX_BYTES", 8)
     assert read(b"[1, 2]  ") == [((), [1, 2])]
     with pytest.raises(Unreadable, match="9 bytes: a manifest may have 8"):
         read(b"[1, 2]   ")
     monkeypatch.undo()
-    monkeypatch.setattr(source, "MAX_VALUES", 7)
+    monkeypatch.setattr(documents, "MAX_VALUES", 7)
     shared = b"a: &x [1, 2]\nb: *x"
     assert read(shared) == [((), {"a": [1, 2], "b": [1, 2]})]
     for more in (b"\nc: 1", b"\n---\n1"):

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from app.base.documents import read
 from app.formats import import_configuration
-from app.formats.documents.source import read
 from app.solver.model.problems import Finding, pointer
 from tests.unit.formats.test_manifests import FORMATS, MANIFESTS
 

@@ -131,8 +131,11 @@ def test_nodes_of_a_mapping_are_as_many_as_it_or_the_header_says() -> None:
     assert names(b"; MaxNodes: 7\n" + line(), count=2) == two
     assert names(b"; MaxNodes: 2\n") == two
     detail = "line 1: the header has no MaxNodes, and `nodes.count` of the mapping does not say how many"
-    for text in (line(), b"; MaxNodes: 1000001\n" + line()):
-        assert said(lambda text=text: names(text)) == [detail]
+    assert said(lambda: names(line())) == [detail]
+    many = "line 1: 100001 nodes of 1 resources: at most 100000 nodes and 1000000 capacities are made"
+    assert said(lambda: names(b"; MaxNodes: 100001\n" + line())) == [many]
+    wide = {"capacity": {f"r{i}": 1 for i in range(101)}, "count": 10_000}
+    assert said(lambda: swf(line(), nodes=wide))[0].startswith("line 1: 10000 nodes of 101 resources")
     found = swf(b"; MaxNodes: 2\n; UnixStartTime: 60\n" + line(submit=3), nodes={"capacity": capacity})
     first, second = (json.loads(one) for one in text_of(found).splitlines())
     assert (first["at"], [node["name"] for node in first["nodes"]["add"]], second["submitted_at"]) == (0, two, 3)
@@ -294,14 +297,27 @@ def test_of_many_queues_a_thousand_are_shown() -> None:
         ("ndjson", {"": b"", "mapping": b""}, "format ndjson has no file 'mapping'; there are trace"),
         ("alibaba-gpu-2023", {"trace": b""}, "format alibaba-gpu-2023 has no file 'trace'; there are mapping, nodes,"
          " pods"),
-        ("swf", {"": b"", "mapping": b"{"}, "the mapping is neither JSON nor YAML"),
-        ("swf", {"": b"", "mapping": b"#" * ((1 << 20) + 1)}, "the mapping is larger than 1 MiB"),
     ],
 )  # fmt: skip
 def test_files_that_are_not_meant(form: Any, files: dict[str, bytes], detail: str) -> None:
     with pytest.raises(BadRequest) as refused:
         source_of(form, files)
     assert refused.value.detail.startswith(detail)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "detail"),
+    [
+        (b"{", "the mapping: neither JSON nor YAML"),
+        (b"#" * ((1 << 20) + 1), "the mapping has 1048577 bytes; it may have 1048576"),
+        (b"# nothing", "the mapping is empty"),
+        (b"a: 1\n---\na: 2", "the mapping has 2 documents, not one"),
+    ],
+)
+def test_a_mapping_that_is_none(mapping: bytes, detail: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        source_of("swf", {"": b"", "mapping": mapping})
+    assert refused.value.problems[0].detail.startswith(detail)
 
 
 def test_which_file_is_which() -> None:

@@ -20,6 +20,7 @@ from app.traces import repository
 from app.traces.files import lines_within
 from app.traces.ingest import Limits, Source, ingest
 from app.traces.mapping import ALIBABA, SWF, Mapping
+from app.traces.preparing import prepare
 from app.traces.service import Traces, etag
 from tests.unit.traces.test_ingest import change, job, lines
 
@@ -29,12 +30,10 @@ SECOND = lines(change(0), job("a"), job("b", 5))
 
 @pytest.fixture
 def traces(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Traces]:
-    made = Traces(database, Limits(), 1 << 20)
+    made = Traces(database, Limits())
 
-    def elsewhere(upload: Any, files: Any) -> Any:
-        raise AssertionError("small ones are read here")
-
-    monkeypatch.setattr(made._readers, "prepared", elsewhere)  # pyright: ignore[reportPrivateUsage]
+    # In this process, which a test can reach into.
+    monkeypatch.setattr(made._readers, "prepared", prepare)  # pyright: ignore[reportPrivateUsage]
     yield made
     made.close()
 
@@ -135,20 +134,17 @@ def test_chunks_are_read_in_their_order(traces: Traces, monkeypatch: pytest.Monk
     assert [one.ask.id for one in traces.opened(identifier).jobs()] == [f"j{i}" for i in range(12)]
 
 
-def test_only_a_large_one_is_read_elsewhere(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = lines(job("a"))
-    traces = Traces(database, Limits(), len(text))
-    read: list[Any] = []
+def test_even_a_small_one_is_read_in_a_process_that_may_die(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traces = Traces(database, Limits())
 
-    def elsewhere(upload: Any, files: Any) -> Any:
-        read.append(files)
-        raise ZeroDivisionError
+    def here(*_: Any) -> Any:
+        raise AssertionError("read in the service")
 
-    monkeypatch.setattr(traces._readers, "prepared", elsewhere)  # pyright: ignore[reportPrivateUsage]
-    traces.put("t", "ndjson", {"trace": text}, NONE)
-    with pytest.raises(ZeroDivisionError):
-        traces.put("t", "ndjson", {"trace": text + b"\n"}, NONE)
-    assert len(read) == 1
+    monkeypatch.setattr("app.traces.preparing.ingest", here)
+    traces.put("t", "ndjson", {"trace": lines(job("a"))}, NONE)
+    assert [one.name for one in traces.page(None, 9)] == ["t"]
     traces.close()
 
 

@@ -29,7 +29,7 @@ def test_a_workers_process_is_told_its_share_of_the_memory_and_hashes_alike(monk
     _, ours = Pool._spawn(Limits(100, 7.5), 3)()  # pyright: ignore[reportPrivateUsage]
     ((command, how),) = begun
     (descriptor,) = how["pass_fds"]
-    assert command[1:] == ["-m", "app.workers.worker", str(descriptor), "33", "7.5"]
+    assert command[1:] == ["-P", "-m", "app.workers.worker", str(descriptor), "33", "7.5"]
     assert (how["env"]["PYTHONHASHSEED"], how["env"]["KEPT"]) == ("0", "as it is")
     assert ours.recv(1) == b"", "the other end is the process's alone"
     ours.close()

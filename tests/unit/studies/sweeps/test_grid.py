@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from app.base.decoding import convert
-from app.base.errors import BadInput, BadRequest
+from app.base.errors import BadInput
 from app.simulations.examples import SIMULATION
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput
@@ -116,8 +116,9 @@ def test_so_many_points_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_no_grid_is_refused() -> None:
     assert read(b"configurations: {c: c.json}\ntraces: {t: t.ndjson}\n") == grid()
     for wrong in (b"{", b"\xff\xfe\x00", b"a: &a [*b]"):
-        with pytest.raises(BadRequest, match="neither YAML nor JSON"):
+        with pytest.raises(InvalidInput) as refused:
             read(wrong)
+        assert refused.value.problems[0].detail.startswith("the grid: ")
     with pytest.raises(InvalidInput):
         read(b"configurations: 7")
 

@@ -1,4 +1,4 @@
-"""Bytes of a manifest as plain values: one document of JSON, or a stream of YAML documents. Hostile input is refused.
+"""The one reader of YAML and JSON from outside: manifests, mappings, grids, kubeconfigs. Hostile input is refused.
 
 What a schema can't say is checked here, once: size, depth, the number of values that aliases expand to, keys that
 occur twice, tags that would make objects. Scalars follow YAML 1.2's core schema, as Kubernetes reads them in
@@ -6,6 +6,7 @@ practice: ``yes`` and ``2026-01-01`` are strings.
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import Any, cast
@@ -18,6 +19,7 @@ from app.solver.stopping import safe_point
 MAX_BYTES = 32 * 2**20
 MAX_DEPTH = 200
 MAX_VALUES = 2_000_000
+MAX_DIGITS = 31
 
 Path = tuple[str | int, ...]
 
@@ -60,6 +62,20 @@ def read(body: bytes) -> list[tuple[Path, Any]]:
     return [((), found[0])] if len(found) == 1 else [((i,), document) for i, document in enumerate(found)]
 
 
+def read_one(body: bytes, what: str, most: int = MAX_BYTES) -> Any:
+    """The only document of ``body``, in JSON or YAML. ``what`` it is, for the errors; ``most``: bytes that it may have.
+    Raises Unreadable."""
+    if len(body) > most:
+        raise Unreadable(f"{what} has {len(body)} bytes; it may have {most}")
+    try:
+        found = read(body)
+    except Unreadable as error:
+        raise Unreadable(f"{what}: {error.problems[0].detail}") from None
+    if len(found) != 1:
+        raise Unreadable(f"{what} is empty" if not found else f"{what} has {len(found)} documents, not one")
+    return found[0][1]
+
+
 def plain(text: str) -> Any:
     """What an unquoted scalar means: null, bool, int, float or itself."""
     if text in _WORDS:
@@ -69,7 +85,7 @@ def plain(text: str) -> Any:
     if _HEXADECIMAL.fullmatch(text):
         return int(text, 16)
     if len(text) <= 64 and _FLOAT.fullmatch(text) and not re.match(r"[-+]?0[0-9]", text):
-        return float(text)
+        return _float(text)
     return text
 
 
@@ -87,9 +103,13 @@ def _json(text: str) -> Any:
         raise Unreadable(f"{word} is not JSON")
 
     try:
-        value = json.loads(text, object_pairs_hook=unique, parse_constant=refused)
+        value = json.loads(
+            text, object_pairs_hook=unique, parse_constant=refused, parse_int=_integer, parse_float=_float
+        )
         if _SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
+        if "\\u0000" in text and _holds_nul(value):
+            raise Unreadable("a string holds a NUL, which no text of a cluster does")
     except RecursionError:
         raise Unreadable("nested too deeply") from None
     except UnicodeEncodeError:
@@ -98,6 +118,32 @@ def _json(text: str) -> Any:
         raise
     except ValueError:
         raise Unreadable("a number of thousands of digits") from None
+    return value
+
+
+def _holds_nul(root: Any) -> bool:
+    pending = [root]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            pending += [*cast(dict[str, Any], value), *cast(dict[str, Any], value).values()]
+        elif isinstance(value, list):
+            pending += cast(list[Any], value)
+        elif isinstance(value, str) and "\0" in value:
+            return True
+    return False
+
+
+def _integer(text: str) -> int:
+    if len(text) > MAX_DIGITS + 1:
+        raise Unreadable(f"a number of {len(text)} digits; at most {MAX_DIGITS} are read")
+    return int(text)
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise Unreadable(f"{text[:40]} is larger than any number that is read")
     return value
 
 
@@ -141,6 +187,8 @@ class _Builder:
             self._add(value, size, event)
 
     def _scalar(self, event: Any) -> None:
+        if "\0" in event.value:
+            raise _at(event, "a NUL, which no text of a cluster holds")
         frame = self._frames[-1] if self._frames else None
         if frame is not None and isinstance(frame.container, dict) and frame.key is None:
             frame.key, frame.merging = event.value, event.value == _MERGE and event.implicit[0]

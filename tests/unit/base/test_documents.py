@@ -1,0 +1,94 @@
+"""What comes from outside is read by one reader, which nothing hostile stops."""
+
+import ast
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.base.documents import MAX_DIGITS, read_one
+from app.following.reading import Broken, connect
+from app.solver.model.problems import InvalidInput
+from app.studies.sweeps.sweep import read as read_grid
+from app.traces.preparing import mapping_of
+
+APP = Path(__file__).parents[3] / "app"
+JSON_READERS = {
+    "base/documents.py",  # the reader
+    "base/decoding.py",  # says what is wrong with a body that was refused
+    "auth/keys.py",  # the provider that the operator chose, at most 1 MiB
+    "cli/fields.py",  # a word of the command line
+    "cli/remote.py",  # answers of the service
+    "formats/work/yunikorn.py",  # an annotation of a document that was read already
+    "service/filling.py",  # our own examples
+}
+"""Who else calls `json.loads`, and on what."""
+_NESTED = "\n".join(["a: &a {x: 1}", *(f"b{i}: &b{i} {{<<: [{', '.join(f'*{p}' for p in [prev] * 9)}]}}"
+                                       for i, prev in enumerate(["a", *(f"b{n}" for n in range(12))]))])  # fmt: skip
+HOSTILE = {
+    "sequences in sequences": b"- " * 30_000,
+    "brackets": b"[" * 25_000,
+    "braces": b"{a: " * 25_000,
+    "JSON's brackets": b"[" * 100_000 + b"]" * 100_000,
+    "merge keys": _NESTED.encode(),
+    "aliases": b"a: &a [" + b"1," * 2000 + b"]\nb: [" + b"*a," * 3000 + b"]",
+    "a key twice": b"queue: a\nqueue: b",
+    "JSON's key twice": b'{"queue": "a", "queue": "b"}',
+    "NUL": b'{"queue": "a\x00b"}',
+    "NUL in YAML": b"queue: a\x00b",
+    "an escaped NUL": b'{"queue": "a\\u0000b"}',
+    "a key with one": b'{"a\\u0000": 1}',
+    "an escaped NUL of YAML": b'queue: "a\\0b"',
+    "digits": b'{"priority": ' + b"9" * 5000 + b"}",
+    "more digits than are read": b'{"priority": ' + b"9" * (MAX_DIGITS + 2) + b"}",
+    "infinity": b'{"priority": 1e999}',
+    "infinity of YAML": b"priority: 1e999",
+    "two documents": b"a: 1\n---\na: 2",
+    "nothing": b"",
+    "a tag": b"!!python/object/apply:os.system [true]",
+    "bytes": b"\xff\xfe\x00",
+}
+
+
+def loaders_called(path: Path) -> set[str]:
+    """Loaders of YAML, JSON and pickles that the code of ``path`` calls."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            name = f"{node.value.id}.{node.attr}"
+            if node.value.id in ("yaml", "json", "pickle", "marshal", "tomllib", "plistlib") and "load" in node.attr:
+                found.add(name)
+            if name == "yaml.parse":
+                found.add(name)
+    return found
+
+
+def test_no_other_loader_reads_what_comes_from_outside() -> None:
+    called = {str(path.relative_to(APP)): loaders_called(path) for path in APP.rglob("*.py")}
+    assert {path for path, names in called.items() if "json.loads" in names} == JSON_READERS
+    assert {path for path, names in called.items() if names - {"json.loads"}} == {"base/documents.py"}
+    assert called["base/documents.py"] == {"json.loads", "yaml.parse"}
+
+
+@pytest.mark.parametrize("read", [mapping_of, read_grid, lambda body: read_one(body, "it")])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_is_refused_and_costs_little(name: str, read: Callable[[bytes], object]) -> None:
+    began = time.process_time()
+    with pytest.raises(InvalidInput):
+        read(HOSTILE[name])
+    assert time.process_time() - began < 20  # the text of 431 bytes took longer
+
+
+@pytest.mark.parametrize("text", ["1:1:1", "0b111", "yes", "2026-01-01", "0o17"])
+def test_what_is_a_number_to_other_readers_is_text(text: str) -> None:
+    assert read_one(f"a: {text}".encode(), "it") == {"a": text}
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "a list", "no clusters", "wrong shapes"])
+def test_a_kubeconfig_that_is_none_is_named(name: str, tmp_path: Path) -> None:
+    others = {"a list": b"- 1", "no clusters": b"a: 1", "wrong shapes": b"clusters: 1\ncurrent-context: x\ncontexts: y"}
+    path = tmp_path / "config"
+    path.write_bytes({**HOSTILE, **others}[name])
+    with pytest.raises(Broken, match="no cluster to follow"):
+        connect(kubeconfig=str(path))
