@@ -12,7 +12,7 @@ from app.base.errors import ArbiterError
 from app.cli.offline import File, Json
 from app.cli.output import BAD_INPUT, complain, problems, read, say, table
 from app.cli.sources import as_json
-from app.solver.engines.ytsaurus.report.carry import after_shares
+from app.solver.engines.ytsaurus.answer import after_shares
 from app.solver.model.duration import DurationError, parse
 from app.solver.model.problems import InvalidInput
 

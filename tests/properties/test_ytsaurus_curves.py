@@ -8,9 +8,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from app.solver.engines.ytsaurus.decide.fair_share.curve_sums import Curves
-from app.solver.engines.ytsaurus.decide.fair_share.curves import PoolCurves, pool_curves
-from app.solver.engines.ytsaurus.decide.fair_share.operation_curves import Demands, operation_curves, operation_values
+from app.solver.engines.ytsaurus.curves import Curves, PoolCurves, pool_curves
+from app.solver.engines.ytsaurus.pool_curves import Demands, operation_curves, operation_values
 from tests.properties.ytsaurus_functions import Child, Function, Row, largest_fit, operation, taken, together
 
 NEAR = 1e-9

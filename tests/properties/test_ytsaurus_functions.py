@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.solver.engines.ytsaurus.decide.fair_share import fair_shares as fair_share
-from app.solver.engines.ytsaurus.decide.fair_share.fair_shares import FairShares, fair_shares
-from app.solver.engines.ytsaurus.decide.situation import Situation
+from app.solver.engines.ytsaurus import fair_shares as fair_share
+from app.solver.engines.ytsaurus.fair_shares import FairShares, fair_shares
+from app.solver.engines.ytsaurus.situation import Situation
 from tests.properties.test_ytsaurus_shares import MINUTE, situation
 from tests.properties.ytsaurus_exact_trees import ExactTree
 from tests.properties.ytsaurus_round_trees import round_tree

@@ -6,11 +6,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from app.solver.engines.ytsaurus.compile.arrays import Floats
-from app.solver.engines.ytsaurus.decide.fair_share.doubles import EPSILON
-from app.solver.engines.ytsaurus.decide.fair_share.improved import by_fit_factor
-from app.solver.engines.ytsaurus.decide.fair_share.polyline import (
+from app.solver.engines.ytsaurus.exact import by_fit_factor
+from app.solver.engines.ytsaurus.operations import Floats
+from app.solver.engines.ytsaurus.polyline import (
     COMPRESSION,
+    EPSILON,
     Polyline,
     composed,
     compressed,

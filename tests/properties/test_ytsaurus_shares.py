@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.solver import solve
-from app.solver.engines.ytsaurus.decide.fair_share import fair_shares as fair_share
-from app.solver.engines.ytsaurus.decide.fair_share.exact import Exact
-from app.solver.engines.ytsaurus.decide.fair_share.fair_shares import FairShares, fair_shares
-from app.solver.engines.ytsaurus.decide.fair_share.levels import Levels
-from app.solver.engines.ytsaurus.decide.fair_share.volumes import Update
-from app.solver.engines.ytsaurus.decide.situation import Situation, situate
+from app.solver.engines.ytsaurus import fair_shares as fair_share
+from app.solver.engines.ytsaurus.exact import Exact
+from app.solver.engines.ytsaurus.fair_shares import FairShares, fair_shares
+from app.solver.engines.ytsaurus.pool_curves import Levels
+from app.solver.engines.ytsaurus.situation import Situation, situate
+from app.solver.engines.ytsaurus.volumes import Update
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import SharesRequest
 from tests.properties.ytsaurus_round_trees import round_tree

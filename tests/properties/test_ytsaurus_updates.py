@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from app.solver import solve
 from app.solver.delta import apply_delta
-from app.solver.engines.ytsaurus.compile import update
-from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration
-from app.solver.engines.ytsaurus.compile.state import CompiledState
+from app.solver.engines.ytsaurus import update
+from app.solver.engines.ytsaurus.configuration import CompiledConfiguration
+from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
 from app.solver.model.instant import micros

@@ -5,9 +5,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.compile.arrays import Floats
-from app.solver.engines.ytsaurus.decide.fair_share.fair_shares import FairShares
-from app.solver.engines.ytsaurus.decide.situation import Situation
+from app.solver.engines.ytsaurus.fair_shares import FairShares
+from app.solver.engines.ytsaurus.operations import Floats
+from app.solver.engines.ytsaurus.situation import Situation
 from tests.properties.ytsaurus_functions import (
     ONE,
     ZERO,

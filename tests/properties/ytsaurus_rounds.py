@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.solver.engines.ytsaurus.report.carry import after_heartbeats, after_shares
+from app.solver.engines.ytsaurus.answer import after_heartbeats, after_shares
 from tests.unit.solver.engines.ytsaurus.cluster import at, decide, shares
 
 Json = dict[str, Any]

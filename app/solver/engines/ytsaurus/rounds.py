@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Literal, cast
 
 from msgspec.structs import replace
 
-from app.solver.engines.ytsaurus.compile.configuration import CompiledConfiguration
-from app.solver.engines.ytsaurus.compile.state import CompiledState
-from app.solver.engines.ytsaurus.decide.starving import Standing, Updated, update
+from app.solver.engines.ytsaurus.configuration import CompiledConfiguration
+from app.solver.engines.ytsaurus.starvation import Standing, Updated, update
+from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.model import ytsaurus as wire
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import PlannedEviction, Result

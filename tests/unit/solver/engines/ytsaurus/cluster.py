@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from app.solver import solve
-from app.solver.engines.ytsaurus.decide.situation import Situation, situate
+from app.solver.engines.ytsaurus.situation import Situation, situate
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput

@@ -6,7 +6,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from app.solver.engines.ytsaurus.compile.arrays import (
+from app.solver.engines.ytsaurus.curves import TOLERANCE, _grouped  # pyright: ignore[reportPrivateUsage]
+from app.solver.engines.ytsaurus.operations import (
     all_of,
     any_of,
     by_level,
@@ -16,8 +17,7 @@ from app.solver.engines.ytsaurus.compile.arrays import (
     running_sums,
     scattered,
 )
-from app.solver.engines.ytsaurus.compile.state import by_node
-from app.solver.engines.ytsaurus.decide.fair_share.curve_sums import TOLERANCE, _grouped  # pyright: ignore[reportPrivateUsage]
+from app.solver.engines.ytsaurus.state import by_node
 
 
 @pytest.mark.parametrize("columns", [1, 2, 5])

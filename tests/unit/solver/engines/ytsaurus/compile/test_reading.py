@@ -6,18 +6,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.solver.engines.ytsaurus.compile.reading import SECOND, Reader
-from app.solver.engines.ytsaurus.compile.rule_sets import RULE_SETS
-from app.solver.engines.ytsaurus.compile.settings import (
+from app.solver.engines.ytsaurus.reading import SECOND, Formula, Reader
+from app.solver.engines.ytsaurus.rule_sets import RULE_SETS
+from app.solver.engines.ytsaurus.settings import (
+    Integral,
     OperationSettings,
     PoolSettings,
+    PoolShareSettings,
     TreeSettings,
+    TreeShareSettings,
     operation_settings,
     pool_settings,
     tree_settings,
 )
-from app.solver.engines.ytsaurus.compile.share_settings import Integral, PoolShareSettings, TreeShareSettings
-from app.solver.engines.ytsaurus.compile.tags import Formula
 from app.solver.model.configuration import Queue
 from app.solver.model.problems import Problem
 from app.solver.model.ytsaurus import Settings

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from app.solver import solve
-from app.solver.engines.ytsaurus.compile.operations import UNLIMITED_STEPS
-from app.solver.engines.ytsaurus.compile.settings import has_overrides
-from app.solver.engines.ytsaurus.compile.state import CompiledState
+from app.solver.engines.ytsaurus.operations import UNLIMITED_STEPS
+from app.solver.engines.ytsaurus.settings import has_overrides
+from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import State
 from app.solver.model.ytsaurus import Workload

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from app.solver import solve
-from app.solver.engines.ytsaurus.compile.operations import NEVER, UNLIMITED_STEPS, instants
-from app.solver.engines.ytsaurus.compile.state import CompiledState
-from app.solver.engines.ytsaurus.decide.situation import Situation, situate
+from app.solver.engines.ytsaurus.operations import NEVER, UNLIMITED_STEPS, instants
+from app.solver.engines.ytsaurus.situation import Situation, situate
+from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput

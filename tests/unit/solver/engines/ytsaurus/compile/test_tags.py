@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from app.solver.engines.ytsaurus.compile.tags import MAX_DEPTH, MAX_LENGTH, FormulaError, parse_formula, tags_of
+from app.solver.engines.ytsaurus.reading import MAX_DEPTH, MAX_LENGTH, FormulaError, parse_formula, tags_of
 
 TAGS = tags_of({"zone": "a", "fast": "true"})
 

@@ -394,7 +394,7 @@ def test_independent_asks_do_not_see_one_another() -> None:
 @pytest.mark.parametrize(("asks", "most", "refuses"), [(2, 32, False), (2, 31, True), (1, 0, False)])
 def test_independent_asks_have_a_bound(asks: int, most: int, refuses: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two operations, two pools, eleven allocations and a node: 16 elements for each ask."""
-    from app.solver.engines.ytsaurus import plan as module
+    from app.solver.engines.ytsaurus import engine as module
 
     monkeypatch.setattr(module, "_MOST_WORK", most)
     body = crowded()

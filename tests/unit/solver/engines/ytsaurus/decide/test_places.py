@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from app.solver import solve
-from app.solver.engines.ytsaurus.compile.operations import UNLIMITED_STEPS
-from app.solver.engines.ytsaurus.decide.prepare import prepare
+from app.solver.engines.ytsaurus.operations import UNLIMITED_STEPS
+from app.solver.engines.ytsaurus.preparation import prepare
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import Ask, State
 from tests.unit.solver.engines.ytsaurus.cluster import alloc, node, operation, pool

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.ytsaurus.decide import cycle, quiet, stage
-from app.solver.engines.ytsaurus.decide.overlay import Overlay
+from app.solver.engines.ytsaurus import engine, heartbeat
+from app.solver.engines.ytsaurus.overlay import Overlay
 from tests.unit.solver.engines.ytsaurus.cluster import (
     NOW,
     alloc,
@@ -37,14 +37,14 @@ def body(x: Json | None = None, *, tasks: int = 4, need: Any = 11, level: str = 
 def answered(asked: Json, monkeypatch: pytest.MonkeyPatch) -> tuple[Json, list[str]]:
     """The answer to the heartbeats of all nodes, which explaining does not change, and which of them were processed."""
     seen: list[str] = []
-    process = cycle.heartbeat.process
+    process = engine.heartbeat.process
 
     def watched(overlay: Overlay, at: int, now: int) -> None:
         seen.append(NODES[at])
         process(overlay, at, now)
 
     with monkeypatch.context() as patched:
-        patched.setattr(cycle.heartbeat, "process", watched)
+        patched.setattr(engine.heartbeat, "process", watched)
         found = decide(asked, None)
     full = decide(asked, None, explain="full")
     assert (found["plan"], found["notes"], found["order"]) == (full["plan"], full["notes"], full["order"])
@@ -165,8 +165,8 @@ def test_nodes_are_heard_until_nothing_waits_any_more(count: int, heard: str) ->
 def test_starts_have_a_bound_for_each_heartbeat_and_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = request([pool("b")], [node(name) for name in NODES], [operation("y", "b")], [ask("y", "b", 40)])
     for one, every, expected in ((4, 99, "llllmmmmnnnn"), (4, 7, "llllmmm"), (99, 7, "lllllll")):
-        monkeypatch.setattr(stage, "MOST_STARTS", one)
-        monkeypatch.setattr(stage, "MOST_STARTS_IN_ALL", every)
+        monkeypatch.setattr(heartbeat, "MOST_STARTS", one)
+        monkeypatch.setattr(heartbeat, "MOST_STARTS_IN_ALL", every)
         assert "".join(at for _, at, _ in started(decide(asked, None))) == expected
 
 
@@ -177,5 +177,5 @@ def test_the_least_of_very_many_shapes_stands_for_all(
     """Neither of two fits any node, but the slots of one and the cpus of the other would."""
     asked = body(tasks=0)
     asked["asks"][0]["tasks"].append({"name": "wide", "count": 1, "requests": {"user_slots": 101, "cpu": 1}})
-    monkeypatch.setattr(quiet, "_MOST_SHAPES", most)
+    monkeypatch.setattr(heartbeat, "_MOST_SHAPES", most)
     assert answered(asked, monkeypatch)[1] == processed

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from app.solver import solve
-from app.solver.engines.ytsaurus.decide.starving import Standing, Updated, update
+from app.solver.engines.ytsaurus.starvation import Standing, Updated, update
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.request import SharesRequest

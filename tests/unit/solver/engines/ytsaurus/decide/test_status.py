@@ -1,6 +1,6 @@
 from typing import Any
 
-from app.solver.engines.ytsaurus.report.carry import after_heartbeats, after_shares
+from app.solver.engines.ytsaurus.answer import after_heartbeats, after_shares
 from tests.unit.solver.engines.ytsaurus.cluster import alloc, ask, decide, node, operation, pool, request, shares
 
 

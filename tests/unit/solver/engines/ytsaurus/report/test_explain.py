@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.ytsaurus import plan
-from app.solver.engines.ytsaurus.report import explain
+from app.solver.engines.ytsaurus import engine, explain
 from tests.unit.solver.engines.ytsaurus.cluster import alloc, ask, decide, node, operation, pool, request
 
 Json = dict[str, Any]
@@ -263,7 +262,7 @@ def test_with_very_many_asks_those_that_wait_get_no_list(
 def test_on_very_many_nodes_the_other_rules_are_not_tried(
     most: int, tried: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "_MOST_NODES_COMPARED", most)
+    monkeypatch.setattr(engine, "_MOST_NODES_COMPARED", most)
     found = explanation(twice(), on=None)
     said: list[Any] = [] if tried else [("documented rules were not tried on so many nodes", {})]
     assert steps(found, "differences-not-tried") == said

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.ytsaurus.report.carry import after_heartbeats, after_shares
+from app.solver.engines.ytsaurus.answer import after_heartbeats, after_shares
 from tests.unit.solver.engines.ytsaurus.cluster import NOW, alloc, ask, at, operation, pool, request, shares
 
 Json = dict[str, Any]

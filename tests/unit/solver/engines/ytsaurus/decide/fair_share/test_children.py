@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.solver.engines.ytsaurus.decide.fair_share.children import children_of
-from app.solver.engines.ytsaurus.decide.fair_share.estimates import estimated_guarantees
-from app.solver.engines.ytsaurus.decide.fair_share.fair_shares import fair_shares
+from app.solver.engines.ytsaurus.fair_shares import fair_shares
+from app.solver.engines.ytsaurus.pool_curves import children_of
+from app.solver.engines.ytsaurus.volumes import estimated_guarantees
 from tests.unit.solver.engines.ytsaurus.cluster import ask, at, node, operation, pool, request, shares, situated
 
 Json = dict[str, Any]

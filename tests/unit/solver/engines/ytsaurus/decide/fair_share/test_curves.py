@@ -5,11 +5,19 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from app.solver.engines.ytsaurus.decide.fair_share import curve_sums
-from app.solver.engines.ytsaurus.decide.fair_share.curve_cuts import EDGE, edges, with_kinks, within
-from app.solver.engines.ytsaurus.decide.fair_share.curve_sums import Curves, Sum, summed
-from app.solver.engines.ytsaurus.decide.fair_share.curves import PoolCurves, pool_curves
-from app.solver.engines.ytsaurus.decide.fair_share.operation_curves import Demands, operation_curves, operation_values
+from app.solver.engines.ytsaurus import curves as curve_sums
+from app.solver.engines.ytsaurus.curves import (
+    EDGE,
+    Curves,
+    PoolCurves,
+    Sum,
+    edges,
+    pool_curves,
+    summed,
+    with_kinks,
+    within,
+)
+from app.solver.engines.ytsaurus.pool_curves import Demands, operation_curves, operation_values
 
 LITTLE = 0.5 * EDGE
 MORE = 2 * EDGE

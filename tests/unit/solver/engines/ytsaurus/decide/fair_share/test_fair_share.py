@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.solver.engines.ytsaurus.compile.arrays import running_sums
+from app.solver.engines.ytsaurus.operations import running_sums
 from tests.unit.solver.engines.ytsaurus.cluster import (
     alloc,
     ask,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from app.solver import solve
-from app.solver.engines.ytsaurus.decide.fair_share import fair_shares
+from app.solver.engines.ytsaurus import fair_shares
 from app.solver.model.configuration import Configuration
 from tests.unit.solver.engines.ytsaurus.cluster import ask, effective, node, operation, pool, request, shares
 

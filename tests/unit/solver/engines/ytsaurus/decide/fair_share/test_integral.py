@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.solver.engines.ytsaurus.decide.fair_share.fair_shares import fair_shares
-from app.solver.engines.ytsaurus.decide.fair_share.integral import fitting
-from app.solver.engines.ytsaurus.report.carry import after_shares
+from app.solver.engines.ytsaurus.answer import after_shares
+from app.solver.engines.ytsaurus.fair_shares import fair_shares
+from app.solver.engines.ytsaurus.guarantees import fitting
 from tests.unit.solver.engines.ytsaurus.cluster import (
     NOW,
     ask,

@@ -5,13 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.solver.engines.ytsaurus.decide.fair_share import fair_shares as fair_share
-from app.solver.engines.ytsaurus.decide.fair_share.children import children_of
-from app.solver.engines.ytsaurus.decide.fair_share.exact import Exact
-from app.solver.engines.ytsaurus.decide.fair_share.fair_shares import FairShares, fair_shares
-from app.solver.engines.ytsaurus.decide.fair_share.levels import Levels
-from app.solver.engines.ytsaurus.decide.fair_share.operation_curves import Demands
-from app.solver.engines.ytsaurus.decide.situation import Situation
+from app.solver.engines.ytsaurus import fair_shares as fair_share
+from app.solver.engines.ytsaurus.exact import Exact
+from app.solver.engines.ytsaurus.fair_shares import FairShares, fair_shares
+from app.solver.engines.ytsaurus.pool_curves import Demands, Levels, children_of
+from app.solver.engines.ytsaurus.situation import Situation
 from tests.unit.solver.engines.ytsaurus.cluster import ask, node, operation, pool, request, situated
 
 Json = dict[str, Any]

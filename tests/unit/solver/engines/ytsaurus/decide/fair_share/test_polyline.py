@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.solver.engines.ytsaurus.decide.fair_share.doubles import largest, rounded
-from app.solver.engines.ytsaurus.decide.fair_share.polyline import (
+from app.solver.engines.ytsaurus.polyline import (
     Polyline,
     composed,
     compressed,
+    largest,
     polyline,
+    rounded,
     smallest,
     total,
 )

@@ -1,1 +1,0 @@
-"""What is read: configurations and states as arrays, and deltas followed."""

@@ -1,0 +1,188 @@
+"""A configuration as a pool tree: who is whose child, what is guaranteed, limited and inherited, which flags count."""
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from app.solver.compiled.tree import ROOTLESS, Tree, compile_tree
+from app.solver.engines.ytsaurus.reading import Steps, Where
+from app.solver.engines.ytsaurus.settings import PoolSettings, TreeSettings, pool_settings, tree_settings
+from app.solver.model.configuration import Configuration, Queue
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.quantity import UNLIMITED, QuantityError, parse, scale_of
+from app.solver.quotas import Place, quotas
+
+RESOURCES = ("user_slots", "cpu", "gpu", "memory", "network")
+"""YTsaurus' own resources, in its fixed order; others follow in the order of their names."""
+
+
+WEIGHTLESS = "YTsaurus takes no weight of 0: leave the weight out, or give a small one"
+
+
+@dataclass(frozen=True, slots=True)
+class Inherited:
+    """What a pool has in the end: its own setting, else its nearest ancestor's, else the tree's."""
+
+    tolerance: float
+    timeout: int
+    enable_aggressive_starvation: bool
+    allow_aggressive: bool
+    allow_normal: bool
+    non_preemptible: Steps
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledConfiguration:
+    """A compiled configuration. Lists are indexed by pool, in document order; resource maps are in integer steps.
+
+    ``weights``: None where none was given. ``resources``: every resource that the configuration names. ``places``: by
+    pool and resource where the quota stands in the configuration.
+    """
+
+    settings: TreeSettings
+    tree: Tree
+    pools: list[PoolSettings]
+    inherited: list[Inherited]
+    weights: list[float | None]
+    guaranteed: list[Steps]
+    limits: list[Steps]
+    resources: list[str]
+    places: list[dict[str, Place]]
+
+    def is_inner(self, pool: int) -> bool:
+        """Whether ``pool`` has child pools."""
+        return bool(self.tree.children[pool])
+
+
+def compile_configuration(configuration: Configuration) -> CompiledConfiguration:
+    """Compile. Raises InvalidInput with every problem."""
+    queues = configuration.queues
+    settings, problems = tree_settings(configuration.settings.ytsaurus)
+    pools, more = pool_settings(queues)
+    problems += more
+    guaranteed: list[Steps] = []
+    limits: list[Steps] = []
+    for i, queue in enumerate(queues):
+        quota, limit = _quota(queue, ("configuration", "queues", i), problems)
+        if queue.has_weight and queue.weight == 0:
+            problems.append(Problem(pointer=pointer("configuration", "queues", i, "weight"), detail=WEIGHTLESS))
+        guaranteed.append(quota)
+        limits.append(_smallest(limit, pools[i].limits or {}))
+    tree = compile_tree(queues)
+    if problems:
+        raise InvalidInput(problems)
+    return CompiledConfiguration(
+        settings=settings,
+        tree=tree,
+        pools=pools,
+        inherited=_inherit(tree, settings, pools),
+        weights=[queue.weight if queue.has_weight else None for queue in queues],
+        guaranteed=guaranteed,
+        limits=limits,
+        resources=_resources(settings, pools, guaranteed, limits),
+        places=[{one.resource: one.at for one in quotas(queue, ("queues", i))} for i, queue in enumerate(queues)],
+    )
+
+
+def ordered(names: Set[str]) -> list[str]:
+    """``names`` in YTsaurus' order, others after them by name: no answer depends on the order of a request."""
+    return [name for name in RESOURCES if name in names] + sorted(names - set(RESOURCES))
+
+
+def _inherit(tree: Tree, settings: TreeSettings, pools: list[PoolSettings]) -> list[Inherited]:
+    root = Inherited(
+        tolerance=settings.tolerance,
+        timeout=settings.timeout,
+        enable_aggressive_starvation=settings.enable_aggressive_starvation,
+        allow_aggressive=True,
+        allow_normal=True,
+        non_preemptible=settings.non_preemptible,
+    )
+    out: list[Inherited] = [root] * len(tree)
+    for i in tree.top_down:
+        above = root if tree.parent[i] == ROOTLESS else out[tree.parent[i]]
+        own = pools[i]
+        out[i] = Inherited(
+            tolerance=above.tolerance if own.tolerance is None else own.tolerance,
+            timeout=above.timeout if own.timeout is None else own.timeout,
+            enable_aggressive_starvation=(
+                above.enable_aggressive_starvation
+                if own.enable_aggressive_starvation is None
+                else own.enable_aggressive_starvation
+            ),
+            allow_aggressive=above.allow_aggressive if own.allow_aggressive is None else own.allow_aggressive,
+            allow_normal=above.allow_normal and own.allow_normal,
+            non_preemptible=above.non_preemptible if own.non_preemptible is None else own.non_preemptible,
+        )
+    return out
+
+
+def _quota(queue: Queue, at: Where, problems: list[Problem]) -> tuple[Steps, Steps]:
+    """Strong guarantees and resource limits of a pool."""
+    guaranteed: Steps = {}
+    limits: Steps = {}
+    for g, group in enumerate(queue.resource_groups or ()):
+        if len(group.flavors) > 1:
+            here = pointer(*at, "resource_groups", g, "flavors", 1)
+            problems.append(Problem(pointer=here, detail="pools of YTsaurus know no flavors: give one"))
+    for _, resource, quota, here in quotas(queue, at):
+        if quota.guaranteed == UNLIMITED:
+            problems.append(Problem(pointer=pointer(*here, "guaranteed"), detail="a strong guarantee has an amount"))
+        elif quota.guaranteed is not None:
+            _add(guaranteed, resource, quota.guaranteed, (*here, "guaranteed"), problems)
+        if quota.limit is not None and quota.limit != UNLIMITED:
+            _add(limits, resource, quota.limit, (*here, "limit"), problems)
+    return guaranteed, limits
+
+
+def _add(into: Steps, resource: str, value: int | float | str, at: Where, problems: list[Problem]) -> None:
+    try:
+        into[resource] = parse(value, scale_of(resource))
+    except QuantityError as error:
+        problems.append(Problem(pointer=pointer(*at), detail=str(error)))
+
+
+def _smallest(one: Steps, other: Steps) -> Steps:
+    return one | {name: min(value, one.get(name, value)) for name, value in other.items()}
+
+
+def _resources(
+    settings: TreeSettings, pools: list[PoolSettings], guaranteed: list[Steps], limits: list[Steps]
+) -> list[str]:
+    names = {settings.main_resource, *settings.non_preemptible, *settings.min_spare}
+    for steps in (*guaranteed, *limits):
+        names.update(steps)
+    for pool in pools:
+        integral = pool.shares.integral
+        names.update(pool.non_preemptible or (), pool.limits_tolerance or (), integral.flow, integral.burst)
+    return ordered(names)
+
+
+def without_donor(config: CompiledConfiguration) -> set[int]:
+    """Priority pools without a donor above: their priority does not count. Another priority pool in between counts
+    for itself."""
+    has_donor: dict[int, bool] = {ROOTLESS: False}
+    out: set[int] = set()
+    for i in config.tree.top_down:
+        own, above = config.pools[i].shares, has_donor[config.tree.parent[i]]
+        if own.priority and not above:
+            out.add(i)
+        has_donor[i] = own.donor or (above and not own.priority)
+    return out
+
+
+def nested_promises(config: CompiledConfiguration) -> set[int]:
+    """Pools that ask for promised shares below another that does: the uppermost one counts."""
+    inside: dict[int, bool] = {ROOTLESS: False}
+    out: set[int] = set()
+    for i in config.tree.top_down:
+        above = inside[config.tree.parent[i]]
+        if above and config.pools[i].shares.promised:
+            out.add(i)
+        inside[i] = above or config.pools[i].shares.promised
+    return out
+
+
+def promised_tops(config: CompiledConfiguration) -> list[int]:
+    """The uppermost pools that ask for promised shares."""
+    nested = nested_promises(config)
+    return [i for i, pool in enumerate(config.pools) if pool.shares.promised and i not in nested]

@@ -1,1 +1,0 @@
-"""How it decides: shares and priorities first, then heartbeats."""

@@ -1,1 +1,0 @@
-"""Fair shares, as YTsaurus' own library has them."""

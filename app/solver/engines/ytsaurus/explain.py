@@ -1,0 +1,255 @@
+"""Why: verdicts on allocations, and what each stage looked at.
+
+What became of each allocation of a node, as one ask sees it: its final verdict in one preemptive stage.
+
+Why: what each stage looked at, what protected the rest, and which difference between the rule sets decided.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from app.solver.engines.ytsaurus.guarantees import to_shares
+from app.solver.engines.ytsaurus.heartbeat import participants
+from app.solver.engines.ytsaurus.operations import Ints
+from app.solver.engines.ytsaurus.overlay import Overlay, StageRecord
+from app.solver.engines.ytsaurus.preparation import GROUPS, PREEMPTIBLE
+from app.solver.engines.ytsaurus.rule_sets import DIFFERENCES, Difference, RuleSet
+from app.solver.engines.ytsaurus.state import CompiledState
+from app.solver.engines.ytsaurus.waiting import Reason
+from app.solver.model.quantity import units
+from app.solver.model.state import Ask
+from app.solver.model.trace import Explanation, Verdict
+from app.solver.question import Question
+from app.solver.trace import Why
+
+Found = tuple[Verdict, str, str]
+"""Verdict, rule, and the rule in a few words."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Who looks at a stage: ``operation`` of the ask, whether it takes part, and whether it started something there."""
+
+    operation: int
+    takes_part: bool
+    started: bool
+
+
+def view(overlay: Overlay, record: StageRecord, operation: int, wants: range) -> View:
+    """The view of an ask whose rows of wants are ``wants``."""
+    takes_part = record.stage != "regular" and bool(participants(overlay, record.stage)[operation])
+    return View(operation, takes_part, any(want in wants for want in record.started))
+
+
+def verdict(overlay: Overlay, record: StageRecord, place: int, seen_by: View) -> Found:
+    """The verdict on the allocation at ``place`` of the record's rows."""
+    row = int(record.rows[place])
+    if row in record.stopped:
+        return _of_stopped(overlay, record, row, seen_by)
+    if not record.running[place]:
+        return "out-of-reach", "stopped-before", "stopped by another stage"
+    spared = _protected(overlay, record, place, seen_by.operation)
+    if spared is not None:
+        return "protected", *spared
+    if not seen_by.takes_part:
+        return "out-of-reach", "takes-no-part", "the stage does not serve the operation of this ask"
+    if seen_by.started:
+        return "not-needed", "node-fits", "those before it were enough"
+    if record.started:
+        return "not-needed", "another-started", "the stage starts one allocation, and that was another ask's"
+    return "not-needed", "not-enough", "with all that could go there was no room either"
+
+
+def _of_stopped(overlay: Overlay, record: StageRecord, row: int, seen_by: View) -> Found:
+    reason = record.stopped[row]
+    if reason == "resource_limits_violated":
+        operation = int(overlay.prepared.situation.cluster.allocations.operation[row])
+        who = overlay.prepared.situation.operations.ids[operation]
+        return "out-of-reach", reason, f"{who} or a pool above exceeded its limits: it goes for nobody's ask"
+    if seen_by.started:
+        return "victim", reason, "next in order"
+    if record.started:
+        return "out-of-reach", "goes-for-another", "stopped to start an allocation of another ask"
+    return "out-of-reach", "overcommitted", "stopped as the allocations on the node used more than it has"
+
+
+def _protected(overlay: Overlay, record: StageRecord, place: int, taker: int) -> tuple[str, str] | None:
+    """Rule and detail of what protects an allocation from this stage; None: nothing does."""
+    prepared = overlay.prepared
+    row, group = int(record.rows[place]), int(record.group[place])
+    operation = int(prepared.situation.cluster.allocations.operation[row])
+    if prepared.situation.operations.graceful[operation]:
+        return "graceful", "graceful operations are only asked to stop"
+    if not prepared.takeable[operation]:
+        return "starving", "its operation is starving itself"
+    if record.least == PREEMPTIBLE and not prepared.normally_takeable[operation]:
+        return "normal-preemption-off", "a pool above sets allow_normal_preemption to false"
+    if group < record.least:
+        return GROUPS[group], f"the stage takes {GROUPS[record.least]} ones"
+    if group != PREEMPTIBLE and not prepared.gentle[operation]:
+        return "aggressive-preemption-off", "aggressive preemption is not allowed for its operation"
+    if operation == taker and not prepared.situation.config.settings.rules.own_allocations_make_room:
+        return "own-allocations", "an operation makes no room for itself"
+    return None
+
+
+_PRIORITIES = ("none", "normal", "aggressive")
+_MOST_RECORDS = 48
+"""Stages that one ask's explanation shows; of more the last ones, and how many came before."""
+_MOST_CANDIDATE_STAGES = 8
+"""Stages whose allocations are listed one by one for one ask."""
+_MOST_LISTED_WAITING = 200
+"""With more asks than this those that wait get no list of allocations: it would be the same for each."""
+
+
+class Explainer:
+    """Explanations of the asks of one overlay, whose log holds what every stage looked at."""
+
+    def __init__(self, overlay: Overlay, asks: Sequence[Ask], question: Question) -> None:
+        wants = overlay.prepared.situation.wants
+        self._overlay, self._asks, self._question = overlay, asks, question
+        self._log = overlay.log or []
+        self._first = np.searchsorted(wants.ask, np.arange(len(asks) + 1))
+        self._steps: dict[int, tuple[str, dict[str, Any]]] = {}
+        self._known: dict[tuple[int, View], list[dict[str, Any]]] = {}
+        self._of_want: dict[int, list[int]] = {}
+        for number, record in enumerate(self._log):
+            for want in dict.fromkeys(record.started):
+                self._of_want.setdefault(want, []).append(number)
+
+    def explanation(
+        self, ask: int, reason: Reason | None, differences: Sequence[Difference] | None
+    ) -> Explanation | None:
+        """The record of ``ask`` (its position). ``reason``: why it waits; None: something of it started.
+        ``differences``: between the rule sets, those that decided; None: not looked for."""
+        why = self._question.why()
+        own = range(int(self._first[ask]), int(self._first[ask + 1]))
+        if own:
+            self._standing(why, int(self._overlay.prepared.situation.wants.operation[own[0]]))
+        numbers = list(range(len(self._log))) if reason else sorted({n for w in own for n in self._of_want.get(w, ())})
+        shown = numbers[-_MOST_RECORDS:]
+        if len(shown) < len(numbers):
+            why.step("earlier-stages", f"{len(numbers) - len(shown)} stages before these are left out")
+        for number in shown:
+            rule, (detail, values) = self._log[number].stage, self._step(number)
+            mine = sum(want in own for want in self._log[number].started)
+            why.step(rule, detail + (f", {mine} of this ask" if mine else ""), **values)
+        if reason is None or len(self._asks) <= _MOST_LISTED_WAITING:
+            self._list(why, numbers, own)
+        self._rules(why, differences)
+        identity = self._asks[ask].id
+        if reason is None:
+            why.headline(self._headline(identity, own))
+        else:
+            why.headline(f"{identity} {'waits' if reason.outcome == 'wait' else 'can never run'}: {reason.message}")
+            why.blocked(reason.code, *reason.changes)
+        return why.explanation()
+
+    def _rules(self, why: Why, differences: Sequence[Difference] | None) -> None:
+        rules = self._overlay.prepared.situation.config.settings.rules
+        why.step("rules", f"{rules.name} rules", **{d.rule: getattr(d, rules.name) for d in DIFFERENCES})
+        other = "shipped" if rules.name == "documented" else "documented"
+        if differences is None:
+            why.step("differences-not-tried", f"{other} rules were not tried on so many nodes")
+        for difference in differences or ():
+            why.step(difference.rule, f"under {other} rules, {getattr(difference, other)}, and the outcome is another")
+
+    def _headline(self, identity: str, own: range) -> str:
+        nodes = self._overlay.prepared.situation.cluster.state.nodes
+        started = [one for one in self._overlay.started if one.want in own]
+        victims = sum(one.want in own for one in self._overlay.stopped)
+        names = list(dict.fromkeys(nodes[one.node].name for one in started))
+        where = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        stage = started[-1].stage.replace("_", " ")
+        cost = f"{_counted(victims)} must stop" if victims else "nobody has to stop"
+        return f"{identity}: {_counted(len(started))} on {where} ({stage}); {cost}"
+
+    def _standing(self, why: Why, operation: int) -> None:
+        """Where the ask's operation stands: share, satisfaction, priority."""
+        prepared = self._overlay.prepared
+        situation, shares = prepared.situation, prepared.shares
+        names = situation.resources
+        pool = situation.config.tree.names[int(situation.operation_parent[operation])]
+        why.step(
+            "fair-share",
+            f"operation {situation.operations.ids[operation]} of pool {pool}",
+            fair_share=dict(zip(names, shares.fair[operation].tolist(), strict=True)),
+            usage_share=dict(zip(names, shares.usage[operation].tolist(), strict=True)),
+            demand_share=dict(zip(names, shares.demand[operation].tolist(), strict=True)),
+            satisfaction=float(prepared.satisfaction[operation]),
+            preemption_priority=_PRIORITIES[int(prepared.priority[operation])],
+        )
+
+    def _step(self, number: int) -> tuple[str, dict[str, Any]]:
+        """Text and numbers of one stage, the same for every ask."""
+        if number not in self._steps:
+            record, situation = self._log[number], self._overlay.prepared.situation
+            node, names = situation.cluster.state.nodes[record.node].name, situation.resources
+            values: dict[str, Any] = {"node": node, "free": _amounts(names, record.free)}
+            values["started"] = len(record.started)
+            if record.stage != "regular":
+                taken: Ints = np.add.reduce(situation.cluster.allocations.usage[record.order], axis=0)
+                values |= {
+                    "operations": record.participants,
+                    "preemptible_allocations": len(record.order),
+                    "preemptible": _amounts(names, taken),
+                    "stopped": len(record.stopped),
+                }
+            self._steps[number] = f"{node}: {len(record.started)} started", values
+        return self._steps[number]
+
+    def _list(self, why: Why, numbers: Sequence[int], own: range) -> None:
+        """Record what became of allocations: of the last stages all of them, of those before the ask's victims."""
+        preemptive = [number for number in numbers if self._log[number].stage != "regular"]
+        if not preemptive or not own:
+            return
+        operation = int(self._overlay.prepared.situation.wants.operation[own[0]])
+        seen = {number: view(self._overlay, self._log[number], operation, own) for number in preemptive}
+        taking_part = [number for number in preemptive if seen[number].takes_part]
+        listed = (taking_part or preemptive)[-_MOST_CANDIDATE_STAGES:]
+        for number in preemptive:
+            if number in listed or seen[number].started:
+                for candidate in self._candidates(number, seen[number]):
+                    if number in listed or candidate["verdict"] == "victim":
+                        why.candidate(**candidate)
+
+    def _candidates(self, number: int, seen_by: View) -> list[dict[str, Any]]:
+        """What became of every allocation on the node in one preemptive stage; asks that see it alike share a list."""
+        key = (number, seen_by)
+        if key not in self._known:
+            record = self._log[number]
+            turn = {row: i for i, row in enumerate(record.order)}
+            self._known[key] = [
+                self._candidate(record, place, turn.get(row), seen_by) for place, row in enumerate(record.rows.tolist())
+            ]
+        return self._known[key]
+
+    def _candidate(self, record: StageRecord, place: int, turn: int | None, seen_by: View) -> dict[str, Any]:
+        cluster = self._overlay.prepared.situation.cluster
+        row = int(record.rows[place])
+        workload = cluster.state.workloads[int(cluster.allocations.operation[row])]
+        task = cluster.task_of(row)
+        found, rule, detail = verdict(self._overlay, record, place, seen_by)
+        share = to_shares(cluster.allocations.usage[row].astype(float), cluster.total).max()
+        return {
+            "verdict": found, "rule": rule, "workload": workload.id, "task": task.name, "queue": workload.queue,
+            "node": task.node, "detail": detail, "group": GROUPS[int(record.group[place])], "place": turn,
+            "share": float(share),
+        }  # fmt: skip
+
+
+def _counted(allocations: int) -> str:
+    return f"{allocations} allocation{'s' * (allocations != 1)}"
+
+
+def _amounts(names: Sequence[str], steps: np.ndarray) -> dict[str, int | float]:
+    return {name: units(int(value), name) for name, value in zip(names, steps.tolist(), strict=True)}
+
+
+def under(cluster: CompiledState, rules: RuleSet) -> CompiledState:
+    """The same state under other rules."""
+    settings = replace(cluster.config.settings, rules=rules)
+    return replace(cluster, config=replace(cluster.config, settings=settings))

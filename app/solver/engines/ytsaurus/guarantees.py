@@ -1,0 +1,340 @@
+"""Strong guarantees: what was given, what is inferred for resources left out, and what of it fits.
+
+The rules are those of ``yt/yt/library/vector_hdrf/fair_share_update.cpp``, in its order of operations. Rows are pools
+in document order, the root last; columns are resources; shares are parts of the cluster.
+
+Integral guarantees: the share that pools get now for the volume they have saved.
+
+Burst pools one by one, depth first; then relaxed pools together, by volume, of what guarantees leave over. The rules
+are those of ``UpdateBurstPoolIntegralShares`` and ``UpdateRelaxedPoolIntegralShares`` (``fair_share_update.cpp``).
+Rows are pools, the root last; shares are parts of the cluster.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, nested_promises, without_donor
+from app.solver.engines.ytsaurus.operations import Flags, Floats, Ints, add_upwards, any_of, by_level, quotients
+from app.solver.engines.ytsaurus.polyline import EPSILON, in_order, largest, rounded, sums_of
+from app.solver.engines.ytsaurus.reading import Steps
+from app.solver.engines.ytsaurus.situation import Situation
+from app.solver.engines.ytsaurus.volumes import Volumes
+
+OVERCOMMITTED, NESTED_PROMISES, NO_DONOR = 29000, 29001, 29002
+"""The origin's error codes (``yt/yt/library/vector_hdrf/public.h``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Specified:
+    """What the configuration promises of this cluster, before it is made to fit.
+
+    ``amounts``: strong guarantees in whole units, with the inferred ones; ``strong``: the same as shares, the root's
+    is the sum of the first level; ``burst``, ``flow``: ratios; ``total_flow``: with the pools below."""
+
+    amounts: Floats
+    strong: Floats
+    burst: Floats
+    flow: Floats
+    total_burst: Floats
+    total_flow: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """``strong``: guarantees that fit; ``burst``: ratios that do; ``alerts``: the origin's error codes, ascending."""
+
+    strong: Floats
+    burst: Floats
+    alerts: list[int]
+
+
+def to_shares(amounts: Floats, total: Floats) -> Floats:
+    """Amounts as parts of the cluster; 0 where the cluster has none."""
+    return quotients(amounts, total, total > 0, 0.0)
+
+
+def specified(situation: Situation) -> Specified:
+    """What the configuration promises."""
+    config, total = situation.config, situation.total
+    amounts = _inferred(situation)
+    strong = to_shares(amounts, total)
+    first = np.flatnonzero(situation.depth == 0)
+    strong[situation.root] = in_order(strong[first])
+    burst = _ratios(situation, [pool.shares.integral.burst for pool in config.pools])
+    flow = _ratios(situation, [pool.shares.integral.flow for pool in config.pools])
+    return Specified(amounts, strong, burst, flow, _with_children(situation, burst), _with_children(situation, flow))
+
+
+def _ratios(situation: Situation, given: list[Steps]) -> Floats:
+    """The largest part of the cluster that each pool's map is, in some resource."""
+    out = np.zeros(situation.root + 1)
+    if any(given):
+        shares = to_shares(_units(situation, given)[0], situation.total)
+        out[: situation.root] = shares.max(axis=1)
+    return out
+
+
+def _with_children(situation: Situation, own: Floats) -> Floats:
+    out = own.copy()
+    if own.any():
+        add_upwards(out, situation.parent, situation.depth)
+    return out
+
+
+def _units(situation: Situation, given: list[Steps]) -> tuple[Floats, Flags]:
+    """Resource maps in whole units, and which resources they name."""
+    names, scales = situation.cluster.index.index, situation.cluster.index.scales
+    out = np.zeros((len(given), len(names)))
+    known = np.zeros(out.shape, bool)
+    for i, row in enumerate(given):
+        for name, value in row.items():
+            r = names[name]
+            out[i, r], known[i, r] = value / scales[r], True
+    return out, known
+
+
+def _inferred(situation: Situation) -> Floats:
+    """Every pool's strong guarantee in whole units. The root's is the cluster.
+
+    A resource that a pool leaves out follows its main resource: the same part of what its parent has. Where the
+    inferred parts of one parent exceed what the given ones leave over, they shrink together (not at the root,
+    where guarantees may be promised twice and are cut as shares). The origin keeps whole units: what is inferred is
+    truncated, cpu rounded to hundredths, before the next level looks at it.
+    """
+    config = situation.config
+    given, known = _units(situation, config.guaranteed)
+    names = situation.cluster.index.index
+    main = names[config.settings.main_resource]
+    out = np.concatenate((given, situation.total[None, :]))
+    cpu = names.get("cpu")
+    for rows in by_level(situation.depth):
+        inferred = _infer(out, rows, situation.parent[rows], known[rows], main, situation.root)
+        whole = np.trunc(inferred)
+        if cpu is not None:
+            whole[:, cpu] = rounded(inferred[:, cpu] * 100) / 100
+        out[rows] = np.where(known[rows], out[rows], whole)
+    return out
+
+
+def _infer(out: Floats, rows: Ints, parent: Ints, known: Flags, main: int, root: int) -> Floats:
+    n = len(out)
+    own, above = out[rows], out[parent]
+    ratio = quotients(own[:, main], above[:, main], above[:, main] > 0, 0.0)
+    inferred = np.where(known, 0.0, ratio[:, None] * above)
+    if parent[0] != root:
+        left = np.maximum(out - sums_of(np.where(known, own, 0.0), parent, n), 0.0)
+        claimed = sums_of(inferred, parent, n)
+        factor = quotients(left, claimed, claimed > left, 1.0)
+        inferred = inferred * factor[parent]
+    return inferred
+
+
+def fitted(situation: Situation, of: Specified, limits: Floats) -> Fitted:
+    """Make guarantees fit: the cluster, then top-down each parent's own and the pool's limits."""
+    strong, burst = of.strong.copy(), of.burst.copy()
+    overcommitted = _exceeds(situation, of.amounts, of.total_burst)
+    if overcommitted:
+        bursts = burst[: situation.root]
+
+        def fits(factor: float) -> bool:
+            parts = np.broadcast_to((bursts * factor)[:, None], (len(bursts), strong.shape[1]))
+            return bool((in_order(np.concatenate((strong[-1:] * factor, parts))) <= 1.0).all())
+
+        factor = largest(fits, 0.0, 1.0)
+        strong[situation.root] *= factor
+        burst *= factor
+    orphans = without_donor(situation.config)
+    tiers = _tiers(situation, strong, orphans)
+    strong[situation.root] = np.minimum(strong[situation.root], limits[situation.root])
+    for rows in by_level(situation.depth):
+        strong[rows] = np.minimum(_adjusted(strong, tiers, rows, situation.parent[rows]), limits[rows])
+    alerts = {
+        OVERCOMMITTED: overcommitted or _exceeds(situation, of.amounts, of.total_flow),
+        NESTED_PROMISES: bool(nested_promises(situation.config)),
+        NO_DONOR: bool(orphans),
+    }
+    return Fitted(strong, burst, [code for code, holds in alerts.items() if holds])
+
+
+def _exceeds(situation: Situation, amounts: Floats, totals: Floats) -> bool:
+    """Whether the first level's guarantees and a ratio of the cluster are more than the cluster, in whole steps."""
+    scales = np.array(situation.cluster.index.scales)
+    steps = rounded(amounts[np.flatnonzero(situation.depth == 0)] * scales).sum(axis=0)
+    grains = np.array([100 if name == "cpu" else 1 for name in situation.resources])
+    ratio = rounded(situation.total * grains * totals[situation.root]) / grains
+    return bool((steps + rounded(ratio * scales) > situation.total * scales).any())
+
+
+def _tiers(situation: Situation, strong: Floats, orphans: set[int]) -> tuple[Floats, Floats] | None:
+    """What of each guarantee is in the tier that is cut last, and the rest; None: nothing is.
+
+    A priority pool's is, up to the nearest donor above (``ComputeStrongGuaranteeShareByTier``)."""
+    pools = [pool.shares for pool in situation.config.pools]
+    if not any(pool.priority for pool in pools):
+        return None
+    tree = situation.config.tree
+    first = np.zeros_like(strong)
+    rest = strong.copy()
+    for i in reversed(tree.top_down):
+        if pools[i].priority and i not in orphans:
+            first[i], rest[i] = strong[i], 0.0
+        elif not pools[i].donor:
+            first[i] = in_order(first[tree.children[i]])
+            rest[i] = strong[i] - first[i]
+    return first, rest
+
+
+def _adjusted(strong: Floats, tiers: tuple[Floats, Floats] | None, rows: Ints, parent: Ints) -> Floats:
+    """Guarantees of ``rows`` cut to what their parents have, the first tier before the second."""
+    if tiers is None:
+        return _cut(strong, strong[rows], parent)[0]
+    first, over = _cut(strong, tiers[0][rows], parent)
+    taken = sums_of(first, parent, len(strong))
+    rest, _ = _cut(strong - taken, tiers[1][rows], parent)
+    return first + np.where(over[parent][:, None], 0.0, rest)
+
+
+def _cut(available: Floats, parts: Floats, parent: Ints) -> tuple[Floats, Flags]:
+    """``parts`` of each parent, all times the largest factor that fits; and whose did not fit as they are."""
+    available = np.maximum(available, 0.0)
+    over = any_of(sums_of(parts, parent, len(available)) > available)
+    out = parts.copy()
+    for p in np.flatnonzero(over).tolist():
+        rows = np.flatnonzero(parent == p)
+        own, most = parts[rows], available[p]
+        factor = largest(lambda f, own=own, most=most: bool((in_order(own * f) <= most).all()), 0.0, 1.0)
+        out[rows] = own * factor
+    return out, over
+
+
+def pool_weights(config: CompiledConfiguration, parent: Ints, strong: Floats, total_flow: Floats) -> Floats:
+    """Weights of the pools, the root's last: as given, else inferred from guarantees where asked for, else 1."""
+    multiplier = config.settings.infer_weight
+    most = strong.max(axis=1) + total_flow
+    out = np.ones(len(strong))
+    for i, given in enumerate(config.weights):
+        if given is not None:
+            out[i] = given
+        elif multiplier is not None and most[i] >= EPSILON and most[parent[i]] >= EPSILON:
+            out[i] = most[i] * multiplier / most[parent[i]]
+    return out
+
+
+_MOST_STEPS = 32
+
+
+class Functions(Protocol):
+    """What elements take of suggestions: ``levels.Levels`` and ``exact.Exact``."""
+
+    def prepare(self, top: int, guarantee: Floats, limits: Floats) -> None: ...
+
+    def taken(self, pools: Ints, suggestions: Floats) -> Floats: ...
+
+    def forget(self, pool: int) -> None: ...
+
+    def divided(self, tops: Ints, suggestion: float) -> tuple[Floats, Floats]: ...
+
+
+class IntegralShares:
+    """``proposed``: shares by pool, with those of the pools below, the root's is 0; ``ratios``: what each pool spends
+    from now on."""
+
+    def __init__(
+        self, situation: Situation, functions: Functions, strong: Floats, limits: Floats, volumes: Volumes
+    ) -> None:
+        self._situation = situation
+        self._functions = functions
+        self._strong = strong
+        self._limits = limits
+        self._volumes = volumes
+        self.proposed = np.zeros_like(strong)
+        self.ratios = situation.cluster.pool_ratios.copy()
+
+    def propose(self, burst: Floats, flow: Floats, demand: Floats) -> None:
+        """``burst``, ``flow``: ratios by pool; ``demand``: shares."""
+        for pool in self._pools("burst"):
+            self._burst(pool, float(burst[pool]))
+        relaxed = {pool: self._volumes.ratio(pool) for pool in self._pools("relaxed")}
+        relaxed = {pool: ratio for pool, ratio in relaxed.items() if ratio != 0}
+        if relaxed:
+            self._relaxed(relaxed, flow, demand)
+
+    def _pools(self, kind: str) -> list[int]:
+        """Depth first, each before those below it."""
+        tree = self._situation.config.tree
+        pending = list(reversed(tree.roots))
+        out: list[int] = []
+        while pending:
+            pool = pending.pop()
+            pending += reversed(tree.children[pool])
+            if self._situation.config.pools[pool].shares.integral.kind == kind:
+                out.append(pool)
+        return out
+
+    def _burst(self, pool: int, burst: float) -> None:
+        ratio = min(burst, self._volumes.ratio(pool))
+        proposed = self._fitting(pool, np.minimum(ratio, self._room(pool)))
+        guarantee = self._strong.copy()  # those below it have none of the burst yet
+        guarantee[pool] += proposed
+        self._functions.prepare(pool, guarantee, self._limits)
+        taken = self._functions.taken(np.array([pool]), np.zeros(1))[0]
+        self._give(pool, np.maximum(taken - self._strong[pool], 0.0))
+
+    def _relaxed(self, pools: dict[int, float], flow: Floats, demand: Floats) -> None:
+        first = np.flatnonzero(self._situation.depth == 0)
+        used = np.minimum(self._strong + self.proposed, demand)[first]
+        available = np.ones(used.shape[1])
+        for row in used:
+            available = available - row
+        available = np.maximum(available, 0.0)
+        limits = self._limits.copy()
+        for pool, ratio in pools.items():
+            most = min(ratio, float(flow[pool]) * self._multiplier(pool)) + self._strong[pool]
+            limits[pool] = np.minimum(limits[pool], most)
+            self._functions.prepare(pool, self._strong + self.proposed, limits)
+        rows, ratios = np.array(list(pools)), np.array(list(pools.values()))
+        weights = ratios / ratios.min()
+
+        def shares(fit: float) -> Floats:
+            taken = self._functions.taken(rows, np.minimum(1.0, fit * weights))
+            return np.maximum(taken - self._strong[rows], 0.0)
+
+        found = shares(largest(lambda fit: bool((in_order(shares(fit)) <= available).all()), 0.0, 1.0))
+        for pool, share in zip(pools, found, strict=True):
+            self._give(pool, np.minimum(share, self._room(pool)))
+
+    def _multiplier(self, pool: int) -> float:
+        own = self._situation.config.pools[pool].shares.integral.multiplier_limit
+        return self._situation.config.settings.shares.multiplier_limit if own is None else own
+
+    def _room(self, pool: int) -> Floats:
+        """What the limits of ``pool`` and of those above leave over."""
+        room = np.ones(self._strong.shape[1])
+        while pool != self._situation.root:
+            room = np.minimum(room, self._limits[pool] - (self._strong[pool] + self.proposed[pool]))
+            pool = int(self._situation.parent[pool])
+        return np.maximum(room, 0.0)
+
+    def _give(self, pool: int, share: Floats) -> None:
+        """``share`` more for ``pool`` and all above it but the root; its function is to be worked out anew."""
+        self._functions.forget(pool)
+        self.ratios[pool] = float(share.max())
+        while pool != self._situation.root:
+            self.proposed[pool] = self._fitting(pool, self.proposed[pool] + share)
+            pool = int(self._situation.parent[pool])
+
+    def _fitting(self, pool: int, proposed: Floats) -> Floats:
+        return fitting(proposed, self._strong[pool], self._limits[pool])
+
+
+def fitting(proposed: Floats, strong: Floats, limits: Floats) -> Floats:
+    """``proposed``, with the last bits such that with ``strong`` it does not exceed ``limits``; where it does, all
+    resources take what the limits leave (YTsaurus: ``AdjustProposedIntegralShare``)."""
+    if (strong + proposed <= limits).all():
+        return proposed
+    out: Floats = np.maximum(limits - strong, 0.0)
+    for _ in range(_MOST_STEPS):
+        out = np.where(strong + out > limits, np.nextafter(out, np.zeros_like(out)), out)
+    return out

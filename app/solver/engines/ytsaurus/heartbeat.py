@@ -1,0 +1,369 @@
+"""One node's heartbeat: its stages, who may be taken in which order, and which nodes need none.
+
+Whose allocations a preemptive stage may take on a node, and in which order they go.
+
+A node whose allocations have used more than it has for too long: no protection holds any more.
+
+Nodes whose heartbeat can't change anything: found for all nodes at once, so that only the others are processed.
+
+The test is generous: a node is quiet only where nothing could start or stop even with every limit forgotten. What
+happens on other nodes meanwhile makes no quiet node loud: allocations that stop free resources on their own node
+only, and those that stay are better protected. Only a preemptive start may push a pool over its limit; then ask again.
+
+One scheduling stage on one node: which operation starts an allocation next.
+
+The operation with the lowest current satisfaction goes first; one that can't start anything is out for the stage.
+What makes an operation unable to start only grows while a stage runs, so those that can't are filtered out at once.
+
+One node's heartbeat, from the graceful pass to a long overcommit.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from app.solver.engines.ytsaurus.operations import NEVER, Flags, Ints, all_of, any_of, by_level
+from app.solver.engines.ytsaurus.overlay import NOBODY, Overlay, Reason, Room, Stage, StageRecord
+from app.solver.engines.ytsaurus.preparation import AGGRESSIVE, AGGRESSIVELY_PREEMPTIBLE, NORMAL, PREEMPTIBLE
+from app.solver.engines.ytsaurus.rule_sets import StageName
+from app.solver.engines.ytsaurus.starvation import EPSILON
+from app.solver.stopping import safe_point
+
+
+def candidates(overlay: Overlay, node: int, least: int, *, normal: bool) -> Ints:
+    """Allocations on ``node`` of level ``least`` or more that may be taken, in the order in which they are taken."""
+    prepared = overlay.prepared
+    cluster = prepared.situation.cluster
+    rows = cluster.allocations_on(node)
+    operation = cluster.allocations.operation[rows]
+    open_rows = overlay.running[rows] & (overlay.level[rows] >= least) & prepared.takeable[operation]
+    if normal:
+        open_rows &= prepared.normally_takeable[operation]
+    return least_protected_first(overlay, rows[open_rows])
+
+
+def least_protected_first(overlay: Overlay, rows: Ints) -> Ints:
+    """Preemptible ones newest first; then those that leave part of their cpu unused, and those that don't."""
+    allocations = overlay.prepared.situation.cluster.allocations
+    group = overlay.group[rows]
+    gap = allocations.has_gap[rows] & (group != PREEMPTIBLE)
+    order = np.lexsort((allocations.task[rows], allocations.operation[rows], allocations.started[rows], gap, group))
+    return rows[order[::-1]]
+
+
+def for_want(overlay: Overlay, order: Ints, want: int) -> Ints:
+    """``order`` as it serves ``want``: without allocations of its own operation, where the rules ask that."""
+    situation = overlay.prepared.situation
+    if want == NOBODY or situation.config.settings.rules.own_allocations_make_room:
+        return order
+    return order[situation.cluster.allocations.operation[order] != situation.wants.operation[want]]
+
+
+def preempt(overlay: Overlay, node: int, order: Sequence[int], reason: Reason, want: int) -> None:
+    """Take victims until the node's allocations fit it; then those whose operation or pool exceeds its limits.
+
+    Nothing is skipped or given back in the first part: the victims are the shortest prefix of ``order``.
+    """
+    situation = overlay.prepared.situation
+    allocations, timeouts = situation.cluster.allocations, situation.operations.preemption_timeout
+    for row in order:
+        operation = int(allocations.operation[row])
+        timeout = int(timeouts[operation])
+        if overlay.is_overcommitted(node):
+            overlay.stop(row, node, reason, timeout, want)
+        elif overlay.over_limit(operation) is not None:
+            overlay.stop(row, node, "resource_limits_violated", timeout, NOBODY)
+
+
+def resolve(overlay: Overlay, node: int, now: int) -> None:
+    """Keep what still fits, best protected first, and stop the rest, once the overcommit has lasted too long.
+
+    ``now`` in microseconds. A heartbeat that started something leaves no overcommit, so all that runs here was there.
+    """
+    if not overlay.is_overcommitted(node):
+        overlay.overcommit_since[node] = NEVER
+        return
+    since = int(overlay.overcommit_since[node])
+    if since == NEVER:
+        overlay.overcommit_since[node] = since = now
+    situation = overlay.prepared.situation
+    if now <= since + situation.config.settings.overcommit_duration:
+        return
+    cluster = situation.cluster
+    rows = cluster.allocations_on(node)
+    rows = rows[overlay.running[rows]]
+    kept = np.zeros(len(cluster.total), np.int64)
+    for row in least_protected_first(overlay, rows)[::-1].tolist():
+        usage = cluster.allocations.usage[row]
+        if (kept + usage <= cluster.node_limits[node]).all():
+            kept += usage
+        else:
+            timeout = int(situation.operations.preemption_timeout[cluster.allocations.operation[row]])
+            overlay.stop(row, node, "resource_overcommit", timeout)
+    overlay.overcommit_since[node] = NEVER
+
+
+_MOST_SHAPES = 32
+
+
+def quiet_nodes(overlay: Overlay, now: int) -> Flags:
+    """By node: whether a heartbeat at ``now`` would neither start nor stop anything."""
+    prepared = overlay.prepared
+    situation = prepared.situation
+    cluster = situation.cluster
+    free = cluster.node_limits - overlay.node_usage
+    wants = np.flatnonzero((overlay.left > 0) & prepared.active[situation.wants.operation])
+    starving = wants[prepared.priority[situation.wants.operation[wants]] > 0]
+    rows, nodes = _takeable(overlay)
+    discount = np.zeros_like(overlay.node_usage)
+    np.add.at(discount, nodes, cluster.allocations.usage[rows])
+    over = np.zeros(len(free), bool)
+    over[nodes[_over_limits(overlay)[cluster.allocations.operation[rows]]]] = True
+    ready = (overlay.last_preemptive == NEVER) | (now > overlay.last_preemptive + situation.config.settings.backoff)
+    loud = any_of(free < 0) | _asked_gracefully(overlay) | _fits(overlay, wants, free)
+    return ~(loud | (ready & (over | _fits(overlay, starving, free + discount))))
+
+
+def _takeable(overlay: Overlay) -> tuple[Ints, Ints]:
+    """Allocations that some stage could take, and their nodes."""
+    allocations = overlay.prepared.situation.cluster.allocations
+    taken = overlay.running & (overlay.level >= AGGRESSIVELY_PREEMPTIBLE) & (allocations.node >= 0)
+    rows = np.flatnonzero(taken & overlay.prepared.takeable[allocations.operation])
+    return rows, allocations.node[rows]
+
+
+def _over_limits(overlay: Overlay) -> Flags:
+    """By operation: whether it or a pool above it exceeds its limits."""
+    situation = overlay.prepared.situation
+    pools = any_of(overlay.pool_usage > situation.pool_limits)
+    for rows in by_level(situation.depth)[1:]:
+        pools[rows] |= pools[situation.parent[rows]]
+    return any_of(overlay.usage > situation.operations.limits) | pools[situation.operations.pool]
+
+
+def _asked_gracefully(overlay: Overlay) -> Flags:
+    situation = overlay.prepared.situation
+    allocations = situation.cluster.allocations
+    told = situation.operations.graceful[allocations.operation] & (overlay.group == PREEMPTIBLE) & overlay.running
+    out = np.zeros(len(overlay.node_usage), bool)
+    out[allocations.node[told & (allocations.node >= 0)]] = True
+    return out
+
+
+def _fits(overlay: Overlay, wants: Ints, free: Ints) -> Flags:
+    """By node: whether one of ``wants`` fits ``free``; the smallest amounts of very many shapes stand for all."""
+    out = np.zeros(len(free), bool)
+    if not len(wants):
+        return out
+    shapes = overlay.prepared.shapes[np.unique(overlay.prepared.shape_of[wants])]
+    if len(shapes) > _MOST_SHAPES:
+        shapes = shapes.min(axis=0, keepdims=True)
+    for shape in shapes:
+        out |= all_of(shape <= free)
+    return out
+
+
+MOST_STARTS = 4096
+"""Allocations that one heartbeat may start; only needs of nothing at all ever come near."""
+MOST_STARTS_IN_ALL = 200_000
+"""Allocations that all heartbeats of a decision may start."""
+
+
+def run(
+    overlay: Overlay, node: int, stage: Stage, among: Flags | None, most: int, candidates: Ints | None = None
+) -> list[int]:
+    """Start up to ``most`` allocations on ``node``; the want rows, in order.
+
+    ``among``: operations that take part (None: all); ``candidates``: allocation rows whose resources count as free.
+    """
+    preemptive = stage != "regular"
+    started: list[int] = []
+    discount = _discount(overlay, candidates)
+    free = overlay.free(node) + discount
+    rows = _candidates(overlay, node, among, _fitting(overlay, free))
+    rows = rows[_without_its_own(overlay, rows, free, candidates)]
+    rows = rows[_allowed(overlay, rows, preemptive=preemptive)]
+    most = min(most, MOST_STARTS_IN_ALL - len(overlay.started))
+    while len(started) < most and _goes_on(overlay, free):
+        safe_point()
+        rows = rows[_fitting(overlay, free)[rows] & (overlay.left[rows] > 0)]
+        if not len(rows):
+            break
+        want = _least_satisfied(overlay, rows)
+        if not overlay.has_room(want, preemptive=preemptive):
+            overlay.forget_headroom()
+            rows = rows[_allowed(overlay, rows, preemptive=preemptive)]
+            continue
+        overlay.start(want, node, stage)
+        started.append(want)
+        free = overlay.free(node) + discount
+    return started
+
+
+def _discount(overlay: Overlay, candidates: Ints | None) -> Ints:
+    """What ``candidates`` use together."""
+    cluster = overlay.prepared.situation.cluster
+    if candidates is None:
+        return np.zeros(len(cluster.total), np.int64)
+    return np.add.reduce(cluster.allocations.usage[candidates], axis=0)
+
+
+def _without_its_own(overlay: Overlay, rows: Ints, free: Ints, candidates: Ints | None) -> Flags:
+    """Which wants fit ``free`` without what ``candidates`` of their own operation use, where the rules ask that."""
+    situation = overlay.prepared.situation
+    fits = np.ones(len(rows), bool)
+    if candidates is None or situation.config.settings.rules.own_allocations_make_room:
+        return fits
+    owner, usage = situation.cluster.allocations.operation[candidates], situation.cluster.allocations.usage[candidates]
+    own = np.zeros_like(overlay.usage)
+    np.add.at(own, owner, usage)
+    return all_of(situation.wants.need[rows] <= free - own[situation.wants.operation[rows]])
+
+
+def _goes_on(overlay: Overlay, free: Ints) -> bool:
+    """Whether the node has the minimum left that makes it worth looking."""
+    return not (overlay.prepared.spare > free).any()
+
+
+def _fitting(overlay: Overlay, free: Ints) -> Flags:
+    """By want: whether one allocation of it fits ``free``."""
+    prepared = overlay.prepared
+    return all_of(prepared.shapes <= free)[prepared.shape_of]
+
+
+def _candidates(overlay: Overlay, node: int, among: Flags | None, fitting: Flags) -> Ints:
+    """Wants that fit, of operations that take part and may run on the node."""
+    if not fitting.any():
+        return np.zeros(0, np.int64)
+    prepared = overlay.prepared
+    takes_part = prepared.active if among is None else prepared.active & among
+    on_node = prepared.feasible.anywhere
+    restricted = prepared.feasible.on.get(node)
+    if restricted is not None:
+        on_node = on_node.copy()
+        on_node[restricted] = True
+    return np.flatnonzero(fitting & on_node & takes_part[prepared.situation.wants.operation])
+
+
+def _allowed(overlay: Overlay, rows: Ints, *, preemptive: bool) -> Flags:
+    """Which wants the limits of their operation and of all pools above let start."""
+    situation = overlay.prepared.situation
+    operation = situation.wants.operation[rows]
+    room = np.minimum(
+        situation.operations.limits[operation] - overlay.usage[operation],
+        overlay.headroom(preemptive=preemptive)[situation.operations.pool[operation]],
+    )
+    return all_of(situation.wants.need[rows] <= room)
+
+
+def _least_satisfied(overlay: Overlay, rows: Ints) -> int:
+    """Lowest satisfaction; equal ones: first in a depth-first walk; of one operation its first want."""
+    operation = overlay.prepared.situation.wants.operation[rows]
+    satisfaction = overlay.satisfaction[operation]
+    near = np.flatnonzero(satisfaction <= satisfaction.min() + EPSILON)
+    rank = overlay.prepared.rank[operation[near]]
+    return int(rows[near[np.argmin(rank)]])
+
+
+_REASONS: dict[StageName, Reason] = {
+    "preemptive_normal": "preemption",
+    "preemptive_aggressive": "aggressive_preemption",
+}
+
+
+def process(overlay: Overlay, node: int, now: int) -> None:
+    """Process the heartbeat of ``node`` at ``now`` (microseconds)."""
+    overlay.regroup()
+    schedulable = bool(overlay.prepared.situation.cluster.schedulable[node])
+    _ask_graceful(overlay, node)
+    if schedulable:
+        free = overlay.free(node)
+        started = run(overlay, node, "regular", None, MOST_STARTS)
+        if overlay.log is not None:
+            overlay.log.append(_record(overlay, node, "regular", free, started))
+    if backoff_is_over(overlay, node, now):
+        overlay.last_preemptive[node] = now
+        for name in overlay.prepared.situation.config.settings.rules.stages:
+            if _preemptive(overlay, node, name, schedulable=schedulable):
+                break
+    resolve(overlay, node, now)
+
+
+def pass_over(overlay: Overlay, node: int, now: int) -> None:
+    """What a heartbeat leaves behind on a node where it can't start or stop anything."""
+    if backoff_is_over(overlay, node, now):
+        overlay.last_preemptive[node] = now
+    overlay.overcommit_since[node] = NEVER
+
+
+def backoff_is_over(overlay: Overlay, node: int, now: int) -> bool:
+    """Whether preemptive scheduling may be tried on ``node``: never tried, or longer ago than the backoff."""
+    last = int(overlay.last_preemptive[node])
+    return last == NEVER or now > last + overlay.prepared.situation.config.settings.backoff
+
+
+def participants(overlay: Overlay, name: StageName) -> Flags:
+    """Operations that a preemptive stage considers."""
+    priority = overlay.prepared.priority
+    if name == "preemptive_aggressive":
+        return priority == AGGRESSIVE
+    if overlay.prepared.situation.config.settings.rules.normal_serves_aggressive:
+        return priority >= NORMAL
+    return priority == NORMAL
+
+
+def _ask_graceful(overlay: Overlay, node: int) -> None:
+    """Tell plainly preemptible allocations of graceful operations to stop in their own time, in input order."""
+    situation = overlay.prepared.situation
+    cluster, operations = situation.cluster, situation.operations
+    rows = cluster.allocations_on(node)
+    operation = cluster.allocations.operation[rows]
+    told = rows[operations.graceful[operation] & overlay.running[rows] & (overlay.group[rows] == PREEMPTIBLE)]
+    for row in told[np.lexsort((cluster.allocations.task[told], cluster.allocations.operation[told]))].tolist():
+        overlay.tell(row, int(operations.graceful_timeout[cluster.allocations.operation[row]]))
+
+
+def _preemptive(overlay: Overlay, node: int, name: StageName, *, schedulable: bool) -> bool:
+    """Run one preemptive stage; whether it started an allocation. Any but the normal one needs an operation."""
+    normal = name == "preemptive_normal"
+    who = participants(overlay, name)
+    if not normal and not who.any():
+        return False
+    free, begun = overlay.free(node), len(overlay.stopped)
+    running = overlay.running[overlay.prepared.situation.cluster.allocations_on(node)].copy()
+    least = PREEMPTIBLE if normal else AGGRESSIVELY_PREEMPTIBLE
+    order = candidates(overlay, node, least, normal=normal)
+    started = run(overlay, node, name, who, 1, order) if schedulable and who.any() else []
+    want = started[0] if started else NOBODY
+    if started:
+        taken = overlay.prepared.situation.cluster.allocations.usage[order]
+        overlay.rooms.append(Room(node, name, free + np.add.reduce(taken, axis=0)))
+    preempt(overlay, node, for_want(overlay, order, want).tolist(), _REASONS[name], want)
+    if overlay.log is not None:
+        stopped = {one.allocation: one.reason for one in overlay.stopped[begun:]}
+        record = _record(overlay, node, name, free, started)
+        overlay.log.append(
+            replace(
+                record, least=least, participants=int(who.sum()), running=running, order=order.tolist(), stopped=stopped
+            )
+        )
+    return bool(started)
+
+
+def _record(overlay: Overlay, node: int, name: Stage, free: Ints, started: list[int]) -> StageRecord:
+    """What a stage that takes nothing from anybody looked at."""
+    rows = overlay.prepared.situation.cluster.allocations_on(node)
+    return StageRecord(
+        node=node,
+        stage=name,
+        least=0,
+        participants=0,
+        free=free,
+        rows=rows,
+        running=overlay.running[rows].copy(),
+        group=overlay.group[rows].copy(),
+        order=[],
+        started=started,
+        stopped={},
+    )

@@ -1,0 +1,325 @@
+"""Operations and pools as columns.
+
+Reductions over the few columns of a tall matrix.
+
+NumPy reduces along a short last axis row by row; taking the columns one after another is several times faster.
+Resources are the columns, so there are between one and a dozen of them.
+
+Operations as columns: what each says itself and what it inherits from its pool, in the end.
+
+What a state carries of each pool: starvation, and the volume of an integral guarantee.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypedDict, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from app.solver.compiled.resources import ResourceIndex
+from app.solver.engines.ytsaurus.configuration import WEIGHTLESS, CompiledConfiguration, Inherited
+from app.solver.engines.ytsaurus.reading import Reader, Steps, Where
+from app.solver.engines.ytsaurus.settings import OperationSettings, has_overrides, operation_settings
+from app.solver.model.instant import micros
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.state import Ask, State, Workload
+from app.solver.model.ytsaurus import PoolState, Starvation
+from app.solver.model.ytsaurus import Workload as OperationOptions
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Number = TypeVar("Number", np.int64, np.float64)
+
+
+def any_of(flags: Flags) -> Flags:
+    """Whether some column of each row is set."""
+    out = flags[..., 0].copy()
+    for r in range(1, flags.shape[-1]):
+        out |= flags[..., r]
+    return out
+
+
+def all_of(flags: Flags) -> Flags:
+    """Whether every column of each row is set."""
+    out = flags[..., 0].copy()
+    for r in range(1, flags.shape[-1]):
+        out &= flags[..., r]
+    return out
+
+
+def most(values: Floats) -> Floats:
+    """The largest value of each row."""
+    out = values[..., 0].copy()
+    for r in range(1, values.shape[-1]):
+        np.maximum(out, values[..., r], out=out)
+    return out
+
+
+def least(values: Floats) -> Floats:
+    """The smallest value of each row."""
+    out = values[..., 0].copy()
+    for r in range(1, values.shape[-1]):
+        np.minimum(out, values[..., r], out=out)
+    return out
+
+
+def by_level(depth: Ints) -> list[Ints]:
+    """The rows of each depth, those of depth 0 first; the root's, -1, is none."""
+    return [np.flatnonzero(depth == level) for level in range(int(depth.max()) + 1)]
+
+
+def add_upwards(values: npt.NDArray[Number], parent: Ints, depth: Ints) -> None:
+    """Add to each pool, and to the root, what is below it: one row a pool, the root last. In place."""
+    for rows in reversed(by_level(depth)):
+        np.add.at(values, parent[rows], values[rows])
+
+
+def quotients(above: Floats, below: Floats, where: Flags, otherwise: float) -> Floats:
+    """``above`` by ``below`` where that is asked for, and ``otherwise`` elsewhere."""
+    out = np.full(np.broadcast_shapes(above.shape, below.shape), otherwise)
+    return np.divide(above, below, out=out, where=where)
+
+
+def running_sums(steps: Floats, bounds: Ints) -> Floats:
+    """Sums of the rows before each row within its block; blocks are the spans between ``bounds``.
+
+    Each block is summed on its own, so that rounding does not carry over from block to block. Blocks of like size
+    share one array operation.
+    """
+    out = np.zeros_like(steps)
+    first, sizes = bounds[:-1], np.diff(bounds)
+    magnitude = np.zeros(len(sizes), np.int64)
+    np.log2(np.maximum(sizes, 1), out=magnitude, casting="unsafe")
+    for power in np.unique(magnitude).tolist():
+        blocks = np.flatnonzero(magnitude == power)
+        width = int(sizes[blocks].max())
+        if width < 2:
+            continue
+        at = first[blocks][:, None] + np.arange(width - 1)
+        inside = np.arange(1, width) < sizes[blocks][:, None]
+        sums = np.cumsum(steps[np.where(inside, at, 0)], axis=1)
+        out[at[inside] + 1] = sums[inside]
+    return out
+
+
+def scattered(rows: Ints, values: Floats, count: int) -> Floats:
+    """Sums of ``values`` by row: a matrix of ``count`` rows."""
+    out = np.zeros((count, values.shape[1]))
+    if len(rows):
+        for r in range(values.shape[1]):
+            out[:, r] = np.bincount(rows, values[:, r], minlength=count)
+    return out
+
+
+Levels = npt.NDArray[np.int8]
+
+UNLIMITED_STEPS = 2**62
+"""A limit or threshold that was not given, or is larger."""
+NEVER = -(2**63)
+"""An instant that was not given: older than everything."""
+_EXACT = 2**32
+"""Seconds since 1970 below which a double, and a million times it, is off by less than half a microsecond."""
+
+STARVATION: tuple[Starvation, Starvation, Starvation] = ("non_starving", "starving", "aggressively_starving")
+STARVATION_CODE: dict[str | None, int] = {None: 0, "non_starving": 0, "starving": 1, "aggressively_starving": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """One row an operation. ``tolerance`` and ``timeout`` are inherited already; ``non_preemptible`` too, with
+    ``protects`` saying whether it names any resource. Instants and durations in microseconds."""
+
+    ids: list[str]
+    pool: Ints
+    weight: Floats
+    limits: Ints
+    created: Ints
+    graceful: Flags
+    gang: Flags
+    suspended: Flags
+    tolerance: Floats
+    timeout: Ints
+    non_preemptible: Ints
+    protects: Flags
+    preemption_timeout: Ints
+    graceful_timeout: Ints
+    starvation: Levels
+    since: Ints
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def joined(self, other: "Operations") -> "Operations":
+        """These operations, then ``other``'s."""
+        columns = {
+            name: np.concatenate((getattr(self, name), getattr(other, name)))
+            for name in self.__slots__
+            if name != "ids"
+        }
+        return Operations(ids=self.ids + other.ids, **columns)
+
+
+def matrix(index: ResourceIndex, rows: Sequence[Steps], missing: int = 0) -> Ints:
+    """Resource maps as a dense matrix. Raises KeyError for a resource that the index does not know."""
+    out = np.full((len(rows), len(index)), missing, np.int64)
+    columns = index.index
+    for i, row in enumerate(rows):
+        for name, value in row.items():
+            out[i, columns[name]] = min(value, UNLIMITED_STEPS)
+    return out
+
+
+def compile_operations(
+    config: CompiledConfiguration,
+    index: ResourceIndex,
+    of: Sequence[Workload | Ask],
+    base: Where,
+    problems: list[Problem],
+) -> Operations:
+    """The operations that ``of`` are; problems are added to ``problems``, with pointers below ``base``."""
+    pools, settings, inherited = config.tree.index, config.settings, config.inherited
+    pool = np.array([pools[w.queue] for w in of], np.int64)
+    problems += _problems(config, of, pool, base)
+    plain = OperationOptions()
+    options = [plain if w.ytsaurus is None else w.ytsaurus for w in of]
+    thresholds = matrix(index, [p.non_preemptible for p in inherited], UNLIMITED_STEPS)[pool]
+    out = Operations(
+        ids=[w.id for w in of],
+        pool=pool,
+        weight=np.array([1.0 if w.weight is None else w.weight for w in of], float),
+        limits=np.full((len(of), len(index)), UNLIMITED_STEPS, np.int64),
+        created=instants([w.created_at for w in of]),
+        graceful=np.array([o.preemption_mode == "graceful" for o in options], bool),
+        gang=np.array([o.is_gang for o in options], bool),
+        suspended=np.array([o.suspended for o in options], bool),
+        tolerance=np.array([p.tolerance for p in inherited], float)[pool],
+        timeout=np.array([p.timeout for p in inherited], np.int64)[pool],
+        non_preemptible=thresholds,
+        protects=np.array([bool(p.non_preemptible) for p in inherited], bool)[pool],
+        preemption_timeout=np.full(len(of), settings.preemption_timeout, np.int64),
+        graceful_timeout=np.full(len(of), settings.graceful_timeout, np.int64),
+        starvation=np.array([STARVATION_CODE[o.starvation] for o in options], np.int8),
+        since=instants([o.below_fair_share_since for o in options]),
+    )
+    for i, w in enumerate(of):
+        if w.limit:
+            for r, value in index.steps(w.limit).items():
+                out.limits[i, r] = min(value, UNLIMITED_STEPS)
+        if has_overrides(options[i]):
+            own = operation_settings(options[i], (*base, i, "ytsaurus"), problems)
+            _override(out, i, inherited[int(pool[i])], own, index)
+    return out
+
+
+def _override(out: Operations, i: int, pool: Inherited, own: OperationSettings, index: ResourceIndex) -> None:
+    """Write what operation ``i`` says itself over what it inherits."""
+    out.tolerance[i] = operation_tolerance(pool, own)
+    out.timeout[i] = operation_timeout(pool, own)
+    for name, value in (own.limits or {}).items():
+        r = index.index[name]
+        out.limits[i, r] = min(out.limits[i, r], value)
+    threshold = operation_threshold(pool, own)
+    out.protects[i] = bool(threshold)
+    for name, value in threshold.items():
+        out.non_preemptible[i, index.index[name]] = min(value, UNLIMITED_STEPS)
+    if own.preemption_timeout is not None:
+        out.preemption_timeout[i] = own.preemption_timeout
+    if own.graceful_timeout is not None:
+        out.graceful_timeout[i] = own.graceful_timeout
+
+
+def _problems(
+    config: CompiledConfiguration, of: Sequence[Workload | Ask], pool: Ints, base: Where
+) -> Iterator[Problem]:
+    forbidden = {i for i, p in enumerate(config.pools) if p.forbid_operations and config.is_inner(i)}
+    for i in [i for i, p in enumerate(pool.tolist()) if p in forbidden] if forbidden else []:
+        detail = f"pool {of[i].queue!r} has child pools and forbids immediate operations"
+        yield Problem(pointer=pointer(*base, i, "queue"), detail=detail)
+    for i, w in enumerate(of):
+        if w.weight is not None and not 0 < w.weight < float("inf"):
+            detail = WEIGHTLESS if w.weight == 0 else f"{w.weight!r} is out of range: above 0, and finite"
+            yield Problem(pointer=pointer(*base, i, "weight"), detail=detail)
+
+
+def operation_tolerance(pool: Inherited, own: OperationSettings) -> float:
+    """An operation may only be less demanding than its pool: the smaller tolerance."""
+    return pool.tolerance if own.tolerance is None else min(own.tolerance, pool.tolerance)
+
+
+def operation_timeout(pool: Inherited, own: OperationSettings) -> int:
+    """An operation may only be more patient than its pool: the longer timeout, microseconds."""
+    return pool.timeout if own.timeout is None else max(own.timeout, pool.timeout)
+
+
+def operation_threshold(pool: Inherited, own: OperationSettings) -> Steps:
+    """An operation may only lower its pool's threshold, or name a resource that the pool leaves out."""
+    if not own.non_preemptible:
+        return pool.non_preemptible
+    return pool.non_preemptible | {
+        name: min(value, pool.non_preemptible.get(name, value)) for name, value in own.non_preemptible.items()
+    }
+
+
+def operation_names(option: OperationOptions) -> set[str]:
+    """Every resource that an operation's options name."""
+    names = {*(option.non_preemptible_resource_usage_threshold or ()), *(option.resource_limits or ())}
+    return names if option.max_unpreemptible_running_job_count is None else names | {"user_slots"}
+
+
+def instants(values: list[datetime | None]) -> Ints:
+    """Microseconds since 1970. ``timestamp`` is exact to the microsecond until 2106; later ones take the slow way."""
+    given = [value for value in values if value is not None]
+    known = np.fromiter(map(datetime.timestamp, given), float, len(given))
+    exact = np.rint(known * 1e6).astype(np.int64)
+    for i in np.flatnonzero(np.abs(known) > _EXACT):
+        exact[i] = micros(given[i])
+    if len(given) == len(values):
+        return exact
+    out = np.full(len(values), NEVER, np.int64)
+    out[np.array([value is not None for value in values], bool)] = exact
+    return out
+
+
+class PoolStates(TypedDict):
+    """Columns of a cluster, by pool; ``pool_ratios`` with the root last."""
+
+    pool_starvation: Levels
+    pool_since: Ints
+    pool_volumes: list[dict[str, float]]
+    pool_ratios: Floats
+
+
+def pool_states(config: CompiledConfiguration, state: State) -> PoolStates:
+    """Raises InvalidInput."""
+    starvation = np.zeros(len(config.tree), np.int8)
+    since = np.full(len(config.tree), NEVER, np.int64)
+    volumes: list[dict[str, float]] = [{} for _ in config.pools]
+    ratios = np.zeros(len(config.tree) + 1)
+    problems: list[Problem] = []
+    for name, queue in state.queues.items():
+        own = queue.ytsaurus
+        if own is None:
+            continue
+        i = config.tree.index[name]
+        starvation[i] = STARVATION_CODE[own.starvation]
+        if own.below_fair_share_since is not None:
+            since[i] = micros(own.below_fair_share_since)
+        _check(own, Reader(("state", "queues", name, "ytsaurus"), problems))
+        volumes[i] = own.accumulated_volume or {}
+        ratios[i] = own.last_share_ratio or 0.0
+    if problems:
+        raise InvalidInput(problems)
+    return PoolStates(pool_starvation=starvation, pool_since=since, pool_volumes=volumes, pool_ratios=ratios)
+
+
+def _check(own: PoolState, read: Reader) -> None:
+    read.number("last_share_ratio", own.last_share_ratio, 0.0)
+    below = read.below("accumulated_volume")
+    for resource, volume in (own.accumulated_volume or {}).items():
+        below.number(resource, volume, 0.0)
+        if volume == math.inf:
+            below.refuse(resource, "not a finite number")

@@ -1,0 +1,318 @@
+"""Doubles as the origin computes with them: its rounding, its search for the largest double.
+
+Piecewise linear functions to the last bit, as ``yt/yt/library/numeric/piecewise_linear_function-inl.h`` has them.
+
+A function is a polyline: ``x`` never falls, ``y`` has a row a vertex (one column a resource, or one in all). Two
+vertices at one ``x`` are a jump; functions are left-continuous, so the value there is the first one's. No vertex is
+superfluous: no two equal ones follow each other, and jumps and plateaus are one segment each.
+"""
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.solver.engines.ytsaurus.operations import Flags, Floats, Ints, any_of, quotients
+
+_DOUBLE, _INTEGER = struct.Struct("<d"), struct.Struct("<q")
+
+EPSILON = 1e-9
+"""Shares that are nearer to each other are equal, as in the origin (``resource_vector.h``)."""
+
+
+def rounded(values: Floats) -> Floats:
+    """To the nearest integer, halves away from zero, as C does it."""
+    whole = np.trunc(values)
+    return whole + np.where(np.abs(values - whole) >= 0.5, np.sign(values), 0.0)
+
+
+def in_order(rows: Floats) -> Floats:
+    """The sum of ``rows``, one after another: the order decides the last bits."""
+    return np.cumsum(rows, axis=0)[-1] if len(rows) else np.zeros(rows.shape[1:])
+
+
+def sums_of(rows: Floats, owner: Ints, count: int) -> Floats:
+    """Sums of ``rows`` by owner, each in the order of its rows: a matrix of ``count`` rows."""
+    out = np.zeros((count, rows.shape[1]))
+    for r, column in enumerate(rows.T):
+        out[:, r] = np.bincount(owner, column, minlength=count)
+    return out
+
+
+def largest(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """The largest double between ``low`` and ``high``, neither negative, for which ``holds`` is true.
+
+    ``holds`` is true up to some double and false from there on; it is taken to hold at ``low``
+    (``FloatingPointInverseLowerBound``: doubles of one sign are ordered as their bits are).
+    """
+    if low >= high or holds(high):
+        return max(low, high)
+    below, above = _bits(low), _bits(high)
+    while below + 1 < above:
+        middle = (below + above) // 2
+        if holds(_double(middle)):
+            below = middle
+        else:
+            above = middle
+    return _double(below)
+
+
+def _bits(value: float) -> int:
+    return _INTEGER.unpack(_DOUBLE.pack(value + 0.0))[0]  # -0.0 has bits of its own
+
+
+def _double(bits: int) -> float:
+    return _DOUBLE.unpack(_INTEGER.pack(bits))[0]
+
+
+COMPRESSION = 1e-15
+"""How far ``compressed`` may move a function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Polyline:
+    """``x``: n vertices; ``y``: n rows."""
+
+    x: Floats
+    y: Floats
+
+    @property
+    def end(self) -> float:
+        """Where the function ends."""
+        return float(self.x[-1])
+
+    def at(self, x: float) -> Floats:
+        """The value at ``x``: the smaller end of a jump."""
+        return self.left(np.array([x]))[0]
+
+    def left(self, x: Floats) -> Floats:
+        """Left limits at each ``x``."""
+        i = np.searchsorted(self.x[1:], x)
+        return self._within(i, x)
+
+    def right(self, x: Floats) -> Floats:
+        """Right limits at each ``x``; at the end the last value."""
+        i = np.minimum(np.searchsorted(self.x, x, side="right"), len(self.x) - 1) - 1
+        jump = self.x[i] == self.x[i + 1]
+        return np.where(jump[:, None], self.y[i + 1], self._within(i, x))
+
+    def both(self, x: Floats) -> tuple[Floats, Floats]:
+        """Left and right limits at each ``x``, ascending."""
+        i = np.searchsorted(self.x[1:], x)
+        left = self._within(i, x)
+        after = np.minimum(i + 1, len(self.x) - 2)
+        leaps = (self.x[after] == x) & (self.x[after + 1] == x)
+        i = np.where(leaps, after, i)
+        jump = self.x[i] == self.x[i + 1]
+        return np.where(jump[:, None], self.y[i], left), np.where(jump[:, None], self.y[i + 1], left)
+
+    def _within(self, i: Ints, x: Floats) -> Floats:
+        """Values at ``x`` on the segments ``i``; the first end of a jump. Monotone: each end is met exactly."""
+        low, high = self.x[i], self.x[i + 1]
+        width = high - low
+        part = quotients(x - low, width, width > 0, 0.0)[:, None]
+        below, above = self.y[i], self.y[i + 1]
+        rise = above - below
+        return np.where(part < 0.5, below + rise * part, above - rise * (1 - part))
+
+    def scaled(self, scale: float) -> "Polyline":
+        """The function of ``x * scale``."""
+        return polyline(self.x / scale, self.y)
+
+    def shifted(self, by: float) -> "Polyline":
+        """The function of ``x - by``."""
+        return polyline(self.x + by, self.y)
+
+    def extended(self, end: float) -> "Polyline":
+        """Going on with its last value up to ``end``."""
+        if self.x[-1] >= end:
+            return self
+        return polyline(np.append(self.x, end), np.concatenate((self.y, self.y[-1:])))
+
+    def trimmed_left(self) -> "Polyline":
+        """Without a jump at its beginning: that is taken."""
+        if self.x[0] != self.x[1] or (self.y[0] == self.y[1]).all():
+            return self
+        if len(self.x) > 2:
+            return Polyline(self.x[1:], self.y[1:])
+        return Polyline(self.x, np.repeat(self.y[1:], 2, axis=0))
+
+    def trimmed(self) -> "Polyline":
+        """Without a jump at its end: that is never taken."""
+        if self.x[-1] != self.x[-2] or (self.y[-1] == self.y[-2]).all():
+            return self
+        if len(self.x) > 2:
+            return Polyline(self.x[:-1], self.y[:-1])
+        return Polyline(self.x, np.repeat(self.y[:1], 2, axis=0))
+
+    def column(self, r: int) -> "Polyline":
+        """One column of it."""
+        return polyline(self.x, self.y[:, r : r + 1])
+
+    def transposed(self) -> "Polyline":
+        """The inverse of a function with one column that never falls."""
+        return Polyline(self.y[:, 0].copy(), self.x[:, None].copy())
+
+    def narrowed(self, low: float, high: float) -> "Polyline":
+        """The function between ``low`` and ``high``, with the jumps at both."""
+        inside = np.unique(self.x[(self.x > low) & (self.x < high)])
+        ends = [low] if low == high else [low, high]
+        return sampled(np.sort(np.concatenate((inside, ends))), [self])
+
+
+def polyline(x: Floats, y: Floats) -> Polyline:
+    """The function through these vertices, superfluous ones left out."""
+    same_x, same_y = x[1:] == x[:-1], (y[1:] == y[:-1]).all(axis=1)
+    keep = np.ones(len(x), bool)
+    keep[1:] = ~(same_x & same_y)
+    if keep.sum() < 2:
+        return Polyline(x[:2], y[:2])
+    x, y = x[keep], y[keep]
+    same_x, same_y = x[1:] == x[:-1], (y[1:] == y[:-1]).all(axis=1)
+    inner = np.ones(len(x), bool)
+    inner[1:-1] = ~((same_x[1:] & same_x[:-1]) | (same_y[1:] & same_y[:-1]))
+    return Polyline(x[inner], y[inner])
+
+
+def sampled(x: Floats, functions: Sequence[Polyline]) -> Polyline:
+    """The sum of ``functions`` at ``x``, added one after another: their order decides the last bits."""
+    left = np.zeros((len(x), functions[0].y.shape[1]))
+    right = left.copy()
+    for function in functions:
+        one, other = function.both(x)
+        left += one
+        right += other
+    return polyline(np.repeat(x, 2), np.stack((left, right), axis=1).reshape(2 * len(x), -1))
+
+
+def total(functions: Sequence[Polyline]) -> Polyline:
+    """The sum of ``functions``, where all of them are defined."""
+    begin, end = max(f.x[0] for f in functions), min(f.x[-1] for f in functions)
+    x = np.unique(np.concatenate([f.x for f in functions]))
+    return sampled(x[(x >= begin) & (x <= end)], functions)
+
+
+def smallest(one: Polyline, other: Polyline) -> Polyline:
+    """The smaller of two functions with one column, where both are defined."""
+    begin, end = max(one.x[0], other.x[0]), min(one.x[-1], other.x[-1])
+    x = np.unique(np.concatenate((one.x, other.x)))
+    x = x[(x >= begin) & (x <= end)]
+    crossings = [_crossing(one, other, *bounds) for bounds in _crossed(one, other, x)]
+    if crossings:
+        x = np.unique(np.concatenate((x, crossings)))
+    (left, right), (other_left, other_right) = one.both(x), other.both(x)
+    y = np.stack((np.minimum(left, other_left), np.minimum(right, other_right)), axis=1)
+    return polyline(np.repeat(x, 2), y.reshape(-1, 1))
+
+
+def _crossed(one: Polyline, other: Polyline, x: Floats) -> list[tuple[float, float]]:
+    """Intervals of ``x`` in which the two change places."""
+    low, high = x[:-1], x[1:]
+    before, after = (_on_segment(one, low, at) - _on_segment(other, low, at) for at in (low, high))
+    crossed = np.sign(before) * np.sign(after) < 0
+    return list(zip(low[crossed].tolist(), high[crossed].tolist(), strict=True))
+
+
+def _on_segment(of: Polyline, begin: Floats, x: Floats) -> Floats:
+    """Values at ``x`` on the segments that go on to the right of ``begin``, which is not the end."""
+    i = np.searchsorted(of.x, begin, side="right") - 1
+    return of._within(i, x)[:, 0]  # pyright: ignore[reportPrivateUsage]
+
+
+def _crossing(one: Polyline, other: Polyline, begin: float, end: float) -> float:
+    """The last double in between at which the lower one is not the higher yet."""
+    low, high = sorted((_segment(one, begin), _segment(other, begin)), key=lambda segment: segment(begin))
+    return largest(lambda x: low(x) <= high(x), begin, end)
+
+
+class _segment:  # noqa: N801  # a function with what it remembers
+    def __init__(self, of: Polyline, begin: float) -> None:
+        i = int(np.searchsorted(of.x, begin, side="right")) - 1
+        self._x, self._width = float(of.x[i]), float(of.x[i + 1]) - float(of.x[i])
+        self._low, self._high = float(of.y[i, 0]), float(of.y[i + 1, 0])
+
+    def __call__(self, x: float) -> float:
+        part = (x - self._x) / self._width
+        rise = self._high - self._low
+        return self._low + rise * part if part < 0.5 else self._high - rise * (1 - part)
+
+
+def composed(outer: Polyline, inner: Polyline) -> Polyline:
+    """``outer`` of ``inner``, which has one column and never falls."""
+    x, y = inner.x, inner.y[:, 0]
+    places = np.unique(outer.x)
+    places = places[(places > y[0]) & (places < y[-1])]
+    i = np.searchsorted(y[1:], places)
+    tilted = (y[i + 1] > places) & (x[i] < x[i + 1])  # elsewhere there is a vertex already
+    places, i = places[tilted], i[tilted]
+    if len(places):
+        inverse = inner.transposed()
+        x = np.concatenate((x, inverse.left(places)[:, 0]))
+        y = np.concatenate((y, places))
+        order = np.lexsort((y, x))
+        x, y = x[order], y[order]
+    rises = np.append(y[1:], np.inf) > y  # a jump at the end is left out below
+    left = outer.left(y)
+    right = np.where(rises[:, None], outer.right(y), left)
+    values = np.stack((left, right), axis=1).reshape(2 * len(x), -1)
+    return polyline(np.repeat(x, 2), values).trimmed()
+
+
+def compressed(of: Polyline) -> Polyline:
+    """With fewer vertices: neighbouring segments are one where it strays less than COMPRESSION from them."""
+    segments = len(of.x) - 1
+    straight: list[bool] = _mergeable(of).tolist() if segments > 1 else []
+    if not any(straight):
+        return of
+    x: list[float] = of.x.tolist()
+    y: list[list[float]] = of.y.tolist()
+    keep = [0]
+    while keep[-1] < segments:
+        start = keep[-1]
+        goes_on = start < segments - 1 and straight[start]
+        keep.append(_as_far_as_straight(x, y, start) if goes_on else start + 1)
+    return polyline(of.x[keep], of.y[keep])
+
+
+def _as_far_as_straight(x: list[float], y: list[list[float]], start: int) -> int:
+    """The last vertex that one segment from ``start`` can reach: on plain numbers, a vertex takes a few of them.
+
+    By column the steepest and the flattest segment that are near enough to all vertices so far, as width and rise;
+    a segment is steeper than another where the cross product is above 0 (``CompareSegments``)."""
+    begin, width = y[start], x[start + 1] - x[start]
+    tops = [(width, (value + COMPRESSION) - low) for value, low in zip(y[start + 1], begin, strict=True)]
+    bottoms = [(width, (value - COMPRESSION) - low) for value, low in zip(y[start + 1], begin, strict=True)]
+    for end in range(start + 2, len(x)):
+        width = x[end] - x[start]
+        for c, (value, low) in enumerate(zip(y[end], begin, strict=True)):
+            rise = value - low
+            (top_width, top), (bottom_width, bottom) = tops[c], bottoms[c]
+            higher, lower = (value + COMPRESSION) - low, (value - COMPRESSION) - low
+            if width * top - top_width * higher > 0:
+                top_width, top = tops[c] = (width, higher)
+            if width * bottom - bottom_width * lower < 0:
+                bottom_width, bottom = bottoms[c] = (width, lower)
+            if bottom_width * rise - width * bottom <= 0 or top_width * rise - width * top >= 0:
+                return end - 1
+    return len(x) - 1
+
+
+def _mergeable(of: Polyline) -> Flags:
+    """Which segments go on into the next one nearly straight."""
+    n = len(of.x) - 2
+    width = np.broadcast_to((of.x[1:-1] - of.x[:-2])[:, None], (n, of.y.shape[1]))
+    both = np.broadcast_to((of.x[2:] - of.x[:-2])[:, None], (n, of.y.shape[1]))
+    whole = np.stack((both, of.y[2:] - of.y[:-2]))
+    fine = np.ones(n, bool)
+    for sign in (1, -1):
+        near = np.stack((width, (of.y[1:-1] + sign * COMPRESSION) - of.y[:-2]))
+        far = np.stack((both, (of.y[2:] + sign * COMPRESSION) - of.y[:-2]))
+        bound = np.where(sign * _orientation(far, near) > 0, far, near)
+        fine &= ~any_of(sign * _orientation(bound, whole) >= 0)
+    return fine
+
+
+def _orientation(one: Floats, other: Floats) -> Floats:
+    """Above 0 where ``other`` is steeper than ``one``, by column (``CompareSegments``)."""
+    return one[0] * other[1] - other[0] * one[1]

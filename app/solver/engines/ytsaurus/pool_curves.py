@@ -1,0 +1,311 @@
+"""The curves of operations and pools, level by level.
+
+How children follow their pool: by weight, or one after another where the pool is FIFO.
+
+Elements are operations, then pools (the root last), each in rows as a situation has them.
+
+The curve of one operation in closed form: first up to its usage, then towards its demand.
+
+Fair shares of all pools of a level at once: bottom-up curves, top-down suggestions (``curves``).
+
+Exact but for rounding of doubles. Gangs whose curve is one step are too sensitive to the last bits, and the improved
+computation divides otherwise: both take ``steps``.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.solver.engines.ytsaurus.curves import EDGE, TOLERANCE, Curves, PoolCurves, pool_curves
+from app.solver.engines.ytsaurus.operations import Flags, Floats, Ints, any_of, by_level, least, most, quotients
+from app.solver.engines.ytsaurus.polyline import EPSILON
+from app.solver.engines.ytsaurus.situation import Situation
+from app.solver.stopping import safe_point
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """How children follow their pool's fit factor f: suggestion = (f - shift) / scale, between 0 and 1.
+
+    ``end``: the largest f of each pool, 1, or the number of children where they come one after another; ``fifo``:
+    by pool. In a FIFO pool the shift of a child is its place."""
+
+    scale: Floats
+    shift: Floats
+    pool_scale: Floats
+    pool_shift: Floats
+    end: Floats
+    fifo: Flags
+
+    def place(self, row: int, is_pool: bool) -> float:
+        """The place of a child of a FIFO pool."""
+        return float(self.pool_shift[row] if is_pool else self.shift[row])
+
+
+def children_of(situation: Situation, weight: Floats) -> Children:
+    """``weight``: of pools."""
+    own = situation.operations.weight
+    root = situation.root
+    above, pool_above = situation.operation_parent, situation.parent[:root]
+    smallest = np.full(root + 1, np.inf)
+    np.minimum.at(smallest, above, np.where(own > EPSILON, own, np.inf))
+    np.minimum.at(smallest, pool_above, np.where(weight[:root] > EPSILON, weight[:root], np.inf))
+    scale = _ratio(smallest[above], own)
+    pool_scale = np.append(_ratio(smallest[pool_above], weight[:root]), 1.0)
+    shift, pool_shift = np.zeros(len(own)), np.zeros(root + 1)
+    fifo = np.array([pool.mode == "fifo" for pool in situation.config.pools] + [False], bool)
+    end = np.ones(root + 1)
+    if fifo.any():
+        rank, pool_rank = _ranks(situation, fifo, weight)
+        inside, pool_inside = fifo[above], np.append(fifo[pool_above], False)
+        scale[inside], shift[inside] = 1.0, rank[inside]
+        pool_scale[pool_inside], pool_shift[pool_inside] = 1.0, pool_rank[pool_inside]
+        count = np.bincount(np.concatenate((above, pool_above)))  # the root has some child
+        end = np.where(fifo, np.maximum(count, 1.0), 1.0)
+    return Children(scale, shift, pool_scale, pool_shift, end, fifo)
+
+
+def _ratio(smallest: Floats, weight: Floats) -> Floats:
+    """Smallest weight over own: infinite for a negligible one, which is never suggested anything."""
+    return quotients(smallest, weight, weight > EPSILON, np.inf)
+
+
+def _ranks(situation: Situation, fifo: Flags, weight: Floats) -> tuple[Ints, Ints]:
+    """Places in FIFO pools, of operations and of pools: heavier first, then older, then as in the input (pools
+    first)."""
+    root, own = situation.root, situation.operations
+    pools = np.flatnonzero(fifo[situation.parent[:root]])
+    operations = np.flatnonzero(fifo[situation.operation_parent])
+    above = np.concatenate((situation.parent[pools], situation.operation_parent[operations]))
+    weights = np.concatenate((weight[pools], own.weight[operations]))
+    created = np.concatenate((np.full(len(pools), np.iinfo(np.int64).min), own.created[operations]))
+    order = np.lexsort((created, -weights, above))
+    sorted_above = above[order]
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order)) - np.searchsorted(sorted_above, sorted_above)
+    rank, pool_rank = np.zeros(len(own), np.int64), np.zeros(root + 1, np.int64)
+    rank[operations], pool_rank[pools] = place[len(pools) :], place[: len(pools)]
+    return rank, pool_rank
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What operations use and could use; shares, one row an operation."""
+
+    usage: Floats
+    demand: Floats
+    limits: Floats
+
+    @property
+    def gap(self) -> Floats:
+        """From usage to demand."""
+        return self.demand - self.usage
+
+    def take(self, rows: Ints) -> "Demands":
+        """These rows only."""
+        return Demands(self.usage[rows], self.demand[rows], self.limits[rows])
+
+    def between(self, part: Floats) -> Floats:
+        """The point ``part`` of the way from usage to demand; both ends exactly.
+
+        The origin comes here by way of a fit factor between 1 and 2 (``InterpolateNormalized``, twice)."""
+        each = (np.where(part < 0.5, 1.0 + part, 2.0 - (1.0 - part)) - 1.0)[:, None]
+        return np.where(each < 0.5, self.usage + self.gap * each, self.demand - self.gap * (1 - each))
+
+
+def _phases(of: Demands) -> tuple[Floats, Floats, Floats]:
+    """Largest usage share, the limit that stops usage (inf: none), how far towards the demand limits let go."""
+    usage, gap, limits = of.usage, of.gap, of.limits
+    stop = least(np.where(limits < usage - TOLERANCE, limits, np.inf))
+    reach = least(quotients(limits - usage, gap, gap > 0, 1.0))
+    return most(usage), stop, np.clip(reach, 0.0, 1.0)
+
+
+def operation_values(of: Demands, suggestion: Floats) -> Floats:
+    """H of each operation at its suggestion.
+
+    First up to the usage, equally in every resource; then towards the demand, in proportion, until some
+    resource exhausts the suggestion or its limit.
+    """
+    usage, stop, reach = _phases(of)
+    ramp = quotients(suggestion[:, None] - of.usage, of.gap, of.gap > 0, np.inf)
+    part = np.minimum(least(ramp), reach)
+    second = (suggestion > usage + TOLERANCE) & np.isinf(stop)
+    within = np.minimum(of.usage, np.minimum(suggestion, stop)[:, None])
+    return np.where(second[:, None], of.between(part), within)
+
+
+def operation_curves(of: Demands) -> Curves:
+    """H of every operation, all vertices."""
+    n = len(of.usage)
+    usage, stop, reach = _phases(of)
+    positions: list[Floats] = [np.zeros(n)]
+    values: list[Floats] = [np.zeros_like(of.usage)]
+    for column in np.sort(of.usage, axis=1).T:
+        position = np.minimum(column, stop)
+        positions.append(position)
+        values.append(np.minimum(of.usage, position[:, None]))
+    _second_phase(of, usage, reach, np.isinf(stop), positions, values)
+    position = np.stack(positions, axis=1)
+    value = np.stack(values, axis=1)
+    new = np.ones(position.shape, bool)
+    new[:, 1:] = any_of(np.diff(value, axis=1) != 0)
+    owner = np.broadcast_to(np.arange(n)[:, None], position.shape)
+    return Curves(owner[new], position[new], value[new])
+
+
+def _second_phase(
+    of: Demands, used: Floats, reach: Floats, active: Flags, positions: list[Floats], values: list[Floats]
+) -> None:
+    """Append the vertices from usage to demand: the lower envelope of one ramp a resource, cut at ``reach``."""
+    usage, gap = of.usage, of.gap
+    everyone = np.arange(len(usage))
+    ramp = quotients(used[:, None] - usage, gap, gap > 0, np.inf)
+    lowest = least(ramp)
+    # Of the ramps that are lowest together, the one that grows slowest stays lowest.
+    line: Ints = np.argmax(np.where(ramp <= lowest[:, None] + TOLERANCE, gap, 0.0), axis=1)
+    part = np.minimum(lowest, reach)
+    here = used.copy()
+    last_position, last_value = used, values[-1]
+    alive = active
+    while alive.any():  # at most once a resource and at the end: each line grows faster than the one before
+        # A vertex needs what its largest share is: an operation has no guarantee.
+        value = of.between(part)
+        last_position = np.where(alive, np.maximum(most(value), last_position), last_position)
+        last_value = np.where(alive[:, None], value, last_value)
+        positions.append(last_position)
+        values.append(last_value)
+        alive = alive & (part < reach)
+        own_usage, own_gap = usage[everyone, line], gap[everyone, line]
+        slower = gap > own_gap[:, None]
+        apart = own_usage[:, None] * gap - usage * own_gap[:, None]
+        cross = np.maximum(quotients(apart, gap - own_gap[:, None], slower, np.inf), here[:, None])
+        end = own_usage + reach * own_gap
+        nearest = cross.argmin(axis=1)
+        crossing = cross[everyone, nearest]
+        ends = crossing >= end
+        further = quotients(crossing - own_usage, own_gap, ~ends, 0.0)
+        part = np.where(ends, reach, further)
+        here = np.maximum(np.where(ends, end, crossing), here)
+        line = np.where(ends, line, nearest)
+
+
+class Levels:
+    """The functions of every element: prepared below a pool at a time, kept until forgotten.
+
+    ``sensitive``: whether the last bits of doubles may have decided something that was asked of them."""
+
+    def __init__(self, situation: Situation, demands: Demands, children: Children) -> None:
+        self._situation = situation
+        self._demands = demands
+        self._children = children
+        self._batches: list[tuple[Ints, PoolCurves]] = []
+        count = situation.root + 1
+        self._levels = [np.array([situation.root]), *by_level(situation.depth)]
+        self._batch = np.full(count, -1, np.int64)
+        self._row = np.zeros(count, np.int64)
+        self.sensitive = False
+
+    def prepare(self, top: int, guarantee: Floats, limits: Floats) -> None:
+        """Work out the functions of ``top`` and of the pools below it that have none. By pool: what is guaranteed,
+        what is the limit."""
+        missing = self._below(np.array([top])) & (self._batch < 0)
+        for rows in reversed(self._levels):
+            safe_point()
+            pools = rows[missing[rows]]
+            if len(pools):
+                local = np.zeros(len(missing), np.int64)
+                local[pools] = np.arange(len(pools))
+                self._keep(pools, self._level(pools, local, guarantee[pools], limits[pools]))
+
+    def taken(self, pools: Ints, suggestions: Floats) -> Floats:
+        """What prepared ``pools`` take, each of its suggestion."""
+        curves = self._curves(pools)
+        fit, value = curves.at(suggestions)
+        self.sensitive = self.sensitive or curves.sensitive(suggestions, fit)
+        return value
+
+    def forget(self, pool: int) -> None:
+        """The functions of ``pool`` alone are to be worked out anew."""
+        self._batch[pool] = -1
+
+    def divided(self, tops: Ints, suggestion: float) -> tuple[Floats, Floats]:
+        """Fair shares of operations and pools when ``tops`` are offered ``suggestion``; 0 outside of them."""
+        situation, children = self._situation, self._children
+        fair = np.zeros_like(self._demands.usage)
+        pool_fair = np.zeros((situation.root + 1, fair.shape[1]))
+        suggested = np.zeros(situation.root + 1)
+        suggested[tops] = suggestion
+        fit = np.zeros(situation.root + 1)
+        inside = self._below(tops)
+        handing = np.zeros_like(inside)
+        for rows in self._levels:
+            pools = rows[inside[rows]]
+            if not len(pools):
+                continue
+            inner = pools[handing[situation.parent[pools]]]
+            handed = (fit[situation.parent[inner]] - children.pool_shift[inner]) / children.pool_scale[inner]
+            suggested[inner] = np.clip(handed, 0.0, 1.0)
+            curves = self._curves(pools)
+            fit[pools], pool_fair[pools] = curves.at(suggested[pools])
+            self._look(curves, suggested[pools], fit[pools], np.isin(pools, tops))
+            handing[pools] = True
+        rows = np.flatnonzero(inside[situation.operation_parent])
+        handed = (fit[situation.operation_parent[rows]] - children.shift[rows]) / children.scale[rows]
+        fair[rows] = operation_values(self._demands.take(rows), np.clip(handed, 0.0, 1.0))
+        return fair, pool_fair
+
+    def _look(self, curves: PoolCurves, suggested: Floats, fit: Floats, top: Flags) -> None:
+        """Below the top, a jump at the very suggestion is where the pool above has stopped: nothing hangs on bits."""
+        jumps = top | (suggested >= 1.0 - EDGE)
+        known = np.where(jumps | (suggested <= EDGE), suggested, np.inf)
+        self.sensitive = self.sensitive or curves.sensitive(known, fit)
+
+    def _below(self, tops: Ints) -> Flags:
+        """Pools that are among ``tops`` or below one."""
+        situation = self._situation
+        out = np.zeros(situation.root + 1, bool)
+        out[tops] = True
+        for rows in self._levels[1:]:
+            out[rows] |= out[situation.parent[rows]]
+        return out
+
+    def _level(self, pools: Ints, local: Ints, guarantee: Floats, limits: Floats) -> PoolCurves:
+        situation, children = self._situation, self._children
+        among = np.zeros(situation.root + 1, bool)
+        among[pools] = True
+        operations = np.flatnonzero(among[situation.operation_parent])
+        inner = np.flatnonzero(among[situation.parent[: situation.root]])
+        curves = operation_curves(self._demands.take(operations))
+        if len(inner):
+            below = self._curves(inner).curves()
+            curves = Curves(
+                np.concatenate((curves.owner, below.owner + len(operations))),
+                np.concatenate((curves.position, below.position)),
+                np.concatenate((curves.value, below.value)),
+            )
+        return pool_curves(
+            children.end[pools],
+            curves,
+            local[np.concatenate((situation.operation_parent[operations], situation.parent[inner]))],
+            np.concatenate((children.scale[operations], children.pool_scale[inner])),
+            np.concatenate((children.shift[operations], children.pool_shift[inner])),
+            guarantee,
+            limits,
+        )
+
+    def _keep(self, pools: Ints, curves: PoolCurves) -> None:
+        self._batch[pools] = len(self._batches)
+        self._row[pools] = np.arange(len(pools))
+        self._batches.append((pools, curves))
+
+    def _curves(self, pools: Ints) -> PoolCurves:
+        """The curves of prepared ``pools``, in their order."""
+        batch = self._batch[pools]
+        if (batch == batch[0]).all():
+            whole, curves = self._batches[int(batch[0])]
+            return curves if len(whole) == len(pools) else curves.take(self._row[pools])
+        batches: list[int] = batch.tolist()
+        rows: list[int] = self._row[pools].tolist()
+        parts = [self._batches[b][1].take(np.array([row])) for b, row in zip(batches, rows, strict=True)]
+        return PoolCurves.joined(parts)

@@ -1,0 +1,271 @@
+"""A state as arrays: nodes, operations, allocations. Built once, read only.
+
+Rows are nodes, operations (workloads first, then the asks that are operations of their own) or allocations;
+columns are resources. Amounts are int64 steps (thousandths of cpu and gpu, whole units of the rest).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.solver.compiled.resources import ResourceIndex
+from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, ordered
+from app.solver.engines.ytsaurus.operations import (
+    Flags,
+    Floats,
+    Ints,
+    Levels,
+    Operations,
+    compile_operations,
+    instants,
+    operation_names,
+    pool_states,
+)
+from app.solver.engines.ytsaurus.reading import Where
+from app.solver.engines.ytsaurus.settings import has_overrides
+from app.solver.model.base import Quantity, Resources
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.state import Node, State, Task, Workload
+
+_MOST = float(2**62)
+
+
+@dataclass(frozen=True, slots=True)
+class Allocations:
+    """One row an allocation that runs, by operation and then oldest first (equal starts: input order).
+
+    ``operation``, ``node`` (-1: on no named node), ``task``: position among its workload's tasks;
+    ``has_gap``: uses less cpu than it asked for; ``of``: first row of each operation, and the end.
+    """
+
+    operation: Ints
+    node: Ints
+    task: Ints
+    usage: Ints
+    has_gap: Flags
+    started: Ints
+    of: Ints
+
+    def __len__(self) -> int:
+        return len(self.operation)
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledState:
+    """A loaded state. ``named``: resources that the configuration or a node names; ``total``: what the nodes have in
+    all; ``on_node``: allocation rows by node, those on no named node first; ``node_start``: where each node's begin
+    there, and the end; ``usage``: by operation; ``pool_volumes``: accumulated unit-seconds by resource;
+    ``pool_ratios``: the integral share that each pool was given last, the root's last."""
+
+    config: CompiledConfiguration
+    state: State
+    index: ResourceIndex
+    named: frozenset[str]
+    node_index: dict[str, int]
+    node_limits: Ints
+    schedulable: Flags
+    total: Floats
+    last_preemptive: Ints
+    overcommit_since: Ints
+    operations: Operations
+    operation_index: dict[str, int]
+    allocations: Allocations
+    on_node: Ints
+    node_start: Ints
+    usage: Ints
+    pool_starvation: Levels
+    pool_since: Ints
+    pool_volumes: list[dict[str, float]]
+    pool_ratios: Floats
+
+    def allocations_on(self, node: int) -> Ints:
+        """Rows of the allocations that run on ``node``."""
+        return self.on_node[self.node_start[node] : self.node_start[node + 1]]
+
+    def task_of(self, allocation: int) -> Task:
+        """The task that allocation row ``allocation`` is."""
+        a = self.allocations
+        return self.state.workloads[int(a.operation[allocation])].tasks[int(a.task[allocation])]
+
+
+def compile_state(config: CompiledConfiguration, state: State) -> CompiledState:
+    """Compile ``state``. Raises InvalidInput with every problem of its own, QuantityError and KeyError for others."""
+    problems: list[Problem] = []
+    named = config_and_nodes(config, state.nodes)
+    requests = requests_of(state.workloads)
+    index = ResourceIndex(ordered(named | names_of(state.workloads, requests)))
+    node_index = {node.name: i for i, node in enumerate(state.nodes)}
+    limits = node_limits(index, state.nodes)
+    operations = compile_operations(config, index, state.workloads, ("state", "workloads"), problems)
+    allocations = compile_allocations(index, state.workloads, requests, node_index)
+    usage = sum_of(allocations, len(state.workloads))
+    if problems:
+        raise InvalidInput(problems)
+    refuse_overflow(limits, ("state", "nodes"))
+    refuse_overflow(allocations.usage, ("state", "workloads"))
+    on_node, node_start = by_node(allocations.node, len(state.nodes))
+    return CompiledState(
+        config=config,
+        state=state,
+        index=index,
+        named=named,
+        node_index=node_index,
+        node_limits=limits,
+        schedulable=schedulable(state.nodes),
+        total=total(limits),
+        last_preemptive=last_preemptive(state.nodes),
+        overcommit_since=overcommit_since(state.nodes),
+        operations=operations,
+        operation_index={name: i for i, name in enumerate(operations.ids)},
+        allocations=allocations,
+        on_node=on_node,
+        node_start=node_start,
+        usage=usage,
+        **pool_states(config, state),
+    )
+
+
+def refuse_overflow(amounts: Ints, at: Where) -> None:
+    """Raise InvalidInput where the column sums of ``amounts`` would not fit int64."""
+    if len(amounts) and float(np.abs(amounts.astype(float)).sum(axis=0).max(initial=0.0)) >= _MOST:
+        raise InvalidInput([Problem(pointer=pointer(*at), detail="the amounts of one resource add up to over 2^62")])
+
+
+def distinct(maps: list[Resources]) -> tuple[list[Resources], list[int]]:
+    """Distinct resource maps, and which of them each one is: a cluster repeats a few hundred."""
+    seen: dict[tuple[Quantity, ...], int] = {}
+    which = [seen.setdefault((*one, *one.values()), len(seen)) for one in maps]
+    halves = ((key, len(key) // 2) for key in seen)
+    return [dict(zip(map(str, key[:half]), key[half:], strict=True)) for key, half in halves], which
+
+
+def config_and_nodes(config: CompiledConfiguration, nodes: Sequence[Node]) -> frozenset[str]:
+    """Every resource that the configuration or a node names."""
+    capacities, _ = distinct([node.capacity for node in nodes])
+    return frozenset(config.resources).union(*capacities, *(node.occupied for node in nodes if node.occupied))
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """Tasks of some workloads, the distinct requests among them, and which of these each task has."""
+
+    tasks: list[Task]
+    shapes: list[Resources]
+    shape_of: list[int]
+
+
+def requests_of(workloads: Sequence[Workload]) -> Requests:
+    """What ``workloads`` request."""
+    tasks = [t for w in workloads for t in w.tasks]
+    return Requests(tasks, *distinct([t.requests for t in tasks]))
+
+
+def names_of(workloads: Sequence[Workload], requests: Requests) -> set[str]:
+    """Every resource that an operation or an allocation of one names."""
+    usages, _ = distinct([t.usage for t in requests.tasks if t.usage is not None])
+    names = set[str]().union(*requests.shapes, *usages, *(w.limit for w in workloads if w.limit))
+    for option in [o for w in workloads if (o := w.ytsaurus) is not None]:
+        if has_overrides(option):
+            names |= operation_names(option)
+    return names
+
+
+def schedulable(nodes: Sequence[Node]) -> Flags:
+    """By node."""
+    return np.array([node.schedulable for node in nodes], bool)
+
+
+def total(limits: Ints) -> Floats:
+    """What nodes have in all."""
+    return np.maximum(limits, 0).sum(axis=0).astype(float)
+
+
+def last_preemptive(nodes: Sequence[Node]) -> Ints:
+    """By node, in microseconds."""
+    return instants([None if n.ytsaurus is None else n.ytsaurus.last_preemptive_scheduling_at for n in nodes])
+
+
+def overcommit_since(nodes: Sequence[Node]) -> Ints:
+    """By node, in microseconds."""
+    return instants([None if n.ytsaurus is None else n.ytsaurus.overcommit_since for n in nodes])
+
+
+def by_node(node: Ints, count: int) -> tuple[Ints, Ints]:
+    """``on_node`` and ``node_start``, given the node of each allocation."""
+    small = np.int16 if count < 2**15 else np.int64  # NumPy sorts short integers by radix
+    order = np.argsort(node.astype(small), kind="stable")
+    return order, np.searchsorted(node[order], np.arange(count + 1))
+
+
+def node_limits(index: ResourceIndex, nodes: Sequence[Node]) -> Ints:
+    """By node, capacity without what is occupied. Raises QuantityError."""
+    capacities, which = distinct([node.capacity for node in nodes])
+    rows = np.array([index.vector(one) for one in capacities], np.int64).reshape(-1, len(index))
+    out = rows[np.array(which, np.int64)]
+    for i in [i for i, node in enumerate(nodes) if node.occupied]:
+        out[i] -= np.array(index.vector(nodes[i].occupied), np.int64)
+    return out
+
+
+def _usages(index: ResourceIndex, requests: Requests) -> tuple[Ints, Flags]:
+    """What each task of ``requests`` uses, and whether that is less cpu than it asked for."""
+    tasks = requests.tasks
+    shapes = np.array([index.vector(shape) for shape in requests.shapes], np.int64).reshape(-1, len(index))
+    usage = shapes[np.array(requests.shape_of, np.int64)] if tasks else np.zeros((0, len(index)), np.int64)
+    has_gap = np.zeros(len(tasks), bool)
+    cpu = index.index.get("cpu")
+    usages = [t.usage for t in tasks]
+    if usages.count(None) < len(usages):
+        using = [i for i, usage_of in enumerate(usages) if usage_of is not None]
+        reals, real_of = distinct([usages[i] or {} for i in using])
+        real = np.array([index.vector(one) for one in reals], np.int64)[np.array(real_of, np.int64)]
+        has_gap[using] = False if cpu is None else real[:, cpu] < usage[using, cpu]
+        usage[using] = real
+    counts = [t.count for t in tasks]
+    if counts.count(1) < len(counts):
+        for i in [i for i, count in enumerate(counts) if count != 1]:
+            usage[i] = _times(usage[i], counts[i])
+    return usage, has_gap
+
+
+def compile_allocations(
+    index: ResourceIndex, workloads: Sequence[Workload], requests: Requests, node_index: dict[str, int]
+) -> Allocations:
+    """The allocations of ``workloads``, which are operations 0, 1... Raises QuantityError, KeyError, InvalidInput."""
+    tasks = requests.tasks
+    sizes = np.array([len(w.tasks) for w in workloads], np.int64)
+    operation = np.repeat(np.arange(len(workloads)), sizes)
+    first = np.cumsum(sizes) - sizes
+    task = np.arange(len(tasks)) - np.repeat(first, sizes)
+    usage, has_gap = _usages(index, requests)
+    node = np.array([-1 if t.node is None else node_index[t.node] for t in tasks], np.int64)
+    started = instants([t.started_at for t in tasks])
+    rows = np.argsort(started, kind="stable")
+    rows = rows[np.argsort(operation[rows], kind="stable")]
+    states = [t.state for t in tasks]
+    if states.count("running") < len(states):
+        rows = rows[np.array([one == "running" for one in states], bool)[rows]]
+    operation = operation[rows]
+    return Allocations(
+        operation=operation,
+        node=node[rows],
+        task=task[rows],
+        usage=usage[rows],
+        has_gap=has_gap[rows],
+        started=started[rows],
+        of=np.searchsorted(operation, np.arange(len(workloads) + 1)),
+    )
+
+
+def _times(row: Ints, count: int) -> Ints:
+    if float(row.max(initial=0)) * count >= _MOST:
+        raise InvalidInput([Problem(pointer="/state/workloads", detail="the amounts of one task add up to over 2^62")])
+    return row * count
+
+
+def sum_of(allocations: Allocations, operations: int) -> Ints:
+    """Usage of each operation. Differences of prefix sums: exact on integers."""
+    sums = np.zeros((len(allocations) + 1, allocations.usage.shape[1]), np.int64)
+    np.cumsum(allocations.usage, axis=0, out=sums[1:])
+    return sums[allocations.of[1 : operations + 1]] - sums[allocations.of[:operations]]

@@ -1,0 +1,249 @@
+"""The next version of a cluster, given what a delta changed.
+
+Rows of operations and allocations that the delta does not touch are copied, those of touched operations are compiled
+and spliced in. The old version is not written to: decisions run on it. Fair shares depend on everything and are no
+part of a cluster: each answer works them out.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.solver.delta import Changes
+from app.solver.engines.ytsaurus.configuration import CompiledConfiguration
+from app.solver.engines.ytsaurus.operations import Ints, Operations, compile_operations, pool_states
+from app.solver.engines.ytsaurus.state import (
+    Allocations,
+    CompiledState,
+    by_node,
+    compile_allocations,
+    compile_state,
+    config_and_nodes,
+    last_preemptive,
+    names_of,
+    node_limits,
+    overcommit_since,
+    refuse_overflow,
+    requests_of,
+    schedulable,
+    sum_of,
+    total,
+)
+from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.state import Node, State, Workload
+
+LARGE = 2
+"""A delta that touches operations with one allocation in so many is not worth following."""
+MANY = 16
+"""Nor is one that touches an operation for so many operations and allocations that there are."""
+_SURE = 2**61
+"""Below it, amounts certainly don't add up to too much."""
+_NOWHERE, _UNKNOWN = -1, -2
+
+
+class _Anew(Exception):
+    """Compiling the whole state is better, or the only way to say what is wrong with it."""
+
+
+def update(old: CompiledState, config: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
+    """Equal to ``compile_state(config, state)``. Raises what that raises; ``old`` is not changed."""
+    try:
+        return _followed(old, config, state, changes)
+    except (_Anew, InvalidInput, KeyError, ValueError, OverflowError):
+        return compile_state(config, state)
+
+
+def _followed(old: CompiledState, config: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
+    if config is not old.config or len(changes.workloads) * MANY > len(old.operations) + len(old.allocations):
+        raise _Anew
+    new = replace(old, state=state)
+    if changes.rest:
+        new = replace(new, **pool_states(config, state))
+    if changes.nodes:
+        new = _with_nodes(new, old.state.nodes)
+    if changes.workloads:
+        return _with_operations(new, old, changes)
+    _refuse_unknown(new)
+    return new
+
+
+def _refuse_unknown(cluster: CompiledState) -> None:
+    if (cluster.allocations.node == _UNKNOWN).any():
+        raise _Anew
+
+
+def _with_nodes(cluster: CompiledState, before: list[Node]) -> CompiledState:
+    """``cluster`` with the nodes of its state, where ``before`` were those that its columns are for."""
+    nodes = cluster.state.nodes
+    if config_and_nodes(cluster.config, nodes) != cluster.named:
+        raise _Anew
+    limits = node_limits(cluster.index, nodes)
+    refuse_overflow(limits, ("state", "nodes"))
+    cluster = replace(
+        cluster,
+        node_limits=limits,
+        schedulable=schedulable(nodes),
+        total=total(limits),
+        last_preemptive=last_preemptive(nodes),
+        overcommit_since=overcommit_since(nodes),
+    )
+    names = [node.name for node in nodes]
+    if names == [node.name for node in before]:
+        return cluster
+    node_index = {name: i for i, name in enumerate(names)}
+    moved = np.array([*(node_index.get(node.name, _UNKNOWN) for node in before), _NOWHERE], np.int64)
+    node = moved[cluster.allocations.node]
+    on_node, node_start = by_node(node, len(nodes))
+    return replace(
+        cluster,
+        node_index=node_index,
+        allocations=replace(cluster.allocations, node=node),
+        on_node=on_node,
+        node_start=node_start,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Operations that a delta touches. ``gone``: old rows; ``changed``, ``at``: old rows and the new ones; ``added``:
+    how many come last; ``fresh``: the changed and the added ones, whose rows ``at`` and the last ones are."""
+
+    gone: Ints
+    changed: Ints
+    at: Ints
+    added: int
+    fresh: list[Workload]
+
+    @staticmethod
+    def of(old: CompiledState, state: State, changes: Changes) -> "_Rows":
+        def rows(*, stay: bool) -> Ints:
+            found = [at for at, was, now in changes.workloads if was is not None and (now is not None) is stay]
+            return np.array(sorted(found), np.int64)
+
+        gone, changed = rows(stay=False), rows(stay=True)
+        added = len(state.workloads) - (len(old.operations) - len(gone))
+        at = changed - np.searchsorted(gone, changed)
+        places: list[int] = at.tolist()
+        fresh = [state.workloads[i] for i in places] + state.workloads[len(state.workloads) - added :]
+        return _Rows(gone, changed, at, added, fresh)
+
+    def column(self, old: NDArray[Any], fresh: NDArray[Any]) -> NDArray[Any]:
+        """A column of operations. ``fresh``: of the changed and added ones."""
+        out = np.delete(old, self.gone, axis=0) if len(self.gone) else old.copy()
+        out[self.at] = fresh[: len(self.at)]
+        return np.concatenate((out, fresh[len(self.at) :])) if self.added else out
+
+
+def _with_operations(cluster: CompiledState, old: CompiledState, changes: Changes) -> CompiledState:
+    """``cluster``, whose nodes are compiled, with the operations and allocations of its state."""
+    state, index = cluster.state, cluster.index
+    rows = _Rows.of(old, state, changes)
+    requests = requests_of(rows.fresh)
+    if len(requests.tasks) * LARGE > len(old.allocations):
+        raise _Anew
+    left = [was for _, was, _ in changes.workloads if was is not None]
+    loose = index.index.keys() - cluster.named
+    if loose and not loose.isdisjoint(names_of(left, requests_of(left))):
+        raise _Anew
+    if not names_of(rows.fresh, requests) <= index.index.keys():
+        raise _Anew
+    problems: list[Problem] = []
+    fresh = compile_operations(cluster.config, index, rows.fresh, ("state", "workloads"), problems)
+    if problems:
+        raise _Anew
+    operations = _operations(cluster.operations, rows, fresh)
+    allocations = compile_allocations(index, rows.fresh, requests, cluster.node_index)
+    refuse_overflow(allocations.usage, ("state", "workloads"))
+    usage = rows.column(cluster.usage, sum_of(allocations, len(rows.fresh)))
+    if int(usage.sum(axis=0).max(initial=0)) >= _SURE:
+        raise _Anew
+    splice = _Splice.of(cluster.allocations, allocations, rows)
+    new = replace(
+        cluster,
+        operations=operations,
+        operation_index=_indexed(cluster, operations, rows),
+        usage=usage,
+        allocations=splice.joined(cluster.allocations, allocations, rows),
+    )
+    _refuse_unknown(new)
+    on_node, node_start = splice.on_node(cluster, new.allocations)
+    return replace(new, on_node=on_node, node_start=node_start)
+
+
+def _operations(old: Operations, rows: _Rows, fresh: Operations) -> Operations:
+    ids = old.ids
+    if len(rows.gone) or rows.added:
+        gone = set(rows.gone.tolist())
+        ids = [name for i, name in enumerate(ids) if i not in gone] + fresh.ids[len(rows.at) :]
+    columns = {
+        name: rows.column(getattr(old, name), getattr(fresh, name)) for name in Operations.__slots__ if name != "ids"
+    }
+    return Operations(ids=ids, **columns)
+
+
+def _indexed(cluster: CompiledState, operations: Operations, rows: _Rows) -> dict[str, int]:
+    if len(rows.gone):
+        return dict(zip(operations.ids, range(len(operations)), strict=True))
+    if rows.added:
+        start = len(cluster.operations)
+        return cluster.operation_index | {name: start + i for i, name in enumerate(operations.ids[start:])}
+    return cluster.operation_index
+
+
+@dataclass(frozen=True, slots=True)
+class _Splice:
+    """Allocation rows of the new version, piece by piece: (whether fresh, from, to) in the old or the fresh ones."""
+
+    pieces: list[tuple[bool, int, int]]
+
+    @staticmethod
+    def of(old: Allocations, fresh: Allocations, rows: _Rows) -> "_Splice":
+        touched = np.sort(np.concatenate((rows.gone, rows.changed)))
+        begins: list[int] = old.of[touched].tolist()
+        ends: list[int] = old.of[touched + 1].tolist()
+        starts: list[int] = fresh.of.tolist()
+        which = {row: i for i, row in enumerate(rows.changed.tolist())}
+        pieces: list[tuple[bool, int, int]] = []
+        at = 0
+        for row, begin, end in zip(touched.tolist(), begins, ends, strict=True):
+            pieces.append((False, at, begin))
+            if (i := which.get(row)) is not None:
+                pieces.append((True, starts[i], starts[i + 1]))
+            at = end
+        pieces += [(False, at, len(old)), (True, starts[len(which)], len(fresh))]
+        return _Splice(pieces)
+
+    def joined(self, old: Allocations, fresh: Allocations, rows: _Rows) -> Allocations:
+        """All columns of the new version."""
+        sizes = rows.column(np.diff(old.of), np.diff(fresh.of))
+        columns = {
+            name: np.concatenate([(b if new else a)[i:j] for new, i, j in self.pieces])
+            for name in ("node", "task", "usage", "has_gap", "started")
+            for a, b in [(getattr(old, name), getattr(fresh, name))]
+        }
+        return Allocations(
+            operation=np.repeat(np.arange(len(sizes)), sizes),
+            of=np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes))),
+            **columns,
+        )
+
+    def on_node(self, old: CompiledState, new: Allocations) -> tuple[Ints, Ints]:
+        """The order by node and where each node begins: rows that stay keep their order, fresh ones are put in."""
+        index = np.full(len(old.allocations), -1, np.int64)
+        fresh: list[Ints] = []
+        at = 0
+        for is_fresh, begin, end in self.pieces:
+            if is_fresh:
+                fresh.append(np.arange(at, at + end - begin))
+            else:
+                index[begin:end] = np.arange(at, at + end - begin)
+            at += end - begin
+        kept = index[old.on_node]
+        kept = kept[kept >= 0]
+        coming = np.concatenate(fresh)
+        key = np.sort(new.node[coming] * at + coming)
+        order = np.insert(kept, np.searchsorted(new.node[kept] * at + kept, key), key % at)
+        nodes = len(old.node_start) - 1
+        return order, np.cumsum(np.bincount(new.node + 1, minlength=nodes + 1))
