@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from app.solver import solve
-from app.solver.engines.yunikorn.compile.state import CompiledState, compile_state
+from app.solver.engines.yunikorn.state import CompiledState, compile_state
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.problems import Finding

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from app.solver import solve
 from app.solver.delta import apply_delta
-from app.solver.engines.yunikorn.compile import update
-from app.solver.engines.yunikorn.compile.configuration import CompiledConfiguration
-from app.solver.engines.yunikorn.compile.state import CompiledState
+from app.solver.engines.yunikorn import update
+from app.solver.engines.yunikorn.configuration import CompiledConfiguration
+from app.solver.engines.yunikorn.state import CompiledState
 from app.solver.model.configuration import Configuration
 from app.solver.model.delta import Delta
 from app.solver.model.instant import micros

@@ -50,9 +50,13 @@ def test_all_engines_are_kept_apart() -> None:
 
 
 def test_every_engine_reads_decides_and_says() -> None:
-    stages = contracts()["an engine reads, decides, says, in this order and never back"]
-    assert stages["exhaustive"] is True
-    assert set(stages["containers"]) == {f"app.solver.engines.{name}" for name in modules(APP / "solver" / "engines")}
+    """Engines whose files have other names have a contract each."""
+    staged: list[str] = []
+    for name, contract in contracts().items():
+        if name.endswith("reads, decides, says, in this order and never back"):
+            assert contract["exhaustive"] is True
+            staged += contract["containers"]
+    assert sorted(staged) == sorted(f"app.solver.engines.{name}" for name in modules(APP / "solver" / "engines"))
 
 
 def test_no_modules_import_one_another_in_a_circle() -> None:

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from app.solver.engines.yunikorn.compile.configuration import CompiledConfiguration
-from app.solver.engines.yunikorn.compile.state import CompiledState
-from app.solver.engines.yunikorn.decide.ask import CHECK_EVERY
+from app.solver.engines.yunikorn.ask import CHECK_EVERY
+from app.solver.engines.yunikorn.configuration import CompiledConfiguration
+from app.solver.engines.yunikorn.state import CompiledState
 from app.solver.model import yunikorn as wire
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, PlannedEviction, Result

@@ -6,7 +6,7 @@ documentation, whose laws are numbered in its order.
 
 from collections.abc import Iterator
 
-from app.solver.engines.yunikorn.compile.rule_sets import DIFFERENCES
+from app.solver.engines.yunikorn.rule_sets import DIFFERENCES
 from app.solver.model.rule import PROPOSALS, Rule
 
 _DESIGN = "Preemption Design"

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from app.solver import solve
-from app.solver.engines.yunikorn.compile.configuration import compile_configuration
+from app.solver.engines.yunikorn.configuration import compile_configuration
 from app.solver.engines.yunikorn.rounds import YuniKornRounds
 from app.solver.model import yunikorn as wire
 from app.solver.model.configuration import Configuration

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 from app.solver.engines import yunikorn
-from app.solver.engines.yunikorn.compile import rule_sets
-from app.solver.engines.yunikorn.compile.rule_sets import DIFFERENCES
-from app.solver.engines.yunikorn.decide.outcome import REASONS
+from app.solver.engines.yunikorn import rule_sets
+from app.solver.engines.yunikorn.candidates import REASONS
+from app.solver.engines.yunikorn.rule_sets import DIFFERENCES
 from app.solver.engines.yunikorn.rules import RULES
 from app.solver.model.rule import PROPOSALS
 
@@ -30,7 +30,7 @@ def test_every_catalogued_rule_is_named_in_the_code() -> None:
 
 
 def test_every_difference_is_told_where_it_shows() -> None:
-    told = (PACKAGE / "report" / "comparison.py").read_text()
+    told = (PACKAGE / "explain.py").read_text()
     named = [name for name, value in vars(rule_sets).items() if value in DIFFERENCES]
     assert len(named) == len(DIFFERENCES)
     assert [name for name in named if not re.search(rf"rule_sets\.{name}\b", told)] == []

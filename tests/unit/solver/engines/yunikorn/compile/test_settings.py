@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.yunikorn.compile.settings import parse
+from app.solver.engines.yunikorn.configuration import parse
 from app.solver.model.problems import InvalidInput
 from tests.yunikorn_world import World, app, grouped, node, queue, task
 

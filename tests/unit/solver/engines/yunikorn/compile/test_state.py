@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.solver.engines.yunikorn.compile.state import OLDEST, CompiledState, sums
+from app.solver.engines.yunikorn.state import OLDEST, CompiledState, sums
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from tests.yunikorn_world import Json, World, app, ask, node, queue, task

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from app.solver.engines.yunikorn.decide.victims.exact import SmallestSet
+from app.solver.engines.yunikorn.documented import SmallestSet
 
 
 class Law:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.solver.engines.yunikorn.decide.victims.guarantee import levels
+from app.solver.engines.yunikorn.guarantees import levels
 from tests.yunikorn_world import Json, World, app, ask, node, queue, task
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.solver.engines.yunikorn.compile.state import CompiledState
-from app.solver.engines.yunikorn.decide.nodes import IMPOSSIBLE, at_least, in_order
+from app.solver.engines.yunikorn.room import IMPOSSIBLE, at_least, in_order
+from app.solver.engines.yunikorn.state import CompiledState
 from tests.yunikorn_world import Json, World, ago, app, ask, node, queue, task
 
 ONE, TWO = {"vcore": 1}, {"vcore": 2}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.solver.engines.yunikorn.decide.wording import counted, joined
+from app.solver.engines.yunikorn.candidates import counted, joined
 
 
 @pytest.mark.parametrize(

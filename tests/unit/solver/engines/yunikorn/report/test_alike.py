@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.solver import solve
-from app.solver.engines.yunikorn.report import comparison
+from app.solver.engines.yunikorn import explain
 from app.solver.model.configuration import Configuration, Queue, Quota
 from app.solver.model.decision import Decision
 from app.solver.model.instant import at, micros
@@ -38,7 +38,7 @@ def decided() -> list[Decision]:
 
 def test_alike_asks_are_compared_once_and_told_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
-    compared = comparison._compared  # pyright: ignore[reportPrivateUsage]
+    compared = explain._compared  # pyright: ignore[reportPrivateUsage]
 
     def counted(overlay: Any, request: Any, context: Any, outcome: Any) -> Any:
         calls.append(request.ask.id)
@@ -48,11 +48,11 @@ def test_alike_asks_are_compared_once_and_told_the_same(monkeypatch: pytest.Monk
         del overlay
         return request.ask.id
 
-    monkeypatch.setattr(comparison, "_compared", counted)
+    monkeypatch.setattr(explain, "_compared", counted)
     once = decided()
     assert [decision.outcome for decision in once] == ["admit", "preempt", *["wait"] * 18]
     assert calls == ["a00", "a01", "a02", "a04", "a11"]  # two kinds of asks wait, and attempts end
-    monkeypatch.setattr(comparison, "_likeness", unlike)
+    monkeypatch.setattr(explain, "_likeness", unlike)
     assert decided() == once
     assert len(calls) == 5 + len(ASKS)
 
@@ -84,6 +84,6 @@ def test_what_is_told_of_an_ask_does_not_hang_on_those_before_it(monkeypatch: py
     asked = [question(seed) for seed in range(60)]
     together = [of.decide(*asks, mode=mode, explain="full") for of, asks, mode in asked]
     counted = iter(range(10**6))
-    monkeypatch.setattr(comparison, "_likeness", lambda *_: next(counted))
+    monkeypatch.setattr(explain, "_likeness", lambda *_: next(counted))
     for (of, asks, mode), found in zip(asked, together, strict=True):
         assert of.decide(*asks, mode=mode, explain="full") == found

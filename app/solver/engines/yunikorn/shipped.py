@@ -10,14 +10,12 @@ from itertools import islice
 
 import numpy as np
 
-from app.solver.engines.yunikorn.compile.configuration import Amounts
-from app.solver.engines.yunikorn.compile.state import OPTED_OUT, ORIGINATOR, Ints, sums
-from app.solver.engines.yunikorn.decide import nodes
-from app.solver.engines.yunikorn.decide.outcome import Found
-from app.solver.engines.yunikorn.decide.overlay import Overlay
-from app.solver.engines.yunikorn.decide.record import Silent
-from app.solver.engines.yunikorn.decide.request import Request
-from app.solver.engines.yunikorn.decide.victims.guarantee import Level, levels, remaining, shift, tested_cells
+from app.solver.engines.yunikorn import room as nodes
+from app.solver.engines.yunikorn.candidates import Found, Silent
+from app.solver.engines.yunikorn.configuration import Amounts
+from app.solver.engines.yunikorn.guarantees import Level, levels, remaining, shift, tested_cells
+from app.solver.engines.yunikorn.overlay import Overlay, Request
+from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, Ints, sums
 
 BATCH = 10
 """Predicate calls made at a time (YuniKorn: preemptCheckConcurrency)."""

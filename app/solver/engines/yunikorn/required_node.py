@@ -5,13 +5,11 @@ No delay, no guarantees, no fences; the ask's own Never does not hold either.
 
 from collections.abc import Iterator
 
-from app.solver.engines.yunikorn.compile.configuration import Amounts
-from app.solver.engines.yunikorn.compile.state import OPTED_OUT, ORIGINATOR
-from app.solver.engines.yunikorn.decide.needs import Needs, path_needs, without_superfluous
-from app.solver.engines.yunikorn.decide.overlay import Overlay
-from app.solver.engines.yunikorn.decide.record import Silent
-from app.solver.engines.yunikorn.decide.request import Request
-from app.solver.engines.yunikorn.decide.victims.candidates import Keeper
+from app.solver.engines.yunikorn.candidates import Keeper, Silent
+from app.solver.engines.yunikorn.configuration import Amounts
+from app.solver.engines.yunikorn.overlay import Overlay, Request
+from app.solver.engines.yunikorn.room import Needs, path_needs, without_superfluous
+from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR
 
 _Order = tuple[bool, bool, int, int]
 """An originator, else opted out; priority; age negated."""

@@ -4,18 +4,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.solver.engines.yunikorn.compile.settings import SECOND
-from app.solver.engines.yunikorn.decide import nodes
-from app.solver.engines.yunikorn.decide.needs import has_headroom, path_needs
-from app.solver.engines.yunikorn.decide.outcome import Outcome
-from app.solver.engines.yunikorn.decide.overlay import Held, Overlay
-from app.solver.engines.yunikorn.decide.record import Silent
-from app.solver.engines.yunikorn.decide.request import Request
-from app.solver.engines.yunikorn.decide.victims import required_node
-from app.solver.engines.yunikorn.decide.victims.candidates import Reach, candidates, reach
-from app.solver.engines.yunikorn.decide.victims.documented import Lawful
-from app.solver.engines.yunikorn.decide.victims.shipped import Preemptor
-from app.solver.engines.yunikorn.decide.wording import joined
+from app.solver.engines.yunikorn import required_node
+from app.solver.engines.yunikorn import room as nodes
+from app.solver.engines.yunikorn.candidates import Outcome, Reach, Silent, candidates, joined, reach
+from app.solver.engines.yunikorn.configuration import SECOND
+from app.solver.engines.yunikorn.documented import Lawful
+from app.solver.engines.yunikorn.overlay import Held, Overlay, Request
+from app.solver.engines.yunikorn.room import has_headroom, path_needs
+from app.solver.engines.yunikorn.shipped import Preemptor
 
 ATTEMPTS = 10
 """Preemption attempts of a leaf queue in one cycle (YuniKorn: maxPreemptionsPerQueue)."""

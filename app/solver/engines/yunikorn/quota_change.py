@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from app.solver.engines.yunikorn.compile.configuration import Amounts
-from app.solver.engines.yunikorn.compile.state import OPTED_OUT, ORIGINATOR, CompiledState
-from app.solver.engines.yunikorn.decide.overlay import Overlay
-from app.solver.engines.yunikorn.decide.victims.guarantee import keeps_guarantees
+from app.solver.engines.yunikorn.configuration import Amounts
+from app.solver.engines.yunikorn.guarantees import keeps_guarantees
+from app.solver.engines.yunikorn.overlay import Overlay
+from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, CompiledState
 from app.solver.model.decision import Plan, PlannedEviction, Result
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.quantity import units

@@ -1,17 +1,30 @@
-"""Which running tasks an ask may preempt at all: fence, priorities, guarantees of their queues."""
+"""Who may be preempted, what became of a search, and what it tells of itself.
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+Which running tasks an ask may preempt at all: fence, priorities, guarantees of their queues.
+
+What became of one allocation ask: success, or a failure with its reason.
+
+What a search tells of itself, at each moment that matters, with what it has at hand.
+
+``Silent`` forgets it, at the cost of a call; ``explain.Recorder`` keeps it. Neither answers, so that explaining can't
+change what is decided.
+
+Phrases that messages and explanations share.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
 from app.solver.compiled.tree import ROOTLESS
-from app.solver.engines.yunikorn.compile.configuration import Amounts
-from app.solver.engines.yunikorn.compile.state import Bools, CompiledState, Ints
-from app.solver.engines.yunikorn.decide.overlay import Overlay
-from app.solver.engines.yunikorn.decide.request import Request
-from app.solver.engines.yunikorn.decide.victims.guarantee import levels, over_any
-from app.solver.engines.yunikorn.decide.victims.laws import claim_of, over_guarantee
+from app.solver.engines.yunikorn.configuration import Amounts
+from app.solver.engines.yunikorn.guarantees import claim_of, levels, over_any, over_guarantee
+from app.solver.engines.yunikorn.overlay import Held, Overlay, Request
+from app.solver.engines.yunikorn.room import Pool
+from app.solver.engines.yunikorn.state import Bools, CompiledState, Ints
+from app.solver.model.trace import Change, Explanation
 
 NEVER = -(2**62)
 ALWAYS = 2**62
@@ -188,3 +201,116 @@ def keeper(overlay: Overlay, request: Request, found: Reach) -> Keeper:
         return "same-application" if same else None
 
     return of
+
+
+Kind = Literal["admit", "preempt", "wait"]
+
+REASONS: dict[str, tuple[str, str]] = {
+    "never-preempts": (
+        "PreemptionPreconditionsFailed", "the ask's own policy is Never: it does not preempt others",
+    ),
+    "already-triggered": (
+        "PreemptionPreconditionsFailed", "the ask has triggered preemption before and waits for its outcome",
+    ),
+    "too-young": ("PreemptionPreconditionsFailed", "the ask is younger than its queue's preemption.delay"),
+    "checked-lately": ("PreemptionPreconditionsFailed", "the last preemption check was less than 15 s ago"),
+    "attempts-exhausted": (
+        "PreemptionAttemptsExhausted", "the queue's preemption attempts of this cycle are used up",
+    ),
+    "queue-guarantees": (
+        "QueueGuaranteesCheckFailed", "preemption is for queues below their guarantee, and this ask's is not",
+    ),
+    "no-candidates": ("NoPreemptionVictims", "nobody inside the fence may be preempted for this ask"),
+    "no-node": ("PreemptionDoesNotHelp", "no node can make room for the ask"),
+    "nodes-held": ("PreemptionDoesNotHelp", "every node that could make room for the ask is held for another"),
+    "no-victims": ("PreemptionDoesNotHelp", "no victim would help the ask"),
+    "shortfall": ("PreemptionShortfall", "preemption would help, but what it frees is short of the ask"),
+    "resources-releasing": ("ResourcesReleasing", "what the ask needs is being released already"),
+    "required-node": ("NoVictimForRequiredNode", "nothing that may be preempted makes room on the required node"),
+    "required-node-released": ("ResourcesReleasing", "preemption for the required node was triggered before"),
+}  # fmt: skip
+"""By stage that failed: the condition's reason, and what it means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A node and the tasks to preempt for it, in order; or ``failed``, a key of REASONS."""
+
+    node: int = -1
+    victims: list[int] = field(default_factory=list[int])
+    failed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``victims``: canonical task indices in the order of taking; ``failed``: a key of REASONS; ``detail``: the facts;
+    ``cancelled``: reservations of others that give way; ``attempted``: it used up one of its queue's attempts."""
+
+    kind: Kind
+    node: int | None = None
+    victims: list[int] = field(default_factory=list[int])
+    failed: str | None = None
+    detail: str = ""
+    cancelled: list[tuple[int, Held]] = field(default_factory=list[tuple[int, Held]])
+    attempted: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why it waits, in a sentence."""
+        text = REASONS[self.failed or ""][1]
+        return f"{text}: {self.detail}" if self.detail else text
+
+    @staticmethod
+    def wait(failed: str, detail: str = "", cancelled: list[tuple[int, Held]] | None = None) -> "Outcome":
+        """Nothing to do now, and why."""
+        return Outcome("wait", failed=failed, detail=detail, cancelled=cancelled or [])
+
+
+class Silent:
+    """Nobody asked why."""
+
+    __slots__ = ()
+    on = False
+
+    def searching(self, overlay: Overlay, request: Request, within: Reach | None, among: Sequence[int] | Ints) -> None:
+        """The candidates are known: within the reach of the ask, or (None) on the node that it requires."""
+
+    def opened(self, pool: Pool) -> None:
+        """It is known which nodes may be preempted on."""
+
+    def forbidden(self, tasks: Ints) -> None:
+        """Law 2 keeps these candidates, each by itself."""
+
+    def searched(self, node: int, taken: Sequence[int], victims: Sequence[int] | None) -> None:
+        """A node was searched: who was taken, and who of them is needed; None: it can't make room."""
+
+    def decided(self, overlay: Overlay, request: Request, outcome: Outcome) -> None:
+        """What becomes of one allocation ask; ``overlay`` as it was before."""
+
+    def step(self, rule: str, detail: str) -> None:
+        """Something that is not part of the search."""
+
+    def blocked(self, blocker: str, changes: Iterable[Change]) -> None:
+        """What the ask waits for, and what would let it in."""
+
+    def explanation(self, overlay: Overlay, outcomes: Sequence[tuple[Request, Outcome]]) -> Explanation | None:
+        """Everything told about an ask, None when nobody asked."""
+
+
+SILENT = Silent()
+
+
+_LISTED = 5
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 task``, ``2 tasks``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def joined(names: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``; of many the first few."""
+    shown = list(names[:_LISTED])
+    if len(names) > _LISTED:
+        shown.append(f"{len(names) - _LISTED} more")
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -1,4 +1,6 @@
-"""The choice that keeps the seven laws of the preemption design without exception.
+"""The exact search on one node: the smallest lawful set that makes room.
+
+The choice that keeps the seven laws of the preemption design without exception.
 
 1 opted-out tasks only when nothing else makes room on any node; 2 no queue falls below its guarantee; 3 never the
 ask's own application; 4 the asking side is under its guarantee before; 5 the victim's is over it; 6 victims have lower
@@ -10,15 +12,60 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from app.solver.engines.yunikorn.compile.state import OPTED_OUT, ORIGINATOR, Bools, Ints
-from app.solver.engines.yunikorn.decide import nodes
-from app.solver.engines.yunikorn.decide.needs import Needs, path_needs, without_superfluous
-from app.solver.engines.yunikorn.decide.outcome import Found
-from app.solver.engines.yunikorn.decide.overlay import Overlay
-from app.solver.engines.yunikorn.decide.record import Silent
-from app.solver.engines.yunikorn.decide.request import Request
-from app.solver.engines.yunikorn.decide.victims.exact import SmallestSet
-from app.solver.engines.yunikorn.decide.victims.laws import Allowance, law_2_slack
+from app.solver.engines.yunikorn import room
+from app.solver.engines.yunikorn.candidates import Found, Silent
+from app.solver.engines.yunikorn.guarantees import Allowance, law_2_slack
+from app.solver.engines.yunikorn.overlay import Overlay, Request
+from app.solver.engines.yunikorn.room import Needs, path_needs, without_superfluous
+from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, Bools, Ints
+from app.solver.stopping import safe_point
+
+
+class SmallestSet:
+    """Sets by size, and of one size in the order of taking. ``steps``: how many more tasks may be tried."""
+
+    def __init__(self, allowance: Allowance, needs: Needs, order: Sequence[int], steps: int) -> None:
+        self.steps = steps
+        self._allowance = allowance
+        self._order = order
+        self._missing = [need.amount for need in needs.of]
+        self._helps = [needs.help_of(task) for task in order]
+        rest = [[0] * len(needs.of)]
+        for help_ in reversed(self._helps):
+            rest.append([a + b for a, b in zip(rest[-1], help_, strict=True)])
+        self._rest = rest[::-1]
+        """By place in the order: what everybody from there on gives."""
+
+    def find(self) -> list[int] | None:
+        """The first set that covers everything missing; None when there is none, or the steps ran out."""
+        for size, _ in enumerate(self._order, 1):
+            chosen: list[int] = []
+            if self._pick(0, size, self._missing, chosen):
+                return chosen
+        return None
+
+    def _pick(self, start: int, size: int, missing: Sequence[int], chosen: list[int]) -> bool:
+        """Extend ``chosen`` by ``size`` lawful tasks from ``start`` on that cover ``missing``."""
+        if size == 0:
+            return all(lack <= 0 for lack in missing)
+        for i in range(start, len(self._order) - size + 1):
+            safe_point()
+            if self.steps == 0 or any(lack > left for lack, left in zip(missing, self._rest[i], strict=True)):
+                return False
+            self.steps -= 1
+            task = self._order[i]
+            if not self._allowance.lets(task):
+                continue
+            self._allowance.take(task)
+            chosen.append(task)
+            left = [lack - help_ for lack, help_ in zip(missing, self._helps[i], strict=True)]
+            done = self._pick(i + 1, size - 1, left, chosen)
+            self._allowance.give_back(task)
+            if done:
+                return True
+            chosen.pop()
+        return False
+
 
 EXACT_CANDIDATES = 16
 """Most candidates on a node for the exact search."""
@@ -31,7 +78,7 @@ TIERS = ((), (ORIGINATOR,), (OPTED_OUT,), (ORIGINATOR, OPTED_OUT, ORIGINATOR | O
 class Lawful:
     """One search for one ask."""
 
-    def __init__(self, overlay: Overlay, request: Request, candidates: Ints, pool: nodes.Pool, record: Silent) -> None:
+    def __init__(self, overlay: Overlay, request: Request, candidates: Ints, pool: room.Pool, record: Silent) -> None:
         self._record = record
         self._overlay = overlay
         self._state = overlay.state
@@ -43,13 +90,13 @@ class Lawful:
         record.forbidden(candidates[~spare])
         self._allowed = np.zeros(self._state.task_count, dtype=bool)
         self._steps = EXACT_STEPS
-        self._usable: Bools = nodes.among_feasible(request, pool.usable)
+        self._usable: Bools = room.among_feasible(request, pool.usable)
 
     def choose(self) -> Found:
         """The best node's set: fewest victims, then the node's name; among sets without opted-out tasks first."""
         if not self._usable.any():
             return Found(failed="no-node")
-        if not self._path.of and (self._usable & nodes.fits(self._overlay, self._request)).any():
+        if not self._path.of and (self._usable & room.fits(self._overlay, self._request)).any():
             return Found(failed="resources-releasing")
         flags = self._state.flags[self._candidates]
         for tier in TIERS:
@@ -64,17 +111,17 @@ class Lawful:
     def _sets(self, among: Ints) -> Iterator[tuple[int, int, list[int]]]:
         """(victims, node, set) by number of victims, then node name; nodes searched as late as possible."""
         state, free, needs = self._state, self._overlay.free, self._request.needs
-        short = [(r, np.maximum(amount - nodes.column(free, r), 0), None) for r, amount in needs.items()]
+        short = [(r, np.maximum(amount - room.column(free, r), 0), None) for r, amount in needs.items()]
         size = len(state.node_names)
         below = [
             (need.resource, np.full(size, need.amount, dtype=free.dtype), self._below(need.queue, among))
             for need in self._path.of
         ]
-        bound = nodes.at_least(state, among, [*short, *below])
+        bound = room.at_least(state, among, [*short, *below])
         self._allowed[:] = False
         self._allowed[among] = True
-        open_ = self._usable & (bound < nodes.IMPOSSIBLE)
-        return nodes.in_order(state, np.flatnonzero(open_), bound, self._search)
+        open_ = self._usable & (bound < room.IMPOSSIBLE)
+        return room.in_order(state, np.flatnonzero(open_), bound, self._search)
 
     def _below(self, queue: int | None, among: Ints) -> Bools:
         inside = np.zeros(len(self._state.configuration.tree), dtype=bool)

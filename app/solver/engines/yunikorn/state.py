@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from app.solver import kubernetes
 from app.solver.compiled.resources import ResourceIndex
-from app.solver.engines.yunikorn.compile.configuration import Amounts, CompiledConfiguration
+from app.solver.engines.yunikorn.configuration import Amounts, CompiledConfiguration
 from app.solver.model.base import Quantity
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer

@@ -1,1 +1,0 @@
-"""What is read: configuration, state and settings, compiled."""

@@ -1,1 +1,0 @@
-"""Who may be preempted, and who is."""
