@@ -19,9 +19,9 @@ from app.answering.sources import Sources
 from app.base.decoding import decode
 from app.base.errors import BadInput
 from app.solver.apply import delta_of
-from app.solver.model.delta import AskChanges, Delta
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.state import AskChanges, Delta
 from app.solver.solve import Beside
 
 _EACH_ALONE = (

@@ -10,12 +10,10 @@ from threading import Lock
 
 from app.base.errors import Conflict, NotFound
 from app.solver import solve
-from app.solver.blame import in_delta
-from app.solver.delta import apply_delta, asks_after, asks_in_order
+from app.solver.delta import apply_delta, asks_after, asks_in_order, in_delta
 from app.solver.model.configuration import Configuration
-from app.solver.model.delta import Delta
 from app.solver.model.problems import InvalidInput, Problem
-from app.solver.model.state import State, Workload
+from app.solver.model.state import Delta, State, Workload
 from app.solver.solve import NOTHING_BESIDE, Beside, Configured, Loaded
 from app.solver.stopping import safe_point
 

@@ -16,10 +16,10 @@ from app.formats import Imported, import_configuration
 from app.formats import export as written
 from app.formats.names import ExportFormat, Format
 from app.formats.recognised import is_native
+from app.solver.check import without_native
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.request import Mode
-from app.solver.native import without_native
 
 _OURS = Remote()
 

@@ -5,8 +5,7 @@ from typing import Any, cast
 
 from app.answering.comparison_bodies import Comparison, VariantAnswer
 from app.cli.output import say, table
-from app.solver.model.decision import Answer, Decision, Placement, Plan, PlannedEviction, planned
-from app.solver.model.trace import Explanation
+from app.solver.model.decision import Answer, Decision, Explanation, Placement, Plan, PlannedEviction, planned
 
 _MOST_ROWS = 200
 _MOST_MESSAGES = 5

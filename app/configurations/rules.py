@@ -13,7 +13,7 @@ from app.http.openapi import operation
 from app.http.responses import json_response
 from app.solver.model.base import Wire
 from app.solver.model.configuration import EngineName
-from app.solver.model.rule import Rule
+from app.solver.model.problems import Rule
 from app.solver.registry import ENGINES, engine_of
 
 

@@ -7,8 +7,16 @@ from msgspec.structs import replace
 
 from app.following.translating import Translated
 from app.solver.model.configuration import Configuration
-from app.solver.model.delta import AskChanges, Delta, NodeChanges, TaskChanges, TaskName, TaskOf, WorkloadChanges
-from app.solver.model.state import Workload
+from app.solver.model.state import (
+    AskChanges,
+    Delta,
+    NodeChanges,
+    TaskChanges,
+    TaskName,
+    TaskOf,
+    Workload,
+    WorkloadChanges,
+)
 
 T = TypeVar("T")
 _NAMED = 5

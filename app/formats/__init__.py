@@ -21,9 +21,9 @@ from app.formats.ytsaurus import importing as ytsaurus_import
 from app.formats.ytsaurus import orchid
 from app.formats.yunikorn import dump
 from app.formats.yunikorn import exporting as yunikorn_export
+from app.solver.check import MAX_BYTES, size_of, without_native
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import Finding
-from app.solver.native import MAX_BYTES, size_of, without_native
 
 __all__ = ["EXPORTS", "FORMATS", "ExportFormat", "Exported", "Format", "Imported", "Unreadable", "export",
            "export_configuration", "import_configuration"]  # fmt: skip

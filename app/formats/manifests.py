@@ -20,8 +20,8 @@ from app.formats.kueue import importing as kueue_import
 from app.formats.kueue import workloads as kueue_workloads
 from app.formats.yunikorn import importing as yunikorn_import
 from app.formats.yunikorn import pods as yunikorn_pods
+from app.solver.model.base import NativeDocuments
 from app.solver.model.configuration import Configuration, EngineName
-from app.solver.model.native import NativeDocuments
 from app.solver.model.state import Ask, Node, State, Workload
 
 _KUEUE_KINDS = ("ClusterQueue", "Cohort", "ResourceFlavor")

@@ -10,9 +10,8 @@ from app.solver.model import ytsaurus as ytsaurus_model
 from app.solver.model import yunikorn as yunikorn_model
 from app.solver.model.base import Duration, Priority, Time, Wire
 from app.solver.model.configuration import Configuration, EngineName, Quota, ResourceGroup
-from app.solver.model.delta import NodeChanges
 from app.solver.model.request import Explain, Variant
-from app.solver.model.state import Ask, State
+from app.solver.model.state import Ask, NodeChanges, State
 
 Instant = Annotated[
     int | float | str,

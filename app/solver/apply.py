@@ -17,10 +17,19 @@ import msgspec
 
 from app.solver.index import Index
 from app.solver.model.decision import Decision, Placement, Plan
-from app.solver.model.delta import Delta, ReservationChanges, ReservationName, WorkloadChanges
 from app.solver.model.instant import at
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.state import Ask, Reservation, State, Task, Workload
+from app.solver.model.state import (
+    Ask,
+    Delta,
+    Reservation,
+    ReservationChanges,
+    ReservationName,
+    State,
+    Task,
+    Workload,
+    WorkloadChanges,
+)
 
 
 def delta_of(

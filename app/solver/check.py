@@ -2,20 +2,84 @@
 
 Two speeds. ``quick_*`` answer yes or no with comprehensions (a few milliseconds at 50,000 workloads); only
 when one says no, or an engine's compile step stumbles, do the ``*_problems`` walks list everything at once.
+Native fields of a configuration are kept and never looked into, so they have bounds: they must stay small.
 """
 
 from collections.abc import Container, Iterable, Iterator, Sequence, Set
 from itertools import chain
 from operator import attrgetter
+from typing import Any, cast
+
+import msgspec
+from msgspec.structs import replace
 
 from app.solver.delta import Changes
 from app.solver.index import Index
-from app.solver.model.base import Quantity
+from app.solver.model.base import Native, Quantity
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import Problem, pointer
 from app.solver.model.quantity import UNLIMITED, QuantityError, parse, scale_of
 from app.solver.model.state import Ask, State, Task
-from app.solver.native import native_problems
+
+MAX_BYTES = 4 * 2**20
+"""Of all native fields of a configuration together, as JSON: some ten thousand LocalQueues."""
+MAX_DEPTH = 40
+"""Levels of mappings and lists below one field."""
+
+_encoder = msgspec.json.Encoder()
+
+
+def native_problems(configuration: Configuration) -> Iterator[Problem]:
+    """Native fields that are nested too deeply, or too large together; pointers start at /configuration."""
+    size = 0
+    for at, native in _natives(configuration):
+        fields = [(name, getattr(native, name)) for name in native.__struct_fields__]
+        deep = [name for name, value in fields if _too_deep(value)]
+        for name in deep:
+            yield Problem(pointer=pointer(*at, name), detail=f"nested deeper than {MAX_DEPTH} levels")
+        if not deep:
+            size += len(_encoder.encode(native))
+    if size > MAX_BYTES:
+        detail = f"native fields of {size} bytes in all: a configuration may have {MAX_BYTES}"
+        yield Problem(pointer="/configuration", detail=detail)
+
+
+def size_of(configuration: Configuration) -> int:
+    """Bytes of all native fields as JSON. They must not be nested too deeply."""
+    return sum(len(_encoder.encode(native)) for _, native in _natives(configuration))
+
+
+def without_native(configuration: Configuration) -> Configuration:
+    """The configuration that decides the same, and says nothing more."""
+    return replace(
+        configuration,
+        native=None,
+        flavors=[replace(flavor, native=None) for flavor in configuration.flavors],
+        queues=[replace(queue, native=None) for queue in configuration.queues],
+    )
+
+
+def _natives(configuration: Configuration) -> Iterator[tuple[tuple[str | int, ...], Native]]:
+    if configuration.native is not None:
+        yield ("configuration", "native"), configuration.native
+    for i, flavor in enumerate(configuration.flavors):
+        if flavor.native is not None:
+            yield ("configuration", "flavors", i, "native"), flavor.native
+    for i, queue in enumerate(configuration.queues):
+        if queue.native is not None:
+            yield ("configuration", "queues", i, "native"), queue.native
+
+
+def _too_deep(value: Any) -> bool:
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH + 1):
+        mappings = [cast(dict[str, Any], one) for one in level if isinstance(one, dict)]
+        lists = [cast(list[Any], one) for one in level if isinstance(one, list)]
+        if not mappings and not lists:
+            return False
+        level = [inner for one in mappings for inner in one.values()] + [inner for one in lists for inner in one]
+    return True
+
 
 _DEEPEST_TREE = 256
 _name, _queue, _tasks, _node = map(attrgetter, ("name", "queue", "tasks", "node"))

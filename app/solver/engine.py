@@ -7,9 +7,8 @@ from typing import Any, Generic, TypeVar
 from app.solver.delta import Changes
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Refusal, Result
-from app.solver.model.problems import Finding
+from app.solver.model.problems import Finding, Rule
 from app.solver.model.request import Eviction, Options
-from app.solver.model.rule import Rule
 from app.solver.model.state import Ask, State
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.rounds import Rounds

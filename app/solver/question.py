@@ -1,10 +1,113 @@
-"""What an engine is asked: a request without its configuration and state."""
+"""What an engine is asked (a request without its configuration and state), and what it records of why.
 
+One record at the moment of each choice, nothing at all when off: engines guard every call with ``if why.on``, so that
+``explain: none`` costs one attribute read and can't change a decision. Records are plain facts (a stable rule id and
+the numbers compared); prose is derived.
+"""
+
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
+from app.solver.model.decision import Candidate, Change, Explanation, Group, Step, Verdict
 from app.solver.model.request import Eviction, Explain, Mode, Options, Proposal
 from app.solver.model.state import Ask
-from app.solver.trace import Why
+
+_EXAMPLES = 5
+_STEP_LIMIT = 200
+
+
+class Why:
+    """The record of one ask's decision."""
+
+    __slots__ = ("_blocker", "_candidates", "_changes", "_full", "_headline", "_steps", "_steps_dropped", "on")
+
+    def __init__(self, level: Explain) -> None:
+        self.on = level != "none"
+        self._full = level == "full"
+        self._candidates: dict[tuple[str, str | None], Candidate] = {}
+        self._steps: list[Step] = []
+        self._steps_dropped = 0
+        self._blocker: str | None = None
+        self._changes: list[Change] = []
+        self._headline = ""
+
+    def candidate(
+        self, verdict: Verdict, rule: str, workload: str, *, task: str | None = None, queue: str | None = None,
+        node: str | None = None, detail: str = "", **numbers: Any,
+    ) -> None:  # fmt: skip
+        """Record what became of a candidate; a later record of the same one replaces it."""
+        if self.on:
+            self._candidates[(workload, task)] = Candidate(
+                workload=workload,
+                task=task,
+                queue=queue,
+                node=node,
+                verdict=verdict,
+                rule=rule,
+                detail=detail,
+                numbers=numbers,
+            )
+
+    def step(self, rule: str, detail: str, **numbers: Any) -> None:
+        """Record a step; past a limit the summary only counts them."""
+        if self.on:
+            if self._full or len(self._steps) < _STEP_LIMIT:
+                self._steps.append(Step(rule=rule, detail=detail, numbers=numbers))
+            else:
+                self._steps_dropped += 1
+
+    def forget_candidates(self) -> None:
+        """What was said of candidates belongs to a trial that is not the answer's."""
+        self._candidates.clear()
+
+    def candidates(self) -> Iterable[Candidate]:
+        """The records so far, one a candidate."""
+        return self._candidates.values()
+
+    def headline(self, text: str) -> None:
+        """One sentence a person reads first."""
+        if self.on:
+            self._headline = text
+
+    def blocked(self, blocker: str, *changes: Change) -> None:
+        """What stands most in the way, and the smallest quota changes that would each let the ask in."""
+        if self.on:
+            self._blocker = blocker
+            self._changes.extend(changes)
+
+    def explanation(self) -> Explanation | None:
+        """What was recorded, at the level asked for; None when off."""
+        if not self.on:
+            return None
+        steps = self._steps
+        if self._steps_dropped:
+            steps = [
+                *steps,
+                Step(rule="steps-dropped", detail=f"{self._steps_dropped} more steps; ask for explain: full"),
+            ]
+        return Explanation(
+            level="full" if self._full else "summary", headline=self._headline, steps=steps,
+            candidates=list(self._candidates.values()) if self._full else None,
+            groups=None if self._full else self._groups(),
+            blocker=self._blocker, smallest_change=self._changes or None,
+        )  # fmt: skip
+
+    def _groups(self) -> list[Group]:
+        found: dict[tuple[Verdict, str], list[Candidate]] = {}
+        for record in self._candidates.values():
+            found.setdefault((record.verdict, record.rule), []).append(record)
+        return [
+            Group(verdict=verdict, rule=rule, count=len(of), examples=[_label(c) for c in of[:_EXAMPLES]])
+            for (verdict, rule), of in found.items()
+        ]
+
+
+def _label(candidate: Candidate) -> str:
+    return candidate.workload if candidate.task is None else f"{candidate.workload}/{candidate.task}"
+
+
+SILENT = Why("none")
 
 
 @dataclass(frozen=True, slots=True)

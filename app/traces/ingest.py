@@ -16,11 +16,10 @@ import zstandard
 
 from app.simulations.schemas import Change, Job, too_many_jobs
 from app.solver.model import duration
-from app.solver.model.delta import NodeChanges
 from app.solver.model.instant import at
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.quantity import QuantityError, parse, scale_of
-from app.solver.model.state import Node
+from app.solver.model.state import Node, NodeChanges
 from app.traces import lines
 from app.traces.formats import alibaba, swf
 from app.traces.formats.record import Complaints, LineError, Notes, Record

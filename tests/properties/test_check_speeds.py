@@ -9,9 +9,19 @@ from app.solver import check
 from app.solver.delta import apply_delta
 from app.solver.index import Index
 from app.solver.model.configuration import FlavorQuotas, Queue, Quota, ResourceGroup
-from app.solver.model.delta import Delta, NodeChanges, WorkloadChanges
 from app.solver.model.problems import InvalidInput
-from app.solver.model.state import Ask, Node, QueueState, Reservation, State, Task, Workload
+from app.solver.model.state import (
+    Ask,
+    Delta,
+    Node,
+    NodeChanges,
+    QueueState,
+    Reservation,
+    State,
+    Task,
+    Workload,
+    WorkloadChanges,
+)
 
 NAMES = {"a", "b"}
 queues = st.sampled_from(["a", "b", "b", "none"])

@@ -11,10 +11,9 @@ import pytest
 
 from app.answering.snapshot_store import SnapshotStore
 from app.solver import solve
-from app.solver.model.delta import AskChanges, Delta, NodeChanges, WorkloadChanges
 from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
-from app.solver.model.state import Ask, Node, State, Workload
+from app.solver.model.state import Ask, AskChanges, Delta, Node, NodeChanges, State, Workload, WorkloadChanges
 from app.solver.question import Question
 from app.solver.solve import Beside, Configured
 from tests.kai_world import Json, Shape, cluster

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from app.formats import import_configuration
 from app.solver import solve
+from app.solver.check import without_native
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import Ask, Node, State, Task
-from app.solver.native import without_native
 from app.solver.question import Question
 from tests.roundtrip import differences
 

@@ -17,9 +17,9 @@ from app.solver.engines.kai.decide.overlay import Overlay
 from app.solver.engines.kai.engine import ENGINE
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
-from app.solver.model.delta import Delta
 from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
+from app.solver.model.state import Delta
 from app.solver.question import Question
 from tests.kai_world import NOW, Json, Shape, cluster
 

@@ -15,9 +15,8 @@ from app.solver.engines.kueue.compile.places import Places
 from app.solver.engines.kueue.compile.state import CompiledState
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
-from app.solver.model.delta import Delta
 from app.solver.model.instant import micros
-from app.solver.model.state import Ask, State
+from app.solver.model.state import Ask, Delta, State
 from app.solver.question import Question
 from tests.unit.solver.engines.kueue.cluster import asks, at, configuration, queue, runs
 

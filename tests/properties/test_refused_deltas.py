@@ -11,10 +11,10 @@ import pytest
 
 from app.solver import solve
 from app.solver.delta import apply_delta
-from app.solver.model.delta import Delta
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import DecisionRequest
+from app.solver.model.state import Delta
 from app.solver.question import Question
 from app.solver.solve import Loaded
 from tests.mutations import mutated

@@ -17,11 +17,10 @@ from app.solver.engines.ytsaurus import update
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration
 from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.model.configuration import Configuration
-from app.solver.model.delta import Delta
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import DecisionRequest
-from app.solver.model.state import Ask, State
+from app.solver.model.state import Ask, Delta, State
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.solve import Loaded
 from tests.properties.ytsaurus_trees import tree

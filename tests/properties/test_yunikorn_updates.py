@@ -16,11 +16,10 @@ from app.solver.engines.yunikorn import update
 from app.solver.engines.yunikorn.configuration import CompiledConfiguration
 from app.solver.engines.yunikorn.state import CompiledState
 from app.solver.model.configuration import Configuration
-from app.solver.model.delta import Delta
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import Options
-from app.solver.model.state import Ask, State
+from app.solver.model.state import Ask, Delta, State
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.solve import Loaded
 from tests.yunikorn_world import START, Json, ago, app, ask, node, queue, task

@@ -11,8 +11,7 @@ from app.http.body import Body
 from app.http.openapi import operation
 from app.http.responses import json_response
 from app.http.services import service
-from app.solver.model.delta import Delta
-from app.solver.model.state import State
+from app.solver.model.state import Delta, State
 from app.workers.offload import Offload
 
 DOCUMENTED = (SnapshotRequest, SnapshotStatus, SnapshotList, PendingAsks, Delta, ApplyRequest)

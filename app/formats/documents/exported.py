@@ -10,9 +10,8 @@ import yaml
 from app.base.documents import Path, plain
 from app.formats.documents.native import Document, merged
 from app.solver.model import duration
-from app.solver.model.base import Duration
+from app.solver.model.base import Duration, Native
 from app.solver.model.configuration import Configuration, Queue, Quota
-from app.solver.model.native import Native
 from app.solver.model.problems import Finding, pointer
 from app.solver.stopping import safe_point
 

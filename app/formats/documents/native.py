@@ -5,7 +5,7 @@ from math import isfinite
 from typing import Any, cast
 
 from app.base.documents import Path
-from app.solver.native import MAX_DEPTH
+from app.solver.check import MAX_DEPTH
 from app.solver.stopping import safe_point
 
 Document = dict[str, Any]

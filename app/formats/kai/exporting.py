@@ -17,11 +17,10 @@ from app.formats.kai.importing import (
     UNITS,
 )
 from app.solver.model import kai
-from app.solver.model.base import Quantity
+from app.solver.model.base import NativeDocuments, Quantity
 from app.solver.model.configuration import Configuration, EngineName, Queue, Quota
 from app.solver.model.instant import at as instant_at
 from app.solver.model.instant import micros
-from app.solver.model.native import NativeDocuments
 from app.solver.model.quantity import UNLIMITED, parse, scale_of
 
 QUEUE_VERSION = f"{QUEUE_GROUP}/v2"

@@ -15,10 +15,9 @@ from app.formats.kai.actions import ACTIONS, OTHER_ACTION, shard_actions, writte
 from app.formats.kubernetes.amounts import quantity
 from app.formats.kubernetes.objects import KAI_SCHEDULER, Object, instead, kept, named, whole
 from app.solver.model import kai
-from app.solver.model.base import Quantity
+from app.solver.model.base import Native, NativeDocuments, Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota, Settings
 from app.solver.model.kai import Action
-from app.solver.model.native import Native, NativeDocuments
 from app.solver.model.quantity import MAX_UNITS, UNLIMITED
 
 QUEUE_GROUP = "scheduling.run.ai"

@@ -13,7 +13,7 @@ from app.formats.documents.reader import Findings, Reader
 from app.formats.kubernetes.objects import Object, config_map, instead, kept, named, unknown_kind, whole
 from app.formats.kubernetes.pod_spec import read_taints
 from app.solver.model import kueue
-from app.solver.model.base import Wire
+from app.solver.model.base import Native, NativeDocuments, Wire
 from app.solver.model.configuration import (
     UNWEIGHTED,
     Configuration,
@@ -26,7 +26,6 @@ from app.solver.model.configuration import (
     Taint,
 )
 from app.solver.model.kueue import Milestone
-from app.solver.model.native import Native, NativeDocuments
 
 T = TypeVar("T", bound=Wire)
 

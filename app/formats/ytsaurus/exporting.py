@@ -10,8 +10,8 @@ from app.formats.documents.exported import Exported, Lost, dump, flat_quota, num
 from app.formats.documents.resources import renamed
 from app.formats.ytsaurus.importing import DURATIONS, POOL_FIELDS, TREE_FIELDS
 from app.solver.model import duration, ytsaurus
+from app.solver.model.base import Native
 from app.solver.model.configuration import Configuration, EngineName, Queue
-from app.solver.model.native import Native
 from app.solver.model.quantity import parse, scale_of, units
 
 _SPELLED = re.compile(r"[0-9]+(\.[0-9]+)?(ms|s|m|h)")

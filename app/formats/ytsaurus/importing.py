@@ -13,9 +13,8 @@ import msgspec
 from app.base.documents import MAX_DEPTH, Path
 from app.formats.documents.reader import Findings, Reader
 from app.solver.model import ytsaurus
-from app.solver.model.base import Duration
+from app.solver.model.base import Duration, Native, NativeDocuments
 from app.solver.model.configuration import UNWEIGHTED, Configuration, Queue, Quota, Settings
-from app.solver.model.native import Native, NativeDocuments
 
 DURATIONS = frozenset(
     {

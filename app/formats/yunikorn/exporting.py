@@ -8,9 +8,8 @@ from app.formats.documents.exported import Exported, Lost, dump, flat_quota, par
 from app.formats.documents.resources import renamed
 from app.formats.yunikorn.importing import DEFAULT_PARTITION, OTHER_PARTITIONS, ROOT
 from app.solver.model import yunikorn
-from app.solver.model.base import Quantity
+from app.solver.model.base import Native, NativeDocuments, Quantity
 from app.solver.model.configuration import Configuration, EngineName, Queue
-from app.solver.model.native import Native, NativeDocuments
 from app.solver.model.quantity import parse, scale_of
 
 _READ = re.compile(r"[0-9]+([kMGTPE]|[KMGTPE]i)?")

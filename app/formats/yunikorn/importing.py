@@ -6,8 +6,8 @@ from typing import Any
 from app.formats.documents.native import unkeepable
 from app.formats.documents.reader import Findings, Reader
 from app.formats.kubernetes.objects import Object, config_map
+from app.solver.model.base import Native, NativeDocuments
 from app.solver.model.configuration import Configuration, Queue, Quota
-from app.solver.model.native import Native, NativeDocuments
 from app.solver.model.yunikorn import ChildTemplate
 from app.solver.model.yunikorn import Queue as YuniKornQueue
 

@@ -10,10 +10,9 @@ from app.simulations.core.times import moment
 from app.simulations.schemas import Change, QueueAmendment
 from app.solver import solve
 from app.solver.model.configuration import Configuration, Queue
-from app.solver.model.delta import NodeChanges
 from app.solver.model.duration import DurationError
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.state import Node
+from app.solver.model.state import Node, NodeChanges
 from app.solver.solve import Configured
 
 

@@ -10,9 +10,19 @@ from app.simulations.core.records import Recorder
 from app.solver import solve
 from app.solver.delta import apply_delta
 from app.solver.model.base import Resources
-from app.solver.model.delta import Delta, NodeChanges, ReservationChanges, ReservationName, WorkloadChanges
 from app.solver.model.quantity import parse, scale_of
-from app.solver.model.state import Node, QueueState, Reservation, State, Workload
+from app.solver.model.state import (
+    Delta,
+    Node,
+    NodeChanges,
+    QueueState,
+    Reservation,
+    ReservationChanges,
+    ReservationName,
+    State,
+    Workload,
+    WorkloadChanges,
+)
 from app.solver.rounds import Turn
 from app.solver.solve import Configured, Loaded
 

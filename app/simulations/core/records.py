@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from app.simulations.core.asked import in_words
-from app.solver.model.delta import Delta
 from app.solver.model.request import Explain, Mode, Options
-from app.solver.model.state import Ask, Node, QueueState, Reservation, State, Workload
+from app.solver.model.state import Ask, Delta, Node, QueueState, Reservation, State, Workload
 from app.solver.question import Question
 from app.solver.solve import Configured
 

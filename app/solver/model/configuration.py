@@ -6,8 +6,7 @@ from app.solver.model import kai as kai_model
 from app.solver.model import kueue as kueue_model
 from app.solver.model import ytsaurus as ytsaurus_model
 from app.solver.model import yunikorn as yunikorn_model
-from app.solver.model.base import Name, Priority, Quantity, Time, Wire
-from app.solver.model.native import Native, NativeDocuments
+from app.solver.model.base import Name, Native, NativeDocuments, Priority, Quantity, Time, Wire
 
 EngineName = Literal["kueue", "yunikorn", "kai", "ytsaurus"]
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]

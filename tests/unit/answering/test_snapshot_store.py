@@ -15,9 +15,8 @@ from app.answering.snapshot_store import BYTES_PER_JSON_BYTE, SnapshotStore
 from app.base.errors import Conflict, NotFound
 from app.solver import solve
 from app.solver.model.configuration import Configuration
-from app.solver.model.delta import Delta
 from app.solver.model.problems import InvalidInput
-from app.solver.model.state import Ask, State
+from app.solver.model.state import Ask, Delta, State
 from app.solver.question import Question
 from app.solver.solve import Configured
 from app.solver.stopping import stoppable

@@ -7,8 +7,7 @@ import pytest
 from app.following.differing import delta, told
 from app.following.translating import Translated
 from app.solver.model.configuration import Configuration, Flavor, Queue
-from app.solver.model.delta import Delta, TaskName, TaskOf
-from app.solver.model.state import Ask, Node, Task, Workload
+from app.solver.model.state import Ask, Delta, Node, Task, TaskName, TaskOf, Workload
 
 NONE = Configuration()
 

@@ -8,7 +8,7 @@ import pytest
 from app.formats import import_configuration
 from app.formats.documents.imported import Imported
 from app.formats.documents.native import unkeepable
-from app.solver.native import MAX_DEPTH
+from app.solver.check import MAX_DEPTH
 
 Json = dict[str, Any]
 

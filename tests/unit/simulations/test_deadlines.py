@@ -8,7 +8,7 @@ import pytest
 from app.answering.answers import answer
 from app.answering.sources import nothing_stored
 from app.simulations.schemas import SimulationRequest
-from app.solver.wakes import Wakes
+from app.solver.rounds import Wakes
 from tests.unit.simulations.running import job, play, request_for, rounds_of
 from tests.unit.simulations.test_kueue_run import two_queues
 from tests.unit.simulations.test_placed_runs import NODES, configuration

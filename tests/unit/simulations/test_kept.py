@@ -10,8 +10,7 @@ from app.simulations.core.kept import Kept
 from app.simulations.core.records import Recorder
 from app.solver import solve
 from app.solver.model.configuration import Configuration
-from app.solver.model.delta import NodeChanges
-from app.solver.model.state import QueueState, Reservation, State, Workload
+from app.solver.model.state import NodeChanges, QueueState, Reservation, State, Workload
 from app.solver.rounds import Turn
 from tests.unit.simulations.test_placed_runs import configuration
 

@@ -10,8 +10,7 @@ from app.simulations.core import records
 from app.simulations.core.records import Recorder, base_of, request_of
 from app.solver import solve
 from app.solver.model.configuration import Configuration
-from app.solver.model.delta import Delta
-from app.solver.model.state import Ask, State
+from app.solver.model.state import Ask, Delta, State
 from app.solver.question import Question
 from tests.unit.simulations.test_placed_runs import NODES, configuration
 

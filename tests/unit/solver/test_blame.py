@@ -6,12 +6,10 @@ import msgspec
 import pytest
 
 from app.solver import check
-from app.solver.blame import in_delta
-from app.solver.delta import apply_delta
+from app.solver.delta import apply_delta, in_delta
 from app.solver.index import Index
-from app.solver.model.delta import Delta
 from app.solver.model.problems import Problem
-from app.solver.model.state import State
+from app.solver.model.state import Delta, State
 
 NODE = {"name": "n", "capacity": {"cpu": 1}}
 STATE = msgspec.convert(

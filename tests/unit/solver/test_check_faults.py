@@ -11,8 +11,7 @@ from app.solver import check
 from app.solver.delta import Changes, apply_delta
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
-from app.solver.model.delta import Delta
-from app.solver.model.state import Ask, State
+from app.solver.model.state import Ask, Delta, State
 
 Json = dict[str, Any]
 ASK = {"id": "r", "queue": "q", "tasks": [{"name": "t"}]}

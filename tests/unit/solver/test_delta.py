@@ -9,9 +9,8 @@ from app.solver import solve
 from app.solver.delta import apply_delta
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
-from app.solver.model.delta import Delta
 from app.solver.model.problems import InvalidInput
-from app.solver.model.state import State
+from app.solver.model.state import Delta, State
 from app.solver.solve import Loaded
 
 STATE = msgspec.convert(

@@ -9,9 +9,8 @@ import pytest
 from app.solver.delta import apply_delta
 from app.solver.digest import StateDigest, digest
 from app.solver.index import Index
-from app.solver.model.delta import Delta, WorkloadChanges
 from app.solver.model.problems import InvalidInput
-from app.solver.model.state import State
+from app.solver.model.state import Delta, State, WorkloadChanges
 
 
 def work(name: str, tasks: int = 1, cpu: int = 1) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.solver import check, native
+from app.solver import check
+from app.solver import check as native
 from app.solver.model.configuration import Configuration
 
 

@@ -9,8 +9,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Plan, PlannedEviction, Result
 from app.solver.model.instant import at
 from app.solver.model.state import Ask, Node, Workload
-from app.solver.placed_rounds import PlacedRounds
-from app.solver.rounds import Move
+from app.solver.rounds import Move, PlacedRounds
 
 CONFIGURATION = {
     "queues": [

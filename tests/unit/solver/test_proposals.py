@@ -12,9 +12,8 @@ from app.solver import proposals, solve
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer
 from app.solver.model.instant import micros
-from app.solver.model.problems import InvalidInput
+from app.solver.model.problems import PROPOSALS, InvalidInput
 from app.solver.model.request import Proposal
-from app.solver.model.rule import PROPOSALS
 from app.solver.model.state import Ask, State
 from app.solver.question import Question
 from app.solver.registry import engine_of

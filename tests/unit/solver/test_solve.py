@@ -11,11 +11,10 @@ from app.solver.delta import apply_delta
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Plan, Result
-from app.solver.model.delta import Delta
 from app.solver.model.problems import InvalidInput
-from app.solver.model.state import Ask, State
+from app.solver.model.state import Ask, Delta, State
 from app.solver.question import ProtectionQuestion, Question
-from app.solver.verify import BrokenLaw
+from app.solver.solve import BrokenLaw
 
 KUEUE = {"engine": "kueue", "queues": [{"name": "q", "parent": "co", "quota": {"cpu": {"guaranteed": 4}}}]}
 BROKEN = {"nodes": [{"name": "n", "capacity": {"cpu": "x"}}]}

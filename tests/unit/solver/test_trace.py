@@ -1,5 +1,5 @@
-from app.solver.model.trace import Change
-from app.solver.trace import SILENT, Why
+from app.solver.model.decision import Change
+from app.solver.question import SILENT, Why
 
 
 def test_off_records_nothing() -> None:

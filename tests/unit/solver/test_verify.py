@@ -10,7 +10,7 @@ from app.solver.index import Index
 from app.solver.model.decision import Condition, Decision, Placement, Plan, PlannedEviction, Result, Victim, plan_of
 from app.solver.model.state import Ask, State
 from app.solver.question import Question
-from app.solver.verify import BrokenLaw, verify
+from app.solver.solve import BrokenLaw, verify
 
 STATE = msgspec.convert(
     {

@@ -2,7 +2,7 @@
 
 import random
 
-from app.solver.wakes import Wakes
+from app.solver.rounds import Wakes
 
 
 def test_the_first_comes_first_and_each_only_once() -> None:

@@ -15,10 +15,8 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.decision import PlannedEviction, Result
 from app.solver.model.instant import micros
 from app.solver.model.state import Node, State, Workload
-from app.solver.placed_rounds import PlacedRounds
 from app.solver.question import Question
-from app.solver.rounds import Turn, Unit
-from app.solver.wakes import Wakes
+from app.solver.rounds import PlacedRounds, Turn, Unit, Wakes
 
 
 class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):

@@ -3,7 +3,7 @@
 Sources are paths below pkg/scheduler of KAI-Scheduler; "design" is its design page on minimum runtimes.
 """
 
-from app.solver.model.rule import PROPOSALS, Rule
+from app.solver.model.problems import PROPOSALS, Rule
 
 _SOLVER = "actions/common/solvers"
 _MIN_RUNTIME = "design; plugins/minruntime/minruntime.go"

@@ -16,8 +16,7 @@ from app.solver.engines.kueue.decide.independent import alone, check_asks
 from app.solver.engines.kueue.decide.run import KNOBS, NONE, Knob, Run, check_knobs, knobs_set
 from app.solver.engines.kueue.report.answer import answer, waits_behind
 from app.solver.engines.kueue.report.explain import explain
-from app.solver.model.decision import Decision, Plan, Result, each_alone, plan_of
-from app.solver.model.trace import Step
+from app.solver.model.decision import Decision, Plan, Result, Step, each_alone, plan_of
 from app.solver.question import Question
 
 _SHOWN = 20

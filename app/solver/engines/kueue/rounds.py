@@ -25,8 +25,7 @@ from app.solver.model.kueue import Preemption
 from app.solver.model.request import Options
 from app.solver.model.state import Ask, Node, State, Workload
 from app.solver.question import Question
-from app.solver.rounds import Holds, Rounds, Start, Turn, Unit
-from app.solver.wakes import Wakes
+from app.solver.rounds import Holds, Rounds, Start, Turn, Unit, Wakes
 
 _NO_OPTIONS = Options()
 _NOMINATED = (OUTRUN, OVERLAP, OTHERS)

@@ -1,6 +1,6 @@
 """Every rule that answers of Kueue name, with what it says and where it comes from."""
 
-from app.solver.model.rule import PROPOSALS, Rule
+from app.solver.model.problems import PROPOSALS, Rule
 
 _PREEMPTION = "pkg/scheduler/preemption/preemption.go"
 _CLASSICAL = "pkg/scheduler/preemption/classical/hierarchical_preemption.go"

@@ -20,12 +20,11 @@ from app.solver.engines.ytsaurus.operations import NEVER
 from app.solver.engines.ytsaurus.overlay import NOBODY, Overlay, Stopped
 from app.solver.engines.ytsaurus.rule_sets import Difference
 from app.solver.engines.ytsaurus.waiting import Waiting
-from app.solver.model.decision import Condition, Decision, Placement, PlannedEviction, Victim
+from app.solver.model.decision import Condition, Decision, Explanation, Placement, PlannedEviction, Victim
 from app.solver.model.duration import seconds
 from app.solver.model.instant import at
 from app.solver.model.quantity import units
 from app.solver.model.state import Ask
-from app.solver.model.trace import Explanation
 from app.solver.question import Question
 
 

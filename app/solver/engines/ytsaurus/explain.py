@@ -19,11 +19,10 @@ from app.solver.engines.ytsaurus.preparation import GROUPS, PREEMPTIBLE
 from app.solver.engines.ytsaurus.rule_sets import DIFFERENCES, Difference, RuleSet
 from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.engines.ytsaurus.waiting import Reason
+from app.solver.model.decision import Explanation, Verdict
 from app.solver.model.quantity import units
 from app.solver.model.state import Ask
-from app.solver.model.trace import Explanation, Verdict
-from app.solver.question import Question
-from app.solver.trace import Why
+from app.solver.question import Question, Why
 
 Found = tuple[Verdict, str, str]
 """Verdict, rule, and the rule in a few words."""

@@ -20,9 +20,8 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.decision import PlannedEviction, Result
 from app.solver.model.instant import at, micros
 from app.solver.model.state import Ask, Node, QueueState, State, Workload
-from app.solver.placed_rounds import PlacedRounds
 from app.solver.question import Question
-from app.solver.rounds import Holds, Turn, Unit
+from app.solver.rounds import Holds, PlacedRounds, Turn, Unit
 
 _QUIET = Standing("non_starving", None)
 

@@ -3,7 +3,7 @@
 Sources are files below yt/yt/server/scheduler/strategy of the public repository; "page" is its page on preemption.
 """
 
-from app.solver.model.rule import Rule
+from app.solver.model.problems import Rule
 
 _POLICY = "policy/scheduling_policy_detail.cpp"
 _SPLIT = "page; policy/operation_shared_state.cpp"

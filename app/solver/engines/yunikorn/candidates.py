@@ -24,7 +24,7 @@ from app.solver.engines.yunikorn.guarantees import claim_of, levels, over_any, o
 from app.solver.engines.yunikorn.overlay import Held, Overlay, Request
 from app.solver.engines.yunikorn.room import Pool
 from app.solver.engines.yunikorn.state import Bools, CompiledState, Ints
-from app.solver.model.trace import Change, Explanation
+from app.solver.model.decision import Change, Explanation
 
 NEVER = -(2**62)
 ALWAYS = 2**62

@@ -30,9 +30,9 @@ from app.solver.engines.yunikorn.overlay import Overlay, Request
 from app.solver.engines.yunikorn.room import Pool
 from app.solver.engines.yunikorn.rule_sets import Difference, RuleSet
 from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, Ints, slack_of
+from app.solver.model.decision import Change, Explanation, Verdict
 from app.solver.model.quantity import units
-from app.solver.model.trace import Change, Explanation, Verdict
-from app.solver.trace import Why
+from app.solver.question import Why
 
 Fate = tuple[Verdict, str]
 """A verdict and its rule."""

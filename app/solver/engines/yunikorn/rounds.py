@@ -20,9 +20,8 @@ from app.solver.model.decision import Decision, PlannedEviction, Result
 from app.solver.model.instant import at, micros
 from app.solver.model.request import Options
 from app.solver.model.state import Ask, Node, Reservation, TaskState
-from app.solver.placed_rounds import PlacedRounds
 from app.solver.question import Question
-from app.solver.rounds import Holds, Start, Turn, Unit
+from app.solver.rounds import Holds, PlacedRounds, Start, Turn, Unit
 
 _NO_OPTIONS = Options()
 

@@ -7,7 +7,7 @@ documentation, whose laws are numbered in its order.
 from collections.abc import Iterator
 
 from app.solver.engines.yunikorn.rule_sets import DIFFERENCES
-from app.solver.model.rule import PROPOSALS, Rule
+from app.solver.model.problems import PROPOSALS, Rule
 
 _DESIGN = "Preemption Design"
 _VICTIMS = "queue.go, findEligiblePreemptionVictims"

@@ -6,7 +6,7 @@ from app.solver.engines.kai.compile.jobs import Jobs
 from app.solver.engines.kai.compile.resident import Baseline
 from app.solver.engines.kai.compile.resources import Share, Vector
 from app.solver.engines.kai.decide.division import Division
-from app.solver.overlay import Overlay as Journal
+from app.solver.journal import Journal
 
 
 class JobCounts:

@@ -6,7 +6,7 @@ from app.solver.engines.kai.compile.jobs import ALLOCATED, NOWHERE, PIPELINED, R
 from app.solver.engines.kai.compile.resident import Baseline
 from app.solver.engines.kai.compile.resources import GPU, Vector
 from app.solver.engines.kai.decide.placing.gpu_share import GpuShares
-from app.solver.overlay import Overlay as Journal
+from app.solver.journal import Journal
 
 _TAKES_FREE = (RUNNING, ALLOCATED, PIPELINED)
 _TAKES_IDLE = (RUNNING, ALLOCATED, RELEASING)

@@ -15,9 +15,9 @@ from app.solver.engines.kai.compile.state import CompiledState, with_asks
 from app.solver.engines.kai.decide.counts import JobCounts, QueueUse
 from app.solver.engines.kai.decide.division import divide
 from app.solver.engines.kai.decide.nodes import Nodes
+from app.solver.journal import Journal
 from app.solver.model.instant import micros
 from app.solver.model.state import Ask
-from app.solver.overlay import Overlay as Journal
 
 EVICT, PLACE, RESTORE = range(3)
 NO_ASK = -1

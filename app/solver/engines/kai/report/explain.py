@@ -9,10 +9,8 @@ from app.solver.engines.kai.decide.overlay import Overlay
 from app.solver.engines.kai.decide.trail import Search, Trail, Tried
 from app.solver.engines.kai.report.outcomes import Outcomes
 from app.solver.engines.kai.report.room import taken_by
-from app.solver.model.decision import Decision
-from app.solver.model.trace import Explanation, Verdict
-from app.solver.question import Question
-from app.solver.trace import Why
+from app.solver.model.decision import Decision, Explanation, Verdict
+from app.solver.question import Question, Why
 
 _Judged = tuple[Verdict, str, str, dict[str, Any]]
 """Verdict, rule, detail, numbers."""

@@ -12,9 +12,8 @@ from app.solver.engines.kueue.decide.flavors.modes import Suit
 from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor, Target
 from app.solver.engines.kueue.decide.share import Rivals
-from app.solver.model.decision import Victim
+from app.solver.model.decision import Explanation, Victim
 from app.solver.model.state import Ask, Task
-from app.solver.model.trace import Explanation
 
 
 class Recorder:

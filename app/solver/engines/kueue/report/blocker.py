@@ -8,8 +8,8 @@ from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay
 from app.solver.engines.kueue.report.protection import fr_name
 from app.solver.engines.kueue.report.what_if import bottleneck
+from app.solver.model.decision import Candidate
 from app.solver.model.quantity import units
-from app.solver.model.trace import Candidate
 
 _MOST_NAMED = 3
 _WORDS = {

@@ -17,11 +17,10 @@ from app.solver.engines.kueue.decide.share import Rivals, Share, share_without
 from app.solver.engines.kueue.report import blocker, conditions
 from app.solver.engines.kueue.report.protection import Judge, fr_name
 from app.solver.engines.kueue.report.what_if import smallest_changes
-from app.solver.model.decision import Victim
+from app.solver.model.decision import Explanation, Verdict, Victim
 from app.solver.model.quantity import units
 from app.solver.model.state import Ask, Task
-from app.solver.model.trace import Explanation, Verdict
-from app.solver.trace import Why
+from app.solver.question import Why
 
 _SAYS = {
     Fit.NO_FIT: "does not fit and can't be preempted for",

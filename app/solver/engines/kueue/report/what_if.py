@@ -16,8 +16,8 @@ from app.solver.engines.kueue.decide.flavors.modes import Mode
 from app.solver.engines.kueue.decide.nominate import demands
 from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay
+from app.solver.model.decision import Change
 from app.solver.model.quantity import units
-from app.solver.model.trace import Change
 
 _ON_THE_WIRE: dict[Field, str] = {
     "nominal": "guaranteed", "borrowing": "borrowing_limit", "lending": "lending_limit",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from app.solver.engines.kueue.rules import RULES
-from app.solver.model.rule import PROPOSALS
+from app.solver.model.problems import PROPOSALS
 from tests.unit.solver.engines.kueue.cluster import (
     asks,
     at,

@@ -6,7 +6,7 @@ each on the first device that has room (docs/engines/kai.md, Shares of a GPU).
 """
 
 from app.solver.engines.kai.compile.jobs import ALLOCATED, RELEASING, RUNNING
-from app.solver.overlay import Overlay as Journal
+from app.solver.journal import Journal
 
 WHOLE = 1000
 _NONE = -1

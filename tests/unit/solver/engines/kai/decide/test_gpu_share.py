@@ -6,7 +6,7 @@ import pytest
 
 from app.solver.engines.kai.compile.jobs import ALLOCATED, PIPELINED, RELEASING, RUNNING
 from app.solver.engines.kai.decide.placing.gpu_share import GpuShares
-from app.solver.overlay import Overlay as Journal
+from app.solver.journal import Journal
 from tests.unit.solver.engines.kai.case import Case, ask, node, queue, workload
 
 

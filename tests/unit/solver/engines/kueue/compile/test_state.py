@@ -16,9 +16,8 @@ from app.solver.engines.kueue.compile.state import CompiledState, compile_state,
 from app.solver.engines.kueue.compile.usage import Usage
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
-from app.solver.model.delta import Delta
 from app.solver.model.problems import InvalidInput
-from app.solver.model.state import State, Workload
+from app.solver.model.state import Delta, State, Workload
 from tests.unit.solver.engines.kueue.cluster import configuration, flavors, queue
 
 

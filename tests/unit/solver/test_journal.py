@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.overlay import Overlay
+from app.solver.journal import Journal
 
 WRITES = st.lists(st.tuples(st.booleans(), st.integers(0, 4), st.integers(-5, 5)), max_size=30)
 
@@ -10,7 +10,7 @@ WRITES = st.lists(st.tuples(st.booleans(), st.integers(0, 4), st.integers(-5, 5)
 def test_rollback_restores_exactly_what_was_there_at_the_checkpoint(
     before: list[tuple[bool, int, int]], after: list[tuple[bool, int, int]]
 ) -> None:
-    overlay, table = Overlay(), [0] * 5
+    overlay, table = Journal(), [0] * 5
 
     def write(writes: list[tuple[bool, int, int]]) -> None:
         for relative, at, value in writes:

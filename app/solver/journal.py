@@ -8,7 +8,7 @@ journal, so a failed attempt costs what it wrote, not what there is.
 from collections.abc import MutableSequence, Sequence
 
 
-class Overlay:
+class Journal:
     """A journal of writes to integer tables."""
 
     __slots__ = ("_log",)
