@@ -27,7 +27,7 @@ class Asgi:
 
     def send(self, method: str, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> tuple[int, bytes]:
         """The same by any method."""
-        named = {"content-type": "application/json", **(headers or {})}
+        named = {"host": "localhost", "content-type": "application/json", **(headers or {})}
         return self._runner.get_loop().run_until_complete(self._send(method, path, body, named))
 
     async def _send(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:

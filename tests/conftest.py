@@ -1,5 +1,6 @@
 """What tests share: one real PostgreSQL for the whole run, a database for each worker, a service on it."""
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -7,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,6 +16,7 @@ from psycopg import sql
 from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
+from app.auth.service import Tokens
 from app.base import logs
 from app.base.settings import Settings
 from app.db import Database, migrate
@@ -26,13 +29,26 @@ __all__ = ["pytest_runtest_makereport", "pytest_runtest_setup", "pytest_runtest_
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
 
+class JsonClient(TestClient):
+    """Bodies of bytes are JSON, unless a test says what they are."""
+
+    def request(self, method: str, url: Any, **more: Any) -> Any:
+        """As `TestClient`'s."""
+        if more.get("content") is not None:
+            headers = dict(more.get("headers") or {})
+            if not any(name.lower() == "content-type" for name in headers):
+                more["headers"] = {**headers, "Content-Type": "application/json"}
+        return super().request(method, url, **more)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--pictures", action="store_true", help="keep a picture of every page in dist/screenshots")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def quiet() -> None:
-    """Only errors are logged, and shown only of a test that fails."""
+    """Only errors are logged, and shown only of a test that fails. Services answer to the name of test clients."""
+    os.environ["ARBITER_ALLOWED_HOSTS"] = "testserver"
     logs.configure(Settings(log_level="error"))
 
 
@@ -155,12 +171,24 @@ def database(settings: Settings) -> Iterator[Database]:
 @pytest.fixture
 def service(settings: Settings) -> Iterator[TestClient]:
     """A running service, called in process."""
-    with TestClient(create_app(settings), raise_server_exceptions=False) as client:
+    with JsonClient(create_app(settings), raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture
+def guarded(settings: Settings) -> Iterator[TestClient]:
+    """A running service that asks who calls; its client is an administrator."""
+    with JsonClient(
+        create_app(settings.model_copy(update={"authentication": "required"})), raise_server_exceptions=False
+    ) as client:
+        app: Any = client.app
+        secret, _ = app.state.services.of(Tokens).create("admin", ["admin"], None)
+        client.headers["Authorization"] = f"Bearer {secret}"
         yield client
 
 
 @pytest.fixture
 def homeless() -> Iterator[TestClient]:
     """A running service without any database."""
-    with TestClient(create_app(Settings(database_url=None, workers=0)), raise_server_exceptions=False) as client:
+    with JsonClient(create_app(Settings(database_url=None, workers=0)), raise_server_exceptions=False) as client:
         yield client

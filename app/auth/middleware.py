@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.auth import actor, scopes
+from app.auth.guesses import Guesses, address_of
 from app.auth.oidc import OpenId
 from app.auth.refusals import Kind, Refusals
 from app.auth.service import PREFIX, Caller, Tokens
@@ -36,6 +37,7 @@ class AuthenticationMiddleware:
         tokens: Tokens,
         provider: OpenId | None,
         refusals: Refusals,
+        guesses: Guesses,
         visitors: Visitors | None = None,
     ) -> None:
         self.app = app
@@ -43,6 +45,7 @@ class AuthenticationMiddleware:
         self._tokens = tokens
         self._provider = provider
         self._refusals = refusals
+        self._guesses = guesses
         self._lookups = CapacityLimiter(_LOOKUPS)
         self._writes = CapacityLimiter(_WRITES)
 
@@ -53,7 +56,7 @@ class AuthenticationMiddleware:
             return
         who = actor.ANONYMOUS
         try:
-            caller = await self._visitor(scope, found) or await self._caller(Headers(scope=scope).get("authorization"))
+            caller = await self._visitor(scope, found) or await self._caller(scope, found)
             who = caller.name
             welcome(scope, caller)
             needed = None if found.operation is None else found.operation.needs
@@ -74,21 +77,27 @@ class AuthenticationMiddleware:
             return None
         return await to_thread.run_sync(self._visitors.caller, scope, limiter=self._lookups)
 
-    async def _caller(self, header: str | None) -> Caller:
-        secret = _secret(header or "")
+    async def _caller(self, scope: Scope, found: Found) -> Caller:
+        """Whose token it is. Raises Unauthorized, TooManyRequests, Unavailable."""
+        basic = found.operation is not None and found.operation.basic
+        secret = _secret(Headers(scope=scope).get("authorization") or "", basic=basic)
         if not secret:
             raise Unauthorized("send Authorization: Bearer with a token")
+        known = self._tokens.remembered(secret) if secret.startswith(PREFIX) else None
+        if known is not None:
+            return known
+        address = address_of(scope)
+        self._guesses.check(address)
         if secret.startswith(PREFIX):
-            found = self._tokens.remembered(secret)
-            if found is None:
-                found = await to_thread.run_sync(self._tokens.caller, secret, limiter=self._lookups)
+            caller = await to_thread.run_sync(self._tokens.caller, secret, limiter=self._lookups)
         elif self._provider is not None:
-            found = await self._provider.caller(secret)
+            caller = await self._provider.caller(secret)
         else:
-            found = None
-        if found is None:
+            caller = None
+        if caller is None:
+            self._guesses.wrong(address)
             raise Unauthorized("the token is unknown, expired or revoked", invalid=True)
-        return found
+        return caller
 
     async def _refuse(self, who: str, refusal: ArbiterError, scope: Scope, receive: Receive, send: Send) -> None:
         found: Found = scope["app"].state.operations.found(scope)
@@ -109,13 +118,14 @@ class AuthenticationMiddleware:
         await (answer or await answer_to(Request(scope), refusal))(scope, receive, send)
 
 
-def _secret(header: str) -> str:
-    """The token: as a bearer's, or as the password of callers that know no other way than a user and a password in an
-    address, as kube-scheduler's extenders. Nobody is asked for one, so that no browser sends it by itself."""
+def _secret(header: str, *, basic: bool) -> str:
+    """The token: as a bearer's; where ``basic`` credentials are taken also as the password of callers that know no
+    other way than a user and a password in an address, as kube-scheduler's extenders. Nobody is asked for one, so that
+    no browser sends it by itself."""
     kind, _, rest = header.strip().partition(" ")
     if kind.lower() == "bearer":
         return rest.strip()
-    if kind.lower() != "basic":
+    if kind.lower() != "basic" or not basic:
         return ""
     try:
         return b64decode(rest.strip(), validate=True).decode().partition(":")[2]

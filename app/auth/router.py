@@ -8,6 +8,8 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from app.auth.schemas import AuditLine, AuditPage, TokenCreated, TokenInfo, TokenList, TokenRequest
 from app.auth.service import Tokens
 from app.base.decoding import decode
+from app.base.errors import Forbidden
+from app.base.settings import Settings
 from app.http.body import Body
 from app.http.openapi import operation
 from app.http.pages import Cursor, Limit, decode_cursor, encode_cursor
@@ -24,7 +26,12 @@ def _tokens(request: Request) -> Tokens:
     return service(request, Tokens)
 
 
+async def _settings(request: Request) -> Settings:
+    return service(request, Settings)
+
+
 Service = Annotated[Tokens, Depends(_tokens)]
+Configured = Annotated[Settings, Depends(_settings)]
 Id = Annotated[UUID, Path(description="`id` of a token")]
 
 
@@ -34,8 +41,12 @@ Id = Annotated[UUID, Path(description="`id` of a token")]
     summary="Create a token",
     **operation(needs="admin", request=TokenRequest, responses={201: TokenCreated}, errors=(503,), example=_EXAMPLE),
 )
-def create_token(body: Body, service: Service) -> Response:
+def create_token(body: Body, service: Service, settings: Configured) -> Response:
     """The secret is in this answer and nowhere else."""
+    if settings.authentication == "open":
+        raise Forbidden(
+            "an open service makes no tokens, which would be good once it is open no more: `arbiter token create`"
+        )
     wanted = decode(body, TokenRequest)
     secret, row = service.create(wanted.name, list(dict.fromkeys(wanted.scopes)), wanted.expires_at)
     return json_response(TokenCreated(token=secret, **row._asdict()), 201, {"Cache-Control": "no-store"})

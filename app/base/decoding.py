@@ -29,6 +29,7 @@ REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError
 
 _MOST_DIGITS = 400
 _MOST_ITEMS = 4_000_000
+_NUL = b"\\u0000"
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _ESCAPED = re.compile(rb"\\u00(?:3[0-9]|2[bBdD])")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
@@ -49,6 +50,8 @@ def decode(body: bytes, shape: type[T]) -> T:
         raise _diagnose(body, shape, refusal) from None
     if _may_leave_the_calendar(body) and (found := _listed(json.loads(body), shape)):
         raise InvalidInput(found)
+    if (found := _nul(body)) is not None:
+        raise found
     return decoded
 
 
@@ -59,7 +62,27 @@ def decode_at_once(body: bytes, shape: type[T]) -> T | None:
         decoded = decoder.decode(body)
     except REFUSALS:
         return None
-    return None if _may_leave_the_calendar(body) else decoded
+    return None if _may_leave_the_calendar(body) or _nul(body) is not None else decoded
+
+
+def _nul(body: bytes) -> InvalidInput | None:
+    """The refusal of a body in which a text holds a NUL, which no name of a cluster does and no database keeps."""
+    if b"\\" not in body or not occurs(_NUL, body):
+        return None
+    holders: list[Problem] = []
+    pending: list[tuple[Any, tuple[str | int, ...]]] = [(json.loads(body), ())]
+    while pending:
+        value, at = pending.pop()
+        if isinstance(value, dict):
+            for key, inner in cast(dict[str, Any], value).items():
+                if "\0" in key:
+                    holders.append(Problem(pointer=pointer(*at), detail="a name in it holds a NUL"))
+                pending.append((inner, (*at, key)))
+        elif isinstance(value, list):
+            pending += [(inner, (*at, i)) for i, inner in enumerate(cast(list[Any], value))]
+        elif isinstance(value, str) and "\0" in value:
+            holders.append(Problem(pointer=pointer(*at), detail="the text holds a NUL"))
+    return InvalidInput(holders[:MAX_PROBLEMS]) if holders else None
 
 
 def convert(document: object, shape: type[T]) -> T:

@@ -9,6 +9,7 @@
     ├── Conflict 409               the request contradicts what is stored
     ├── PreconditionFailed 412     If-Match or If-None-Match no longer holds: somebody else was faster
     ├── TooLarge 413               the body is past the limit, as sent or after decompression
+    ├── Misdirected 421            an open service is called by a name that is none of its own
     ├── UnsupportedMediaType 415   not JSON, or a content coding that we don't speak
     ├── BadInput 422               read, and wrong: shape, names, quantities, findings of severity error
     ├── PreconditionRequired 428   writing over an existing document needs If-Match
@@ -84,6 +85,12 @@ class PreconditionFailed(ArbiterError):
 
 class TooLarge(ArbiterError):
     status, title = 413, "Content too large"
+
+
+class Misdirected(ArbiterError):
+    """Meant for another host than this is."""
+
+    status, title = 421, "Misdirected request"
 
 
 class UnsupportedMediaType(ArbiterError):

@@ -94,6 +94,7 @@ class Settings(BaseSettings):
     database_timeout: Annotated[float, Field(gt=0, le=3600)] = 3.0
 
     authentication: Literal["open", "required"] = "open"
+    allowed_hosts: str = ""
     oidc_issuer: str | None = None
     oidc_audience: str | None = None
     oidc_jwks_url: str | None = None
@@ -168,6 +169,13 @@ class Settings(BaseSettings):
             return not ip_address(self.host).is_loopback
         except ValueError:
             return True
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Names and addresses by which an open service may be called, beside those of this machine's loopback: as
+        configured, and the one that it listens on. ``*``: by any, whose risk its page names."""
+        listed = {name.strip().lower() for name in self.allowed_hosts.split(",") if name.strip()}
+        return frozenset(listed | ({self.host.lower()} - {"", "0.0.0.0", "::"}))
 
     @property
     def heads_stale_seconds(self) -> float:

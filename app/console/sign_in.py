@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Scope
 
+from app.auth.guesses import Guesses, address_of
 from app.auth.service import Caller
 from app.auth.sessions import Sessions
 from app.base.errors import ArbiterError, Unavailable
@@ -18,6 +19,7 @@ from app.console.rendering import rendered
 from app.console.visit import PageRoute, Visit, Visiting, failure
 from app.http.openapi import page
 from app.http.routing import Operations
+from app.http.services import service
 
 _LONGEST = 2048
 Next = Annotated[str, Query(max_length=_LONGEST)]
@@ -73,7 +75,11 @@ async def signed_in(visit: Visiting) -> Response:
     """Begin a session for whoever holds the token."""
     fields = await visit.form()
     secret, wanted = fields.get("token", "").strip(), fields.get("next", "/")[:_LONGEST]
+    guesses, address = service(visit.request, Guesses), address_of(visit.request.scope)
+    guesses.check(address)
     cookie = await to_thread.run_sync(visit.sessions.with_token, secret) if secret else None
+    if secret and cookie is None:
+        guesses.wrong(address)
     if cookie is None:
         return _form(visit, wanted, wrong="The token is unknown, expired or revoked." if secret else "Paste a token.")
     answer = visit.go(safe(visit, wanted))

@@ -41,6 +41,7 @@ router = APIRouter(prefix="/v1/extenders", tags=["extenders"])
         responses={200: ExtenderPreemptionResult},
         errors=(404, 409, 429, 503, 504),
         example=EXAMPLE,
+        basic=True,
     ),
 )
 async def guard_preemption(

@@ -53,14 +53,16 @@ async def read_files(request: Request) -> dict[str, bytes]:
     A file that begins as gzip does is gzip, whatever the headers say. Raises BadRequest, TooLarge,
     UnsupportedMediaType.
     """
-    stated = request.headers.get("content-type") or NDJSON
+    stated = _stated(request.headers.get("content-type"))
     media = _media(stated)
     if media not in (*FILES, MULTIPART):
         raise UnsupportedMediaType(
             f"send {NDJSON} or {MULTIPART}, not {media[:64]!r}", headers={"Accept": ", ".join((*FILES, MULTIPART))}
         )
     body = await _read(request)
-    found = {"": body} if media != MULTIPART else parts(body, stated)
+    found = {"": body}
+    if media == MULTIPART:  # in a thread: looking for the boundaries of 64 MiB takes longer than others may wait
+        found = await to_thread.run_sync(parts, body, stated, limiter=service(request, Budget).inflating)
     hold = hold_of(request.scope)
     for name, content in found.items():
         if media == MULTIPART:
@@ -156,8 +158,15 @@ def _require_json(content_type: str | None) -> None:
         raise UnsupportedMediaType(f"send application/json, not {media[:64]!r}", headers={"Accept": "application/json"})
 
 
+def _stated(content_type: str | None) -> str:
+    """Raises UnsupportedMediaType where nobody says what the body is: a web page can send such a body to any site."""
+    if not content_type:
+        raise UnsupportedMediaType("say what the body is: Content-Type is missing")
+    return content_type
+
+
 def _media(content_type: str | None) -> str:
-    return (content_type or "application/json").partition(";")[0].strip().lower()
+    return _stated(content_type).partition(";")[0].strip().lower()
 
 
 def _encoding(header: str | None) -> str | None:

@@ -9,7 +9,7 @@ import msgspec
 
 from app.http.problems import MEDIA_TYPE, ProblemDocument
 
-VERSION = "1.36.0"
+VERSION = "1.37.0"
 """Of the interface, by semantic versioning; openapi/README.md says when it must change."""
 
 Content = dict[str, dict[str, Any]]
@@ -19,6 +19,7 @@ _BODY_ERRORS = (408, 413, 415, 429)
 SCHEMA = "#/components/schemas/{name}"
 _ENGINES = {"kueue": "Kueue", "yunikorn": "YuniKorn", "kai": "Kai", "ytsaurus": "Ytsaurus"}
 _BEARER = "bearer"
+_BASIC = "x-basic-credentials"
 _ETAG = {"ETag": {"$ref": "#/components/headers/ETag"}}
 _SUCCESSES = {
     200: "Done",
@@ -45,7 +46,7 @@ def shown_as(shape: type) -> msgspec.Meta:
     return msgspec.Meta(extra_json_schema=reference(shape))
 
 
-def operation(
+def operation(  # noqa: PLR0913
     *,
     needs: str | None,
     request: type | Content | None = None,
@@ -54,10 +55,12 @@ def operation(
     example: Any = None,
     answer_example: Any = None,
     etag: bool = False,
+    basic: bool = False,
 ) -> dict[str, Any]:
     """Keyword arguments for a FastAPI route: who may call it, request body, responses and every problem it can answer.
 
     ``needs``: the scope that a caller must have; None for what is public. This is also what decides who gets in.
+    ``basic``: the token may also come as the password of Basic credentials.
     A struct stands for JSON, and for the refusals of a body of JSON; other content is given by media type, and its
     refusals with ``errors``, beside those that every operation has. No lines are lines as well; every other body must
     be there.
@@ -82,6 +85,8 @@ def operation(
         "response_model": None,
         "openapi_extra": {"security": [] if needs is None else [{_BEARER: [needs]}, {}]},
     }
+    if basic:
+        arguments["openapi_extra"][_BASIC] = True
     if request is not None:
         content = request if isinstance(request, dict) else {"application/json": {"schema": reference(request)}}
         if example is not None:
@@ -94,6 +99,11 @@ def needed_by(documented: Mapping[str, Any] | None) -> str | None:
     """``needs``, as ``operation`` wrote it down. A route that does not say is nobody's: AssertionError."""
     assert documented is not None, "every route says with operation() who may call it"
     return next((scopes[0] for named in documented["security"] for scopes in named.values()), None)
+
+
+def takes_basic(documented: Mapping[str, Any] | None) -> bool:
+    """``basic``, as ``operation`` wrote it down."""
+    return documented is not None and documented.get(_BASIC, False)
 
 
 _PAGE = "x-page"

@@ -17,6 +17,7 @@ from typing import Any
 
 import httptools
 import msgspec
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from app.http.connections import Connections, Phase
@@ -27,12 +28,26 @@ _UNASKED = 1 << 16
 _MOST_HEADERS = 100
 _MOST_HEAD_BYTES = 32 << 10
 _MOST_AHEAD = 16
+_SLICE = 4 << 10
+"""Parsed at once, so that no more is asked ahead than it holds."""
+_SLICE_OF_A_BODY = 16 << 10
 _WHY = {
     400: "this is not HTTP/1.1",
     408: "the request did not arrive in time",
     431: f"a head has at most {_MOST_HEADERS} headers and {_MOST_HEAD_BYTES} bytes",
     503: "there are too many connections; all of them are busy",
 }
+
+
+class _Flow(FlowControl):
+    """Reading stays paused while there is something left that was read already."""
+
+    full = False
+
+    def resume_reading(self) -> None:
+        """Go on, unless what was read comes first."""
+        if not self.full:
+            super().resume_reading()
 
 
 class _Refused(Exception):
@@ -48,6 +63,9 @@ class BulkProtocol(HttpToolsProtocol):
 
     parser: httptools.HttpRequestParser
     since: float
+    _flow: _Flow
+    _unfed: bytes
+    """Read, and not parsed yet."""
     _header_bytes: int
     """Of the head that is being read."""
     _begun: bool
@@ -60,11 +78,14 @@ class BulkProtocol(HttpToolsProtocol):
         self._among = among
         self._in_head = False
         self._head_bytes = 0
+        self._unfed = b""
+        self._broken: int | None = None
         self.phase: Phase = "head"
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Somebody has connected."""
         super().connection_made(transport)
+        self.flow = self._flow = _Flow(transport)
         if not self._among.joined(self):
             self._refuse(503)
 
@@ -75,22 +96,35 @@ class BulkProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Some bytes of some requests have arrived."""
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._broken is not None:
             return
         self._unset_keepalive_if_required()
         if self.phase == "idle":
             self._among.enter(self, "head")
-        size = len(data)
+        self._unfed += data
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Parse what was read, as long as there is room for what is asked ahead."""
+        if self.transport.is_closing() or self._broken is not None:
+            return
         try:
-            while data:
-                data = self._fed(data)
-        except httptools.HttpParserError as error:
-            cause = error.__context__
+            while self._unfed and len(self.pipeline) < _MOST_AHEAD:
+                size = _SLICE if self._in_head or self.phase != "body" else _SLICE_OF_A_BODY
+                piece, self._unfed = self._unfed[:size], self._unfed[size:]
+                size = len(piece)
+                while piece:
+                    piece = self._fed(piece)
+                self._head_bytes = self._head_bytes + size if self._in_head else 0
+                if self._head_bytes > _MOST_HEAD_BYTES:
+                    raise _Refused(431)
+        except (httptools.HttpParserError, _Refused) as error:
+            cause = error if isinstance(error, _Refused) else error.__context__
             self._refuse(cause.status if isinstance(cause, _Refused) else 400)
             return
-        self._head_bytes = self._head_bytes + size if self._in_head else 0
-        if self._head_bytes > _MOST_HEAD_BYTES:
-            self._refuse(431)
+        self._flow.full = bool(self._unfed)
+        if self._unfed:
+            self.flow.pause_reading()
 
     def on_message_begin(self) -> None:
         """A head begins."""
@@ -115,8 +149,6 @@ class BulkProtocol(HttpToolsProtocol):
         """A head is there; one with an offer comes again without it."""
         if self.parser.should_upgrade():
             return
-        if len(self.pipeline) >= _MOST_AHEAD:
-            raise _Refused(400)
         self._in_head, self._begun, self._asked = False, False, False
         super().on_headers_complete()
         self._among.enter(self, "body")
@@ -158,6 +190,11 @@ class BulkProtocol(HttpToolsProtocol):
             self._among.enter(self, "body" if self.cycle.more_body else "answer")
         else:
             self._among.enter(self, "rest" if unread else "idle")
+        if self._broken is not None and not self.pipeline and self.phase in ("idle", "rest"):
+            self._refuse(self._broken)
+        elif self._unfed:
+            self._flow.full = False
+            self.loop.call_soon(self._go_on)
 
     def overdue(self) -> None:
         """Nothing came for too long: whoever has begun to ask is told, the others know."""
@@ -186,10 +223,17 @@ class BulkProtocol(HttpToolsProtocol):
             raise _Refused(431)
 
     def _refuse(self, status: int) -> None:
-        """Say why and close; where another answer is on its way, only close: nothing may come between its bytes."""
-        if self.phase in ("body", "stream", "answer"):
-            self.drop()
+        """Say why and close. Whoever asked before gets an answer first: nothing may come between its bytes."""
+        if self.phase == "answer" or self.pipeline:
+            self._broken, self._unfed = status, b""
+            self.flow.pause_reading()
             return
+        if self.phase in ("body", "stream"):
+            if self.cycle.response_started:
+                self.drop()
+                return
+            self.cycle.disconnected = True  # whoever reads the body hears that there will be no more of it
+            self.cycle.message_event.set()
         title = HTTPStatus(status).phrase
         document = {"type": "about:blank", "title": title, "status": status, "detail": _WHY[status]}
         body = msgspec.json.encode(document)

@@ -25,7 +25,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, request_response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.http.openapi import is_page, needed_by
+from app.http.openapi import is_page, needed_by, takes_basic
 
 _FOUND = "arbiter.found"
 _PROGRAMS = "/v1/"
@@ -41,12 +41,19 @@ class Operation:
     path: list[Any]
     query: list[Any]
     page: bool
+    basic: bool = False
+    """Whether the token may come as the password of Basic credentials."""
 
     def refuse_unknown(self, request: Request) -> None:
-        """Raises RequestValidationError where the query holds a parameter that this doesn't know."""
-        sent = dict.fromkeys(name for name, _ in parse_qsl(request.url.query, keep_blank_values=True))
+        """Raises RequestValidationError where the query holds a parameter that this doesn't know, or a NUL, which no
+        text of the database can be compared with."""
+        given = parse_qsl(request.url.query, keep_blank_values=True)
         known = {parameter.alias for parameter in self.query}
-        unknown = [{"loc": ("query", name), "msg": "unknown parameter"} for name in sent if name not in known]
+        unknown = [
+            {"loc": ("query", name), "msg": "unknown parameter"}
+            for name in dict.fromkeys(name for name, _ in given) if name not in known
+        ]  # fmt: skip
+        unknown += [{"loc": ("query", name), "msg": "it holds a NUL"} for name, value in given if "\0" in value]
         if unknown:
             _, wrong = request_params_to_args(self.path, request.path_params)
             _, also = request_params_to_args(self.query, request.query_params)
@@ -157,6 +164,7 @@ class Operations(BaseRoute):
             path=[one for one in parameters if isinstance(one.field_info, Path)],
             query=[one for one in parameters if isinstance(one.field_info, Query)],
             page=is_page(context.openapi_extra),
+            basic=takes_basic(context.openapi_extra),
         )
         for method in context.methods or ():
             assert method not in place.operations, f"{method} {template} is there twice"

@@ -67,7 +67,7 @@ def run(settings: Settings, parent: int) -> int:
 
 def worker_of(database: Database, settings: Settings, abandon: Callable[[], None]) -> Worker:
     """Whoever does the jobs of ``database``, put together; ``abandon`` is called where one does not stop."""
-    traces = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes), settings.small_body_bytes)
+    traces = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes))
     stored = Configurations(database, settings.configuration_cache_bytes)
     configurations = Compiled(stored)
     kinds = {

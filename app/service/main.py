@@ -14,6 +14,7 @@ from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
 from app.auth import router as access
 from app.auth.code_flow import Client, CodeFlow
+from app.auth.guesses import Guesses
 from app.auth.middleware import AuthenticationMiddleware
 from app.auth.oidc import OpenId, Provider
 from app.auth.refusals import Refusals
@@ -53,6 +54,7 @@ from app.http.description import describe
 from app.http.openapi import VERSION
 from app.http.requests import RequestMiddleware
 from app.http.services import Services, install
+from app.http.sites import SitesMiddleware
 from app.http.timeout import TimeoutMiddleware
 from app.http.tracing import TracingMiddleware
 from app.jobs.census import Census
@@ -156,6 +158,7 @@ def create_app(settings: Settings) -> FastAPI:
         Budget(settings.bodies_memory_bytes),
         Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds),
         traces_configured(),
+        Guesses(),
         *_simulations(database, settings, stored, log, snapshots),
     )  # fmt: skip
     install(app.state, services)
@@ -173,6 +176,7 @@ def _pass_through(app: FastAPI, settings: Settings, services: Services) -> None:
     app.add_middleware(TimeoutMiddleware)
     if settings.authentication == "required":
         _guard(app, settings, services)
+    app.add_middleware(SitesMiddleware, hosts=settings.hosts if settings.authentication == "open" else None)
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(RequestMiddleware, answered=services.of(Metrics).answered)
     if (exported := services.of(Tracing)).is_on:
@@ -229,6 +233,7 @@ def _guard(app: FastAPI, settings: Settings, services: Services) -> None:
         tokens=services.of(Tokens),
         provider=_provider(settings),
         refusals=Refusals(lambda kind: refused.labels(kind).inc()),
+        guesses=services.of(Guesses),
         visitors=PageVisitors(services.of(Sessions)) if settings.console == "on" else None,
     )
 

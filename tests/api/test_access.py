@@ -41,10 +41,12 @@ def audit(guarded: TestClient, tokens: Tokens, **params: Any) -> list[tuple[str,
     return [(line["actor"], line["action"], line["target"]) for line in answer.json()["items"]]
 
 
-def test_a_token_is_a_password_too(guarded: TestClient, tokens: Tokens) -> None:
+def test_a_token_is_a_password_where_the_guard_is_asked(guarded: TestClient, tokens: Tokens) -> None:
     secret, *_ = tokens.create("scheduler", ["decide"], None)
-    assert guarded.post("/v1/decisions", json=QUESTION, auth=("guard", secret)).status_code == 200
-    assert guarded.get("/v1/tokens", auth=("guard", secret)).status_code == 403
+    asked = {"Pod": {}, "NodeNameToVictims": {}}
+    assert guarded.post("/v1/extenders/x/preempt", json=asked, auth=("guard", secret)).status_code == 422
+    assert guarded.post("/v1/extenders/x/preempt", json=asked, auth=("guard", "arb_x")).status_code == 401
+    assert guarded.post("/v1/decisions", json=QUESTION, auth=("guard", secret)).status_code == 401, "only the guard's"
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,7 @@ def test_the_last_instant_reads_back_whatever_zone_the_database_has(settings: Se
     url = make_url(settings.database_url or "").update_query_dict({"options": "-c timezone=Pacific/Auckland"})
     elsewhere = settings.model_copy(update={"database_url": url.render_as_string(hide_password=False)})
     with TestClient(create_app(elsewhere)) as client:
-        last = {"name": "for-good", "scopes": ["read"], "expires_at": "9999-12-31T23:59:59.999999Z"}
-        assert client.post("/v1/tokens", json=last).status_code == 201
+        app: Any = client.app
+        app.state.services.of(Tokens).create("for-good", ["read"], datetime.max.replace(tzinfo=UTC))
         (listed,) = client.get("/v1/tokens").json()["items"]
-    assert listed["expires_at"] == last["expires_at"]
+    assert listed["expires_at"] == "9999-12-31T23:59:59.999999Z"

@@ -132,8 +132,9 @@ def test_other_media_types_are_refused(homeless: TestClient, media: str) -> None
     assert (status, problem["title"]) == (415, "Unsupported media type")
 
 
-def test_a_body_without_media_type_is_taken_as_json(homeless: TestClient) -> None:
-    assert homeless.post("/v1/decisions", content=BODY).status_code == 200
+def test_a_body_without_media_type_is_refused(homeless: TestClient) -> None:
+    answer = TestClient.request(homeless, "POST", "/v1/decisions", content=BODY)
+    assert (answer.status_code, answer.json()["title"]) == (415, "Unsupported media type")
 
 
 @pytest.mark.parametrize(

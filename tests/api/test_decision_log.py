@@ -65,7 +65,7 @@ def test_pages_hold_everything_once_also_while_more_arrives(service: TestClient)
     assert query["cursor"] is None
 
 
-@pytest.mark.parametrize("cursor", ["", "x", "AAAA", "WyJ4Il0", "WzFd", "\0"])
+@pytest.mark.parametrize("cursor", ["", "x", "AAAA", "WyJ4Il0", "WzFd"])
 def test_a_cursor_from_elsewhere_is_refused(service: TestClient, cursor: str) -> None:
     assert service.get("/v1/decisions", params={"cursor": cursor}).status_code == 400
 
@@ -91,7 +91,8 @@ def test_filters(service: TestClient) -> None:
     assert listed(service, engine="kueue") == [named, denied, preempting]
     assert listed(service, engine="kai") == []
     assert listed(service, ask="x", outcome="preempt", configuration="main") == [named]
-    assert listed(service, ask="nul\0") == []
+    refused = service.get("/v1/decisions", params={"ask": "nul\0"})
+    assert (refused.status_code, refused.json()["errors"][0]["parameter"]) == (422, "ask")
 
 
 def test_filters_by_time(service: TestClient) -> None:
@@ -338,7 +339,7 @@ def test_the_request_can_be_had_as_it_can_be_answered_anywhere(service: TestClie
     assert service.get(path, params={"resolved": "perhaps"}).status_code == 422
 
 
-HOSTILE = ["w1", "team/w 1", "a/history", "ä?#%&+=\"'\\\\", "..", "x\ny", "w\u0000"]
+HOSTILE = ["w1", "team/w 1", "a/history", "ä?#%&+=\"'\\\\", "..", "x\ny"]
 
 
 @pytest.mark.parametrize("name", HOSTILE)

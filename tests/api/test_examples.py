@@ -95,19 +95,19 @@ def test_the_story_has_every_operation() -> None:
     assert sorted(STORY) == sorted(OPERATIONS), "a new operation needs its place in STORY, and examples that fit in"
 
 
-def test_every_example_is_accepted_and_answered_as_documented(service: TestClient, settings: Settings) -> None:
+def test_every_example_is_accepted_and_answered_as_documented(guarded: TestClient, settings: Settings) -> None:
     ids: dict[str, str] = {}
     for name in STORY:
         method, path, operation = OPERATIONS[name]
         if name == "guard_preemption":  # a guard's snapshot has the name of its configuration
-            kept = service.put("/v1/snapshots/production", json={"configuration": "production", "state": {}})
+            kept = guarded.put("/v1/snapshots/production", json={"configuration": "production", "state": {}})
             assert kept.is_success
         for media, body in requests(operation):
             headers = {"Content-Type": media} if media is not None else {}
             if any(whole(parameter)["name"] == "if-match" for parameter in operation.get("parameters", ())):
                 headers |= {"If-None-Match": "*"} if name in FIRST else {"If-Match": "*"} if method != "get" else {}
             content = body if isinstance(body, str) else json.dumps(body)
-            answer = service.request(
+            answer = guarded.request(
                 method, address(path, operation, ids), headers=headers, content=content if media is not None else None
             )
             assert answer.is_success, (name, answer.status_code, answer.text)

@@ -113,11 +113,7 @@ def test_what_ends_after_the_calendar_is_shown_as_its_end(homeless: TestClient) 
 
 
 @pytest.mark.parametrize("moment", [*OUTSIDE, *ENDS])
-def test_tokens_and_queries_and_manifests_too(service: TestClient, moment: str) -> None:
-    wanted = {"name": "x", "scopes": ["read"], "expires_at": moment}
-    answer = post(service, "/v1/tokens", wanted)
-    assert answer.status_code == (422 if moment in OUTSIDE else 201), answer.text
-    assert service.get("/v1/tokens").status_code == 200
+def test_queries_and_manifests_too(service: TestClient, moment: str) -> None:
     for name in ("since", "until"):
         assert service.get("/v1/decisions", params={name: moment}).status_code in (200, 422)
     manifest = {
@@ -143,9 +139,22 @@ def test_a_configuration_as_old_as_the_calendar_is_exported(service: TestClient,
 
 
 @pytest.mark.parametrize("name", ["a\x00b", "\x00", "a\nb", "\x1b[31mred", "\x7f", "a\u2028b"])
-def test_a_name_that_can_not_be_shown_names_no_token(service: TestClient, name: str) -> None:
-    answer = service.post("/v1/tokens", json={"name": name, "scopes": ["read"]})
+def test_a_name_that_can_not_be_shown_names_no_token(guarded: TestClient, name: str) -> None:
+    answer = guarded.post("/v1/tokens", json={"name": name, "scopes": ["read"]})
     refused(answer, 422, "/name")
+    assert len(guarded.get("/v1/tokens").json()["items"]) == 1
+
+
+@pytest.mark.parametrize("moment", [*OUTSIDE, *ENDS])
+def test_tokens_too(guarded: TestClient, moment: str) -> None:
+    answer = guarded.post("/v1/tokens", json={"name": "x", "scopes": ["read"], "expires_at": moment})
+    assert answer.status_code == (422 if moment in OUTSIDE else 201), answer.text
+    assert guarded.get("/v1/tokens").status_code == 200
+
+
+def test_an_open_service_makes_no_tokens(service: TestClient) -> None:
+    answer = service.post("/v1/tokens", json={"name": "x", "scopes": ["read"]})
+    assert answer.status_code == 403
     assert service.get("/v1/tokens").json()["items"] == []
 
 

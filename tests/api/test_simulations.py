@@ -82,7 +82,9 @@ def test_a_rounds_request_answered_is_the_round(service: TestClient, done: Any) 
     for number in range(1, told["variants"][1]["summary"]["rounds"] + 1):
         line = service.get(f"{where}/rounds/{number}?variant=fair").json()
         request = service.get(f"{where}/rounds/{number}/request?variant=fair")
-        answer = service.post("/v1/decisions", content=request.content).json()
+        answer = service.post(
+            "/v1/decisions", content=request.content, headers={"Content-Type": "application/json"}
+        ).json()
         assert answer["order"] == line["order"]
         assert [ask["id"] for ask in request.json()["asks"]] == line["asks"]
         going = {one["id"] for one in request.json()["state"].get("workloads", []) if one.get("evicted")}

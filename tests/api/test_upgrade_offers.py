@@ -12,12 +12,12 @@ from tests.live import serving
 
 BODY = json.dumps(decision()).encode()
 OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABk\r\n"
-TYPE = b"Host: here\r\nContent-Type: application/json\r\n"
+TYPE = b"Host: localhost\r\nContent-Type: application/json\r\n"
 HEAD = b"POST /v1/decisions HTTP/1.1\r\n" + TYPE + OFFER
 SIZED = HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY)
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 CHUNKS = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
-HEALTH = b"GET /healthz HTTP/1.1\r\nHost: here\r\n"
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 
 Talk = Callable[..., list[bytes]]
 

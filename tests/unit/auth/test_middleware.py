@@ -10,6 +10,7 @@ import pytest
 from starlette.responses import Response
 
 from app.auth import actor
+from app.auth.guesses import Guesses
 from app.auth.middleware import AuthenticationMiddleware
 from app.auth.oidc import OpenId
 from app.auth.refusals import Refusals
@@ -71,8 +72,8 @@ class Pages:
         return Response(f"page: {refusal.detail}", refusal.status)
 
 
-def operation(needs: str | None, *, page: bool = False) -> Operation:
-    return Operation(cast("Any", None), needs, [], [], page)
+def operation(needs: str | None, *, page: bool = False, basic: bool = True) -> Operation:
+    return Operation(cast("Any", None), needs, [], [], page, basic)
 
 
 def place(**operations: Operation) -> Place:
@@ -93,9 +94,10 @@ class Door:
         self.tokens, self.counted = Held(), list[str]()
         self.found = found
         self.inside: list[tuple[str, Any]] = []
+        self.clock = 0.0
         self._middleware = AuthenticationMiddleware(
             self._application, cast("Tokens", self.tokens), cast("OpenId", Issuing()) if provider else None,
-            Refusals(self.counted.append, lambda: 0.0), cast("Visitors | None", pages),
+            Refusals(self.counted.append, lambda: 0.0), Guesses(lambda: self.clock), cast("Visitors | None", pages),
         )  # fmt: skip
 
     async def _application(self, scope: Any, receive: Any, send: Any) -> None:
@@ -154,6 +156,25 @@ def test_who_gets_in(header: str | None, expected: tuple[int, str]) -> None:
     door = Door(meaning("read"))
     assert door(header) == expected
     assert not door.inside or door.inside == [(expected[1], expected[1])]
+
+
+def test_passwords_are_taken_where_an_operation_says_so_alone() -> None:
+    found = operation("read", basic=False)
+    assert Door(Found(place(GET=found), found, {}))(basic("any:arb_known")) == (401, NO_TOKEN)
+
+
+def test_whoever_guesses_is_slowed_down_and_nobody_else_is() -> None:
+    door = Door(meaning("read"))
+    answers = [door(f"Bearer arb_{i}", client=("10.0.0.1", 1))[0] for i in range(12)]
+    assert answers == [401] * 10 + [429] * 2
+    assert len(door.tokens.looked) == 10, "nothing is looked up any more"
+    assert door("Bearer guess", client=("10.0.0.1", 2))[0] == 429
+    assert door("Bearer arb_known", client=("10.0.0.1", 3))[0] == 200, "who is known is"
+    assert door("Bearer arb_11", client=("10.0.0.2", 1))[0] == 401
+    door.clock = 6.0
+    assert [door(f"Bearer arb_{i}", client=("10.0.0.1", 1))[0] for i in range(2)] == [401, 429]
+    v6 = [door(f"Bearer arb_{i}", client=(f"2001:db8:1:2::{i}", 1))[0] for i in range(11)]
+    assert v6 == [401] * 10 + [429], "one network"
 
 
 def test_what_is_known_is_not_looked_up() -> None:

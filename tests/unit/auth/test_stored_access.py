@@ -14,6 +14,7 @@ from app.auth import repository, router
 from app.auth.actor import become, leave
 from app.auth.service import Tokens, digest_of
 from app.base.errors import BadRequest, NotFound
+from app.base.settings import Settings
 from app.db import Database
 
 Json = dict[str, Any]
@@ -35,7 +36,9 @@ def test_a_token_is_told_once_and_kept_as_a_hash(database: Database) -> None:
     tokens = Tokens(database)
     later = datetime(2030, 1, 1, tzinfo=UTC)
     made = router.create_token(
-        b'{"name":"ci","scopes":["read","decide","read"],"expires_at":"2030-01-01T00:00:00Z"}', tokens
+        b'{"name":"ci","scopes":["read","decide","read"],"expires_at":"2030-01-01T00:00:00Z"}',
+        tokens,
+        Settings(authentication="required"),
     )
     assert (made.status_code, made.headers["cache-control"]) == (201, "no-store")
     said = body(made)

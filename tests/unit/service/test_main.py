@@ -19,6 +19,7 @@ from app.decisions.service import Decider
 from app.http.compression import CompressionMiddleware
 from app.http.requests import RequestMiddleware
 from app.http.services import Services
+from app.http.sites import SitesMiddleware
 from app.http.timeout import TimeoutMiddleware
 from app.http.tracing import TracingMiddleware
 from app.metrics import Metrics
@@ -65,7 +66,7 @@ def test_a_provider_is_asked_for_what_it_was_made_for() -> None:
 )  # fmt: skip
 def test_what_a_request_passes_through(settings: Any, guarded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     inner = [AuthenticationMiddleware] if guarded else []
-    around = [RequestMiddleware, CompressionMiddleware, *inner, TimeoutMiddleware]
+    around = [RequestMiddleware, CompressionMiddleware, SitesMiddleware, *inner, TimeoutMiddleware]
     assert [one.cls for one in made(**settings).user_middleware] == around
     monkeypatch.setattr(main, "traces_configured", lambda: Tracing(lambda: None))
     assert [one.cls for one in made(**settings).user_middleware] == [TracingMiddleware, *around]
