@@ -94,7 +94,7 @@ class Settings(BaseSettings):
     database_timeout: Annotated[float, Field(gt=0, le=3600)] = 3.0
 
     authentication: Literal["open", "required"] = "open"
-    allowed_hosts: str = ""
+    allowed_hosts: str | None = None
     oidc_issuer: str | None = None
     oidc_audience: str | None = None
     oidc_jwks_url: str | None = None
@@ -174,7 +174,7 @@ class Settings(BaseSettings):
     def hosts(self) -> frozenset[str]:
         """Names and addresses by which an open service may be called, beside those of this machine's loopback: as
         configured, and the one that it listens on. ``*``: by any, whose risk its page names."""
-        listed = {name.strip().lower() for name in self.allowed_hosts.split(",") if name.strip()}
+        listed = {name.strip().lower() for name in (self.allowed_hosts or "").split(",") if name.strip()}
         return frozenset(listed | ({self.host.lower()} - {"", "0.0.0.0", "::"}))
 
     @property

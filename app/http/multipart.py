@@ -6,8 +6,6 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from app.base.errors import BadRequest
 
 _MOST_PARTS = 16
-_MOST_HEADERS = 16
-_MOST_HEADER_BYTES = 4096
 
 
 def parts(body: bytes, content_type: str) -> dict[str, bytes]:
@@ -34,7 +32,7 @@ class _Reading:
         self.ended = False
         self._field = self._value = b""
         self._into: list[memoryview] = []
-        self._parts = self._headers = 0
+        self._parts = 0
         self._named = True
         """Whether the last part had a name."""
 
@@ -52,7 +50,7 @@ class _Reading:
         self._parts += 1
         if self._parts > _MOST_PARTS or not self._named:
             raise BadRequest(f"a part without a name, or more than {_MOST_PARTS} parts")
-        self._into, self._headers, self._named = [], 0, False
+        self._into, self._named = [], False
 
     def _header_field(self, data: bytes, start: int, end: int) -> None:
         self._field += data[start:end]
@@ -61,9 +59,6 @@ class _Reading:
         self._value += data[start:end]
 
     def _header_end(self) -> None:
-        self._headers += 1
-        if self._headers > _MOST_HEADERS or len(self._field) + len(self._value) > _MOST_HEADER_BYTES:
-            raise BadRequest(f"a part has at most {_MOST_HEADERS} headers of {_MOST_HEADER_BYTES} bytes")
         if self._field.lower() == b"content-disposition":
             name = parse_options_header(self._value)[1].get(b"name", b"").decode("utf-8", "replace")
             if not name or name in self.found:

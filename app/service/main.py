@@ -194,7 +194,7 @@ def _pages(app: FastAPI, settings: Settings) -> tuple[Any, ...]:
 def _simulations(
     database: Database, settings: Settings, stored: Configurations, log: DecisionLog, snapshots: Snapshots
 ) -> tuple[Traces, Simulations, Forecasts, Backtests]:
-    traced = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes))
+    traced = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes), settings.small_body_bytes)
     jobs = Jobs(database, settings.simulations_alive)
     terms = Terms(settings.simulation_variants, settings.trace_jobs)
     return (

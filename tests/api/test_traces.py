@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 from app.base.settings import Settings
 from app.service.main import create_app
 from app.traces import elsewhere
+from tests.support.hostile import HOSTILE
 
 SWF = b"""; Version: 2.2
 ; UnixStartTime: 749458803
@@ -125,7 +126,10 @@ def test_what_is_wrong_with_a_trace_or_its_mapping_is_answered(settings: Setting
         ("swf", {"files": {"trace": SWF}}),
         ("swf", {"files": {"trace": SWF, "mapping": mapping}}),
         *(("swf", {"files": {"trace": SWF, "mapping": hostile}}) for hostile in HOSTILE.values()),
-        ("swf", {"files": {"trace": SWF, "mapping": b"resources: {cpu: 1}\nnodes: {count: 1000000, capacity: {cpu: 1}}"}}),
+        (
+            "swf",
+            {"files": {"trace": SWF, "mapping": b"resources: {cpu: 1}\nnodes: {count: 1000000, capacity: {cpu: 1}}"}},
+        ),
     ]
     with TestClient(create_app(settings.model_copy(update={"trace_jobs": 5000}))) as one:
         answers = [one.put(f"/v1/traces/t?format={form}", **sent) for form, sent in bodies]

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,11 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.auth.service import Tokens
+from app.base.settings import Settings
 from app.clusters.router import EXAMPLE as CLUSTER
 from app.clusters.shadow.router import EXAMPLE as PREEMPTION
+from app.db import Database
 from app.decisions.examples import DECISION, SITUATION
 from app.simulations.examples import SIMULATION
 from app.studies.backtests.examples import BACKTEST
@@ -25,7 +29,14 @@ from tests.live import ROOT, environment_of, serving
 CONFIGURATION = Path(__file__).parent / "schemathesis.toml"
 ENOUGH = 2000
 PARTS = 3
-SERVICE = {"WORKERS": "0", "ARBITER_LOG_LEVEL": "warning", "ARBITER_SIMULATION_WORKER": "beside"}
+ADMIN: dict[str, str] = {}
+"""Who asks, of the service that is asked."""
+SERVICE = {
+    "ARBITER_AUTHENTICATION": "required",
+    "WORKERS": "0",
+    "ARBITER_LOG_LEVEL": "warning",
+    "ARBITER_SIMULATION_WORKER": "beside",
+}
 TRACE = "".join(json.dumps(job) + "\n" for job in SIMULATION["trace"]["jobs"])
 LINES = {"Content-Type": "application/x-ndjson", "If-None-Match": "*"}
 SELDOM = {
@@ -46,8 +57,12 @@ def closed(document: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def address(migrated_database: Callable[[], str], tmp_path: Path) -> Iterator[str]:
-    with serving(migrated_database(), tmp_path, **SERVICE) as (found, _):
+def address(migrated_database: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    url = migrated_database()
+    with closing(Database(url, Settings(database_url=url))) as database:
+        secret, _ = Tokens(database).create("contract", ["admin"], None)
+    monkeypatch.setitem(ADMIN, "Authorization", f"Bearer {secret}")
+    with serving(url, tmp_path, **SERVICE) as (found, _):
         yield found
 
 
@@ -56,7 +71,7 @@ def ids(address: str) -> dict[str, str]:
     """Ids of a service that has something under the names that are asked for."""
     snapshot = {name: SITUATION[name] for name in ("configuration", "state")}
     first = {"If-None-Match": "*"}
-    with httpx2.Client(base_url=address) as service:
+    with httpx2.Client(base_url=address, headers=ADMIN) as service:
         for name in ("kept", "production"):
             path = f"/v1/configurations/{name}"
             service.put(path, json=SITUATION["configuration"], headers=first).raise_for_status()
@@ -102,6 +117,7 @@ def question(
     command = [
         str(Path(sys.executable).parent / "schemathesis"), "--config-file", str(config), "run", str(source),
         "--url", address, "--report", "json", "--report-json-path", str(report), *arguments,
+        *(word for name, value in ADMIN.items() for word in ("--header", f"{name}: {value}")),
     ]  # fmt: skip
     environment = environment_of({"PYTHONPATH": str(ROOT)})
     done = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True, text=True)

@@ -17,8 +17,8 @@ import zstandard
 from tests.live import Live, running
 
 MIB = 1 << 20
-HEAD = b"POST /v1/decisions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
-FORM = b"POST /sign-in HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+HEAD = b"POST /v1/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+FORM = b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
 
 
 def resident(live: Live) -> int:

@@ -17,9 +17,9 @@ from tests.api.requests import decision
 from tests.live import serving
 
 SHORT = {"ARBITER_HEAD_TIMEOUT": "1", "ARBITER_BODY_TIMEOUT": "1", "ARBITER_IDLE_TIMEOUT": "2", "WORKERS": "0"}
-GET = b"GET /healthz HTTP/1.1\r\nHost: a\r\n"
-POST = b"POST /v1/decisions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
-FORM = b"POST /sign-in HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+POST = b"POST /v1/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+FORM = b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
 
 
 @pytest.fixture(scope="module")

@@ -110,7 +110,9 @@ def campaign(port: int, seconds: float) -> tuple[Counter[int], list[str]]:
     """Answers by status, and what went wrong."""
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=_HANG_SECONDS)) as connection:
         document = json.dumps({"engine": "kueue", **DECISION["configuration"]})
-        connection.request("PUT", "/v1/configurations/fleet", document, {"If-None-Match": "*"})
+        connection.request(
+            "PUT", "/v1/configurations/fleet", document, {"Content-Type": "application/json", "If-None-Match": "*"}
+        )
         assert connection.getresponse().status == 201
     clients = [Hurried(port, number) for number in range(CLIENTS)]
     end = time.monotonic() + seconds

@@ -25,6 +25,8 @@ JSON_READERS = {
     "service/filling.py",  # our own examples
 }
 """Who else calls `json.loads`, and on what."""
+
+
 def loaders_called(path: Path) -> set[str]:
     """Loaders of YAML, JSON and pickles that the code of ``path`` calls."""
     found: set[str] = set()

@@ -11,9 +11,7 @@ from app.http.sites import SitesMiddleware, name_of
 OWN = {"host": "localhost:8080"}
 
 
-def status(
-    hosts: frozenset[str] | None, method: str = "POST", path: str = "/v1/decisions", /, **headers: str
-) -> int:
+def status(hosts: frozenset[str] | None, method: str = "POST", path: str = "/v1/decisions", /, **headers: str) -> int:
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -32,7 +30,8 @@ def status(
     [
         ("localhost", 204), ("LOCALHOST:80", 204), ("x.localhost:1", 204), ("127.0.0.1:8080", 204), ("127.9.9.9", 204),
         ("[::1]:8080", 204), ("::1", 204), ("arbiter.example:8080", 204), ("arbiter.example", 204),
-        ("evil.example", 421), ("evil.example:8080", 421), ("10.0.0.1", 421), ("", 421), ("localhost.evil.example", 421),
+        ("evil.example", 421), ("evil.example:8080", 421), ("10.0.0.1", 421), ("", 421),
+        ("localhost.evil.example", 421),
         ("arbiter.example.evil.example", 421), ("[::2]:80", 421), ("127.0.0.1.evil.example", 421), ("0.0.0.0", 421),
     ],
 )  # fmt: skip
