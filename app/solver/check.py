@@ -115,7 +115,7 @@ def quick_changes(names: set[str], old: State, new: State, index: Index, changes
     """``quick_state`` for the state after a delta, looking only at what changed where that is enough."""
     if not new.queues.keys() <= names or not _sound_reservations(names, new, index):
         return False
-    if changes.nodes:
+    if changes.nodes and changes.replaced is None:
         gone = not index.nodes.issuperset(map(_name, old.nodes))
         if gone or len(index.nodes) != len(new.nodes):
             return quick_state(names, new, index)

@@ -26,19 +26,21 @@ class Changes:
     """What a delta did to the workloads, for engines that keep up instead of compiling again.
 
     ``workloads``: (position in the old state or -1, old, new) of each one touched; ``moved``: whether removals
-    have shifted positions; ``nodes``, ``rest``: whether nodes, or anything else, changed.
+    have shifted positions; ``nodes``, ``rest``: whether nodes, or anything else, changed; ``replaced``: positions of
+    the nodes that changed where none came or went, else None.
     """
 
     workloads: list[tuple[int, Workload | None, Workload | None]]
     moved: bool
     nodes: bool
     rest: bool
+    replaced: list[int] | None = None
 
 
 def apply_delta(state: State, index: Index, delta: Delta) -> tuple[State, Index, Changes]:
     """The new state, its index and what changed. Raises InvalidInput with every problem; pointers start at /."""
     problems: list[Problem] = []
-    at = {n.name: i for i, n in enumerate(state.nodes)} if _named(delta.nodes) else {}
+    at = index.node_places if _named(delta.nodes) else {}
     nodes = _Merger("node", _node_name, at, _place("nodes", "name"), problems).merged(
         state.nodes, delta.nodes.add, delta.nodes.change, delta.nodes.remove
     )
@@ -51,13 +53,15 @@ def apply_delta(state: State, index: Index, delta: Delta) -> tuple[State, Index,
     if problems:
         raise InvalidInput(problems)
     new = State(nodes=nodes, workloads=workloads, reservations=reservations, queues={**state.queues, **delta.queues})
+    stay = not (delta.nodes.add or delta.nodes.remove)
     changes = Changes(
         workloads=_touched(state, index, delta, changed),
         moved=bool(delta.workloads.remove),
         nodes=_named(delta.nodes),
         rest=bool(delta.queues) or reservations is not state.reservations,
+        replaced=[at[node.name] for node in delta.nodes.change] if stay and delta.nodes.change else None,
     )
-    return new, index.after(new, delta.workloads.remove, [w.id for w in delta.workloads.add]), changes
+    return new, index.after(new, delta.workloads.remove, [w.id for w in delta.workloads.add], same_nodes=stay), changes
 
 
 def asks_after(asks: list[Ask], delta: Delta) -> list[Ask]:

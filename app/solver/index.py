@@ -72,6 +72,10 @@ class _Names:
     def places(self) -> frozenset[str | None]:
         return frozenset([None, *self.nodes])
 
+    @cached_property
+    def node_places(self) -> dict[str, int]:
+        return {node.name: i for i, node in enumerate(self._nodes)}
+
 
 class Index:
     """``workloads``: position by id."""
@@ -84,16 +88,24 @@ class Index:
         self._names = _Names(state) if names is None else names
         self.workloads = Positions.of(state.workloads) if workloads is None else workloads
 
-    def after(self, state: State, gone: Sequence[str], added: Sequence[str]) -> "Index":
-        """That of the next version, ``state``: from the workloads these have gone, and these were added."""
+    def after(
+        self, state: State, gone: Sequence[str], added: Sequence[str], *, same_nodes: bool = False
+    ) -> "Index":  # fmt: skip
+        """That of the next version, ``state``: from the workloads these have gone, and these were added.
+        ``same_nodes``: no node came or went, and each is where it was."""
         workloads = self.workloads
-        names = self._names if state.nodes is self._state.nodes else None
+        names = self._names if same_nodes or state.nodes is self._state.nodes else None
         return Index(state, workloads.after(gone, added) if gone or added else workloads, names)
 
     @property
     def nodes(self) -> frozenset[str]:
         """The names of all nodes."""
         return self._names.nodes
+
+    @property
+    def node_places(self) -> dict[str, int]:
+        """Position of each node by its name, the last one where a name is there twice."""
+        return self._names.node_places
 
     @property
     def places(self) -> frozenset[str | None]:

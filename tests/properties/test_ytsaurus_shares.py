@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.solver import solve
 from app.solver.engines.ytsaurus import fair_shares as fair_share
 from app.solver.engines.ytsaurus.exact import Exact
-from app.solver.engines.ytsaurus.fair_shares import FairShares, fair_shares
+from app.solver.engines.ytsaurus.fair_shares import FairShares, due_shares, fair_shares
 from app.solver.engines.ytsaurus.pool_curves import Levels
 from app.solver.engines.ytsaurus.situation import Situation, situate
 from app.solver.engines.ytsaurus.volumes import Update
@@ -185,3 +185,31 @@ def test_a_decision_finds_the_shares_of_the_last_update(seed: int) -> None:
     for kind in ("queues", "workloads"):
         for name, element in first[kind].items():
             assert second[kind][name]["fair_share"] == pytest.approx(element["fair_share"], abs=1e-6)
+
+
+@LAWS
+@given(SEEDS, st.sampled_from([1, 4, 40]))
+def test_what_decisions_read_is_what_is_published(seed: int, room: int) -> None:
+    """With so much more room on the nodes that all demand fits, and without; asked twice, the second is remembered."""
+    body = round_tree(random.Random(seed), integral=False)
+    for node in body["state"]["nodes"]:
+        node["capacity"] = {name: amount * room for name, amount in node["capacity"].items()}
+    of = situation(body)
+    published = fair_shares(of)
+    for _ in range(2):
+        for name, read in due_shares(of)._asdict().items():
+            assert np.allclose(read, getattr(published, name), rtol=0, atol=1e-12), name
+
+
+def test_where_all_demand_fits_no_curve_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = {
+        "configuration": {"engine": "ytsaurus", "queues": [{"name": "p", "quota": {"cpu": {"limit": 6}}}]},
+        "state": {"nodes": [{"name": "n", "capacity": {"cpu": 10}}], "workloads": []},
+        "asks": [{"id": "x", "queue": "p", "tasks": [{"name": "t", "count": 5, "requests": {"cpu": 1}}]}],
+    }
+    larger = copy.deepcopy(body)
+    larger["asks"][0]["tasks"][0]["count"] = 7
+    limited, free = situation(larger), situation(body)
+    assert due_shares(limited).fair.tolist() == [[pytest.approx(0.6)]]
+    monkeypatch.setattr(fair_share, "Levels", None)
+    assert due_shares(free).fair.tolist() == [[0.5]]

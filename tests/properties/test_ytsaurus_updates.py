@@ -184,7 +184,8 @@ def answers(loaded: Loaded, request: DecisionRequest, explain: Literal["none", "
 
 def columns(of: CompiledState) -> Json:
     """Everything that a cluster holds."""
-    found = {name: getattr(of, name) for name in CompiledState.__slots__ if name not in ("config", "state", "index")}
+    beside = ("config", "state", "index", "recent")
+    found = {name: getattr(of, name) for name in CompiledState.__slots__ if name not in beside}
     for part in ("operations", "allocations"):
         columns = found.pop(part)
         found |= {f"{part}.{name}": getattr(columns, name) for name in columns.__slots__}

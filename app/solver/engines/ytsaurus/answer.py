@@ -27,6 +27,8 @@ from app.solver.model.quantity import units
 from app.solver.model.state import Ask
 from app.solver.question import Question
 
+Json = dict[str, Any]
+
 
 class Answered(NamedTuple):
     """What one series of heartbeats gave."""
@@ -179,13 +181,17 @@ def _order(overlay: Overlay, asks: Sequence[Ask]) -> list[str]:
 def _notes(overlay: Overlay, heard: Sequence[int]) -> dict[str, Any]:
     """What the next heartbeats need to know of these: to be sent back as ``node.ytsaurus``."""
     nodes = overlay.prepared.situation.cluster.state.nodes
-    carried = {
-        nodes[node].name: {
-            "last_preemptive_scheduling_at": _instant(int(overlay.last_preemptive[node])),
-            "overcommit_since": _instant(int(overlay.overcommit_since[node])),
-        }
-        for node in heard
-    }
+    known: dict[tuple[int, int], Json] = {}
+    carried: dict[str, Json] = {}
+    rows = list(heard)
+    for node, last, since in zip(
+        rows, overlay.last_preemptive[rows].tolist(), overlay.overcommit_since[rows].tolist(), strict=True
+    ):
+        note = known.get((last, since))
+        if note is None:  # most nodes leave the same behind
+            note = {"last_preemptive_scheduling_at": _instant(last), "overcommit_since": _instant(since)}
+            known[last, since] = note
+        carried[nodes[node].name] = note
     found = warnings(overlay.prepared.situation.cluster)
     return {"nodes": carried} | ({"warnings": found} if found else {})
 
@@ -193,8 +199,6 @@ def _notes(overlay: Overlay, heard: Sequence[int]) -> dict[str, Any]:
 def _instant(micros: int) -> datetime | None:
     return None if micros == NEVER else at(micros)
 
-
-Json = dict[str, Any]
 
 _CARRIED = ("starvation", "below_fair_share_since")
 _VOLUME = ("accumulated_volume", "last_share_ratio")

@@ -30,24 +30,32 @@ from app.solver.stopping import safe_point
 
 def heartbeats(overlay: Overlay, nodes: Sequence[int], now: int) -> list[int]:
     """Process heartbeats in order until nothing is pending any more; the nodes that were heard."""
-    waits = bool(len(overlay.left))
-    heard: list[int] = []
+    waits = bool(len(overlay.left)) and len(nodes) > 1
     skips = len(nodes) > 1 and overlay.log is None
     quiet = quiet_nodes(overlay, now) if skips else np.zeros(len(overlay.node_usage), bool)
     exceeds = bool(overlay.prepared.situation.pool_limits_tolerance.any())
-    for node in nodes:
+    row = np.array(nodes, np.int64)
+    passed = quiet[row]
+    at = 0
+    while at < len(row):
         safe_point()
-        heard.append(node)
+        if passed[at]:
+            asked = bool(overlay.left.any()) or not waits
+            end = at + 1 if not asked else len(row) if passed[at:].all() else at + int(passed[at:].argmin())
+            heartbeat.pass_over(overlay, row[at:end], now)
+            at = end
+            if not asked:
+                break
+            continue
         before = len(overlay.started)
-        if quiet[node]:
-            heartbeat.pass_over(overlay, node, now)
-        else:
-            heartbeat.process(overlay, node, now)
-        if waits and len(nodes) > 1 and not overlay.left.any():
+        heartbeat.process(overlay, nodes[at], now)
+        at += 1
+        if waits and not overlay.left.any():
             break
         if skips and exceeds and len(overlay.started) > before and overlay.started[-1].stage != "regular":
             quiet &= quiet_nodes(overlay, now)
-    return heard
+            passed = quiet[row]
+    return list(nodes[:at])
 
 
 def differences(

@@ -54,6 +54,70 @@ class FairShares:
     alerts: list[int]
 
 
+class Due(NamedTuple):
+    """What decisions read of fair shares, by operation and by pool (the root last); one column a resource."""
+
+    usage: Floats
+    demand: Floats
+    fair: Floats
+    pool_usage: Floats
+    pool_demand: Floats
+    pool_fair: Floats
+
+
+def due_shares(situation: Situation) -> Due:
+    """Those of ``fair_shares`` that decisions read, with volumes as carried; sooner where all demand fits, or where
+    nothing that they depend on has changed since they were worked out last. Raises InvalidInput."""
+    demands = _demands(situation)
+    if (due := _satisfied(situation, demands)) is not None:
+        return due
+    if any(pool.shares.integral.kind != "none" for pool in situation.config.pools):
+        return _due(fair_shares(situation))
+    config, cluster, own = situation.config, situation.cluster, situation.operations
+    key = (
+        config.settings.shares, config.pools, config.tree, cluster.total, np.array(cluster.index.names),
+        demands.usage, demands.demand, demands.limits, situation.usage, situation.wanted, situation.pool_limits,
+        situation.pool_tagged, own.pool, own.weight, own.created, own.gang,
+    )  # fmt: skip
+    found: Due | None = cluster.recent.get("due", key)
+    if found is None:
+        found = _due(fair_shares(situation))
+        cluster.recent.put("due", key, found)
+    return found
+
+
+def _due(of: FairShares) -> Due:
+    return Due(of.usage, of.demand, of.fair, of.pool_usage, of.pool_demand, of.pool_fair)
+
+
+_SLACK = 1e-6
+"""A part of the cluster, and a weight, that no sum of doubles is off by."""
+
+
+def _satisfied(situation: Situation, demands: Demands) -> Due | None:
+    """Where every operation surely gets its demand: limits leave room for all of it, in every pool and at the root, and
+    none is served before another. Then every pool is suggested all that there is, and takes what is wanted below."""
+    config, own = situation.config, situation.operations
+    if config.settings.shares.gang_steps or config.settings.shares.improved:
+        return None
+    if any(pool.mode == "fifo" or pool.shares.integral.kind != "none" for pool in config.pools):
+        return None
+    if (
+        any(given is not None and given < _SLACK for given in config.weights)
+        or config.settings.infer_weight is not None
+    ):
+        return None
+    if not (own.weight > _SLACK).all() or not (demands.demand <= demands.limits).all():
+        return None
+    steps = situation.pool_usage.astype(float)
+    wanted = pool_sums(situation.wanted, situation.operation_parent, situation.parent, situation.depth)
+    limits = _limits(situation, situation.pool_limits, situation.pool_tagged)
+    pool_demand = _shares(situation, steps + wanted)
+    if not ((pool_demand <= limits - _SLACK) | (pool_demand == 0)).all():
+        return None
+    return Due(demands.usage, demands.demand, demands.demand, _shares(situation, steps), pool_demand, pool_demand)
+
+
 def fair_shares(situation: Situation, update: Update = NO_UPDATE) -> FairShares:
     """Compute them, as of ``update``; without one, volumes are as carried. Raises InvalidInput for a bad one."""
     demands = _demands(situation)

@@ -290,17 +290,21 @@ def process(overlay: Overlay, node: int, now: int) -> None:
     resolve(overlay, node, now)
 
 
-def pass_over(overlay: Overlay, node: int, now: int) -> None:
-    """What a heartbeat leaves behind on a node where it can't start or stop anything."""
-    if backoff_is_over(overlay, node, now):
-        overlay.last_preemptive[node] = now
-    overlay.overcommit_since[node] = NEVER
+def pass_over(overlay: Overlay, nodes: Ints, now: int) -> None:
+    """What heartbeats leave behind on nodes where they can't start or stop anything."""
+    overlay.last_preemptive[nodes[backoffs_over(overlay, nodes, now)]] = now
+    overlay.overcommit_since[nodes] = NEVER
 
 
 def backoff_is_over(overlay: Overlay, node: int, now: int) -> bool:
     """Whether preemptive scheduling may be tried on ``node``: never tried, or longer ago than the backoff."""
-    last = int(overlay.last_preemptive[node])
-    return last == NEVER or now > last + overlay.prepared.situation.config.settings.backoff
+    return bool(backoffs_over(overlay, np.array([node]), now)[0])
+
+
+def backoffs_over(overlay: Overlay, nodes: Ints, now: int) -> Flags:
+    """The same for each of ``nodes``."""
+    last = overlay.last_preemptive[nodes]
+    return (last == NEVER) | (now > last + overlay.prepared.situation.config.settings.backoff)
 
 
 def participants(overlay: Overlay, name: StageName) -> Flags:

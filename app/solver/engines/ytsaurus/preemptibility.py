@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, Inherited, promised_tops, without_donor
-from app.solver.engines.ytsaurus.fair_shares import fair_shares
+from app.solver.engines.ytsaurus.fair_shares import due_shares
 from app.solver.engines.ytsaurus.operations import (
     Flags,
     Levels,
@@ -45,7 +45,7 @@ def preemptibility(cluster: CompiledState, question: ProtectionQuestion) -> dict
     """
     asks = [*question.asks, *([question.ask] if question.ask is not None and question.ask not in question.asks else [])]
     situation = situate(cluster, asks)
-    shares = fair_shares(situation)
+    shares = due_shares(situation)
     group = groups(situation, bounds(situation, shares), np.arange(len(cluster.allocations)))
     level = levels(group, aggressive_allowed(situation)[cluster.allocations.operation])
     workloads = _workloads(situation, group, level)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.fair_shares import FairShares, fair_shares
+from app.solver.engines.ytsaurus.fair_shares import Due, due_shares
 from app.solver.engines.ytsaurus.guarantees import to_shares
 from app.solver.engines.ytsaurus.operations import Flags, Floats, Ints, Levels, all_of, any_of
 from app.solver.engines.ytsaurus.reading import has_labels
@@ -45,7 +45,7 @@ class Bounds:
     is_blocked: Flags
 
 
-def bounds(situation: Situation, shares: FairShares) -> Bounds:
+def bounds(situation: Situation, shares: Due) -> Bounds:
     """Bounds from the published fair shares."""
     settings = situation.config.settings
     gap = np.abs(shares.fair - shares.demand)
@@ -147,7 +147,7 @@ class Prepared:
     ``shape_of`` each want. ``node_usage``: by node; ``spare``: what a node must have left for scheduling to go on."""
 
     situation: Situation
-    shares: FairShares
+    shares: Due
     bounds: Bounds
     is_blocked: Flags
     satisfaction: Floats
@@ -170,7 +170,7 @@ def prepare(cluster: CompiledState, asks: Sequence[Ask]) -> Prepared:
     """Prepare heartbeats on ``cluster`` with pending ``asks``. Raises InvalidInput."""
     situation = situate(cluster, asks)
     cluster = situation.cluster
-    shares = fair_shares(situation)
+    shares = due_shares(situation)
     limits = bounds(situation, shares)
     group = groups(situation, limits, np.arange(len(cluster.allocations)))
     operations = situation.operations

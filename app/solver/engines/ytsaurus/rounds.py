@@ -7,7 +7,7 @@ operation's any more while it goes: it counts as something else that occupies it
 Source: YTsaurus ``server/scheduler/strategy`` (fair share update, starvation status, ProcessSchedulingHeartbeat).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, cast
 
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ from app.solver.question import Question
 from app.solver.rounds import Holds, PlacedRounds, Turn, Unit
 
 _QUIET = Standing("non_starving", None)
+_NOTHING = wire.Node()
 
 
 class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
@@ -34,7 +35,8 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     unit: ClassVar[Unit] = "task"
     occupies: ClassVar[bool] = True
 
-    _nodes: dict[str, Node]
+    _nodes: Sequence[Node]
+    _node_index: dict[str, int]
     _starves: bool
     """Those of the last update, and whether anybody starved then."""
 
@@ -62,18 +64,18 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     def before(self, loaded: CompiledState, state: State, now: int) -> Turn | None:
         """The fair share update, with everything that waits as demand."""
-        running = {workload.id for workload in state.workloads}
+        running = loaded.operation_index
         asks = [self.asked(ask, running.__contains__) for _, ask in sorted(self.waiting.items())]
         updated = update(loaded, asks, now, self._last)
         self._last, self._starves = now, updated.starves
-        self._nodes = {node.name: node for node in state.nodes}
+        self._nodes, self._node_index = state.nodes, loaded.node_index
         self._wakes = [] if updated.changes_at is None else [updated.changes_at]
-        waiting = {name: one for name, one in updated.operations.items() if one != _QUIET}
+        waiting = updated.operations
+        moved = [(state.workloads[running[name]], standing) for name, standing in updated.moved.items()]
         turn = Turn(
             workloads=[
-                replace(workload, ytsaurus=_carried(block, standing))
-                for workload in state.workloads
-                if _differs(block := workload.ytsaurus or wire.Workload(), standing := updated.operations[workload.id])
+                replace(workload, ytsaurus=_carried(workload.ytsaurus or wire.Workload(), standing))
+                for workload, standing in moved
             ],
             queues=_pools(state, updated),
         )
@@ -87,18 +89,25 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         turn = super().answered(question, result, leaving)
         notes: dict[str, Any] = (result.notes or {}).get("nodes", {})
         settings = self.configured.settings
+        known: dict[int, tuple[wire.Node, int | None]] = {}
+        wakes: set[int] = set()
         for name, note in notes.items():
-            node, after = self._nodes[name], wire.Node(**note)
-            if after != (node.ytsaurus or wire.Node()):
+            if id(note) not in known:  # most nodes leave the same behind
+                after = wire.Node(**note)
+                last, since = after.last_preemptive_scheduling_at, after.overcommit_since
+                known[id(note)] = after, None if last is None else micros(last)
+                if since is not None:
+                    wakes.add(micros(since) + settings.overcommit_duration + 1)
+            after, looked = known[id(note)]
+            node = self._nodes[self._node_index[name]]
+            if after != (node.ytsaurus or _NOTHING):
                 turn.nodes.append(replace(node, ytsaurus=after))
-            if after.last_preemptive_scheduling_at is not None:
-                looked = micros(after.last_preemptive_scheduling_at)
+            if looked is not None:
                 if looked == question.now:
                     self._tried[name] = version
                 if self._starves and self._tried.get(name) != self.version:
-                    self._wakes.append(looked + settings.backoff + 1)
-            if after.overcommit_since is not None:
-                self._wakes.append(micros(after.overcommit_since) + settings.overcommit_duration + 1)
+                    wakes.add(looked + settings.backoff + 1)
+        self._wakes += wakes
         return turn
 
     def evicting(self, workload: Workload, task: str | None) -> Workload:
@@ -108,11 +117,6 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 def _carried(block: wire.Workload, standing: Standing) -> wire.Workload:
     since = None if standing.since is None else at(standing.since)
     return replace(block, starvation=_level(standing), below_fair_share_since=since)
-
-
-def _differs(block: wire.Workload, standing: Standing) -> bool:
-    since = None if block.below_fair_share_since is None else micros(block.below_fair_share_since)
-    return (block.starvation or "non_starving", since) != standing
 
 
 def _level(standing: Standing) -> wire.Starvation:

@@ -1,13 +1,13 @@
 """How well usage fills a fair share; status and starvation as of ``now``; when time alone will change that."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import floor
 from typing import NamedTuple
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.fair_shares import FairShares, fair_shares
+from app.solver.engines.ytsaurus.fair_shares import Due, FairShares, due_shares, fair_shares
 from app.solver.engines.ytsaurus.guarantees import to_shares
 from app.solver.engines.ytsaurus.operations import (
     NEVER,
@@ -83,7 +83,7 @@ class Starvation:
     since: Ints
 
 
-def operation_below(situation: Situation, shares: FairShares) -> Flags:
+def operation_below(situation: Situation, shares: Due | FairShares) -> Flags:
     """Which operations have less than their fair share, within their tolerance.
 
     Where the fair share covers the whole demand the tolerance is 1. Suspended operations are normal.
@@ -100,7 +100,7 @@ def operation_below(situation: Situation, shares: FairShares) -> Flags:
     return below
 
 
-def pool_below(situation: Situation, shares: FairShares) -> Flags:
+def pool_below(situation: Situation, shares: Due | FairShares) -> Flags:
     """The same for pools, the root left out; a pool keeps its tolerance."""
     tolerance = np.array([pool.tolerance for pool in situation.config.inherited], float)
     root = situation.root
@@ -165,12 +165,14 @@ class Standing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """``pools``, ``operations``: by name; ``volumes``: of pools with an integral guarantee, resource-seconds by
+    """``pools``: by name; ``operations``: of those that starve or are below their fair share; ``moved``: of those that
+    run and carry something else than before; ``volumes``: of pools with an integral guarantee, resource-seconds by
     resource and the share that it gave; ``changes_at``: when somebody begins to starve, or does so worse, if nothing
     else happens; ``starves``: whether anybody does."""
 
     pools: dict[str, Standing]
     operations: dict[str, Standing]
+    moved: dict[str, Standing]
     volumes: dict[str, tuple[dict[str, float], float]]
     changes_at: int | None
     starves: bool
@@ -179,24 +181,42 @@ class Updated:
 def update(cluster: CompiledState, asks: Sequence[Ask], now: int, last: int | None) -> Updated:
     """The update at ``now``, after the one at ``last``. Raises InvalidInput."""
     situation = situate(cluster, asks)
-    shares = fair_shares(situation, Update(now, last))
-    operations = operation_starvation(situation, operation_below(situation, shares), now)
+    config = situation.config
+    volumes: dict[str, tuple[dict[str, float], float]] = {}
+    if any(pool.shares.integral.kind != "none" for pool in config.pools):
+        shares = fair_shares(situation, Update(now, last))
+        volumes = _volumes(situation, shares)
+    else:
+        shares = due_shares(situation)
     pools = pool_starvation(situation, pool_below(situation, shares), now)
+    operations = operation_starvation(situation, operation_below(situation, shares), now)
     later = [*_later(operations, *_operation_timeouts(situation), now)]
-    if situation.config.settings.enable_pool_starvation:
+    if config.settings.enable_pool_starvation:
         later += _later(pools, *_pool_timeouts(situation), now)
+    own = situation.operations
+    running = len(cluster.operations)
+    moved = (operations.level[:running] != own.starvation[:running]) | (
+        operations.since[:running] != own.since[:running]
+    )
     return Updated(
-        pools=_standings(situation.config.tree.names, pools),
-        operations=_standings(situation.operations.ids, operations),
-        volumes=_volumes(situation, shares),
+        pools=_standings(config.tree.names, pools, range(situation.root)),
+        operations=_standings(
+            own.ids, operations, np.flatnonzero((operations.level > 0) | (operations.since != NEVER))
+        ),
+        moved=_standings(own.ids, operations, np.flatnonzero(moved)),
+        volumes=volumes,
         changes_at=min(later, default=None),
         starves=bool((operations.level > 0).any() or (pools.level > 0).any()),
     )
 
 
-def _standings(names: Sequence[str], starvation: Starvation) -> dict[str, Standing]:
-    rows = zip(names, starvation.level.tolist(), starvation.since.tolist(), strict=True)
-    return {name: Standing(STARVATION[level], None if since == NEVER else since) for name, level, since in rows}
+def _standings(names: Sequence[str], starvation: Starvation, rows: Iterable[int]) -> dict[str, Standing]:
+    """Of ``rows``, by name."""
+    out: dict[str, Standing] = {}
+    for row in rows:
+        since = int(starvation.since[row])
+        out[names[row]] = Standing(STARVATION[int(starvation.level[row])], None if since == NEVER else since)
+    return out
 
 
 def _operation_timeouts(situation: Situation) -> tuple[Floats, Floats]:
@@ -218,10 +238,10 @@ def _pool_timeouts(situation: Situation) -> tuple[Floats, Floats]:
 def _later(starvation: Starvation, timeout: Floats, aggressive: Floats, now: int) -> list[int]:
     """The first microsecond past each timeout that is still to come, of elements below their fair share."""
     found: list[int] = []
-    rows = zip(starvation.since.tolist(), timeout.tolist(), aggressive.tolist(), strict=True)
-    for since, *timeouts in rows:
-        if since != NEVER:
-            found += [at for one in timeouts if one != np.inf and (at := since + floor(one) + 1) > now]
+    armed = np.flatnonzero(starvation.since != NEVER)
+    columns = (starvation.since[armed].tolist(), timeout[armed].tolist(), aggressive[armed].tolist())
+    for since, *timeouts in zip(*columns, strict=True):
+        found += [at for one in timeouts if one != np.inf and (at := since + floor(one) + 1) > now]
     return found
 
 

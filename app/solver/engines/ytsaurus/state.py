@@ -5,9 +5,11 @@ columns are resources. Amounts are int64 steps (thousandths of cpu and gpu, whol
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, ordered
@@ -51,6 +53,33 @@ class Allocations:
         return len(self.operation)
 
 
+class Recent:
+    """What was worked out last for some version of a state, by what it is: the key that it depends on, and the result.
+
+    All versions that follow one another have one, so that what did not change need not be worked out again. A lookup
+    compares the whole key, so who asks gets the same with it and without."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[object, ...], Any]] = {}
+
+    def get(self, what: str, key: tuple[object, ...]) -> Any:
+        """The result where ``key`` is that of the last time (arrays by content, all else by identity), or None."""
+        known, result = self._known.get(what, (None, None))
+        same = known is not None and all(old is new or _equal(old, new) for old, new in zip(known, key, strict=True))
+        return result if same else None
+
+    def put(self, what: str, key: tuple[object, ...], result: Any) -> None:
+        """Forget the last result for this one. Nobody may change it, nor the arrays of ``key``."""
+        self._known[what] = (key, result)
+
+
+def _equal(old: object, new: object) -> bool:
+    arrays = isinstance(old, np.ndarray) and isinstance(new, np.ndarray)
+    return arrays and np.array_equal(cast(NDArray[Any], old), cast(NDArray[Any], new))
+
+
 @dataclass(frozen=True, slots=True)
 class CompiledState:
     """A loaded state. ``named``: resources that the configuration or a node names; ``total``: what the nodes have in
@@ -78,6 +107,7 @@ class CompiledState:
     pool_since: Ints
     pool_volumes: list[dict[str, float]]
     pool_ratios: Floats
+    recent: Recent = field(default_factory=Recent, compare=False, repr=False)
 
     def allocations_on(self, node: int) -> Ints:
         """Rows of the allocations that run on ``node``."""

@@ -61,7 +61,9 @@ def _followed(old: CompiledState, config: CompiledConfiguration, state: State, c
     new = replace(old, state=state)
     if changes.rest:
         new = replace(new, **pool_states(config, state))
-    if changes.nodes:
+    if changes.replaced is not None:
+        new = _with_replaced(new, old.state.nodes, changes.replaced)
+    elif changes.nodes:
         new = _with_nodes(new, old.state.nodes)
     if changes.workloads:
         return _with_operations(new, old, changes)
@@ -72,6 +74,34 @@ def _followed(old: CompiledState, config: CompiledConfiguration, state: State, c
 def _refuse_unknown(cluster: CompiledState) -> None:
     if (cluster.allocations.node == _UNKNOWN).any():
         raise _Anew
+
+
+def _with_replaced(cluster: CompiledState, before: list[Node], rows: list[int]) -> CompiledState:
+    """``cluster`` with the nodes of its state, where those in ``rows`` are other than ``before`` and none came or went.
+
+    What heartbeats leave behind changes far more often than what a node has."""
+    nodes = cluster.state.nodes
+    fresh, at = [nodes[i] for i in rows], np.array(rows, np.int64)
+    last, since = cluster.last_preemptive.copy(), cluster.overcommit_since.copy()
+    last[at], since[at] = last_preemptive(fresh), overcommit_since(fresh)
+    cluster = replace(cluster, last_preemptive=last, overcommit_since=since)
+    other = [
+        i for i, new in zip(rows, fresh, strict=True)
+        if new.capacity != (old := before[i]).capacity or new.occupied != old.occupied
+        or new.schedulable != old.schedulable
+    ]  # fmt: skip
+    if not other:
+        return cluster
+    if any(_names(nodes[i]) != _names(before[i]) for i in other):
+        return _with_nodes(cluster, before)
+    limits, able = cluster.node_limits.copy(), cluster.schedulable.copy()
+    limits[other], able[other] = node_limits(cluster.index, fresh := [nodes[i] for i in other]), schedulable(fresh)
+    refuse_overflow(limits, ("state", "nodes"))
+    return replace(cluster, node_limits=limits, schedulable=able, total=total(limits))
+
+
+def _names(node: Node) -> set[str]:
+    return {*node.capacity, *node.occupied}
 
 
 def _with_nodes(cluster: CompiledState, before: list[Node]) -> CompiledState:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.heartbeat import backoff_is_over, participants
+from app.solver.engines.ytsaurus.heartbeat import backoffs_over, participants
 from app.solver.engines.ytsaurus.operations import UNLIMITED_STEPS, Flags, Ints, all_of, any_of, by_level
 from app.solver.engines.ytsaurus.overlay import Overlay
 from app.solver.model.decision import Change, Outcome, Shortage
@@ -50,11 +50,15 @@ class Waiting:
         self.heard = heard
         self._first = np.searchsorted(overlay.prepared.situation.wants.ask, np.arange(len(asks) + 1))
         self._only = heard[0] if len(heard) == 1 else None
-        self._codes = self._all_codes(len(asks), bool(tried[list(heard)].any()) if len(heard) else False)
+        self._asks, self._tried = len(asks), tried
+        self._codes: Ints | None = None
         self._known: dict[tuple[str, int], Reason] = {}
 
     def reason(self, ask: int) -> Reason:
         """Why ``ask`` (its position) started nothing. Asks of one shape that wait alike share one object."""
+        if self._codes is None:  # nobody asks where everything has started
+            tried = bool(self._tried[list(self.heard)].any()) if len(self.heard) else False
+            self._codes = self._all_codes(self._asks, tried)
         code, want = _CODES[int(self._codes[ask])], int(self._first[ask])
         if code in ("NeverWithinLimits", "ResourceLimitsReached"):
             return self._at_limit(code, want)
@@ -202,8 +206,8 @@ def _shortage(name: str, need: int, free: int, *, queue: str | None = None, node
 def tried_preemption(overlay: Overlay, nodes: Sequence[int], now: int) -> Flags:
     """By node: whether preemption may be tried there now. To be asked before the heartbeats."""
     out = np.zeros(len(overlay.node_usage), bool)
-    for node in nodes:
-        out[node] = backoff_is_over(overlay, node, now)
+    rows = np.array(nodes, np.int64)
+    out[rows] = backoffs_over(overlay, rows, now)
     return out
 
 
@@ -211,7 +215,11 @@ def _fits_some_node(overlay: Overlay) -> Flags:
     """By want: whether a node that it may use is large enough, were it empty."""
     prepared = overlay.prepared
     cluster = prepared.situation.cluster
-    sizes = np.unique(cluster.node_limits[cluster.schedulable], axis=0)
+    key = (cluster.node_limits, cluster.schedulable)
+    sizes = cluster.recent.get("sizes", key)
+    if sizes is None:
+        sizes = np.unique(cluster.node_limits[cluster.schedulable], axis=0)
+        cluster.recent.put("sizes", key, sizes)
     some = np.array([bool(all_of(shape <= sizes).any()) for shape in prepared.shapes], bool)
     out = some[prepared.shape_of] if len(some) else np.zeros(0, bool)
     out &= prepared.feasible.anywhere
