@@ -1,7 +1,7 @@
 """Signing in at an OpenID provider: the authorization code flow (RFC 6749, section 4.1) with PKCE (RFC 7636).
 
 The provider sends the browser back with a code; this service exchanges it for tokens and checks them as the API checks
-its own. What ties the three steps together (state, nonce, verifier) travels in a sealed cookie.
+its own. What ties the three steps together (state, nonce, verifier) is kept in the database, and a cookie names it.
 """
 
 import base64
@@ -55,7 +55,7 @@ class CodeFlow:
         self._found: tuple[float, dict[str, Any]] | None = None
 
     async def begin(self, back: str) -> tuple[str, dict[str, str]]:
-        """Where to send the browser, and what to seal until it comes ``back``. Raises Unavailable."""
+        """Where to send the browser, and what to keep until it comes ``back``. Raises Unavailable."""
         kept = {name: secrets.token_urlsafe(32) for name in ("state", "nonce", "verifier")}
         challenge = base64.urlsafe_b64encode(sha256(kept["verifier"].encode()).digest()).decode().rstrip("=")
         query = {

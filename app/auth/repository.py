@@ -11,6 +11,7 @@ from sqlalchemy import (
     Identity,
     Index,
     LargeBinary,
+    Select,
     Table,
     Text,
     delete,
@@ -21,7 +22,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
-from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Session
 
 from app.db import metadata
@@ -52,10 +52,25 @@ audit = Table(
     Index("ix_audit_action", "action", "id"),
 )
 
-ended_sessions = Table(
-    "ended_sessions",
+sessions = Table(
+    "sessions",
     metadata,
-    Column("id", Text(collation="C"), primary_key=True),
+    Column("id", postgresql.UUID(as_uuid=True), primary_key=True),
+    Column("hash", LargeBinary, nullable=False, unique=True),
+    Column("name", Text, nullable=False),
+    Column("scopes", ARRAY(Text), nullable=False),
+    Column("token", LargeBinary),  # the hash of the one that it began with: it ends with that
+    Column("address", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Column("ended_at", DateTime(timezone=True)),
+)
+
+sign_ins = Table(
+    "sign_ins",
+    metadata,
+    Column("hash", LargeBinary, primary_key=True),
+    Column("said", JSONB, nullable=False),
     Column("until", DateTime(timezone=True), nullable=False),
 )
 
@@ -75,6 +90,22 @@ class TokenRow(NamedTuple):
     created_by: str
     expires_at: datetime | None
     revoked_at: datetime | None
+
+
+_SESSION = (
+    sessions.c.id, sessions.c.name, sessions.c.scopes, sessions.c.address, sessions.c.created_at, sessions.c.expires_at,
+)  # fmt: skip
+
+
+class SessionRow(NamedTuple):
+    """A session without its cookie."""
+
+    id: UUID
+    name: str
+    scopes: list[str]
+    address: str
+    created_at: datetime
+    expires_at: datetime
 
 
 class AuditRow(NamedTuple):
@@ -137,12 +168,47 @@ def lines(session: Session, before: int | None, limit: int, actor: str | None, a
     return [AuditRow(*row) for row in session.execute(wanted)]
 
 
-def end_session(session: Session, identity: str, until: datetime) -> None:
-    """Remember that a session is over, until its cookie would be; forget those whose cookies are."""
-    session.execute(delete(ended_sessions).where(ended_sessions.c.until < func.now()))
-    session.execute(upsert(ended_sessions).values(id=identity, until=until).on_conflict_do_nothing())
+def begin_session(session: Session, digest: bytes, token: bytes | None, row: SessionRow) -> None:
+    """Store a session by the hash of its cookie, and of the token that it began with; forget those that are past."""
+    session.execute(delete(sessions).where(sessions.c.expires_at < func.now()))
+    session.execute(insert(sessions).values(hash=digest, token=token, **row._asdict()))
 
 
-def every_ended_session(session: Session) -> frozenset[str]:
-    """Ids of the sessions that are over and whose cookies are not."""
-    return frozenset(session.scalars(select(ended_sessions.c.id).where(ended_sessions.c.until >= func.now())))
+def session_by_hash(session: Session, digest: bytes) -> SessionRow | None:
+    """The session with that hash, where it is not over and the token that it began with is good."""
+    found = session.execute(_alive().where(sessions.c.hash == digest)).first()
+    return None if found is None else SessionRow(*found)
+
+
+def every_session(session: Session) -> list[SessionRow]:
+    """Those that are not over, oldest first."""
+    return [SessionRow(*row) for row in session.execute(_alive().order_by(sessions.c.created_at))]
+
+
+def end_session(session: Session, *, digest: bytes | None = None, identity: UUID | None = None) -> SessionRow | None:
+    """End the session with that hash or that id; None where there is none that is not over."""
+    row = update(sessions).values(ended_at=func.now()).where(sessions.c.ended_at.is_(None))
+    row = row.where(sessions.c.hash == digest if digest is not None else sessions.c.id == identity)
+    found = session.execute(row.returning(*_SESSION)).first()
+    return None if found is None else SessionRow(*found)
+
+
+def keep_sign_in(session: Session, digest: bytes, said: dict[str, Any], until: datetime) -> None:
+    """What ties the steps of a sign-in together; forget those that were not finished."""
+    session.execute(delete(sign_ins).where(sign_ins.c.until < func.now()))
+    session.execute(insert(sign_ins).values(hash=digest, said=said, until=until))
+
+
+def take_sign_in(session: Session, digest: bytes, state: str) -> dict[str, Any] | None:
+    """What was kept with that ``state``, which is gone with that; None where it is past, was taken or is another's."""
+    row = delete(sign_ins).where(sign_ins.c.hash == digest, sign_ins.c.said["state"].astext == state)
+    row = row.returning(sign_ins.c.said, sign_ins.c.until > func.now())
+    found = session.execute(row).first()
+    return found[0] if found is not None and found[1] else None
+
+
+def _alive() -> Select[Any, Any, Any, Any, Any, Any]:
+    good = (tokens.c.hash == sessions.c.token) & tokens.c.revoked_at.is_(None)
+    good &= tokens.c.expires_at.is_(None) | (tokens.c.expires_at > func.now())
+    of_token = sessions.c.token.is_(None) | select(tokens.c.id).where(good).exists()
+    return select(*_SESSION).where(sessions.c.ended_at.is_(None), sessions.c.expires_at > func.now(), of_token)

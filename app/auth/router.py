@@ -1,12 +1,22 @@
-"""``/v1/tokens`` and ``/v1/audit``."""
+"""``/v1/tokens``, ``/v1/sessions`` and ``/v1/audit``."""
 
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from app.auth.schemas import AuditLine, AuditPage, TokenCreated, TokenInfo, TokenList, TokenRequest
+from app.auth.schemas import (
+    AuditLine,
+    AuditPage,
+    SessionInfo,
+    SessionList,
+    TokenCreated,
+    TokenInfo,
+    TokenList,
+    TokenRequest,
+)
 from app.auth.service import Tokens
+from app.auth.sessions import Sessions
 from app.base.decoding import decode
 from app.base.errors import Forbidden
 from app.base.settings import Settings
@@ -16,7 +26,7 @@ from app.http.pages import Cursor, Limit, decode_cursor, encode_cursor
 from app.http.responses import json_response
 from app.http.services import service
 
-DOCUMENTED = (TokenRequest, TokenCreated, TokenInfo, TokenList, AuditPage, AuditLine)
+DOCUMENTED = (TokenRequest, TokenCreated, TokenInfo, TokenList, SessionInfo, SessionList, AuditPage, AuditLine)
 _EXAMPLE = {"name": "scheduler", "scopes": ["decide"], "expires_at": "2027-01-01T00:00:00Z"}
 
 router = APIRouter(prefix="/v1", tags=["access"])
@@ -32,6 +42,14 @@ async def _settings(request: Request) -> Settings:
 
 Service = Annotated[Tokens, Depends(_tokens)]
 Configured = Annotated[Settings, Depends(_settings)]
+
+
+def _sessions(request: Request) -> Sessions:
+    return service(request, Sessions)
+
+
+Signed = Annotated[Sessions, Depends(_sessions)]
+SessionId = Annotated[UUID, Path(description="`id` of a session")]
 Id = Annotated[UUID, Path(description="`id` of a token")]
 
 
@@ -72,6 +90,28 @@ def list_tokens(service: Service) -> Response:
 def revoke_token(id: Id, service: Service) -> Response:  # noqa: A002
     """At once here, within seconds on other replicas."""
     return json_response(TokenInfo(**service.revoke(id)._asdict()))
+
+
+@router.get(
+    "/sessions",
+    operation_id="list_sessions",
+    summary="Who is signed in",
+    **operation(needs="admin", responses={200: SessionList}, errors=(503,)),
+)
+def list_sessions(sessions: Signed) -> Response:
+    """Sessions of the console that are not over. Those of a token that is revoked end with it."""
+    return json_response(SessionList(items=[SessionInfo(**row._asdict()) for row in sessions.every()]))
+
+
+@router.delete(
+    "/sessions/{id}",
+    operation_id="revoke_session",
+    summary="End a session",
+    **operation(needs="admin", responses={200: SessionInfo}, errors=(404, 503)),
+)
+def revoke_session(id: SessionId, sessions: Signed) -> Response:  # noqa: A002
+    """At once here, within seconds on other replicas."""
+    return json_response(SessionInfo(**sessions.revoke(id)._asdict()))
 
 
 @router.get(

@@ -53,6 +53,30 @@ class TokenList(Wire, frozen=True, kw_only=True):
     """Every token, revoked ones too."""
 
 
+class SessionInfo(Wire, frozen=True, kw_only=True):
+    """Somebody who is signed in at the console."""
+
+    id: UUID
+    """The id of the session. It opens nothing."""
+    name: str
+    """Who: `token:NAME` or `oidc:SUBJECT`."""
+    scopes: list[Scope]
+    """What they may do."""
+    address: str
+    """Where they signed in from."""
+    created_at: Time
+    """When they did."""
+    expires_at: Time
+    """When it ends by itself."""
+
+
+class SessionList(Wire, frozen=True, kw_only=True):
+    """Sessions that are not over."""
+
+    items: list[SessionInfo]
+    """Oldest first."""
+
+
 class AuditLine(Wire, frozen=True, kw_only=True):
     """Who did what, or was refused; ``actor`` is ``token:NAME``, ``oidc:SUBJECT``, ``cli:USER`` or ``anonymous``."""
 

@@ -1,38 +1,45 @@
-"""Sessions of people at a browser: a signed cookie, a token against forged forms, and an end that holds everywhere.
+"""Sessions of people at a browser. A cookie holds an identifier and nothing else: what it stands for is in the
+database, where it ends, for every replica and every copy of the cookie at once.
 
-The cookie holds the token that its owner signed in with, or whom the OpenID provider named. A revoked token ends its
-sessions; a session that is signed out of is written down, so that a copy of its cookie is worth nothing.
+Before signing in a cookie stands for nobody: its signed identifier only tells our forms from forged ones.
 """
 
 import hmac
 import secrets
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Any
+from uuid import UUID, uuid4
 
 from itsdangerous import BadData, URLSafeTimedSerializer
 
 from app.auth import audit, repository
-from app.auth.service import Caller, Tokens
-from app.base.errors import Unavailable
+from app.auth.repository import SessionRow
+from app.auth.service import Caller, Tokens, digest_of
+from app.base.errors import NotFound, Unavailable
 from app.db import Database
 
+PREFIX = "arbs_"
 _FRESH_SECONDS = 2.0
+_STALE_SECONDS = 600.0
+_KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """``caller``: None before signing in, and on an open service."""
+    """``caller``: None before signing in, and on an open service. ``id`` names it and opens nothing."""
 
     id: str
     caller: Caller | None
 
 
 class Sessions:
-    """``key``: signs cookies, the same on every replica; None: one of this process. ``seconds``: how long they last."""
+    """``key``: signs identifiers of nobody and stamps of forms, the same on every replica; None: one of this process.
+    ``seconds``: how long a session lasts. ``clock``: seconds that never go back."""
 
     def __init__(
         self, database: Database, tokens: Tokens, key: str | None, seconds: int,
@@ -43,48 +50,76 @@ class Sessions:
         self._seconds = seconds
         self._clock = clock
         self._key = key or secrets.token_urlsafe(32)
-        self._signer = URLSafeTimedSerializer(self._key, salt="arbiter session")
-        self._ended: frozenset[str] = frozenset()
-        self._looked: float | None = None
+        self._signer = URLSafeTimedSerializer(self._key, salt="arbiter session of nobody")
+        self._known: OrderedDict[bytes, tuple[Session | None, float]] = OrderedDict()
         self._lock = Lock()
 
     def anonymous(self) -> tuple[str, Session]:
         """A session of nobody yet, whose forms can be told from forged ones: its cookie, and what it is."""
         identity = secrets.token_hex(16)
-        return self._signer.dumps({"id": identity}), Session(identity, None)
+        return self._signer.dumps(identity), Session(identity, None)
 
-    def with_token(self, secret: str) -> str | None:
+    def with_token(self, secret: str, address: str = "") -> str | None:
         """The cookie of whoever holds ``secret``; None where nobody may. Raises Unavailable."""
         caller = self._tokens.caller(secret)
-        return None if caller is None else self._begun(caller, {"token": secret})
+        return None if caller is None else self._begun(caller, digest_of(secret), address)
 
-    def with_caller(self, caller: Caller) -> str:
-        """The cookie of somebody whom a provider named."""
-        return self._begun(caller, {"name": caller.name, "scopes": sorted(caller.scopes)})
+    def with_caller(self, caller: Caller, address: str = "") -> str:
+        """The cookie of somebody whom a provider named. Raises Unavailable."""
+        return self._begun(caller, None, address)
 
     def find(self, cookie: str) -> Session | None:
-        """The session of ``cookie``; None where it is forged, too old or over. Raises Unavailable."""
-        said = self._read(cookie)
-        if said is None or said["id"] in self._over():
-            return None
-        if "token" in said:
-            caller = self._tokens.caller(said["token"])
-            return None if caller is None else Session(said["id"], caller)
-        if "name" in said:
-            return Session(said["id"], Caller(said["name"], frozenset(said["scopes"])))
-        return Session(said["id"], None)
+        """The session of ``cookie``; None where it is forged, too old or over. With the database away, what was known
+        minutes ago holds. Raises Unavailable."""
+        if not cookie.startswith(PREFIX):
+            return self._nobody(cookie)
+        digest = digest_of(cookie)
+        with self._lock:
+            found, at = self._known.get(digest, (None, -_STALE_SECONDS))
+        age = self._clock() - at
+        if age <= (_STALE_SECONDS if self._database.is_silent else _FRESH_SECONDS):
+            return found
+        try:
+            with self._database.session() as session:
+                row = repository.session_by_hash(session, digest)
+        except Unavailable:
+            if age > _STALE_SECONDS:
+                raise
+            return found
+        found = None if row is None else Session(row.id.hex, Caller(row.name, frozenset(row.scopes)))
+        with self._lock:
+            self._known[digest] = (found, self._clock())
+            self._known.move_to_end(digest)
+            while len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+        return found
 
     def end(self, cookie: str) -> None:
         """From now on nobody gets in with it; other replicas notice within seconds. Raises Unavailable."""
-        said = self._read(cookie)
-        if said is None:
+        if not cookie.startswith(PREFIX):
             return
-        until = datetime.now(UTC) + timedelta(seconds=self._seconds)
         with self._database.session() as session:
-            repository.end_session(session, said["id"], until)
-            audit.record(session, "session.end", said["id"][:8], None)
+            row = repository.end_session(session, digest=digest_of(cookie))
+            if row is not None:
+                audit.record(session, "session.end", str(row.id), {"who": row.name})
         with self._lock:
-            self._ended |= {said["id"]}
+            self._known.pop(digest_of(cookie), None)
+
+    def revoke(self, identity: UUID) -> SessionRow:
+        """The same by its id. Raises NotFound, Unavailable."""
+        with self._database.session() as session:
+            row = repository.end_session(session, identity=identity)
+            if row is None:
+                raise NotFound(f"no session {identity}")
+            audit.record(session, "session.revoke", str(identity), {"who": row.name})
+        with self._lock:
+            self._known.clear()
+        return row
+
+    def every(self) -> list[SessionRow]:
+        """Those that are not over, oldest first. Raises Unavailable."""
+        with self._database.session() as session:
+            return repository.every_session(session)
 
     def stamp(self, session: Session) -> str:
         """What every form of the session carries: nobody without its cookie can know it."""
@@ -94,39 +129,33 @@ class Sessions:
         """Whether a form comes from a page of that session."""
         return hmac.compare_digest(self.stamp(session).encode(), given.encode())
 
-    def sealed(self, said: dict[str, Any], purpose: str) -> str:
-        """``said``, for a cookie that comes back within minutes."""
-        return self._signer.dumps({"purpose": purpose, **said})
-
-    def unsealed(self, text: str, purpose: str, seconds: int) -> dict[str, Any] | None:
-        """What was sealed for that purpose, at most ``seconds`` ago."""
-        try:
-            said: dict[str, Any] = self._signer.loads(text, max_age=seconds)
-        except BadData:
-            return None
-        return said if said.get("purpose") == purpose else None
-
-    def _begun(self, caller: Caller, said: dict[str, Any]) -> str:
-        identity = secrets.token_hex(16)
+    def remember(self, said: dict[str, Any], seconds: int) -> str:
+        """Keep what ties the steps of a sign-in together for so long; the identifier that a cookie may hold. Raises
+        Unavailable."""
+        identifier = secrets.token_urlsafe(32)
         with self._database.session() as session:
-            audit.record(session, "session.begin", identity[:8], {"who": caller.name})
-        return self._signer.dumps({"id": identity, **said})
+            repository.keep_sign_in(
+                session, digest_of(identifier), said, datetime.now(UTC) + timedelta(seconds=seconds)
+            )
+        return identifier
 
-    def _read(self, cookie: str) -> dict[str, Any] | None:
+    def recall(self, identifier: str, state: str) -> dict[str, Any] | None:
+        """What was kept under it with that ``state``, once; None where there is none. Raises Unavailable."""
+        with self._database.session() as session:
+            return repository.take_sign_in(session, digest_of(identifier), state)
+
+    def _begun(self, caller: Caller, token: bytes | None, address: str) -> str:
+        cookie, identity, now = PREFIX + secrets.token_urlsafe(32), uuid4(), datetime.now(UTC)
+        until = now + timedelta(seconds=self._seconds)
+        row = SessionRow(identity, caller.name, sorted(caller.scopes), address, now, until)
+        with self._database.session() as session:
+            repository.begin_session(session, digest_of(cookie), token, row)
+            audit.record(session, "session.begin", str(identity), {"who": caller.name})
+        return cookie
+
+    def _nobody(self, cookie: str) -> Session | None:
         try:
-            said: dict[str, Any] = self._signer.loads(cookie, max_age=self._seconds)
+            said = self._signer.loads(cookie, max_age=self._seconds)
         except BadData:
             return None
-        return said if "id" in said else None
-
-    def _over(self) -> frozenset[str]:
-        """Sessions that were ended; with the database away, those that are known."""
-        if self._looked is None or self._clock() - self._looked > _FRESH_SECONDS:
-            try:
-                with self._database.session() as session:
-                    found = repository.every_ended_session(session)
-            except Unavailable:
-                return self._ended
-            with self._lock:
-                self._ended, self._looked = found, self._clock()
-        return self._ended
+        return Session(said, None) if isinstance(said, str) else None

@@ -77,7 +77,7 @@ async def signed_in(visit: Visiting) -> Response:
     secret, wanted = fields.get("token", "").strip(), fields.get("next", "/")[:_LONGEST]
     guesses, address = service(visit.request, Guesses), address_of(visit.request.scope)
     guesses.check(address)
-    cookie = await to_thread.run_sync(visit.sessions.with_token, secret) if secret else None
+    cookie = await to_thread.run_sync(visit.sessions.with_token, secret, address) if secret else None
     if secret and cookie is None:
         guesses.wrong(address)
     if cookie is None:

@@ -63,7 +63,7 @@ class Visit:
         """The fields of a form of ours. Raises Forbidden for a forged one, BadRequest, TooLarge."""
         if self._form is not None:
             return self._form
-        nobody = self.settings.authentication == "required" and self.session.caller is None
+        nobody = self.settings.authentication == "required" and not self.caller.scopes
         body = await read_form(self.request, _MOST_BYTES_OF_NOBODY if nobody else _MOST_FORM_BYTES)
         try:
             # A large one takes half a second, which others would have to wait for.

@@ -9,7 +9,7 @@ import msgspec
 
 from app.http.problems import MEDIA_TYPE, ProblemDocument
 
-VERSION = "1.37.0"
+VERSION = "1.38.0"
 """Of the interface, by semantic versioning; openapi/README.md says when it must change."""
 
 Content = dict[str, dict[str, Any]]

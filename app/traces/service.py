@@ -36,8 +36,8 @@ class Stored(NamedTuple):
 
 
 class Traces:
-    """The stored traces of ``database``. Each is read in a process of its own, which may die of it, but for plain lines of
-    at most ``small`` bytes: they expand to nothing."""
+    """The stored traces of ``database``. Each is read in a process of its own, which may die of it, but for plain lines
+    of at most ``small`` bytes: they expand to nothing."""
 
     def __init__(self, database: Database, limits: Limits, small: int = 0) -> None:
         self._database = database

@@ -9,7 +9,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.auth.scopes import Scope
-from app.auth.service import Tokens
+from app.auth.service import Caller, Tokens
+from app.auth.sessions import Sessions
 from app.base.settings import Settings
 from app.service.main import create_app
 from tests.contract.test_schemathesis import closed
@@ -40,7 +41,7 @@ STORY = [
     "get_simulation_round_request", "follow_simulation", "delete_simulation", "delete_trace",
     "forecast", "list_forecasts", "get_forecast", "delete_forecast",
     "backtest", "list_backtests", "get_backtest", "list_backtest_differences", "delete_backtest",
-    "create_token", "list_tokens", "revoke_token", "list_audit", "get_metrics",
+    "create_token", "list_tokens", "revoke_token", "list_sessions", "revoke_session", "list_audit", "get_metrics",
     "delete_queue", "restore_configuration_revision", "delete_label", "delete_configuration",
 ]  # fmt: skip
 """In an order in which everything that an example names is there."""
@@ -102,6 +103,10 @@ def test_every_example_is_accepted_and_answered_as_documented(guarded: TestClien
         if name == "guard_preemption":  # a guard's snapshot has the name of its configuration
             kept = guarded.put("/v1/snapshots/production", json={"configuration": "production", "state": {}})
             assert kept.is_success
+        if name == "revoke_session":
+            app: Any = guarded.app
+            app.state.services.of(Sessions).with_caller(Caller("oidc:ann", frozenset({"read"})))
+            ids["id"] = guarded.get("/v1/sessions").json()["items"][0]["id"]
         for media, body in requests(operation):
             headers = {"Content-Type": media} if media is not None else {}
             if any(whole(parameter)["name"] == "if-match" for parameter in operation.get("parameters", ())):

@@ -14,7 +14,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.auth.service import Tokens
+from app.auth.service import Caller, Tokens
+from app.auth.sessions import Sessions
 from app.base.settings import Settings
 from app.clusters.router import EXAMPLE as CLUSTER
 from app.clusters.shadow.router import EXAMPLE as PREEMPTION
@@ -61,6 +62,8 @@ def address(migrated_database: Callable[[], str], tmp_path: Path, monkeypatch: p
     url = migrated_database()
     with closing(Database(url, Settings(database_url=url))) as database:
         secret, _ = Tokens(database).create("contract", ["admin"], None)
+        for number in range(9):
+            Sessions(database, Tokens(database), None, 3600).with_caller(Caller(f"oidc:{number}", frozenset({"read"})))
     monkeypatch.setitem(ADMIN, "Authorization", f"Bearer {secret}")
     with serving(url, tmp_path, **SERVICE) as (found, _):
         yield found
@@ -83,6 +86,7 @@ def ids(address: str) -> dict[str, str]:
         found["PREEMPTION"] = service.post("/v1/shadow", json=PREEMPTION).raise_for_status().json()["id"]
         token = {"name": "kept", "scopes": ["read"]}
         found["TOKEN"] = service.post("/v1/tokens", json=token).raise_for_status().json()["id"]
+        found["SESSION"] = service.get("/v1/sessions").raise_for_status().json()["items"][0]["id"]
         found["FORECAST"] = service.post("/v1/forecasts", json=FORECAST).raise_for_status().json()["id"]
         found["BACKTEST"] = service.post("/v1/backtests", json=BACKTEST).raise_for_status().json()["id"]
         for name in ("SIMULATION", "STOPPED"):

@@ -5,7 +5,7 @@ import base64
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
@@ -32,18 +32,15 @@ ANN = Caller("token:ann", frozenset({"read"}))
 
 
 class Stored:
-    """What a database has of tokens, sessions and lines of the audit log, and how often it was asked."""
+    """What a database has of tokens and lines of the audit log, and how often it was asked."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.is_silent = self.away = False
         self.asked: list[float | None] = []
         self.rows: dict[bytes, tuple[bytes, TokenRow]] = {}
         self.lines: list[tuple[str, str, str, Json | None]] = []
-        self.ended: dict[str, datetime] = {}
         patch.setattr(repository, "by_hash", lambda _, digest: self.rows.get(digest))
         patch.setattr(repository, "record", lambda _, *line: self.lines.append(line))
-        patch.setattr(repository, "every_ended_session", lambda _: frozenset(self.ended))
-        patch.setattr(repository, "end_session", lambda _, identity, until: self.ended.setdefault(identity, until))
         patch.setattr(repository, "add", self._add)
         patch.setattr(repository, "revoke", self._revoke)
 
@@ -183,43 +180,17 @@ def test_refusals_say_how_many_were_not_written(stored: Stored) -> None:
     ]
 
 
-def sessions(stored: Stored, key: str | None = "k") -> tuple[Sessions, Clock]:
-    service, clock = tokens(stored)
-    return Sessions(cast("Database", stored), service, key, 60, clock), clock
+def unstored(key: str | None) -> Sessions:
+    return Sessions(cast("Database", None), cast("Tokens", None), key, 60)
 
 
-def test_a_session_is_what_its_cookie_says(stored: Stored) -> None:
-    opened, _ = sessions(stored)
+def test_a_forged_or_old_cookie_of_nobody_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = unstored("k")
     cookie, nobody = opened.anonymous()
     assert opened.find(cookie) == nobody
     assert (nobody.caller, len(nobody.id)) == (None, 32)
-    stored.token("s")
-    by_token = opened.with_token("s")
-    assert by_token is not None
-    found = opened.find(by_token)
-    assert found is not None
-    assert found.caller == ANN
-    assert opened.with_token("guess") is None
-    bob = Caller("oidc:bob", frozenset({"read", "decide"}))
-    named = opened.find(opened.with_caller(bob))
-    assert named is not None
-    assert named.caller == bob
-    assert [(line[1], line[2], line[3]) for line in stored.lines] == [
-        ("session.begin", found.id[:8], {"who": "token:ann"}), ("session.begin", named.id[:8], {"who": "oidc:bob"}),
-    ]  # fmt: skip
-    stored.rows.clear()
-    opened, _ = sessions(stored)
-    assert opened.find(by_token) is None, "the token is gone, and so is its session"
-
-
-def test_a_forged_or_old_cookie_is_none(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, _ = sessions(stored)
-    cookie, _ = opened.anonymous()
-    another, _ = sessions(stored, "other")
-    unnamed, _ = sessions(stored, None)
-    for text in ("", "x.y.z", cookie[:-1], another.anonymous()[0], unnamed.anonymous()[0]):
+    for text in ("", "x.y.z", cookie[:-1], unstored("other").anonymous()[0], unstored(None).anonymous()[0]):
         assert opened.find(text) is None
-    assert opened.find(opened.sealed({"x": 1}, "p")) is None, "sealed for something else"
     now = datetime.now(UTC).timestamp()
     monkeypatch.setattr("itsdangerous.timed.time.time", lambda: now + 59)
     assert opened.find(cookie) is not None
@@ -227,48 +198,14 @@ def test_a_forged_or_old_cookie_is_none(stored: Stored, monkeypatch: pytest.Monk
     assert opened.find(cookie) is None
 
 
-def test_a_session_that_is_over_is_over_everywhere(stored: Stored) -> None:
-    here, _ = sessions(stored)
-    there, clock = sessions(stored)
-    cookie, session = here.anonymous()
-    assert there.find(cookie) == session
-    before = datetime.now(UTC)
-    here.end(cookie)
-    here.end("forged")
-    assert here.find(cookie) is None
-    assert list(stored.ended) == [session.id]
-    assert timedelta(seconds=60) <= stored.ended[session.id] - before < timedelta(seconds=120)
-    assert stored.lines == [("anonymous", "session.end", session.id[:8], None)]
-    clock.now = 2.0
-    assert there.find(cookie) == session, "it looks every two seconds"
-    clock.now = 2.1
-    assert there.find(cookie) is None
-    stored.away, clock.now = True, 1000.0
-    assert there.find(cookie) is None, "with the database away what is known holds"
-    assert there.find(there.anonymous()[0]) is not None
-
-
-def test_forms_belong_to_their_session(stored: Stored) -> None:
-    opened, _ = sessions(stored)
+def test_forms_belong_to_their_session() -> None:
+    opened = unstored("k")
     one, other = Session("a", None), Session("b", None)
     stamp = opened.stamp(one)
     assert opened.is_stamp(one, stamp)
     for session, given in ((other, stamp), (one, ""), (one, "ü")):
         assert not opened.is_stamp(session, given)
-    assert sessions(stored, "other")[0].stamp(one) != stamp
-
-
-def test_what_is_sealed_is_read_for_its_purpose_and_for_a_while(
-    stored: Stored, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened, _ = sessions(stored)
-    sealed = opened.sealed({"x": 1}, "sign-in")
-    assert opened.unsealed(sealed, "sign-in", 10) == {"purpose": "sign-in", "x": 1}
-    assert opened.unsealed(sealed, "other", 10) is None
-    assert opened.unsealed("forged", "sign-in", 10) is None
-    now = datetime.now(UTC).timestamp()
-    monkeypatch.setattr("itsdangerous.timed.time.time", lambda: now + 12)
-    assert opened.unsealed(sealed, "sign-in", 10) is None
+    assert unstored("other").stamp(one) != stamp
 
 
 def test_who_asks_for_a_page() -> None:

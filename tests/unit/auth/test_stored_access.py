@@ -1,5 +1,6 @@
 """Tokens, ended sessions and the audit log as the database keeps them, and as their operations tell them."""
 
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,8 +13,9 @@ from starlette.responses import Response
 
 from app.auth import repository, router
 from app.auth.actor import become, leave
-from app.auth.service import Tokens, digest_of
-from app.base.errors import BadRequest, NotFound
+from app.auth.service import Caller, Tokens, digest_of
+from app.auth.sessions import Sessions
+from app.base.errors import BadRequest, NotFound, Unavailable
 from app.base.settings import Settings
 from app.db import Database
 
@@ -108,15 +110,107 @@ def test_the_audit_log_is_read_newest_first_by_actor_action_and_page(database: D
         page(cursor="x")
 
 
-def test_ended_sessions_are_known_until_their_cookies_are_over(database: Database) -> None:
+BOB = Caller("oidc:bob", frozenset({"read", "decide"}))
+
+
+def opened(database: Database, clock: list[float] | None = None, seconds: int = 60) -> Sessions:
+    return Sessions(database, Tokens(database), "k" * 32, seconds, lambda: (clock or [0.0])[0])
+
+
+def test_a_cookie_names_a_session_and_holds_nothing(database: Database) -> None:
+    secret, _ = Tokens(database).create("ann", ["admin"], None)
+    here = opened(database)
+    by_token, by_provider = here.with_token(secret, "10.0.0.1"), here.with_caller(BOB)
+    assert by_token is not None
+    assert secret not in by_token
+    assert here.with_token("arb_guess") is None
+    found = [here.find(cookie) for cookie in (by_token, by_provider)]
+    assert [one.caller for one in found if one is not None] == [Caller("token:ann", frozenset({"admin"})), BOB]
+    for cookie in ("", "arbs_", by_token[:-1], by_token + "x"):
+        assert here.find(cookie) is None
+    listed = here.every()
+    assert [(one.name, one.address) for one in listed] == [("token:ann", "10.0.0.1"), ("oidc:bob", "")]
     with database.session() as session:
-        now = session.execute(sa.select(sa.func.now())).scalar_one()
-        hour = timedelta(hours=1)
-        repository.end_session(session, "old", now - hour)
-        repository.end_session(session, "now", now)
-        assert repository.every_ended_session(session) == {"now"}
-        repository.end_session(session, "later", now + hour)
-        repository.end_session(session, "later", now - hour)  # it was over already
-        assert repository.every_ended_session(session) == {"now", "later"}
-        kept = session.execute(sa.select(repository.ended_sessions.c.id)).scalars().all()
-        assert sorted(kept) == ["later", "now"]
+        stored = session.execute(
+            sa.text("select hash::text || name || coalesce(token::text, '') from sessions")
+        ).scalars()
+        assert not any(secret in row or by_token in row or by_provider in row for row in stored)
+        assert repository.session_by_hash(session, digest_of(by_token)) == listed[0]
+
+
+def test_a_session_ends_everywhere_for_every_copy_of_its_cookie(database: Database) -> None:
+    clock = [0.0]
+    here, there = opened(database), opened(database, clock)
+    cookie, other = here.with_caller(BOB), here.with_caller(BOB)
+    assert there.find(cookie) is not None
+    here.end(cookie)
+    here.end(cookie)
+    here.end("arbs_forged")
+    here.end("x")
+    assert here.find(cookie) is None
+    clock[0] = 2.0
+    assert there.find(cookie) is not None, "it looks every two seconds"
+    clock[0] = 2.1
+    assert there.find(cookie) is None
+    (left,) = here.every()
+    assert here.revoke(left.id) == left
+    assert here.find(other) is None
+    with pytest.raises(NotFound):
+        here.revoke(left.id)
+    lines = [line.action for line in Tokens(database).audit_lines(None, 9, None, None)]
+    assert lines == ["session.revoke", "session.end", "session.begin", "session.begin"]
+
+
+def test_a_session_ends_with_its_token_and_its_time(database: Database) -> None:
+    tokens = Tokens(database)
+    secret, row = tokens.create("ann", ["admin"], None)
+    soon, _ = tokens.create("soon", ["admin"], datetime.now(UTC) + timedelta(seconds=0.3))
+    cookies = [opened(database).with_token(one) for one in (secret, soon)]
+    assert all(cookie is not None and opened(database).find(cookie) for cookie in cookies)
+    short = opened(database, seconds=0).with_caller(BOB)
+    assert opened(database).find(short) is None
+    tokens.revoke(row.id)
+    time.sleep(0.3)
+    assert [opened(database).find(cookie or "") for cookie in cookies] == [None, None]
+    opened(database).with_caller(BOB)
+    with database.session() as session:
+        assert session.execute(sa.text("select count(*) from sessions")).scalar_one() == 3, "what is past is forgotten"
+
+
+def test_with_the_database_away_who_is_known_stays(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    here = opened(database, clock)
+    cookie, unknown = here.with_caller(BOB), here.with_caller(BOB)
+    assert here.find(cookie) is not None
+
+    def away(*_: Any) -> Any:
+        raise Unavailable("away")
+
+    monkeypatch.setattr(database, "session", away)
+    clock[0] = 599.0
+    assert here.find(cookie) is not None
+    with pytest.raises(Unavailable):
+        here.find(unknown)
+    clock[0] = 601.0
+    with pytest.raises(Unavailable):
+        here.find(cookie)
+
+
+def test_what_ties_a_sign_in_together_is_kept_here_and_taken_once(database: Database) -> None:
+    here = opened(database)
+    said = {"verifier": "v", "state": "s"}
+    named = here.remember(said, 60)
+    assert here.recall(named, "t") is None, "another's"
+    assert opened(database).recall(named, "s") == said
+    assert here.recall(named, "s") is None, "once"
+    assert here.recall(here.remember(said, -1), "s") is None, "in time"
+    assert here.recall("forged", "s") is None
+
+
+def test_who_is_signed_in_is_listed_and_sent_away(database: Database) -> None:
+    here = opened(database)
+    here.with_caller(BOB)
+    (listed,) = body(router.list_sessions(here))["items"]
+    assert (listed["name"], listed["scopes"]) == ("oidc:bob", ["decide", "read"])
+    assert body(router.revoke_session(UUID(listed["id"]), here)) == listed
+    assert body(router.list_sessions(here)) == {"items": []}

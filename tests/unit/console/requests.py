@@ -6,6 +6,7 @@ from typing import Any, cast
 from fastapi.exceptions import RequestValidationError
 from starlette.requests import Request
 
+from app.auth.guesses import Guesses
 from app.auth.service import Caller, Tokens
 from app.auth.sessions import Sessions
 from app.auth.visitors import welcome
@@ -22,7 +23,9 @@ READER = Caller("reader", frozenset({"read"}))
 
 
 class Database:
-    """Away: nobody's session is known to be over."""
+    """Away."""
+
+    is_silent = True
 
     def session(self) -> Any:
         raise Unavailable("away")
@@ -72,7 +75,7 @@ def request(
 ) -> Request:  # fmt: skip
     given = Settings.model_construct(**{"authentication": "required", "oidc_client_id": None, **(settings or {})})
     sessions = Sessions(cast(Any, Database()), cast(Tokens, Known()), "key", 3600)
-    services = Services(given, sessions, Budget(1 << 20), ProviderSignIn(flow), Listeners(2))
+    services = Services(given, sessions, Budget(1 << 20), ProviderSignIn(flow), Listeners(2), Guesses())
     state = SimpleNamespace(operations=operations or Operations(), services=services)
     said = {"host": "arbiter.test", **(headers or {})}
     scope: Json = {

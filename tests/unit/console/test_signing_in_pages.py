@@ -9,26 +9,29 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.auth.code_flow import CodeFlow
-from app.auth.service import Caller, Tokens
-from app.auth.sessions import Sessions
+from app.auth.service import Caller
+from app.auth.sessions import Session, Sessions
 from app.base.errors import ArbiterError, Forbidden, NotFound, TooManyRequests, Unavailable
 from app.console import events, missing, provider, sign_in, visit
 from app.console.api import Api, Refused, Reply
 from app.console.listeners import EVERY_SECONDS, Listeners
 from app.console.sign_in import PageVisitors
 from app.console.visit import Visit
-from tests.unit.console.requests import READER, Database, Json, Known, Operations, operation, request
+from tests.unit.console.requests import READER, Json, Operations, operation, request
 
 
 def visitors(of: Request) -> PageVisitors:
     return PageVisitors(of.app.state.services.of(Sessions))
 
 
-def test_a_session_says_who_asks() -> None:
+def found(_: Sessions, cookie: str) -> Session | None:
+    return Session("i", READER) if cookie == "arbs_reader" else None
+
+
+def test_a_session_says_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sessions, "find", found)
     one = request()
-    sessions: Sessions = one.app.state.services.of(Sessions)
-    cookie = sessions._signer.dumps({"id": "i", "token": "secret"})  # pyright: ignore
-    signed = request(headers={"cookie": f"arbiter_session={cookie}"})
+    signed = request(headers={"cookie": "arbiter_session=arbs_reader"})
     assert visitors(signed).caller(signed.scope) == READER
     assert visitors(one).caller(one.scope) is None
     forged = request(headers={"cookie": "arbiter_session=x"})
@@ -93,7 +96,7 @@ def test_nobody_is_sent_elsewhere_after_signing_in(wanted: str, found: str) -> N
     assert sign_in.safe(Visit(request(PAGES)), wanted) == found
 
 
-def test_the_form_to_sign_in_is_shown_to_whom_it_helps() -> None:
+def test_the_form_to_sign_in_is_shown_to_whom_it_helps(monkeypatch: pytest.MonkeyPatch) -> None:
     def shown(**more: Any) -> Response:
         return sign_in.sign_in(Visit(request(PAGES, **more)), "/queues")
 
@@ -102,15 +105,14 @@ def test_the_form_to_sign_in_is_shown_to_whom_it_helps() -> None:
     assert "/sign-in/provider" not in bytes(shown().body).decode()
     assert "/sign-in/provider" in bytes(shown(settings={"oidc_client_id": "c"}).body).decode()
     assert shown(settings={"authentication": "open"}).headers["location"] == "/queues"
-    sessions = Sessions(cast(Any, Database()), cast(Tokens, Known()), "key", 3600)
-    cookie = sessions._signer.dumps({"id": "i", "token": "secret"})  # pyright: ignore
-    assert shown(headers={"cookie": f"arbiter_session={cookie}"}).headers["location"] == "/queues"
+    monkeypatch.setattr(Sessions, "find", found)
+    assert shown(headers={"cookie": "arbiter_session=arbs_reader"}).headers["location"] == "/queues"
 
 
 def test_a_token_begins_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
 
-    def with_token(self: Sessions, secret: str) -> str | None:
+    def with_token(self: Sessions, secret: str, address: str) -> str | None:
         tried.append(secret)
         return "cookie" if secret == "secret" else None
 
@@ -164,7 +166,20 @@ class Flow:
 
 
 def test_signing_in_at_a_provider_goes_there_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Sessions, "with_caller", lambda _, caller: f"session-of-{caller.name}")
+    monkeypatch.setattr(Sessions, "with_caller", lambda _, caller, address: f"session-of-{caller.name}")
+    kept: dict[str, Json] = {}
+
+    def remember(_: Sessions, said: Json, seconds: int) -> str:
+        kept["named"] = said
+        assert seconds == 600
+        return "named"
+
+    def recall(_: Sessions, identifier: str, state: str) -> Json | None:
+        said = kept.get(identifier)
+        return said if said is not None and said["state"] == state else None
+
+    monkeypatch.setattr(Sessions, "remember", remember)
+    monkeypatch.setattr(Sessions, "recall", recall)
     flow = Flow()
     there = Visit(request(PAGES, flow=cast(CodeFlow, flow)))
     answer = asyncio.run(provider.there(there, "/queues"))
