@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Condition
 
+from app.following.evidence import Key
 from app.following.kinds import Kind
 from app.following.past import Items, Past, Preemption
 from app.following.reading import Event, Listed
 from app.following.trimming import Item, part
-
-Key = tuple[str, str]
-"""Namespace and name."""
 
 
 @dataclass(slots=True)

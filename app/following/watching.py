@@ -2,7 +2,8 @@
 
 import random
 import time
-from threading import Event, Thread
+import threading
+from threading import Thread
 
 import structlog
 
@@ -25,7 +26,7 @@ class Watcher(Thread):
         self._kind = kind
         self._reader = reader
         self._mirror = mirror
-        self._stopping = Event()
+        self._stopping = threading.Event()
         self._failures = 0
 
     def stop(self) -> None:
