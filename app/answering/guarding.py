@@ -12,8 +12,18 @@ import msgspec
 from app.answering.answers import Answered, Stopwatch, encode, facts_of
 from app.answering.sources import Sources
 from app.base.decoding import decode
-from app.formats.extender import ExtenderPreemptionArgs, ExtenderPreemptionResult, MetaPod, MetaVictims, Victims
-from app.formats.guarding import Around, Recogniser, is_system_critical, read_pod, recogniser
+from app.formats.extender import (
+    Around,
+    ExtenderPreemptionArgs,
+    ExtenderPreemptionResult,
+    MetaPod,
+    MetaVictims,
+    Recogniser,
+    Victims,
+    is_system_critical,
+    read_pod,
+    recogniser,
+)
 from app.solver import solve
 from app.solver.model.decision import Answer
 from app.solver.model.instant import micros

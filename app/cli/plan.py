@@ -24,8 +24,8 @@ from app.cli.offline import Json
 from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, complain, problems, read, say
 from app.cli.remote import Reply, Service, guarded, refused
 from app.cli.sources import Source, gathered, joined
-from app.formats.documents.yson import is_yson, read_yson
-from app.formats.recognised import is_native
+from app.formats.schemas import is_native
+from app.formats.yson import is_yson, read_yson
 from app.solver.model.problems import InvalidInput, Problem
 
 _EXIT = {"admit": NOTHING, "preempt": EVICTS, "wait": CANNOT, "infeasible": CANNOT}

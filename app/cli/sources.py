@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from app.base.documents import Unreadable
 from app.base.documents import read as parsed
 from app.cli.output import read
-from app.formats.documents.yson import read_any
+from app.formats.yson import read_any
 
 SUFFIXES = (".yaml", ".yml", ".json")
 

@@ -17,10 +17,10 @@ from app.following.pods import Pods, Touched
 from app.following.splicing import Of, key_of, spliced, untouched
 from app.following.translating import Translated, translate
 from app.following.trimming import Item
-from app.formats.documents.reader import Findings
 from app.formats.kai.pods import gpu_memory
-from app.formats.kubernetes.objects import objects
 from app.formats.manifests import Within
+from app.formats.objects import objects
+from app.formats.reader import Findings
 from app.formats.yunikorn.pods import DYNAMIC, dynamic_queues, queue_path, said_of_dynamic
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.state import Ask

@@ -4,7 +4,7 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 
 from app.following.mirror import Key
-from app.formats.kubernetes.cluster import SinglePod
+from app.formats.pods import SinglePod
 from app.formats.yunikorn.pods import age
 
 

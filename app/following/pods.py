@@ -11,10 +11,10 @@ from app.following.members import Members
 from app.following.mirror import Key
 from app.following.specs import Specs
 from app.following.trimming import Item
-from app.formats.documents.reader import Findings
 from app.formats.kai import pods as kai
-from app.formats.kubernetes.cluster import SinglePod, read_pod
-from app.formats.kubernetes.objects import objects
+from app.formats.objects import objects
+from app.formats.pods import SinglePod, read_pod
+from app.formats.reader import Findings
 from app.formats.yunikorn import pods as yunikorn
 from app.solver.model.configuration import EngineName
 

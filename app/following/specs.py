@@ -5,8 +5,8 @@ from dataclasses import replace
 import msgspec
 
 from app.base.lru import Lru
-from app.formats.documents.reader import Reader
-from app.formats.kubernetes.pod_spec import PodSpec, read_pod_spec
+from app.formats.pods import PodSpec, read_pod_spec
+from app.formats.reader import Reader
 
 _MOST, _BYTES = 20_000, 64 << 20
 

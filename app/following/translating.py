@@ -6,8 +6,8 @@ from typing import Any
 from app.base.documents import Path
 from app.following.mirror import Key, View
 from app.following.trimming import Item, part
-from app.formats.documents.reader import Findings
 from app.formats.manifests import Within, read_manifests
+from app.formats.reader import Findings
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import Finding
 from app.solver.model.state import Ask, Node, Workload

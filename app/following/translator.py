@@ -17,8 +17,8 @@ from app.following.grouped import Grouped
 from app.following.merging import merged, only, without
 from app.following.mirror import Key, View
 from app.following.translating import Translated, translate
-from app.formats.documents.reader import MOST_ALIKE
 from app.formats.manifests import Within
+from app.formats.reader import MOST_ALIKE
 from app.solver.model.configuration import Configuration, EngineName
 
 _WORKLOAD, _LOCAL_QUEUE = "Workload", "LocalQueue"

@@ -6,7 +6,7 @@ such change as if it were one would never be done.
 
 from typing import Any, cast
 
-from app.formats.kubernetes.pod_spec import NOT_SCHEDULING
+from app.formats.pods import NOT_SCHEDULING
 
 Item = dict[str, Any]
 

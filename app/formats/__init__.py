@@ -9,15 +9,13 @@ from typing import Any, cast
 
 from app.base.documents import Path, Unreadable, read
 from app.formats import manifests
-from app.formats.documents.exported import Exported
-from app.formats.documents.imported import Imported
-from app.formats.documents.reader import Findings
-from app.formats.documents.yson import is_yson, read_yson
+from app.formats.exported import Exported
 from app.formats.kai import exporting as kai_export
 from app.formats.kueue import exporting as kueue_export
-from app.formats.names import EXPORTS, FORMATS, ExportFormat, Format
-from app.formats.ytsaurus import exporting as ytsaurus_export
-from app.formats.ytsaurus import importing as ytsaurus_import
+from app.formats.reader import EXPORTS, FORMATS, ExportFormat, Findings, Format, Imported
+from app.formats.yson import is_yson, read_yson
+from app.formats.ytsaurus import configuration as ytsaurus_export
+from app.formats.ytsaurus import configuration as ytsaurus_import
 from app.formats.ytsaurus import orchid
 from app.formats.yunikorn import dump
 from app.formats.yunikorn import exporting as yunikorn_export

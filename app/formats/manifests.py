@@ -9,15 +9,24 @@ from typing import Any
 from msgspec.structs import replace
 
 from app.base.documents import Path
-from app.formats.documents.imported import Imported
-from app.formats.documents.reader import Findings
-from app.formats.kai import importing as kai_import
+from app.formats.kai import configuration as kai_import
 from app.formats.kai import pods as kai_pods
-from app.formats.kubernetes.cluster import Pod, SinglePod, read_nodes, read_pod, read_pods
-from app.formats.kubernetes.objects import KAI_SCHEDULER, YUNIKORN_QUEUES, Object, objects, unique, unknown_kind, whole
-from app.formats.kubernetes.priority_classes import SYSTEM_CLASSES, Classes, read_classes
 from app.formats.kueue import importing as kueue_import
 from app.formats.kueue import workloads as kueue_workloads
+from app.formats.objects import (
+    KAI_SCHEDULER,
+    SYSTEM_CLASSES,
+    YUNIKORN_QUEUES,
+    Classes,
+    Object,
+    objects,
+    read_classes,
+    unique,
+    unknown_kind,
+    whole,
+)
+from app.formats.pods import Pod, SinglePod, read_cluster_nodes, read_pod, read_pods
+from app.formats.reader import Findings, Imported
 from app.formats.yunikorn import importing as yunikorn_import
 from app.formats.yunikorn import pods as yunikorn_pods
 from app.solver.model.base import NativeDocuments
@@ -109,7 +118,7 @@ def read_manifests(
     if chosen == "yunikorn":
         return _yunikorn(reading)
     findings.add("no-engine", "warning", (), "nothing here belongs to Kueue, KAI Scheduler or YuniKorn")
-    nodes = read_nodes(found.nodes, pods, rename={})
+    nodes = read_cluster_nodes(found.nodes, pods, rename={})
     return Imported(Configuration() if known is None else known, State(nodes=nodes), [], findings.all())
 
 
@@ -183,7 +192,7 @@ def _kueue(reading: _Reading, kept: dict[str, str]) -> Imported:
     workloads, asks = kueue_workloads.read_workloads(found.workloads, configuration, local_queues, reading.classes)
     if reading.pods:
         findings.add("not-carried", "info", (), f"Kueue decides on Workloads: {len(reading.pods)} pods are left out")
-    return _imported(configuration, read_nodes(found.nodes, [], rename={}), workloads, asks, findings)
+    return _imported(configuration, read_cluster_nodes(found.nodes, [], rename={}), workloads, asks, findings)
 
 
 def _with_classes(configuration: Configuration, classes: list[Object]) -> Configuration:
@@ -205,7 +214,7 @@ def _kai(reading: _Reading) -> Imported:
     within = reading.within
     gpus = within.gpus if within else kai_pods.gpu_memory((made.name, made.labels) for made in found.nodes)
     workloads, asks = kai_pods.read_groups(found.groups, members, queues, reading.classes, gpus)
-    return _imported(configuration, read_nodes(found.nodes, strangers, rename={}), workloads, asks, findings)
+    return _imported(configuration, read_cluster_nodes(found.nodes, strangers, rename={}), workloads, asks, findings)
 
 
 def _yunikorn(reading: _Reading) -> Imported:
@@ -219,7 +228,7 @@ def _yunikorn(reading: _Reading) -> Imported:
         findings.add(
             "not-carried", "info", (), "priority classes are no part of queues.yaml: an export leaves them out"
         )
-    nodes = read_nodes(found.nodes, strangers, rename=yunikorn_pods.RENAME)
+    nodes = read_cluster_nodes(found.nodes, strangers, rename=yunikorn_pods.RENAME)
     return _imported(configuration, nodes, workloads, asks, findings)
 
 

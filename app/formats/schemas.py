@@ -1,10 +1,53 @@
-"""What the import and export endpoints answer."""
+"""Whether a document is one of a system's own, or of Arbiter: for whoever takes both.
 
-from app.formats.names import ExportFormat, Format
+What the import and export endpoints answer.
+"""
+
+import re
+from typing import TypeVar
+
+import msgspec
+
+from app.formats.reader import ExportFormat, Format
+from app.formats.yson import is_yson
 from app.solver.model.base import Wire
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding
 from app.solver.model.state import Ask, State
+
+T = TypeVar("T")
+
+_NATIVE = (
+    "apiVersion", "kind", "partitions", "tiers", "actions", "pools", "config", "nodes_filter", "$attributes", "$value",
+    "queuename", "applications", "applicationID", "nodeID", "clusterInfo", "operations", "pool_trees",
+    "scheduling_info_per_pool_tree",
+)  # fmt: skip
+_OURS = ("configuration", "state", "asks")
+_YAML = re.compile(rb"^(?:-\s+)?[\"']?(?:%s)[\"']?\s*:" % "|".join(map(re.escape, _NATIVE)).encode(), re.MULTILINE)
+_YAML_OF_OURS = re.compile(rb"^[\"']?(?:%s)[\"']?\s*:" % "|".join(_OURS).encode(), re.MULTILINE)
+
+
+def is_native(body: bytes) -> bool:
+    """Whether ``body`` is a manifest, an answer of YuniKorn's REST interface, a pool tree or an orchid, and no
+    configuration or request of Arbiter. What is no document at all is none."""
+    if is_yson(body):
+        return True
+    if body.lstrip()[:1] not in (b"{", b"["):
+        return _YAML.search(body) is not None and _YAML_OF_OURS.search(body) is None
+    try:
+        found = _decoded(body, dict[str, msgspec.Raw]) or _decoded(body, list[msgspec.Raw])
+        keys = _decoded(found[0], dict[str, msgspec.Raw]) if isinstance(found, list) else found
+    except UnicodeDecodeError:
+        return False
+    return keys is not None and any(key in keys for key in _NATIVE) and not any(key in keys for key in _OURS)
+
+
+def _decoded(body: bytes | msgspec.Raw, kind: type[T]) -> T | None:
+    """None for what is nothing of the kind."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
 
 
 class ImportedManifest(Wire, frozen=True, kw_only=True, omit_defaults=False):

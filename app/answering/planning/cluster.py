@@ -11,11 +11,11 @@ from app.answering.sources import Sources
 from app.answering.variants.overrides import with_fields
 from app.base.documents import Path, read
 from app.formats import import_configuration
-from app.formats.documents.reader import Findings
-from app.formats.documents.yson import is_yson
-from app.formats.kubernetes.priority_classes import PriorityClass
 from app.formats.manifests import kept_objects
+from app.formats.objects import PriorityClass
+from app.formats.reader import Findings
 from app.formats.work.read import Beside, read_beside
+from app.formats.yson import is_yson
 from app.solver import solve
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import Finding, InvalidInput, Problem

@@ -13,13 +13,13 @@ from app.answering.planning.rounds import settle
 from app.answering.sources import Sources
 from app.base.decoding import decode
 from app.base.documents import Path
-from app.formats.documents.reader import Findings
-from app.formats.documents.yson import read_any
 from app.formats.kai.pods import gpu_memory
-from app.formats.work import SPECIAL, kai, kueue, ytsaurus, yunikorn
-from app.formats.work.asking import Cluster, Planned, resource_names
-from app.formats.work.pod_sets import Work
-from app.formats.work.read import read_work
+from app.formats.reader import Findings
+from app.formats.work import SPECIAL, kueue, pods
+from app.formats.work import kueue as ytsaurus
+from app.formats.work.kinds import Work
+from app.formats.work.read import Cluster, Planned, read_work, resource_names
+from app.formats.yson import read_any
 from app.solver.model import duration
 from app.solver.model.base import Time
 from app.solver.model.decision import Decision, Outcome
@@ -33,8 +33,8 @@ _MANIFEST = "/manifest"
 _WORST: tuple[Outcome, ...] = ("admit", "preempt", "wait", "infeasible")
 _READERS: dict[str, Callable[[list[Work], Cluster], list[Planned]]] = {
     "kueue": kueue.plan_work,
-    "yunikorn": yunikorn.plan_work,
-    "kai": kai.plan_work,
+    "yunikorn": pods.plan_yunikorn,
+    "kai": pods.plan_kai,
 }
 
 

@@ -4,18 +4,19 @@ from decimal import Decimal
 from typing import Any, cast
 
 from app.base.documents import Path
-from app.formats.documents.exported import Exported, Lost, dump, flat_quota, go_duration, number, placed
-from app.formats.documents.reader import Findings, Reader
-from app.formats.documents.resources import renamed
-from app.formats.kai.actions import ACTIONS, shard_actions, written_actions
-from app.formats.kai.importing import (
+from app.formats.exported import Exported, Lost, dump, flat_quota, go_duration, number, placed, renamed
+from app.formats.kai.configuration import (
+    ACTIONS,
     DEFAULT_CAP,
     DEFAULT_SHARD,
     QUEUE_GROUP,
     RULES_ANNOTATION,
     SHARD_GROUP,
     UNITS,
+    shard_actions,
+    written_actions,
 )
+from app.formats.reader import Findings, Reader
 from app.solver.model import kai
 from app.solver.model.base import NativeDocuments, Quantity
 from app.solver.model.configuration import Configuration, EngineName, Queue, Quota

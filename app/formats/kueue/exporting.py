@@ -4,8 +4,7 @@ import re
 from typing import Any, cast
 
 from app.base.documents import Path
-from app.formats.documents.exported import Exported, Lost, dump, weight_text
-from app.formats.documents.resources import renamed
+from app.formats.exported import Exported, Lost, dump, renamed, weight_text
 from app.formats.kueue.importing import CONFIGURATION_GROUP, GROUP, PRESENT_VERSION
 from app.solver.model import kueue
 from app.solver.model.base import NativeDocuments

@@ -9,9 +9,9 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from app.formats.documents.reader import Findings, Reader
-from app.formats.kubernetes.objects import Object, config_map, instead, kept, named, unknown_kind, whole
-from app.formats.kubernetes.pod_spec import read_taints
+from app.formats.objects import Object, config_map, instead, kept, named, unknown_kind, whole
+from app.formats.pods import read_taints
+from app.formats.reader import Findings, Reader
 from app.solver.model import kueue
 from app.solver.model.base import Native, NativeDocuments, Wire
 from app.solver.model.configuration import (

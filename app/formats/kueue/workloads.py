@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
-from app.formats.documents.reader import Reader
-from app.formats.kubernetes.amounts import Steps, quantities, steps
-from app.formats.kubernetes.objects import Object, named
-from app.formats.kubernetes.pod_spec import PodSpec, read_pod_spec
-from app.formats.kubernetes.priority_classes import Classes
 from app.formats.kueue.importing import read_milestones
+from app.formats.objects import Classes, Object, named
+from app.formats.pods import PodSpec, Steps, quantities, read_pod_spec, steps
+from app.formats.reader import Reader
 from app.solver.model import kueue
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import Ask, Task, Workload

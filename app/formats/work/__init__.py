@@ -4,7 +4,8 @@
 asks.
 """
 
-from app.formats.work import nested, spark
+from app.formats.work import spark
+from app.formats.work import spark as nested
 from app.formats.work.read import Special
 
 SPECIAL: dict[str, Special] = {

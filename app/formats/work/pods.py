@@ -1,11 +1,35 @@
-"""The pods of work, as they would be made: for systems that schedule pods and not objects."""
+"""The pods of work, as they would be made: for systems that schedule pods and not objects.
 
+Work under KAI Scheduler: pod groups as its pod grouper makes them.
+
+A group is an object, one pod of it (Job, Deployment), or one replica (LeaderWorkerSet). Training jobs need all their
+pods at once, Ray its head and the fewest workers, the others one pod. The queue is in the label
+``kai.scheduler/queue`` of the object, else of its pods; the priority is that of the pods' class, else of the class in
+the label ``priorityClassName``, else ``train``, and ``inference`` for a Deployment.
+
+Work under YuniKorn: each pod is an ask of its application. Task groups ask for placeholders first.
+
+Labels and annotations are those of the pods: an object's own reach them only where its controller hands them on, as
+Ray's does. Of a task group (the annotation ``yunikorn.apache.org/task-groups``) YuniKorn starts ``minMember``
+placeholders of ``minResource``; the group's pods take their places, so that only those beyond ask for more.
+"""
+
+import json
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
+from typing import Any, cast
 
-from app.formats.kubernetes.cluster import Pod
-from app.formats.work.asking import Cluster
-from app.formats.work.pod_sets import PodSet, Work
+import msgspec
+
+from app.formats.kai.pods import NON_PREEMPTIBLE_FROM, OWN_CLASSES, QUEUE_LABELS, requests_of, warn_of_topology
+from app.formats.pods import Pod, quantities, read_nodes, steps
+from app.formats.reader import Reader
+from app.formats.work.kinds import PodSet, Work
+from app.formats.work.read import Cluster, Planned, near
+from app.formats.yunikorn.pods import QUEUE, application, read_applications
+from app.solver.model.configuration import Queue
+from app.solver.model.state import Ask, Task
 
 MOST_PODS = 4000
 """Of one plan."""
@@ -76,3 +100,218 @@ def _pod(work: Work, pod_set: PodSet, cluster: Cluster, name: str) -> Pod:
         found = cluster.beside.classes.find(spec.priority_class)
         priority = found.value if found else 0
     return Pod(made=made, spec=spec, phase="pending", node=None, priority=priority)
+
+
+_DEFAULT_QUEUE = "default-queue"
+_PROJECT = ("project", "kai.scheduler/project")
+_PRIORITY = "priorityClassName"
+_PREEMPTIBILITY = "kai.scheduler/preemptibility"
+
+_Member = tuple[PodSet, Pod]
+
+
+def plan_kai(works: list[Work], cluster: Cluster) -> list[Planned]:
+    """The asks of ``works``: one for each pod group."""
+    if works and too_many(works, cluster):
+        return []
+    return [Planned(work.title, list(_kai_asks(work, cluster))) for work in works]
+
+
+def _kai_asks(work: Work, cluster: Cluster) -> Iterator[Ask]:
+    queue = _queue(work, cluster)
+    if queue is None:
+        return
+    warn_of_topology(work.made.annotations, work.made.root, (*work.made.root.at, "metadata", "annotations"))
+    priority = _priority(work, cluster)
+    for name, members in _kai_groups(work, cluster):
+        yield Ask(
+            id=cluster.free(name), queue=queue, priority=priority, created_at=cluster.created_at,
+            preemptible=_preemptible(work, priority), min_available=_minimum(work, members),
+            tasks=[_task(pod, cluster) for _, pod in members],
+        )  # fmt: skip
+
+
+def _kai_groups(work: Work, cluster: Cluster) -> Iterator[tuple[str, list[_Member]]]:
+    grouped: dict[str, list[_Member]] = {}
+    for replica, pod_set, pod in pods_of(work, cluster):
+        grouping = work.kind.kai
+        one = work.id if grouping == "one" or (grouping == "replica" and work.replicas == 1) else f"{work.id}-{replica}"
+        grouped.setdefault(pod.made.id if grouping == "pod" else one, []).append((pod_set, pod))
+    yield from grouped.items()
+
+
+def _minimum(work: Work, members: list[_Member]) -> int:
+    if work.kind.minimum == "one":
+        return 1
+    if work.kind.minimum == "all":
+        return min(len(members), max(1, work.least)) if work.least is not None else len(members)
+    fewest = 0
+    for pod_set in work.pod_sets:
+        if pod_set.name != "submitter":
+            fewest += pod_set.least or pod_set.count
+    return max(1, min(fewest, len(members)))
+
+
+def _queue(work: Work, cluster: Cluster) -> str | None:
+    known = cluster.queues
+    words = [work.made.labels, *(pod_set.labels for pod_set in work.pod_sets)]
+    given = next((of[key] for of in words for key in (*QUEUE_LABELS, *_PROJECT) if of.get(key)), None)
+    name = cluster.queue or given or _DEFAULT_QUEUE
+    parents = {queue.parent for queue in known.values()}
+    leaves = near(each for each in known if each not in parents)
+    if name not in known:
+        why = "" if cluster.queue or given else f"no label {QUEUE_LABELS[0]!r}, and "
+        cluster.left_out(work, f"{why}there is no queue {name!r}; there are {leaves}", "metadata", "labels")
+        return None
+    if name in parents:
+        cluster.left_out(work, f"{name!r} is a parent queue; leaf queues are {leaves}", "metadata", "labels")
+        return None
+    return name
+
+
+def _priority(work: Work, cluster: Cluster) -> int:
+    words = [work.made.labels, *(pod_set.labels for pod_set in work.pod_sets)]
+    own = next((pod_set.pod.priority_class for pod_set in work.pod_sets if pod_set.pod.priority_class), None)
+    name = own or next((of[_PRIORITY] for of in words if of.get(_PRIORITY)), None) or work.kind.kai_class
+    found = cluster.beside.classes.find(name)
+    if found is not None:
+        return found.value
+    if name not in OWN_CLASSES:
+        detail = f"priority class {name!r} is not known here: planned as {work.kind.kai_class!r}"
+        cluster.findings.add("unknown-name", "warning", (*work.made.root.at, "spec"), detail)
+    return OWN_CLASSES.get(name, OWN_CLASSES[work.kind.kai_class])
+
+
+def _preemptible(work: Work, priority: int) -> bool:
+    said = work.made.labels.get(_PREEMPTIBILITY)
+    return said != "non-preemptible" if said else priority < NON_PREEMPTIBLE_FROM
+
+
+def _task(pod: Pod, cluster: Cluster) -> Task:
+    return Task(
+        name=pod.made.name,
+        requests=quantities(requests_of(pod, cluster.gpus)),
+        node_selector=pod.spec.node_selector,
+        tolerations=pod.spec.tolerations,
+        node_affinity=pod.spec.node_affinity,
+    )
+
+
+_GROUPS = "yunikorn.apache.org/task-groups"
+_GROUP = "yunikorn.apache.org/task-group-name"
+_HANDED_ON = ("ray.io",)
+_PREFIXES = ("yunikorn.apache.org/", "applicationId", "queue")
+
+
+def plan_yunikorn(works: list[Work], cluster: Cluster) -> list[Planned]:
+    """The asks of ``works``; queues that placement would make are added to ``cluster.dynamic``."""
+    if works and too_many(works, cluster):
+        return []
+    return [Planned(work.title, list(_asks(work, cluster))) for work in works]
+
+
+def _asks(work: Work, cluster: Cluster) -> Iterator[Ask]:
+    pods = [_labelled(pod, work, cluster) for _, _, pod in pods_of(work, cluster)]
+    report_unknown_classes(work, cluster)
+    members = _with_placeholders(pods, work)
+    queues = [*cluster.configuration.queues, *cluster.dynamic]
+    _, asks, dynamic = read_applications(members, queues, cluster.beside.classes, cluster.findings)
+    cluster.dynamic += dynamic
+    if asks and not _leaf(asks[0].queue, [*queues, *dynamic]):
+        there = near(q.name for q in queues if _leaf(q.name, queues))
+        cluster.left_out(work, f"{asks[0].queue!r} is a parent queue; leaf queues are {there}")
+        return
+    name = application(members[0])
+    running = name if name in cluster.running else None
+    for ask in asks:
+        tasks = [_counted(task, cluster) for task in ask.tasks]
+        yield msgspec.structs.replace(ask, id=cluster.free(ask.id), workload=running, tasks=tasks)
+
+
+def _labelled(pod: Pod, work: Work, cluster: Cluster) -> Pod:
+    """With the labels that reach it, and in the queue that the request says."""
+    own = work.made.labels
+    if work.kind.group in _HANDED_ON:
+        pod = replace(pod, made=replace(pod.made, labels={**own, **pod.made.labels}))
+    elif work.kind.full != "Pod" and not _says(pod.made.labels) and not _says(pod.made.annotations) and _says(own):
+        detail = "labels of the object do not reach its pods: put YuniKorn's labels into the pod template"
+        cluster.findings.add("not-handed-on", "warning", (*work.made.root.at, "metadata", "labels"), detail)
+    if cluster.queue is not None:
+        pod = replace(pod, made=replace(pod.made, labels={**pod.made.labels, QUEUE: cluster.queue}))
+    return pod
+
+
+def _says(words: dict[str, str]) -> bool:
+    return any(word.startswith(_PREFIXES) for word in words)
+
+
+def _leaf(name: str, queues: list[Queue]) -> bool:
+    return not any(queue.parent == name or (queue.name == name and _parent(queue)) for queue in queues)
+
+
+def _parent(queue: Queue) -> bool:
+    return queue.yunikorn is not None and bool(queue.yunikorn.parent)
+
+
+def _counted(task: Any, cluster: Cluster) -> Any:
+    """Without the pod count that no node of the cluster has, and with cpu by the cluster's name."""
+    requests = dict(task.requests)
+    if "pods" not in cluster.counted:
+        requests.pop("pods", None)
+    if "vcore" in requests and "vcore" not in cluster.counted and "cpu" in cluster.counted:
+        requests["cpu"] = requests.pop("vcore")
+    if "gpu" in cluster.counted:
+        for name in [name for name in requests if name.endswith("/gpu") and name not in cluster.counted]:
+            requests["gpu"] = requests.pop(name)
+    return msgspec.structs.replace(task, requests=requests)
+
+
+def _with_placeholders(pods: list[Pod], work: Work) -> list[Pod]:
+    """``pods``, of each task group only those beyond its placeholders, and before them the placeholders."""
+    definition = next((text for pod in pods if (text := pod.made.annotations.get(_GROUPS))), None)
+    if definition is None:
+        return pods
+    groups = _groups(definition, work)
+    left = {name: count for name, count, _ in groups}
+    kept: list[Pod] = []
+    for pod in pods:
+        group = pod.made.annotations.get(_GROUP, "")
+        if left.get(group, 0) > 0:
+            left[group] -= 1
+        else:
+            kept.append(pod)
+    return [*chain.from_iterable(_placeholders(pods[0], work, *group) for group in groups), *kept]
+
+
+def _groups(definition: str, work: Work) -> list[tuple[str, int, Reader]]:
+    root = work.made.root
+    at = (*root.at, "metadata", "annotations", _GROUPS)
+    try:
+        listed = json.loads(definition)
+    except (ValueError, RecursionError):
+        listed = None
+    if not isinstance(listed, list):
+        root.findings.add("bad-value", "error", at, "a list of task groups in JSON is expected")
+        return []
+    found: list[tuple[str, int, Reader]] = []
+    for i, one in enumerate(cast(list[Any], listed)):
+        group = Reader(one, (*at, i), root.findings)
+        count, name = group.count("minMember"), group.text("name")
+        total = sum(known for _, known, _ in found) + (count or 0)
+        if not name or count is None or total > MOST_PODS:
+            detail = f"a task group has a name and a minMember, all groups together up to {MOST_PODS}"
+            root.findings.add("bad-value", "error", (*at, i), detail)
+            continue
+        found.append((name, count, group))
+    return found
+
+
+def _placeholders(first: Pod, work: Work, name: str, count: int, group: Reader) -> list[Pod]:
+    """As YuniKorn makes them (the shim's ``newPlaceholder``): of the application, in the queue and with the priority of
+    the first pod; size, and the nodes that suit, are the group's own."""
+    spec = replace(first.spec, requests=steps(group, "minResource"), **read_nodes(group))
+    group.ignore("labels", "annotations")
+    group.close()
+    annotations = {**first.made.annotations, "yunikorn.apache.org/placeholder": "true"}
+    made = [replace(first.made, name=f"tg-{work.name}-{name}-{i}", annotations=annotations) for i in range(count)]
+    return [replace(first, made=one, spec=spec) for one in made]

@@ -12,10 +12,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from app.base.documents import Path
-from app.formats.documents.imported import Imported
-from app.formats.documents.reader import Findings, Reader
-from app.formats.kubernetes.amounts import Steps, quantities, steps
-from app.formats.ytsaurus.importing import read_configuration, settings_of
+from app.formats.pods import Steps, quantities, steps
+from app.formats.reader import Findings, Imported, Reader
+from app.formats.ytsaurus.configuration import read_configuration, settings_of
 from app.solver.model import ytsaurus
 from app.solver.model.configuration import UNWEIGHTED, Configuration, Queue, Quota, Settings
 from app.solver.model.state import Ask, Node, QueueState, State, Task, Workload

@@ -13,9 +13,8 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from app.base.documents import Path
-from app.formats.documents.imported import Imported
-from app.formats.documents.reader import Findings, Reader
-from app.formats.kubernetes.objects import Object, objects
+from app.formats.objects import Object, objects
+from app.formats.reader import Findings, Imported, Reader
 from app.formats.yunikorn.importing import read_configuration
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota

@@ -4,8 +4,7 @@ import re
 from typing import Any, cast
 
 from app.base.documents import Path
-from app.formats.documents.exported import Exported, Lost, dump, flat_quota, parents_first
-from app.formats.documents.resources import renamed
+from app.formats.exported import Exported, Lost, dump, flat_quota, parents_first, renamed
 from app.formats.yunikorn.importing import DEFAULT_PARTITION, OTHER_PARTITIONS, ROOT
 from app.solver.model import yunikorn
 from app.solver.model.base import Native, NativeDocuments, Quantity

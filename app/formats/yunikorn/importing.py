@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-from app.formats.documents.native import unkeepable
-from app.formats.documents.reader import Findings, Reader
-from app.formats.kubernetes.objects import Object, config_map
+from app.formats.exported import unkeepable
+from app.formats.objects import Object, config_map
+from app.formats.reader import Findings, Reader
 from app.solver.model.base import Native, NativeDocuments
 from app.solver.model.configuration import Configuration, Queue, Quota
 from app.solver.model.yunikorn import ChildTemplate

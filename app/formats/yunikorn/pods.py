@@ -3,10 +3,9 @@
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from app.formats.documents.reader import Findings
-from app.formats.kubernetes.amounts import Steps
-from app.formats.kubernetes.cluster import Pod, SinglePod, as_task, renamed
-from app.formats.kubernetes.priority_classes import Classes
+from app.formats.objects import Classes
+from app.formats.pods import Pod, SinglePod, Steps, as_task, renamed
+from app.formats.reader import Findings
 from app.solver.model.configuration import Queue
 from app.solver.model.state import Ask, Task, Workload
 from app.solver.model.yunikorn import Queue as YuniKornQueue

@@ -9,8 +9,8 @@ import pytest
 from app.answering.planning.plan import plan
 from app.answering.sources import nothing_stored
 from app.base.documents import read
-from app.formats.documents.reader import Findings, Reader
-from app.formats.work.admission import Admission
+from app.formats.reader import Findings, Reader
+from app.formats.work.read import Admission
 from app.solver.model.problems import InvalidInput
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)

@@ -10,7 +10,7 @@ from app.following.mirror import Key
 from app.following.pods import Pods, Touched
 from app.following.specs import Specs
 from app.following.splicing import spliced, untouched
-from app.formats.documents.reader import Findings, Reader
+from app.formats.reader import Findings, Reader
 from app.solver.model.state import Task, Workload
 from tests.cluster import pods
 

@@ -7,8 +7,8 @@ import pytest
 
 from app.following import specs
 from app.following.pods import Pods, Touched
-from app.formats.documents.reader import Findings, Reader
-from app.formats.kubernetes.pod_spec import PodSpec, read_pod_spec
+from app.formats.pods import PodSpec, read_pod_spec
+from app.formats.reader import Findings, Reader
 from tests.cluster import pods
 
 

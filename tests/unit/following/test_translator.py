@@ -13,8 +13,8 @@ from app.following.reading import Event, Listed
 from app.following.translating import Translated, translate
 from app.following.translator import Translator
 from app.following.trimming import trimmed
-from app.formats.documents.reader import MOST_ALIKE
 from app.formats.manifests import Within
+from app.formats.reader import MOST_ALIKE
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import Finding
 from tests.changing import World

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.formats.documents.reader import Findings, Reader
-from app.formats.kubernetes.amounts import largest, plus, quantities, steps, total
+from app.formats.pods import largest, plus, quantities, steps, total
+from app.formats.reader import Findings, Reader
 
 
 def read(**amounts: Any) -> tuple[dict[str, int], list[str]]:

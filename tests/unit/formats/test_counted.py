@@ -9,15 +9,12 @@ import pytest
 import yaml
 
 from app.base.documents import Unreadable
-from app.formats import export
-from app.formats.documents import yson
-from app.formats.documents.reader import Findings
+from app.formats import export, yson
+from app.formats.reader import Findings
 from app.formats.work import SPECIAL, pods
-from app.formats.work import kai as kai_work
-from app.formats.work.admission import Admission
-from app.formats.work.asking import Cluster
-from app.formats.work.read import Beside, read_work
-from app.formats.work.ytsaurus import plan_operations
+from app.formats.work import pods as kai_work
+from app.formats.work.kueue import plan_operations
+from app.formats.work.read import Admission, Beside, Cluster, read_work
 from app.formats.ytsaurus.orchid import _wanted
 from app.solver.model.configuration import Configuration
 from tests.unit.formats.test_kueue_names import made
@@ -129,7 +126,7 @@ def test_kai_counts_replicas_where_there_are_several(replicas: int, ids: list[st
     version = "leaderworkerset.x-k8s.io/v1"
     configuration = msgspec.convert({"queues": [{"name": "leaf"}]}, Configuration)
     here = Cluster(configuration, Beside(), Findings(), datetime(2026, 11, 22, tzinfo=UTC))
-    (found,) = kai_work.plan_work(works(of(version, "LeaderWorkerSet", spec, **LEAF)), here)
+    (found,) = kai_work.plan_kai(works(of(version, "LeaderWorkerSet", spec, **LEAF)), here)
     assert [ask.id for ask in found.asks] == ids
 
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from app.formats import EXPORTS, Unreadable, export, export_configuration, import_configuration
-from app.formats.documents.exported import go_duration, weight_text
+from app.formats.exported import go_duration, weight_text
 from app.solver.model.configuration import Configuration
 
 

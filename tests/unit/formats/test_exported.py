@@ -7,9 +7,8 @@ import msgspec
 import pytest
 import yaml
 
-from app.formats.documents import exported
-from app.formats.documents.exported import Lost, dump, flat_quota, number, parents_first, placed
-from app.formats.documents.resources import renamed
+from app.formats import exported
+from app.formats.exported import Lost, dump, flat_quota, number, parents_first, placed, renamed
 from app.solver.model.configuration import Configuration, Queue, Quota
 
 Json = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.formats import import_configuration
-from app.formats.documents.imported import Imported
+from app.formats.reader import Imported
 
 
 def read(*items: dict[str, Any], format: str = "kubernetes") -> Imported:  # noqa: A002

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from app.formats import import_configuration
-from app.formats.documents.imported import Imported
-from app.formats.documents.native import unkeepable
+from app.formats.exported import unkeepable
+from app.formats.reader import Imported
 from app.solver.check import MAX_DEPTH
 
 Json = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.formats.documents.reader import MOST_ALIKE, Findings, Reader
+from app.formats.reader import MOST_ALIKE, Findings, Reader
 
 Read = Callable[[Reader, str], Any]
 FALSE, WORD, LIST = "a bool", "a string", "a list"

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from app.formats import Unreadable, export, import_configuration
-from app.formats.documents.exported import go_duration, number
+from app.formats.exported import go_duration, number
 from app.solver.model.configuration import Configuration
 from tests.unit.formats.test_kubernetes import read
 

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from app.formats import import_configuration
-from app.formats.documents.reader import Findings, Reader
-from app.formats.kai.importing import _cap  # pyright: ignore[reportPrivateUsage]
+from app.formats.kai.configuration import _cap  # pyright: ignore[reportPrivateUsage]
 from app.formats.kai.pods import gpu_memory
-from app.formats.work.asking import resource_names
+from app.formats.reader import Findings, Reader
+from app.formats.work.read import resource_names
 from app.solver.model.configuration import Configuration
 
 Json = dict[str, Any]

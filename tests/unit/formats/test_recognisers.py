@@ -6,9 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.formats.extender import VictimPod
-from app.formats.guarding import Around, Recogniser, is_system_critical, read_pod, recogniser
-from app.formats.kubernetes.cluster import Pod
+from app.formats.extender import Around, Recogniser, VictimPod, is_system_critical, read_pod, recogniser
+from app.formats.pods import Pod
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import Eviction
 from app.solver.model.state import Ask, Task, Workload

@@ -8,9 +8,8 @@ import pytest
 from app.base import documents
 from app.base.documents import read
 from app.formats import Unreadable, import_configuration
-from app.formats.documents.reader import Findings, Reader
-from app.formats.kubernetes.amounts import steps
-from app.formats.kubernetes.pod_spec import read_nodes
+from app.formats.pods import read_nodes, steps
+from app.formats.reader import Findings, Reader
 from app.solver.model.configuration import Quota
 from app.solver.model.problems import Finding
 

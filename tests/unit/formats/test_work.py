@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.formats.documents.reader import Findings
+from app.formats.reader import Findings
 from app.formats.work import SPECIAL
 from app.formats.work.read import Beside, kinds, read_work
 from app.solver.model.problems import Finding

@@ -6,20 +6,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.formats.documents.reader import Findings, Reader
+from app.formats.reader import Findings, Reader
 from app.formats.work import SPECIAL
-from app.formats.work import kai as kai_work
 from app.formats.work import kueue as kueue_work
-from app.formats.work import yunikorn as yunikorn_work
-from app.formats.work.admission import Admission
-from app.formats.work.asking import Cluster, Planned
-from app.formats.work.pod_sets import MOST_PODS
-from app.formats.work.read import Beside, read_work
-from app.formats.work.ytsaurus import plan_operations
+from app.formats.work import pods as kai_work
+from app.formats.work import pods as yunikorn_work
+from app.formats.work.kinds import MOST_PODS
+from app.formats.work.kueue import plan_operations
+from app.formats.work.read import Admission, Beside, Cluster, Planned, read_work
 from app.solver.model.configuration import Configuration
 
 Json = dict[str, Any]
-PLANNERS = {"kueue": kueue_work.plan_work, "kai": kai_work.plan_work, "yunikorn": yunikorn_work.plan_work}
+PLANNERS = {"kueue": kueue_work.plan_work, "kai": kai_work.plan_kai, "yunikorn": yunikorn_work.plan_yunikorn}
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 QUEUE = "kueue.x-k8s.io/queue-name"
 KAI = {"kai.scheduler/queue": "leaf"}

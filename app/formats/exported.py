@@ -1,19 +1,70 @@
-"""What an export gives, and what every system's exporter shares: YAML that reads back as it was, and what was lost."""
+"""Parts of native documents that are kept as they are: what may be kept, and how an export puts it back.
 
-from collections.abc import Callable, Iterable
+What an export gives, and what every system's exporter shares: YAML that reads back as it was, and what was lost.
+
+Resources between systems: each calls cpu and GPUs by names of its own, and reads amounts of its own forms.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, cast
+from math import isfinite
+from typing import Any, TypeVar, cast
 
 import yaml
 
 from app.base.documents import Path, plain
-from app.formats.documents.native import Document, merged
+from app.formats.reader import ExportFormat
+from app.solver.check import MAX_DEPTH
 from app.solver.model import duration
 from app.solver.model.base import Duration, Native
-from app.solver.model.configuration import Configuration, Queue, Quota
+from app.solver.model.configuration import Configuration, EngineName, Queue, Quota
 from app.solver.model.problems import Finding, pointer
 from app.solver.stopping import safe_point
+
+Document = dict[str, Any]
+
+
+def unkeepable(value: Any) -> str | None:
+    """Why ``value`` can't be part of a configuration; None where it can. Without recursion."""
+    pending: list[tuple[Any, int]] = [(value, 1)]
+    while pending:
+        one, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            return f"nested deeper than {MAX_DEPTH} levels"
+        if isinstance(one, dict):
+            safe_point()
+            pending += [(inner, depth + 1) for inner in cast(Document, one).values()]
+        elif isinstance(one, list):
+            pending += [(inner, depth + 1) for inner in cast(list[Any], one)]
+        elif isinstance(one, int) and not -(2**63) <= one < 2**63:
+            return "an integer past 64 bits"
+        elif isinstance(one, float) and not isfinite(one):
+            return "a number that is not finite"
+    return None
+
+
+def merged(made: Document, kept: Mapping[str, Any], at: Path = ()) -> list[Path]:
+    """Put ``kept`` back into ``made``, in place. Items of lists that both have come after those of ``made``; of
+    anything else that both have ``made`` holds. Returns where it does although they differ."""
+    differing: list[Path] = []
+    pending: list[tuple[Document, Mapping[str, Any], Path]] = [(made, kept, at)]
+    while pending:
+        into, more, here = pending.pop()
+        for key, value in more.items():
+            known = into.get(key)
+            if known is None:
+                into[key] = value
+            elif isinstance(known, dict) and isinstance(value, dict):
+                into[key] = inner = dict(cast(Document, known))
+                pending.append((inner, cast(Document, value), (*here, key)))
+            elif isinstance(known, list) and isinstance(value, list):
+                listed = cast(list[Any], known)
+                into[key] = [*listed, *(one for one in cast(list[Any], value) if one not in listed)]
+            elif known != value:
+                differing.append((*here, key))
+    return differing
+
 
 _BLOCKS = ("kueue", "yunikorn", "kai", "ytsaurus")
 _PARTS = ("metadata", "spec")
@@ -241,3 +292,49 @@ def dump(documents: Iterable[Any], lost: Lost) -> Exported:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+T = TypeVar("T")
+
+_CPU = {"kueue": "cpu", "yunikorn": "vcore", "kai": "cpu", "ytsaurus": "cpu"}
+_ONE_KIND_OF_GPU = ("kai", "ytsaurus")
+"""Systems that count GPUs whoever makes them."""
+_VENDOR = "nvidia.com/gpu"
+_ON_KUBERNETES = ("kueue", "yunikorn")
+_ONLY_YTSAURUS = frozenset({"user_slots", "network"})
+_YTSAURUS = frozenset({"cpu", "gpu", "memory", "user_memory", "user_slots", "network"})
+
+
+def renamed(
+    amounts: dict[str, tuple[Path, T]], engine: EngineName | None, system: ExportFormat, lost: Lost
+) -> dict[str, tuple[Path, T]]:
+    """``amounts`` by resource, with their places, in the words of ``system``. ``engine``: whose words they are now;
+    None: anybody's. What has no word, or would meet another under one name, is left out with a finding."""
+    if engine == system:
+        return amounts
+    found: dict[str, tuple[Path, T]] = {}
+    for name, (at, amount) in amounts.items():
+        new = _word(name, at, system, lost)
+        if new is None:
+            continue
+        if new in found:
+            lost.add(at, f"a second amount of {new}: {name} is left out")
+        else:
+            found[new] = (at, amount)
+    return found
+
+
+def _word(name: str, at: Path, system: ExportFormat, lost: Lost) -> str | None:
+    if name in ("cpu", "vcore"):
+        return _CPU[system]
+    if name.endswith("/gpu") and system in _ONE_KIND_OF_GPU:
+        if name != _VENDOR:
+            lost.add(at, f"{system} counts GPUs of every vendor: {name} is written as gpu")
+        return "gpu"
+    if name == "gpu" and system in _ON_KUBERNETES:
+        lost.add(at, f"a GPU of Kubernetes has a vendor: written as {_VENDOR}")
+        return _VENDOR
+    if (system == "ytsaurus" and name not in _YTSAURUS) or (system != "ytsaurus" and name in _ONLY_YTSAURUS):
+        lost.add(at, f"{system} has no resource {name}: left out")
+        return None
+    return name

@@ -1,25 +1,39 @@
-"""Reading a mapping key by key, so that whatever nobody read becomes a finding.
+"""The formats by name.
+
+Reading a mapping key by key, so that whatever nobody read becomes a finding.
 
 A ``Reader`` never raises: a value of the wrong type is a finding of severity error, and reads as if it were not
 there. Pointers lead into the source (RFC 6901), with the number of the document first where there are several.
+
+What an import gives.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from math import isfinite
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import msgspec
 
 from app.base.documents import Path
-from app.formats.documents.native import unkeepable
+from app.formats.exported import unkeepable
 from app.solver.model import duration
 from app.solver.model.base import Duration, Quantity
+from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding, pointer
 from app.solver.model.quantity import QuantityError, parse, scale_of
+from app.solver.model.state import Ask, State
 from app.solver.stopping import safe_point
+
+Format = Literal["kueue", "yunikorn", "kai", "ytsaurus", "kubernetes"]
+ExportFormat = Literal["kueue", "yunikorn", "kai", "ytsaurus"]
+
+FORMATS: tuple[Format, ...] = get_args(Format)
+EXPORTS: tuple[ExportFormat, ...] = get_args(ExportFormat)
+
 
 Severity = Literal["error", "warning", "info"]
 MOST_ALIKE = 20
@@ -319,3 +333,14 @@ def _kind(value: Any) -> str:
     if isinstance(value, (int, float)):
         return f"the number {str(value)[:40]}"
     return {"str": "a string", "list": "a list", "dict": "a mapping", "NoneType": "nothing"}[type(value).__name__]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """``state`` and ``asks`` are what runs and what waits, where the source says so; ``findings`` say what could not
+    be carried over, with pointers into the source."""
+
+    configuration: Configuration
+    state: State
+    asks: list[Ask]
+    findings: list[Finding]

@@ -1,4 +1,6 @@
-"""KAI Scheduler's configuration: Queue objects, SchedulingShards, and the scheduler's own configuration file.
+"""The actions of a cycle, as a SchedulingShard says them: each on or off, in the order of falling priorities.
+
+KAI Scheduler's configuration: Queue objects, SchedulingShards, and the scheduler's own configuration file.
 
 KAI counts a queue's cpu in thousandths, memory in megabytes (10^6 bytes) and GPUs in devices; -1 is unlimited, and
 what a queue leaves out is 0, a limit of 0 included.
@@ -9,16 +11,43 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from app.formats.documents.native import unkeepable
-from app.formats.documents.reader import Findings, Reader
-from app.formats.kai.actions import ACTIONS, OTHER_ACTION, shard_actions, written_actions
-from app.formats.kubernetes.amounts import quantity
-from app.formats.kubernetes.objects import KAI_SCHEDULER, Object, instead, kept, named, whole
+from app.formats.exported import unkeepable
+from app.formats.objects import KAI_SCHEDULER, Object, instead, kept, named, whole
+from app.formats.pods import quantity
+from app.formats.reader import Findings, Reader
 from app.solver.model import kai
 from app.solver.model.base import Native, NativeDocuments, Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota, Settings
 from app.solver.model.kai import Action
 from app.solver.model.quantity import MAX_UNITS, UNLIMITED
+
+ACTIONS: tuple[Action, ...] = ("allocate", "consolidation", "reclaim", "preempt")
+OTHER_ACTION = "stalegangeviction"
+
+
+def shard_actions(actions: Reader) -> list[Action] | None:
+    """Enabled actions by falling priority; KAI's default order is that of ACTIONS, a hundred apart from 500 down."""
+    if not actions.value:
+        return None
+    ranked: list[tuple[float, int, Action]] = []
+    for rank, action in enumerate(ACTIONS):
+        one = actions.child(action)
+        priority = one.integer("priority")
+        if one.boolean("enabled") is not False:
+            ranked.append((-(500 - 100 * rank if priority is None else priority), rank, action))
+        one.close()
+    other = actions.child(OTHER_ACTION)
+    other.ignore("enabled", "priority")
+    other.close()
+    actions.close()
+    return [action for _, _, action in sorted(ranked)]
+
+
+def written_actions(actions: list[Action]) -> dict[str, Any]:
+    """An order, each action once, as falling priorities; what is not listed is off."""
+    shown: dict[str, Any] = {action: {"enabled": True, "priority": 1000 - i} for i, action in enumerate(actions)}
+    return shown | {action: {"enabled": False} for action in ACTIONS if action not in shown}
+
 
 QUEUE_GROUP = "scheduling.run.ai"
 SHARD_GROUP = "kai.scheduler"

@@ -1,1 +1,0 @@
-"""Objects of Kubernetes as all of its schedulers have them: kinds, amounts, pods, nodes, priority classes."""
