@@ -3,7 +3,7 @@
 import msgspec
 
 from app.formats import import_configuration
-from app.formats.reader import Format
+from app.formats.exported import Format
 from app.formats.schemas import ImportedManifest
 from app.solver import solve
 from app.solver.model.configuration import Configuration

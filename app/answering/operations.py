@@ -6,7 +6,7 @@ from enum import Enum
 import msgspec
 
 from app.answering.recording import Known
-from app.formats.reader import Format
+from app.formats.exported import Format
 from app.solver.model.decision import ConfigurationUsed, StateUsed
 
 

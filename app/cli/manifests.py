@@ -14,7 +14,7 @@ from app.cli.remote import findings as remarked
 from app.cli.sources import Files, Source, as_json, gathered, joined
 from app.formats import Imported, import_configuration
 from app.formats import export as written
-from app.formats.reader import ExportFormat, Format
+from app.formats.exported import ExportFormat, Format
 from app.formats.schemas import is_native
 from app.solver.check import without_native
 from app.solver.model.configuration import Configuration

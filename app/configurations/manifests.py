@@ -13,7 +13,7 @@ from app.configurations.repository import Revision
 from app.configurations.router import Name, Number, Service
 from app.configurations.service import etag
 from app.formats import export
-from app.formats.reader import ExportFormat, Format
+from app.formats.exported import ExportFormat, Format
 from app.formats.schemas import ExportedManifest, ImportedManifest
 from app.http.body import MANIFESTS, Manifest
 from app.http.openapi import operation, reference

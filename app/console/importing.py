@@ -10,7 +10,7 @@ from app.configurations.service import NAME
 from app.console.api import Refused
 from app.console.editing import offered
 from app.console.visit import PageRoute, Visit, Visiting
-from app.formats.reader import Format
+from app.formats.exported import Format
 from app.http.openapi import page
 
 _FORMATS = get_args(Format)

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 from app.base.documents import Path, Unreadable, read
 from app.formats import manifests
-from app.formats.exported import Exported
+from app.formats.exported import EXPORTS, FORMATS, Exported, ExportFormat, Format
 from app.formats.kai import exporting as kai_export
 from app.formats.kueue import exporting as kueue_export
-from app.formats.reader import EXPORTS, FORMATS, ExportFormat, Findings, Format, Imported
+from app.formats.reader import Findings, Imported
 from app.formats.yson import is_yson, read_yson
 from app.formats.ytsaurus import configuration as ytsaurus_export
 from app.formats.ytsaurus import configuration as ytsaurus_import

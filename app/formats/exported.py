@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast, get_args
 
 import yaml
 
 from app.base.documents import Path, plain
-from app.formats.reader import ExportFormat
 from app.solver.check import MAX_DEPTH
 from app.solver.model import duration
 from app.solver.model.base import Duration, Native
@@ -23,6 +22,10 @@ from app.solver.model.problems import Finding, pointer
 from app.solver.stopping import safe_point
 
 Document = dict[str, Any]
+Format = Literal["kueue", "yunikorn", "kai", "ytsaurus", "kubernetes"]
+ExportFormat = Literal["kueue", "yunikorn", "kai", "ytsaurus"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+EXPORTS: tuple[ExportFormat, ...] = get_args(ExportFormat)
 
 
 def unkeepable(value: Any) -> str | None:

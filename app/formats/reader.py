@@ -1,11 +1,8 @@
-"""The formats by name.
-
-Reading a mapping key by key, so that whatever nobody read becomes a finding.
+"""Reading a mapping key by key, so that whatever nobody read becomes a finding.
 
 A ``Reader`` never raises: a value of the wrong type is a finding of severity error, and reads as if it were not
-there. Pointers lead into the source (RFC 6901), with the number of the document first where there are several.
-
-What an import gives.
+there. Pointers lead into the source (RFC 6901), with the number of the document first where there are several. What an
+import gives is here too.
 """
 
 from collections import Counter
@@ -14,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from math import isfinite
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -27,13 +24,6 @@ from app.solver.model.problems import Finding, pointer
 from app.solver.model.quantity import QuantityError, parse, scale_of
 from app.solver.model.state import Ask, State
 from app.solver.stopping import safe_point
-
-Format = Literal["kueue", "yunikorn", "kai", "ytsaurus", "kubernetes"]
-ExportFormat = Literal["kueue", "yunikorn", "kai", "ytsaurus"]
-
-FORMATS: tuple[Format, ...] = get_args(Format)
-EXPORTS: tuple[ExportFormat, ...] = get_args(ExportFormat)
-
 
 Severity = Literal["error", "warning", "info"]
 MOST_ALIKE = 20

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from app.formats.reader import ExportFormat, Format
+from app.formats.exported import ExportFormat, Format
 from app.formats.yson import is_yson
 from app.solver.model.base import Wire
 from app.solver.model.configuration import Configuration
