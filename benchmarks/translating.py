@@ -12,12 +12,11 @@ from typing import Any
 
 import msgspec
 
-from app.following.differing import delta
+from app.following.keeping import delta
 from app.following.kinds import FOLLOWED
 from app.following.mirror import Mirror
-from app.following.reading import Event, Listed
+from app.following.reading import Event, Listed, trimmed
 from app.following.translator import Translator
-from app.following.trimming import trimmed
 from tests.cluster import kueue, pods
 
 NODES, PODS, GROUPS = 5_000, 50_000, 500

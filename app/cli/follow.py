@@ -10,7 +10,7 @@ from cyclopts.validators import Number
 
 from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.output import BAD_INPUT, NOTHING, UNREACHABLE, complain, say
-from app.following.rights import manifests
+from app.following.kinds import manifests
 
 if TYPE_CHECKING:
     from app.following.follower import Follower
@@ -67,10 +67,9 @@ def follow(
     Only reads there, with the rights that `arbiter rights ENGINE` prints. Runs until it is stopped.
     """
     try:
-        from app.following.arbiter import Arbiter
-        from app.following.follower import Follower, Task
+        from app.following.follower import Follower, Task, Tidy
+        from app.following.keeping import Arbiter
         from app.following.reading import Broken, Reader, connect
-        from app.following.tidying import Tidy
     except ModuleNotFoundError as missing:
         complain(f"following a cluster needs the extra arbiter[kubernetes]: no module {missing.name}")
         return BAD_INPUT
@@ -95,7 +94,7 @@ def follow(
 
 def _run(follower: "Follower", cluster: str, way: Way) -> int:
     """Until a signal, or once."""
-    from app.following.metrics import serve
+    from app.following.follower import serve
 
     def end(number: int, frame: object) -> None:
         del number, frame

@@ -8,10 +8,9 @@ from types import FrameType
 
 import msgspec
 
-from app.following.arbiter import Arbiter
-from app.following.follower import Follower, Task
+from app.following.follower import Follower, Task, Tidy
+from app.following.keeping import Arbiter
 from app.following.reading import Broken, Reader, connect
-from app.following.tidying import Tidy
 from app.solver.model.configuration import EngineName
 
 MODULE = "app.following.beside"

@@ -1,4 +1,12 @@
-"""Pods of KAI and YuniKorn, translated again where a change bears on them.
+"""A translation of a few pods of a group put into that of all of its pods.
+
+The tasks of a workload are those of its pods, in the order of a list. So a group of which few pods changed is
+translated from these and from the pods on which what is said of the whole group hangs; the tasks of all others stay as
+they are.
+
+A translation of some of a cluster put into that of all.
+
+Pods of KAI and YuniKorn, translated again where a change bears on them.
 
 They stand together in groups and applications, and those of other schedulers take room on nodes. Each pod is read once
 as long as it stays the same; the groups and nodes that a change touches are put together again by the translation that
@@ -6,24 +14,96 @@ reads everything: nodes from all of their pods, groups from those that changed, 
 Where queues or priority classes changed, all of them are.
 """
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import msgspec
 
-from app.following.merging import merged, only, without
 from app.following.mirror import Key, View
 from app.following.pods import Pods, Touched
-from app.following.splicing import Of, key_of, spliced, untouched
+from app.following.reading import Item
 from app.following.translating import Translated, translate
-from app.following.trimming import Item
 from app.formats.kai.pods import gpu_memory
 from app.formats.manifests import Within
 from app.formats.objects import objects
 from app.formats.reader import Findings
 from app.formats.yunikorn.pods import DYNAMIC, dynamic_queues, queue_path, said_of_dynamic
 from app.solver.model.configuration import Configuration, EngineName
-from app.solver.model.state import Ask
+from app.solver.model.problems import Finding, pointer
+from app.solver.model.state import Ask, Task, Workload
+
+Of = TypeVar("Of", Workload, Ask)
+
+
+def key_of(space: str, task: str) -> Key:
+    """The pod of a task, and what else is named with its namespace or within ``space``. KAI's tasks have the name of
+    their pod, which is in the namespace of the group; YuniKorn's have both."""
+    within, _, name = task.rpartition("/")
+    return within or space, name
+
+
+def untouched(tasks: Iterable[Task], space: str, changed: Collection[Key]) -> Key | None:
+    """A pod that did not change of those behind ``tasks``, and that is not done."""
+    for task in tasks:
+        if task.state != "released" and (key := key_of(space, task.name)) not in changed:
+            return key
+    return None
+
+
+def spliced(old: Of | None, new: Of, space: str, read: Collection[Key]) -> Of:
+    """``new``, which is of the pods in ``read`` alone, with the tasks that ``old`` has of others."""
+    if old is None:
+        return new
+    tasks, again = list(old.tasks), {key_of(space, task.name): task for task in new.tasks}
+    for key in read:
+        at = bisect_left(tasks, key, key=lambda task: key_of(space, task.name))
+        there = at < len(tasks) and key_of(space, tasks[at].name) == key
+        task = again.get(key)
+        if task is not None:
+            tasks[at : at + there] = [task]
+        elif there:
+            del tasks[at]
+    return msgspec.structs.replace(new, tasks=tasks)
+
+
+T = TypeVar("T")
+_DEPTH = 4
+
+
+def only(view: View, keys: Mapping[str, Iterable[Key]]) -> View:
+    """``view`` with these objects alone of the kinds that ``keys`` names."""
+    items = dict(view.items)
+    for kind, of in keys.items():
+        if (every := items.get(kind)) is not None:
+            items[kind] = {key: every[key] for key in of if key in every}
+    return replace(view, items=items)
+
+
+def without(of: Mapping[str, T], gone: Collection[str]) -> dict[str, T]:
+    """A copy of ``of`` that lacks some."""
+    found = dict(of)
+    for name in gone:
+        found.pop(name, None)
+    return found
+
+
+def merged(old: list[Finding], new: list[Finding], about: Iterable[tuple[str, Key]]) -> list[Finding]:
+    """``old`` but for what it says about these objects, and what ``new`` says of objects of their kinds. What is said
+    of a queue that placement made stays, and is said once, whoever needs it."""
+    gone = {pointer(kind, *key) for kind, key in about} if old else set[str]()
+    kinds = {kind for kind, _ in about} if new else set[str]()
+    kept = [one for one in old if one.rule == DYNAMIC or _object(one) not in gone]
+    told = {one.detail for one in kept if one.rule == DYNAMIC}
+    more = [one for one in new if one.pointer.startswith(tuple(f"/{kind}/" for kind in kinds))]
+    return [*kept, *(one for one in more if one.rule != DYNAMIC or one.detail not in told)]
+
+
+def _object(finding: Finding) -> str:
+    """The pointer to the object that it is about."""
+    return "/".join(finding.pointer.split("/", _DEPTH)[:_DEPTH])
+
 
 _GROUP, _POD, _NODE = "PodGroup", "Pod", "Node"
 

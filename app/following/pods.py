@@ -1,22 +1,76 @@
-"""Pods as they were read, each once as long as it stays the same; and which of them are translated together.
+"""Specs of pods, each read once: those that are made of one template differ in nothing that is read but their node.
+
+The pods of one group, kept in the orders that a translation of the group asks for.
+
+Pods as they were read, each once as long as it stays the same; and which of them are translated together.
 
 A pod of the followed scheduler stands in a group: KAI's PodGroup, YuniKorn's application. One of another scheduler
 takes room on its node, and counts with the others there.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from app.following.members import Members
+import msgspec
+
+from app.base.lru import Lru
 from app.following.mirror import Key
-from app.following.specs import Specs
-from app.following.trimming import Item
+from app.following.reading import Item
 from app.formats.kai import pods as kai
 from app.formats.objects import objects
-from app.formats.pods import SinglePod, read_pod
-from app.formats.reader import Findings
+from app.formats.pods import PodSpec, SinglePod, read_pod, read_pod_spec
+from app.formats.reader import Findings, Reader
 from app.formats.yunikorn import pods as yunikorn
+from app.formats.yunikorn.pods import age
 from app.solver.model.configuration import EngineName
+
+_MOST, _BYTES = 20_000, 64 << 20
+
+
+class Specs:
+    """Those that were read without a finding."""
+
+    def __init__(self) -> None:
+        self._read: Lru[bytes, PodSpec] = Lru(_MOST, _BYTES)
+
+    def read(self, spec: Reader) -> PodSpec:
+        """The same as ``read_pod_spec`` gives."""
+        node = spec.value.get("nodeName")
+        key = msgspec.json.encode({name: value for name, value in spec.value.items() if name != "nodeName"})
+        known = self._read.get(key)
+        if known is not None and (node is None or isinstance(node, str)):
+            return replace(known, node_name=node or None)
+        read = read_pod_spec(spec)
+        if not spec.findings.all():
+            self._read.put(key, read, 4 * len(key))
+        return read
+
+
+@dataclass(slots=True)
+class Members:
+    """``keys``: as a list has them; ``ages``: the oldest first; ``loose``: how many don't name the group themselves."""
+
+    keys: list[Key] = field(default_factory=list[Key])
+    ages: list[tuple[tuple[bool, float], Key]] = field(default_factory=list[tuple[tuple[bool, float], Key]])
+    loose: int = 0
+
+    def add(self, key: Key, pod: SinglePod, *, loose: bool) -> None:
+        """One more."""
+        insort(self.keys, key)
+        insort(self.ages, (age(pod), key))
+        self.loose += loose
+
+    def drop(self, key: Key, pod: SinglePod, *, loose: bool) -> None:
+        """One that is among them is no more."""
+        del self.keys[bisect_left(self.keys, key)]
+        del self.ages[bisect_left(self.ages, (age(pod), key))]
+        self.loose -= loose
+
+    def leading(self) -> set[Key]:
+        """On which what is said of the whole group hangs: the first, the oldest, and the oldest that has an age."""
+        dated = bisect_left(self.ages, ((True, float("-inf")), ("", "")))
+        return {self.keys[0], self.ages[0][1], *(key for _, key in self.ages[dated : dated + 1])}
 
 
 @dataclass(frozen=True, slots=True)

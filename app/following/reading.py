@@ -1,4 +1,9 @@
-"""Objects of an API server: lists in chunks, and watches from where a list ended. Resource versions are opaque.
+"""Objects without what is never read of them: it takes memory, and a change of it is no change of the cluster.
+
+Controllers write the status of queues with every admission, and nodes report every few minutes: who is told of each
+such change as if it were one would never be done.
+
+Objects of an API server: lists in chunks, and watches from where a list ended. Resource versions are opaque.
 
 The official client says who we are and how the server is reached (kubeconfig, a pod's account, exec plugins, proxies);
 answers are decoded here, as plain values: an object of ours has no model there.
@@ -9,7 +14,7 @@ import random
 from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from kubernetes import config
@@ -22,8 +27,70 @@ from urllib3.exceptions import HTTPError
 
 from app.base.documents import Unreadable, read_one
 from app.following.kinds import Kind
-from app.following.trimming import Item, part, trimmed
+from app.formats.pods import NOT_SCHEDULING
 from app.solver.model.problems import InvalidInput
+
+Item = dict[str, Any]
+
+_NOISE = "kubectl.kubernetes.io/last-applied-configuration"
+_BOOKKEEPING = ("managedFields", "resourceVersion", "generation", "selfLink")
+_STATUS: dict[str, tuple[str, ...]] = {
+    "Workload": ("conditions", "admission", "reclaimablePods"),
+    "Pod": ("phase",),
+    "Node": ("allocatable", "capacity", "conditions"),
+}
+"""What is read of the status of a kind; of others nothing."""
+_CONTAINERS = ("containers", "initContainers")
+_OF_A_CONTAINER = ("name", "resources", "restartPolicy")
+_OF_NO_CONCERN = tuple(field for field in NOT_SCHEDULING if field != "schedulerName")
+_OF_A_CONDITION = ("type", "status")
+
+
+def part(of: dict[str, Any], key: str) -> dict[str, Any]:
+    """The mapping under ``key``; an empty one where there is none."""
+    found = of.get(key)
+    return cast(dict[str, Any], found) if isinstance(found, dict) else {}
+
+
+def trimmed(kind: str, item: Item) -> Item:
+    """``item`` without what is never read; changed in place."""
+    metadata = part(item, "metadata")
+    for field in _BOOKKEEPING:
+        metadata.pop(field, None)
+    if _NOISE in (annotations := part(metadata, "annotations")):
+        del annotations[_NOISE]
+    _trim_status(kind, item)
+    if kind == "Pod":
+        _trim_pod(part(item, "spec"))
+    return item
+
+
+def _trim_status(kind: str, item: Item) -> None:
+    status, read = part(item, "status"), _STATUS.get(kind, ())
+    if not read:
+        item.pop("status", None)
+        return
+    for field in [field for field in status if field not in read]:
+        del status[field]
+    if kind == "Node" and isinstance(status.get("conditions"), list):
+        status["conditions"] = [_only(one, _OF_A_CONDITION) for one in status["conditions"]]
+
+
+def _trim_pod(spec: dict[str, Any]) -> None:
+    """A list of something else than containers stays as it is: reading it is a finding."""
+    for field in _OF_NO_CONCERN:
+        spec.pop(field, None)
+    for field in _CONTAINERS:
+        if isinstance(found := spec.get(field), list):
+            spec[field] = [_only(one, _OF_A_CONTAINER) for one in cast(list[Any], found)]
+
+
+def _only(value: Any, fields: tuple[str, ...]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    of = cast(dict[str, Any], value)
+    return {field: of[field] for field in fields if field in of}
+
 
 CHUNK = 500
 """Objects of one answer to a list."""

@@ -7,12 +7,10 @@ import msgspec
 import structlog
 
 from app.clusters.shadow.schemas import ShadowReport, ShadowVictim
-from app.following.arbiter import Arbiter, Away, Refused
-from app.following.evidence import NOT_NAMED, Key
-from app.following.mirror import Mirror, View
-from app.following.past import Items, Preemption
+from app.following.keeping import Arbiter, Away, Refused
+from app.following.mirror import NOT_NAMED, Items, Key, Mirror, Preemption, View
+from app.following.reading import part
 from app.following.translating import Translated, translate
-from app.following.trimming import part
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.request import DecisionRequest, StateOrReference
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from app.base.documents import Path
 from app.following.mirror import Key, View
-from app.following.trimming import Item, part
+from app.following.reading import Item, part
 from app.formats.manifests import Within, read_manifests
 from app.formats.reader import Findings
 from app.solver.model.configuration import Configuration, EngineName

@@ -13,8 +13,7 @@ from typing import Protocol
 
 import msgspec
 
-from app.following.grouped import Grouped
-from app.following.merging import merged, only, without
+from app.following.grouped import Grouped, merged, only, without
 from app.following.mirror import Key, View
 from app.following.translating import Translated, translate
 from app.formats.manifests import Within

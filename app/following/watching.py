@@ -2,8 +2,7 @@
 
 import random
 import time
-import threading
-from threading import Thread
+from threading import Event, Thread
 
 import structlog
 
@@ -26,7 +25,7 @@ class Watcher(Thread):
         self._kind = kind
         self._reader = reader
         self._mirror = mirror
-        self._stopping = threading.Event()
+        self._stopping = Event()
         self._failures = 0
 
     def stop(self) -> None:

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 from starlette.testclient import TestClient
 
-from app.following.arbiter import Arbiter, Refused, Reply
-from app.following.keeping import Keeper
+from app.following.keeping import Arbiter, Keeper, Refused, Reply
 from app.following.translating import Translated, translate
 from app.following.translator import Translator
 from app.solver.model.configuration import Configuration, EngineName, Queue

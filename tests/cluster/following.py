@@ -9,8 +9,8 @@ from typing import Any
 import httpx2
 import msgspec
 
-from app.following.arbiter import Arbiter
 from app.following.follower import Follower, Task
+from app.following.keeping import Arbiter
 from app.following.kinds import FOLLOWED
 from app.following.mirror import Mirror
 from app.following.reading import Reader, connect

@@ -14,8 +14,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.base.settings import Settings
+from app.following.follower import Pulse, Watch
 from app.following.kinds import followed
-from app.following.metrics import Pulse, Watch
 from app.following.mirror import Mirror
 from app.metrics import Metrics
 from app.service.main import create_app

@@ -12,11 +12,9 @@ import msgspec
 import pytest
 import yaml
 
-import app.following.arbiter
 import app.following.follower
-import app.following.metrics
+import app.following.keeping
 import app.following.reading
-import app.following.tidying
 import app.service.serve
 from app import cli
 from app.base.errors import BadInput, NotFound, Unavailable
@@ -24,8 +22,8 @@ from app.base.settings import Settings
 from app.cli import follow, run, serve
 from app.cli.output import ReaderGone
 from app.following.follower import Task
+from app.following.kinds import manifests
 from app.following.reading import Broken
-from app.following.rights import manifests
 
 Captured = pytest.CaptureFixture[str]
 Json = dict[str, Any]
@@ -78,9 +76,9 @@ def following(monkeypatch: pytest.MonkeyPatch) -> Json:
     monkeypatch.setattr(app.following.reading, "connect", connect)
     monkeypatch.setattr(app.following.reading, "Reader", lambda client: client)
     monkeypatch.setattr(app.following.follower, "Follower", Follower)
-    monkeypatch.setattr(app.following.arbiter, "Arbiter", lambda *of: of)
-    monkeypatch.setattr(app.following.tidying, "Tidy", lambda: "tidy")
-    monkeypatch.setattr(app.following.metrics, "serve", serving)
+    monkeypatch.setattr(app.following.keeping, "Arbiter", lambda *of: of)
+    monkeypatch.setattr(app.following.follower, "Tidy", lambda: "tidy")
+    monkeypatch.setattr(app.following.follower, "serve", serving)
     monkeypatch.setattr(follow.signal, "signal", found["signals"].__setitem__)
     return found
 

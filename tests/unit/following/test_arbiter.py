@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.following.arbiter import Arbiter, Away, Refused
+from app.following.keeping import Arbiter, Away, Refused
 
 
 class Server(HTTPServer):

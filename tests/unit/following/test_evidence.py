@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.following.evidence import Evidence, ends, evidence
-from app.following.past import Past
+from app.following.mirror import Evidence, Past, ends, evidence
 from app.solver.model.configuration import EngineName
 
 AT = "2026-11-22T09:00:00Z"

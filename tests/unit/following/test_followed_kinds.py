@@ -1,7 +1,6 @@
 """What is followed of each system, where it is read, and the rights that this needs."""
 
-from app.following.kinds import FOLLOWED, Kind, followed
-from app.following.rights import manifests
+from app.following.kinds import FOLLOWED, Kind, followed, manifests
 
 WORKLOAD = Kind("Workload", "kueue.x-k8s.io", "workloads", ("v1beta2", "v1beta1"))
 RBAC = "rbac.authorization.k8s.io"

@@ -10,8 +10,8 @@ import msgspec
 
 from app.answering.snapshot_bodies import Counts, SnapshotStatus
 from app.clusters.schemas import ClusterLease
-from app.following.arbiter import Arbiter, Refused, Reply
 from app.following.follower import Follower, Task
+from app.following.keeping import Arbiter, Refused, Reply
 from app.following.kinds import Kind
 from app.following.reading import Event, Listed, Reader
 from app.solver.model.decision import ConfigurationUsed

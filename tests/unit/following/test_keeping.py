@@ -8,8 +8,7 @@ import pytest
 
 from app.answering.snapshot_bodies import Counts, SnapshotStatus
 from app.following import keeping
-from app.following.arbiter import Arbiter, Refused, Reply
-from app.following.keeping import Keeper, NotYet
+from app.following.keeping import Arbiter, Keeper, NotYet, Refused, Reply
 from app.following.translating import Translated
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Configuration, Queue, Settings

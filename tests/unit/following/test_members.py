@@ -4,12 +4,10 @@ from typing import Any
 
 import pytest
 
-from app.following import specs
-from app.following.members import Members
+from app.following import pods as specs
+from app.following.grouped import spliced, untouched
 from app.following.mirror import Key
-from app.following.pods import Pods, Touched
-from app.following.specs import Specs
-from app.following.splicing import spliced, untouched
+from app.following.pods import Members, Pods, Specs, Touched
 from app.formats.reader import Findings, Reader
 from app.solver.model.state import Task, Workload
 from tests.cluster import pods

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import urllib3
 
-from app.following.kinds import followed
-from app.following.metrics import Pulse, Watch, serve
+from app.following.follower import Pulse, Watch, serve
+from app.following.kinds import followed, manifests
 from app.following.mirror import Mirror
 from app.following.reading import Event, Listed
-from app.following.rights import manifests
 from tests.cluster import kueue
 
 

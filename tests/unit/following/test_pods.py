@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.following import specs
+from app.following import pods as specs
 from app.following.pods import Pods, Touched
 from app.formats.pods import PodSpec, read_pod_spec
 from app.formats.reader import Findings, Reader

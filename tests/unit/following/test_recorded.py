@@ -7,15 +7,13 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from app.clusters.shadow.comparing import compare
 from app.clusters.shadow.schemas import ShadowReport
-from app.following.arbiter import Arbiter, Reply
+from app.clusters.shadow.service import compare
+from app.following.keeping import Arbiter, Reply
 from app.following.kinds import followed
-from app.following.mirror import Mirror
-from app.following.past import Past
-from app.following.reading import Event, Listed
+from app.following.mirror import Mirror, Past
+from app.following.reading import Event, Listed, trimmed
 from app.following.shadowing import Shadowing
-from app.following.trimming import trimmed
 from app.solver.model.configuration import EngineName
 from tests.cluster.recorded import expressible
 from tests.cluster.recorded.made import Item, Recorded

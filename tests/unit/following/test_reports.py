@@ -10,8 +10,8 @@ import pytest
 from app.answering.snapshot_bodies import Counts, SnapshotStatus
 from app.clusters.schemas import ClusterLease, ClusterReport
 from app.following import follower as module
-from app.following.arbiter import Arbiter, Away, Refused, Reply
 from app.following.follower import Follower, Task
+from app.following.keeping import Arbiter, Away, Refused, Reply
 from app.following.kinds import Kind
 from app.following.reading import Absent, Broken, Event, Listed, Reader
 from app.solver.model.configuration import Configuration

@@ -8,10 +8,8 @@ import pytest
 
 from app.clusters.shadow.schemas import ShadowReport
 from app.following import shadowing
-from app.following.arbiter import Arbiter, Away, Refused, Reply
-from app.following.evidence import Evidence
-from app.following.mirror import Mirror
-from app.following.past import Items, Preemption
+from app.following.keeping import Arbiter, Away, Refused, Reply
+from app.following.mirror import Evidence, Items, Mirror, Preemption
 from app.following.shadowing import Shadowing
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Configuration, EngineName, Settings

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.following import tidying
-from app.following.tidying import Tidy
+from app.following import follower
+from app.following.follower import Tidy
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ class _Ring:
 
 def test_old_garbage_is_found_when_it_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(tidying.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(follower.time, "monotonic", lambda: now[0])
     tidy, ring = Tidy(), _Ring()
     gc.collect()  # it is old now
     gone = weakref.ref(ring)

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from app.following.merging import merged, only, without
+from app.following.grouped import merged, only, without
 from app.following.mirror import View
 from app.following.translating import translate
 from app.formats.yunikorn.pods import DYNAMIC

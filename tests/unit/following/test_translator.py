@@ -9,10 +9,9 @@ import pytest
 from app.following import grouped, translator
 from app.following.kinds import FOLLOWED
 from app.following.mirror import Mirror, View
-from app.following.reading import Event, Listed
+from app.following.reading import Event, Listed, trimmed
 from app.following.translating import Translated, translate
 from app.following.translator import Translator
-from app.following.trimming import trimmed
 from app.formats.manifests import Within
 from app.formats.reader import MOST_ALIKE
 from app.solver.model.configuration import Configuration, EngineName

@@ -13,11 +13,10 @@ import sqlalchemy as sa
 
 from app.base.errors import BadRequest, NotFound
 from app.clusters.shadow import router
-from app.clusters.shadow.comparing import compare
 from app.clusters.shadow.repository import Filters, shadow
 from app.clusters.shadow.router import EXAMPLE
 from app.clusters.shadow.schemas import ShadowRecord, ShadowVictim
-from app.clusters.shadow.service import Retention, Shadow
+from app.clusters.shadow.service import Retention, Shadow, compare
 from app.db import Database
 from app.solver.model.problems import InvalidInput, Problem
 from app.workers.dispatcher import Dispatcher
