@@ -81,9 +81,11 @@ def check_devices(overlay: Overlay) -> None:
         now = sum(request[t][GPU] for t in whole if node[t] == n and status[t] in (RUNNING, ALLOCATED, RELEASING))
         now += sum(request[t][GPU] for t, at in _left_behind(overlay) if at == n and t in whole)
         assert overlay.free[GPU][n] == capacity[GPU] - later - 1000 * sum(
-            bool(running[d] or promised[d]) for d in on[n]
+            bool(running[d] or promised[d]) for d in on.get(n, ())
         )
-        assert overlay.idle[GPU][n] == capacity[GPU] - now - 1000 * sum(bool(running[d] or releasing[d]) for d in on[n])
+        assert overlay.idle[GPU][n] == capacity[GPU] - now - 1000 * sum(
+            bool(running[d] or releasing[d]) for d in on.get(n, ())
+        )
 
 
 def check_queues(overlay: Overlay) -> None:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from app.solver.compiled.tree import ROOTLESS, Tree
 from app.solver.engines.kai.compile.jobs import NOWHERE, RELEASING, RUNNING, Jobs
-from app.solver.engines.kai.compile.resident import Baseline
-from app.solver.engines.kai.compile.resources import GPU, Share, Vector
+from app.solver.engines.kai.compile.resident import Baseline, Layout
+from app.solver.engines.kai.compile.resources import CPU, GPU, MEMORY, Share, Vector
 from app.solver.engines.kai.compile.state import CompiledState
+from app.solver.kubernetes import untolerated
 
 _WHOLE = 1000
 _HOLDING = (RUNNING, RELEASING)
@@ -19,6 +20,29 @@ def baseline(state: CompiledState) -> Baseline:
     if found is None:
         found = state.resident.baseline = _baseline(state)
     return found
+
+
+def layout(state: CompiledState) -> Layout:
+    """Worked out once for all versions of a state between which no node changes."""
+    found = state.resident.layout
+    if found is None:
+        found = state.resident.layout = _layout(state)
+    return found
+
+
+def _layout(state: CompiledState) -> Layout:
+    names = state.node_name
+    by_name = sorted(range(len(names)), key=names.__getitem__)
+    place = [0] * len(names)
+    for i, n in enumerate(by_name):
+        place[n] = i
+    usable = [v for v, node in zip(state.capacity, state.nodes, strict=True) if node.schedulable]
+    return Layout(
+        by_name=by_name, place=place, everywhere=frozenset(range(len(names))),
+        has_cpu=[bool(v[CPU]) for v in state.capacity], has_gpu=[bool(v[GPU]) for v in state.capacity],
+        usable=(sum(v[CPU] for v in usable), sum(v[MEMORY] for v in usable), sum(v[GPU] for v in usable)),
+        open=[node.schedulable and untolerated(node.taints, ()) is None for node in state.nodes], allowed={},
+    )  # fmt: skip
 
 
 def is_share(request: Vector) -> bool:

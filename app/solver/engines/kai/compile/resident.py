@@ -30,6 +30,24 @@ class Baseline:
     homeless: list[tuple[int, int]]
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What follows from the nodes of a state alone, whoever runs there. Lists by node.
+
+    ``by_name``: nodes in order of name, ``place``: the place of each there; ``usable``: what all nodes that take pods
+    offer; ``open``: whether a pod without any constraint may run there; ``allowed``: the same by constraint.
+    """
+
+    by_name: list[int]
+    place: list[int]
+    everywhere: frozenset[int]
+    has_cpu: list[bool]
+    has_gpu: list[bool]
+    usable: Share
+    open: list[bool]
+    allowed: dict[str, list[bool]]
+
+
 class Victim:
     """A job, or what is left of one, that may be taken from.
 
@@ -52,5 +70,6 @@ class Resident:
     """By job of the state: its pods in order, and the job as a victim before anything happened to it."""
 
     baseline: Baseline | None = None
+    layout: Layout | None = None
     order: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     victims: dict[int, Victim] = field(default_factory=dict[int, Victim])

@@ -122,7 +122,7 @@ def _resident(
 ) -> Resident:
     """What decisions found out, for the jobs that are as they were."""
     before, old = loaded.resident, loaded.jobs
-    resident = Resident(baseline=_baseline(loaded, jobs, fresh, jobs_edits, task_edits))
+    resident = Resident(baseline=_baseline(loaded, jobs, fresh, jobs_edits, task_edits), layout=before.layout)
     known_order, known_victims = before.order.copy(), before.victims.copy()
     at = shift = 0
     for a, b, c, d in jobs_edits:

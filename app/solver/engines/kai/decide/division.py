@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from app.solver.engines.kai.compile.baseline import baseline, upwards
+from app.solver.engines.kai.compile.baseline import baseline, layout, upwards
 from app.solver.engines.kai.compile.configuration import CompiledConfiguration
 from app.solver.engines.kai.compile.jobs import Jobs
 from app.solver.engines.kai.compile.resources import CPU, GPU, KAI_UNLIMITED, MEMORY, Share
@@ -38,7 +38,7 @@ def divide(state: CompiledState, jobs: Jobs) -> Division:
     configuration = state.configuration
     tree = configuration.tree
     allocated, non_preemptible, request = _use(state, jobs)
-    total = _total(state)
+    total = layout(state).usable  # nodes that take no pods don't count, as in KAI
     ranks = Ranks(configuration.priority, configuration.created, tree.names)
     by_resource = [
         fair_shares(tree, total[r] / STEPS[r], _claims(configuration, request, r), ranks) for r in (CPU, MEMORY, GPU)
@@ -46,12 +46,6 @@ def divide(state: CompiledState, jobs: Jobs) -> Division:
     fair: list[Amounts] = list(zip(*by_resource, strict=True))
     allocatable = [_allocatable(configuration, q, fair[q]) for q in range(len(tree))]
     return Division(total, fair, allocatable, allocated, non_preemptible, request)
-
-
-def _total(state: CompiledState) -> Share:
-    """What the nodes offer; nodes that take no pods don't count, as in KAI."""
-    usable = [v for v, node in zip(state.capacity, state.nodes, strict=True) if node.schedulable]
-    return sum(v[CPU] for v in usable), sum(v[MEMORY] for v in usable), sum(v[GPU] for v in usable)
 
 
 def _claims(configuration: CompiledConfiguration, request: list[Share], r: int) -> Claims:

@@ -33,7 +33,7 @@ class Nodes:
         self._queue_only = width == GPU + 1
         self._free = self.free[0], self.free[1], self.free[2]
         self._idle = self.idle[0], self.idle[1], self.idle[2]
-        self._overfull = [{n for n, free in enumerate(column) if free < 0} for column in self.free]
+        self._before = [*base.free, *[nothing] * wider]
 
     def seed(self, status: Sequence[int], node: Sequence[int]) -> None:
         """Put the pods of the state that hold a share of a GPU on devices. Amounts have the other pods already."""
@@ -82,9 +82,8 @@ class Nodes:
     def overfilled(self) -> bool:
         """Whether some node is promised more than it has, which was not so at the start."""
         return self.gpus.overfilled() or any(
-            free < 0 and n not in before
-            for column, before in zip(self.free, self._overfull, strict=True)
-            for n, free in enumerate(column)
+            min(column, default=0) < 0 and any(now < 0 <= was for now, was in zip(column, before, strict=True))
+            for column, before in zip(self.free, self._before, strict=True)
         )
 
     def fits(self, t: int, n: int) -> bool:
@@ -99,6 +98,27 @@ class Nodes:
             and request[1] <= memory[n]
             and (self._queue_only or _fits(request, self.free, n))
         )
+
+    def fitting(self, t: int, nodes: list[int]) -> list[int]:
+        """Those of ``nodes`` that ``fits`` holds for, in their order."""
+        request, (cpus, memories, gpus) = self._request[t], self._free
+        cpu, memory, gpu = request[0], request[1], request[2]
+        if self.gpus.share[t]:
+            found = self.gpus.fitting(t, [n for n in nodes if cpu <= cpus[n] and memory <= memories[n]])
+        else:
+            found = [n for n in nodes if gpu <= gpus[n] and cpu <= cpus[n] and memory <= memories[n]]
+        return found if self._queue_only else [n for n in found if self.fits(t, n)]
+
+    def fitting_idle(self, t: int, nodes: list[int]) -> list[int]:
+        """Those of ``nodes`` that ``fits_idle`` holds for, in their order."""
+        request, (cpus, memories, gpus) = self._request[t], self._idle
+        cpu, memory, gpu = request[0], request[1], request[2]
+        if self.gpus.share[t]:
+            found = [n for n in nodes if cpu <= cpus[n] and memory <= memories[n] and self.gpus.fits_idle(t, n)]
+            return found if self._queue_only else [n for n in found if self.fits_idle(t, n)]
+        if self._queue_only and (cpu or memory or gpu):
+            return [n for n in nodes if gpu <= gpus[n] and cpu <= cpus[n] and memory <= memories[n]]
+        return [n for n in nodes if self.fits_idle(t, n)]
 
     def fits_idle(self, t: int, n: int) -> bool:
         """Whether node n can take the pod now."""

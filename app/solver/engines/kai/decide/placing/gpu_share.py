@@ -24,7 +24,7 @@ class GpuShares:
         self._journal = journal
         self._free, self._idle = free, idle
         self._device = [_NONE] * len(gpu)
-        self._of_node: list[list[int]] = [[] for _ in free] if self.any else []
+        self._of_node: dict[int, list[int]] = {}
         self._running: list[int] = []
         self._releasing: list[int] = []
         self._promised: list[int] = []
@@ -32,7 +32,7 @@ class GpuShares:
     def seed(self, t: int, n: int, status: int) -> None:
         """Put a running or releasing pod of the state on a device."""
         need = self.share[t]
-        for d in self._of_node[n]:
+        for d in self._of_node.get(n, ()):
             if self._running[d] + self._releasing[d] + need <= WHOLE:
                 break
         else:
@@ -53,6 +53,15 @@ class GpuShares:
     def fits_shared(self, t: int, n: int) -> bool:
         """Whether a device that is shared already has room now."""
         return bool(self._with_room_now(t, n))
+
+    def fitting(self, t: int, nodes: list[int]) -> list[int]:
+        """Those of ``nodes`` that ``fits`` holds for, in their order."""
+        free, of_node = self._free, self._of_node
+        return [n for n in nodes if free[n] >= WHOLE or (n in of_node and self.fits(t, n))]
+
+    def fitting_shared(self, t: int, nodes: list[int]) -> list[int]:
+        """Those of ``nodes`` that ``fits_shared`` holds for, in their order."""
+        return [n for n in nodes if n in self._of_node and self.fits_shared(t, n)]
 
     def _with_room_now(self, t: int, n: int) -> list[int]:
         """Shared devices that can take the pod now. One whose pods all leave must be free to be kept."""
@@ -103,16 +112,16 @@ class GpuShares:
         """Shared devices of a node: those that some pod is on ``now``, being released or not; otherwise those that
         some pod is on, or is promised to be, once releases are done."""
         other = self._releasing if now else self._promised
-        return [d for d in self._of_node[n] if self._running[d] or other[d]]
+        return [d for d in self._of_node.get(n, ()) if self._running[d] or other[d]]
 
     def _new(self, n: int) -> int:
-        for d in self._of_node[n]:
+        for d in self._of_node.get(n, ()):
             if not self._load(d):
                 return d
         d = len(self._running)
         for table in (self._running, self._releasing, self._promised):
             table.append(0)
-        self._of_node[n].append(d)
+        self._of_node.setdefault(n, []).append(d)
         return d
 
     def _write(self, t: int, n: int, d: int, status: int, sign: int) -> None:

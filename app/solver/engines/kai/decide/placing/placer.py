@@ -10,6 +10,7 @@ from collections.abc import Iterator, Set
 from heapq import heappop, heappush
 from itertools import groupby
 
+from app.solver.engines.kai.compile.baseline import layout
 from app.solver.engines.kai.compile.resources import CPU, GPU
 from app.solver.engines.kai.decide.order.queue_order import OverBound, QueueOrder
 from app.solver.engines.kai.decide.overlay import Overlay, total
@@ -27,18 +28,12 @@ class Placer:
     def __init__(self, overlay: Overlay, order: QueueOrder) -> None:
         self._overlay = overlay
         self._order = order
-        state = overlay.state
-        names = state.node_name
-        self.by_name = sorted(range(len(names)), key=names.__getitem__)
-        self._place = [0] * len(names)
-        for i, n in enumerate(self.by_name):
-            self._place[n] = i
-        self._has_gpu = [bool(v[GPU]) for v in state.capacity]
-        self._has_cpu = [bool(v[CPU]) for v in state.capacity]
-        self._predicates = Predicates(state.nodes)
+        nodes = layout(overlay.state)
+        self.by_name, self._place, self.everywhere = nodes.by_name, nodes.place, nodes.everywhere
+        self._has_gpu, self._has_cpu = nodes.has_gpu, nodes.has_cpu
+        self._predicates = Predicates(overlay.state.nodes, nodes.open, nodes.allowed)
         self._allowed: dict[int, list[bool] | None] = {}
-        self._free_nodes = FreeNodes(overlay, self.by_name, self._place)
-        self.everywhere = frozenset(range(len(names)))
+        self._by_free: FreeNodes | None = None
         self.refused: OverBound | None = None
 
     def allowed(self, t: int) -> list[bool] | None:
@@ -70,11 +65,18 @@ class Placer:
         overlay, allowed = self._overlay, self.allowed(t)
         if not self._by_gpus(t):
             return any(overlay.fits(t, n) and (allowed is None or allowed[n]) for n in nodes)
-        self._free_nodes.refresh()
         return any(
             n in nodes and overlay.fits(t, n) and (allowed is None or allowed[n])
-            for n in self._free_nodes.at_least(overlay.request[t][GPU], idle=False)
+            for n in self._free_nodes().at_least(overlay.request[t][GPU], idle=False)
         )
+
+    def _free_nodes(self) -> FreeNodes:
+        """As they are now."""
+        if self._by_free is None:
+            self._by_free = FreeNodes(self._overlay, self.by_name, self._place)
+        else:
+            self._by_free.refresh()
+        return self._by_free
 
     def _by_gpus(self, t: int) -> bool:
         return bool(self._overlay.request[t][GPU]) and not self._overlay.gpus.any
@@ -96,8 +98,7 @@ class Placer:
         """For pods with whole GPUs the score orders nodes by whether they fit now, then fewest GPUs free, then name:
         no need to know the range of free GPUs over all nodes, nor to look at more nodes than are taken."""
         overlay, first, allowed = self._overlay, tasks[0], self.allowed(tasks[0])
-        self._free_nodes.refresh()
-        as_it_was = self._best_first(first, nodes, allowed)
+        as_it_was = self._best_first(self._free_nodes(), first, nodes, allowed)
         spare = next(as_it_was, None)
         known: dict[int, _Rank | None] = {}  # nodes that changed since
         heap: list[tuple[_Rank, int]] = []
@@ -133,11 +134,13 @@ class Placer:
                 look(n)
         return True
 
-    def _best_first(self, t: int, nodes: Set[int], allowed: list[bool] | None) -> Iterator[tuple[_Rank, int]]:
+    def _best_first(
+        self, free: FreeNodes, t: int, nodes: Set[int], allowed: list[bool] | None
+    ) -> Iterator[tuple[_Rank, int]]:
         """Nodes that fit the pod, the best first. Only as long as nothing changes on those that are still to come."""
         need = self._overlay.request[t][GPU]
         for later in (0, 1):
-            for n in self._free_nodes.at_least(need, idle=not later):
+            for n in free.at_least(need, idle=not later):
                 rank = self._rank(t, n, nodes, allowed)
                 if rank is not None and rank[0] == later:
                     yield rank, n
@@ -159,20 +162,27 @@ class Placer:
 
     def _best(self, t: int, nodes: Set[int], tried: set[int]) -> int | None:
         """The best node of ``nodes`` that fits the pod, ``tried`` ones left out; None without any."""
-        overlay, allowed = self._overlay, self.allowed(t)
+        overlay, allowed, has_gpu = self._overlay, self.allowed(t), self._has_gpu
         gpu, shared = bool(overlay.request[t][GPU]), bool(overlay.gpus.share[t])
-        has, free = (self._has_gpu, overlay.free[GPU]) if gpu else (self._has_cpu, overlay.free[CPU])
-        open_nodes = [n for n in self.by_name if n in nodes]
-        fitting = [n for n in open_nodes if overlay.fits(t, n) and (allowed is None or allowed[n]) and n not in tried]
-        if len(fitting) < 2:
-            return fitting[0] if fitting else None
+        has, free = (has_gpu, overlay.free[GPU]) if gpu else (self._has_cpu, overlay.free[CPU])
+        open_nodes = self.by_name if nodes is self.everywhere else [n for n in self.by_name if n in nodes]
+        found = overlay.nodes.fitting(t, open_nodes)
+        if allowed is not None:
+            found = [n for n in found if allowed[n]]
+        if tried:
+            found = [n for n in found if n not in tried]
+        if len(found) < 2:
+            return found[0] if found else None
+        # The parts of the score, each too small to make up for one before it: so each narrows down what the last left.
+        if shared:
+            found = overlay.gpus.fitting_shared(t, found) or found
+        found = overlay.nodes.fitting_idle(t, found) or found
+        if not gpu:
+            found = [n for n in found if not has_gpu[n]] or found
         counted = [free[n] for n in open_nodes if has[n]]
-        most, alike = max((0, *counted)), len(set(counted)) == 1
-
-        def score(n: int) -> tuple[bool, bool, bool, int]:
-            """The parts of the score, each too small to make up for one before it."""
-            packed = 0 if not has[n] or not most else 1 if alike else most - free[n]
-            joins = shared and overlay.gpus.fits_shared(t, n)
-            return joins, overlay.fits_idle(t, n), not gpu and not self._has_gpu[n], packed
-
-        return max(fitting, key=score)
+        most = max((0, *counted))
+        if not most:
+            return found[0]
+        if len(set(counted)) == 1:
+            return next((n for n in found if has[n]), found[0])
+        return max(found, key=lambda n: most - free[n] if has[n] else 0)

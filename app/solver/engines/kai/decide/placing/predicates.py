@@ -5,15 +5,19 @@ from collections.abc import Sequence
 from app.solver import kubernetes
 from app.solver.model.state import Ask, Node, Task
 
+_MOST_KEPT = 256
+
 
 class Predicates:
     """Allowed nodes by pod; worked out once per distinct constraint."""
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, nodes: Sequence[Node], open_nodes: list[bool], seen: dict[str, list[bool]]) -> None:
+        """``open_nodes``: those that a pod without constraints may use; ``seen``: by constraint what is known already,
+        and kept for whoever comes next."""
         self._nodes = nodes
-        self._open = [node.schedulable and kubernetes.untolerated(node.taints, ()) is None for node in nodes]
-        self._all = all(self._open)
-        self._seen: dict[str, list[bool]] = {}
+        self._open = open_nodes
+        self._all = all(open_nodes)
+        self._seen = seen
 
     def allowed(self, task: Task, ask: Ask | None) -> list[bool] | None:
         """By node number whether the pod may run there; None: on every node."""
@@ -22,6 +26,8 @@ class Predicates:
             return None if self._all else self._open
         found = self._seen.get(signature)
         if found is None:
+            if len(self._seen) >= _MOST_KEPT:
+                self._seen.clear()
             found = self._seen[signature] = [self._allows(task, ask, node) for node in self._nodes]
         return found
 

@@ -128,8 +128,10 @@ NODES: list[Json] = [
     ],
 )  # fmt: skip
 def test_where_a_pod_may_run(of: Json, by: Json, allowed: list[bool]) -> None:
-    predicates = Predicates(msgspec.convert(NODES, list[Node]))
+    nodes = msgspec.convert(NODES, list[Node])
+    open_nodes = [node.schedulable and not node.taints for node in nodes]
+    predicates = Predicates(nodes, open_nodes, {})
     for _ in range(2):
         assert predicates.allowed(task(**of), asking(**by)) == allowed
-    plain = Predicates(msgspec.convert(NODES[:2], list[Node]))
+    plain = Predicates(nodes[:2], open_nodes[:2], {})
     assert plain.allowed(task(**of), asking(**by)) == (None if not of and not by else allowed[:2])
