@@ -25,6 +25,7 @@ _KEPT = (
     "starlette.exception_handlers", "fastapi_middleware_astack", "extensions",
 )  # fmt: skip
 Query = Mapping[str, str | int | bool | None]
+Json = dict[str, Any]
 
 
 class Refused(Exception):

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from app.base.shipped import shipped
-from app.console.api import Refused, segment
+from app.console.api import Json, Refused, segment
 from app.console.quotas import quota_of
 from app.console.verdicts import named, sentence
 from app.console.visit import PageRoute, Visit, Visiting
@@ -18,7 +18,6 @@ from app.solver.registry import ENGINES
 
 _EXAMPLES = shipped("examples")
 _FIELDS = ("guaranteed", "limit", "borrowing_limit", "lending_limit", "weight")
-Json = dict[str, Any]
 From = Annotated[UUID | None, Query(alias="from")]
 
 router = APIRouter(route_class=PageRoute)

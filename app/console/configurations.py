@@ -1,17 +1,16 @@
 """Stored configurations: the list, one with its history and differences, export, restoring and labels."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from app.console.api import Refused, Reply, segment
+from app.console.api import Json, Refused, Reply, segment
 from app.console.visit import PageRoute, Visit, Visiting
 from app.http.openapi import page
 from app.http.policy import HEADERS
 
 _PAGE = 50
-Json = dict[str, Any]
 Number = Annotated[int | None, Query(ge=1, le=10**9)]
 Cursor = Annotated[str, Query(max_length=1024)]
 

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from app.console import situation
+from app.console.api import Json
 from app.console.recorded import Recorded, recorded
 from app.console.verdicts import VERDICTS, chosen, groups, named, paged, sentence
 from app.console.visit import PageRoute, Visiting
@@ -17,7 +18,6 @@ _MOST_QUEUES = 40
 _MOST_NODES = 40
 _MOST_STOPPED = 200
 
-Json = dict[str, Any]
 Text = Annotated[str | None, Query(max_length=2048)]
 Number = Annotated[int, Query(ge=1, le=10**7)]
 

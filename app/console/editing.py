@@ -10,13 +10,12 @@ from starlette.responses import Response
 
 from app.configurations.revisions.difference import difference
 from app.configurations.service import NAME
-from app.console.api import Refused, segment
+from app.console.api import Json, Refused, segment
 from app.console.configurations import at
 from app.console.visit import PageRoute, Visit, Visiting
 from app.console.words import pretty
 from app.http.openapi import page
 
-Json = dict[str, Any]
 Text = Annotated[str, Query(max_length=2048)]
 
 router = APIRouter(route_class=PageRoute)

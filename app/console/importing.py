@@ -1,20 +1,19 @@
 """Manifests of a real system, pasted or chosen, as a configuration: what is found, what differs, then saved."""
 
 import re
-from typing import Annotated, Any, get_args
+from typing import Annotated, get_args
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from app.configurations.service import NAME
-from app.console.api import Refused
+from app.console.api import Json, Refused
 from app.console.editing import offered
 from app.console.visit import PageRoute, Visit, Visiting
 from app.formats.exported import Format
 from app.http.openapi import page
 
 _FORMATS = get_args(Format)
-Json = dict[str, Any]
 Name = Annotated[str, Query(max_length=128)]
 
 router = APIRouter(route_class=PageRoute)

@@ -1,11 +1,10 @@
 """What a run, or one queue in it, came to, as people read it."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from app.console.api import Json
 from app.console.words import amount, seconds
-
-Json = dict[str, Any]
 
 
 class Measure(NamedTuple):

@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.console.api import Api, segment
+from app.console.api import Api, Json, segment
 from app.console.circle import circle
 from app.console.situation import asks_of
 from app.console.visit import PageRoute, Visiting
@@ -17,7 +16,6 @@ from app.http.openapi import page
 _NEWEST = 500
 _READ = 20
 _LABELLED = 50
-Json = dict[str, Any]
 
 router = APIRouter(route_class=PageRoute)
 

@@ -1,7 +1,7 @@
 """The pictures of a simulation that is done: drawn by the API, shown where its service can draw."""
 
 from hashlib import sha256
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from app.base.errors import NotInstalled
+from app.console.api import Json
 from app.console.visit import PageRoute, Visiting
 from app.http.openapi import page
 from app.http.policy import HEADERS
@@ -16,7 +17,6 @@ from app.simulations.plots.data import Kind
 from app.simulations.plots.elsewhere import require
 
 _SVG = "image/svg+xml"
-Json = dict[str, Any]
 Text = Annotated[str | None, Query(max_length=512)]
 
 router = APIRouter(route_class=PageRoute)

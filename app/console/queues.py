@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from app.console import situation
-from app.console.api import Api, Refused, segment
+from app.console.api import Api, Json, Refused, segment
 from app.console.uses import WORDS, uses
 from app.console.verdicts import paged
 from app.console.visit import PageRoute, Visiting
@@ -14,7 +14,6 @@ from app.http.openapi import page
 
 _SHOWN = 200
 _LATELY = 10
-Json = dict[str, Any]
 Text = Annotated[str, Query(max_length=2048)]
 Name = Annotated[str, Query(max_length=256)]
 Number = Annotated[int, Query(ge=1, le=10**6)]

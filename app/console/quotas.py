@@ -1,13 +1,14 @@
 """Trying other quotas: guarantees are dragged, and what a snapshot's waiting work would stop then stands beside now."""
 
-from typing import Annotated, Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.console import situation
-from app.console.api import Refused, segment
+from app.console.api import Json, Refused, segment
+from app.console.queues import Name
 from app.console.verdicts import named, sentence
 from app.console.visit import PageRoute, Visit, Visiting
 from app.http.openapi import page
@@ -16,8 +17,6 @@ _MOST = 200
 _STEPS = 200
 _FIELD = "quota."
 _NOW, _THEN = "with the quotas in force", "with these"
-Json = dict[str, Any]
-Name = Annotated[str, Query(max_length=256)]
 
 router = APIRouter(route_class=PageRoute)
 

@@ -1,13 +1,13 @@
 """A decision of the log with its explanation, kept for as long as it is looked at: neither ever changes."""
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 import msgspec
 
 from app.base.lru import Lru
-from app.console.api import Api, Call, Refused, segment
+from app.console.api import Api, Call, Json, Refused, segment
 from app.console.verdicts import Rules, rules_of
 from app.console.visit import Visit
 from app.http.services import service
@@ -17,8 +17,6 @@ _KEPT = 32
 _KEPT_BYTES = 256 << 20
 _OBJECTS = 10
 """Bytes that a document takes as objects, over its bytes as JSON."""
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,23 +2,21 @@
 
 from fastapi import APIRouter
 
-from app.console import (
-    ask,
-    clusters,
-    configurations,
-    decision,
-    editing,
-    events,
-    importing,
-    log,
-    overview,
-    pictures,
-    provider,
-    queues,
-    quotas,
-    sign_in,
-    simulations,
-)
+from app.console.ask import router as ask
+from app.console.clusters import router as clusters
+from app.console.configurations import router as configurations
+from app.console.decision import router as decision
+from app.console.editing import router as editing
+from app.console.events import router as events
+from app.console.importing import router as importing
+from app.console.log import router as log
+from app.console.overview import router as overview
+from app.console.pictures import router as pictures
+from app.console.provider import router as provider
+from app.console.queues import router as queues
+from app.console.quotas import router as quotas
+from app.console.sign_in import router as sign_in
+from app.console.simulations import router as simulations
 
 router = APIRouter()
 for part in (
@@ -38,4 +36,4 @@ for part in (
     importing,
     clusters,
 ):
-    router.include_router(part.router)
+    router.include_router(part)

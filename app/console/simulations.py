@@ -1,14 +1,14 @@
 """Simulations: the list, one with its progress and what its variants came to, its events and rounds, starting one."""
 
 from collections import Counter
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 from uuid import UUID
 
 import msgspec
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from app.console.api import Refused, segment
+from app.console.api import Json, Refused, segment
 from app.console.ask import Malformed, document
 from app.console.circle import Dot, Edge, circle
 from app.console.measures import MEASURES
@@ -25,7 +25,6 @@ _LINES = 200
 _QUEUES = 100
 _LOOPS = 6
 _ACTIVE = ("queued", "running")
-Json = dict[str, Any]
 Cursor = Annotated[str, Query(max_length=1024)]
 Variant = Annotated[str | None, Query(max_length=512)]
 First = Annotated[int, Query(alias="from", ge=0, le=2**53)]

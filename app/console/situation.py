@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.console.api import Json
 from app.solver.model import quantity
 
-Json = dict[str, Any]
 Amounts = dict[str, int]
 _GONE = ("preempted", "released")
 

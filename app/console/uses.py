@@ -7,7 +7,8 @@ and YTsaurus it is the use that the answer states less the promise that it state
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-Json = dict[str, Any]
+from app.console.api import Json
+
 _MOST = 12
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-Json = dict[str, Any]
+from app.console.api import Json
+
 PAGE = 200
 """Rows of a table on one page."""
 
