@@ -1,13 +1,19 @@
-"""Bytes to structs: strict, and with every problem named when the bytes are wrong.
+"""Whether a few bytes occur in a large body. Python's own search takes two to four times as long as the C library's.
+
+Both answer the same; where the C library has no ``memmem``, and for small bodies, Python looks.
+
+Bytes to structs: strict, and with every problem named when the bytes are wrong.
 
 msgspec decodes and validates in one pass and stops at the first error. Only when it refuses do we walk the
 document again, slowly, and list all that is wrong by JSON pointer.
 """
 
+import ctypes
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
@@ -16,8 +22,30 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 
 import msgspec
 
-from app.base.searching import occurs
 from app.solver.model.problems import InvalidInput, Problem, pointer
+
+_LARGE = 1 << 16
+
+
+def occurs(needle: bytes, body: bytes) -> bool:
+    """Whether ``needle``, which isn't empty, is somewhere in ``body``."""
+    if len(body) < _LARGE or _memmem is None:
+        return body.rfind(needle) >= 0  # from the end: that skips farther than from the beginning
+    return _memmem(body, len(body), needle, len(needle)) is not None
+
+
+def _of_libc() -> Callable[[bytes, int, bytes, int], int | None] | None:
+    if sys.platform != "linux":
+        return None
+    memmem = getattr(ctypes.PyDLL(None), "memmem", None)
+    if memmem is not None:
+        memmem.restype = ctypes.c_void_p
+        memmem.argtypes = (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
+    return memmem
+
+
+_memmem = _of_libc()
+
 
 T = TypeVar("T")
 

@@ -11,9 +11,9 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB, insert, psycopg
 from sqlalchemy.orm import Session
 
+from app.base.identifiers import earliest
 from app.db import Statement, metadata
 from app.db.retention import past_retention
-from app.decisions.identifiers import earliest
 from app.decisions.kept.repository import kept_documents
 
 _PRUNED_AT_ONCE = 1000

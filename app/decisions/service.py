@@ -20,11 +20,11 @@ from app.answering.sources import Documents
 from app.auth import actor
 from app.base import tracing
 from app.base.errors import NotFound, Unavailable
+from app.base.identifiers import Identifiers
 from app.db import Database
 from app.decisions import repository
 from app.decisions.differences import differences
 from app.decisions.history import history
-from app.decisions.identifiers import Identifiers
 from app.decisions.kept.content import unsqueezed
 from app.decisions.kept.ledger import Ledger
 from app.decisions.kept.resolving import Resolver

@@ -5,7 +5,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.base import tracing
-from app.base.tracing.exporting import TracedRequest, Tracing
+from app.base.spans import TracedRequest, Tracing
 from app.http.requests import FAULT, QUIET
 from app.http.routing import names_of
 

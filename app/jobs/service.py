@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 
 from app.auth import actor
 from app.base.errors import NotFound, TooManyRequests
+from app.base.identifiers import Identifiers
 from app.db import Database
-from app.decisions.identifiers import Identifiers
 from app.jobs import repository
 from app.jobs.chunks import lines_of
 from app.workers.ticket import held

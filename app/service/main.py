@@ -21,8 +21,8 @@ from app.auth.refusals import Refusals
 from app.auth.service import Tokens
 from app.auth.sessions import Sessions
 from app.base.settings import Settings
-from app.base.tracing.exporting import Tracing
-from app.base.tracing.exporting import configured as traces_configured
+from app.base.spans import Tracing
+from app.base.spans import configured as traces_configured
 from app.clusters import router as clusters
 from app.clusters.service import Clusters
 from app.clusters.shadow import router as shadow

@@ -9,8 +9,8 @@ import msgspec
 from sqlalchemy.orm import Session
 
 from app.base.errors import NotFound
+from app.base.identifiers import Identifiers
 from app.db import Database
-from app.decisions.identifiers import Identifiers
 from app.http.preconditions import Preconditions
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Problem

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from app.answering.answerer import Answerer, Reply
 from app.answering.operations import Asked, Operation
+from app.base.decoding import occurs
 from app.base.errors import Unavailable
-from app.base.searching import occurs
 from app.base.waiting import TooSlow
 from app.solver.registry import ENGINES, engine_of
 from app.solver.stopping import stoppable

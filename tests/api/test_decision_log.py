@@ -10,10 +10,10 @@ from uuid import UUID, uuid4
 import pytest
 from starlette.testclient import TestClient
 
+from app.base.identifiers import earliest
 from app.base.settings import Settings
 from app.db import Database
 from app.decisions import repository
-from app.decisions.identifiers import earliest
 from app.decisions.log import DatabaseStore
 from app.service.main import create_app
 from tests.api.requests import decision

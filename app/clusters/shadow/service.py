@@ -17,11 +17,11 @@ from app.answering.answers import encode
 from app.answering.operations import Asked, Operation
 from app.base.decoding import decode
 from app.base.errors import NotFound
+from app.base.identifiers import Identifiers, earliest
 from app.clusters.shadow import repository
 from app.clusters.shadow.repository import Filters
 from app.clusters.shadow.schemas import ShadowOutcome, ShadowPage, ShadowRecord, ShadowReport, ShadowVictim
 from app.db import Database
-from app.decisions.identifiers import Identifiers, earliest
 from app.decisions.repository import storable
 from app.http.pages import decode_id, encode_cursor
 from app.solver.model.problems import InvalidInput, Problem

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from app.base import searching
-from app.base.searching import occurs
+from app.base import decoding
+from app.base.decoding import occurs
 
 LARGE = 1 << 17
 NEEDLE = b"9999-12-31"
@@ -24,7 +24,7 @@ def test_what_is_there_is_found_wherever_it_stands(size: int, at: float) -> None
 def test_both_ways_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(3)
     cases = [(bytes(draw.choices(b"ab\0", k=n)), bytes(draw.choices(b"ab\0", k=9))) for n in (20, 9_000) * 20]
-    monkeypatch.setattr(searching, "_LARGE", 0)
+    monkeypatch.setattr(decoding, "_LARGE", 0)
     fast = [occurs(needle, body) for body, needle in cases]
     assert fast == [needle in body for body, needle in cases]
     assert {True, False} <= set(fast)

@@ -1,6 +1,6 @@
 from datetime import UTC, datetime, timedelta
 
-from app.decisions.identifiers import Identifiers, earliest
+from app.base.identifiers import Identifiers, earliest
 
 NOON = datetime(2026, 3, 2, 12, 0, 0, 123_456, tzinfo=UTC)
 

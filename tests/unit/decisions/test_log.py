@@ -13,8 +13,8 @@ import zstandard
 
 from app.answering.answers import Answered, Facts
 from app.base.errors import Unavailable
+from app.base.identifiers import Identifiers
 from app.decisions import log as module
-from app.decisions.identifiers import Identifiers
 from app.decisions.log import DecisionLog, Entry, Row
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed

@@ -15,11 +15,11 @@ from sqlalchemy import RowMapping
 from app.answering.answers import Answered, Facts
 from app.answering.recording import Kept
 from app.base.errors import Unavailable
+from app.base.identifiers import earliest
 from app.base.settings import Settings
 from app.db import Database
 from app.decisions.circles import WITHIN, pairs_of, returns_of
 from app.decisions.history import history
-from app.decisions.identifiers import earliest
 from app.decisions.log import DatabaseStore, DecisionLog, Entry, Row
 from app.decisions.repository import Mentions
 from app.http.pages import decode_id

@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session
 
 from app.answering.answers import Answered
 from app.base.errors import NotFound
+from app.base.identifiers import earliest
 from app.base.settings import Settings
 from app.db import Database
 from app.decisions import repository
-from app.decisions.identifiers import earliest
 from app.decisions.kept import repository as kept
 from app.decisions.kept.repository import New, kept_documents
 from app.decisions.log import DatabaseStore, Entry

@@ -10,10 +10,10 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from app.auth.middleware import AuthenticationMiddleware
-from app.base import searching
+from app.base import decoding
 from app.base.errors import ArbiterError
 from app.base.settings import Settings
-from app.base.tracing.exporting import Tracing
+from app.base.spans import Tracing
 from app.decisions.log import DecisionLog
 from app.decisions.service import Decider
 from app.http.compression import CompressionMiddleware
@@ -188,16 +188,16 @@ def test_the_document_is_written_and_compared(
 
 
 def test_the_fast_search_is_that_of_linux(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching.sys, "platform", "darwin")
-    assert searching._of_libc() is None
-    monkeypatch.setattr(searching.sys, "platform", "linux")
-    monkeypatch.setattr(searching.ctypes, "PyDLL", lambda name: SimpleNamespace())
-    assert searching._of_libc() is None
+    monkeypatch.setattr(decoding.sys, "platform", "darwin")
+    assert decoding._of_libc() is None
+    monkeypatch.setattr(decoding.sys, "platform", "linux")
+    monkeypatch.setattr(decoding.ctypes, "PyDLL", lambda name: SimpleNamespace())
+    assert decoding._of_libc() is None
     asked: list[int] = []
-    monkeypatch.setattr(searching, "_memmem", lambda body, size, needle, length: asked.append(size))
+    monkeypatch.setattr(decoding, "_memmem", lambda body, size, needle, length: asked.append(size))
     for size in ((1 << 16) - 1, 1 << 16):
-        assert not searching.occurs(b"x", b"y" * size)
+        assert not decoding.occurs(b"x", b"y" * size)
     assert asked == [1 << 16]
-    monkeypatch.setattr(searching, "_memmem", None)
-    assert searching.occurs(b"y", b"y" * (1 << 16))
-    assert searching.occurs(b"y", b"y")
+    monkeypatch.setattr(decoding, "_memmem", None)
+    assert decoding.occurs(b"y", b"y" * (1 << 16))
+    assert decoding.occurs(b"y", b"y")

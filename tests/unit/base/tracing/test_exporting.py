@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from app.base import tracing
-from app.base.tracing import Stage, exporting, stage, told
-from app.base.tracing.exporting import Tracing, configured
+from app.base import spans, tracing
+from app.base.spans import Tracing, configured
+from app.base.tracing import Stage, stage, told
 from app.base.waiting import TooSlow
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra arbiter[otel] is not installed")
@@ -158,7 +158,7 @@ def test_closing_waits_for_spans_for_a_short_while(monkeypatch: pytest.MonkeyPat
         assert gate.wait(60)
 
     monkeypatch.setattr(exported.provider, "shutdown", slowly)
-    monkeypatch.setattr(exporting, "_FLUSH_SECONDS", 1.0)
+    monkeypatch.setattr(spans, "_FLUSH_SECONDS", 1.0)
     exported.traces.close()
     (ending,) = [thread for thread in threading.enumerate() if thread.name == "traces"]
     assert (done, ending.daemon) == (["sent"], True), "a collector that is away keeps no process alive"
