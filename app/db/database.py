@@ -1,4 +1,10 @@
-"""The database: one engine, short sessions, one transaction for each unit of work.
+"""What every table of every package hangs on.
+
+What of a log is past its retention: the same bounds for every table whose ids sort by time.
+
+Migrations: which there are, which a database has, and bringing it up to date.
+
+The database: one engine, short sessions, one transaction for each unit of work.
 
 A database that is away becomes ``Unavailable`` here, once, so that no caller has to know how SQLAlchemy says it.
 """
@@ -8,20 +14,93 @@ import socket
 import threading
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from uuid import UUID
 
 import psycopg
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, Engine, event, text
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, MetaData, event, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 
 from app.base.errors import Unavailable
 from app.base.settings import Settings
+from app.base.shipped import shipped
 from app.base.waiting import may_wait
-from app.db.connecting import Statement, pooled, send, single, with_driver
-from app.db.migrating import head_revision
-from app.db.reach import Breaker, Late, left, within
+from app.db.connecting import Breaker, Late, Statement, left, pooled, send, single, with_driver, within
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def past_retention(
+    entry: sa.Column[UUID], size: sa.ColumnElement[int], *, before: UUID | None, keep: int | None,
+    keep_bytes: int | None,
+) -> sa.ColumnElement[bool] | None:  # fmt: skip
+    """Whether an entry, by its id, is older than ``before``, beyond the newest ``keep``, or beyond the newest whose
+    ``size`` adds up to ``keep_bytes``; None: no such bound, and of all of them nothing is past it."""
+    past: list[sa.ColumnElement[bool]] = []
+    if before is not None:
+        past.append(entry < before)
+    if keep is not None:
+        first_out = sa.select(entry).order_by(entry.desc()).offset(keep).limit(1)
+        past.append(entry <= first_out.scalar_subquery())
+    if keep_bytes is not None:
+        total = sa.func.sum(size).over(order_by=entry.desc()).label("total")
+        running = sa.select(entry.label("id"), total).subquery()
+        too_much = sa.select(running.c.id).where(running.c.total > sa.literal(keep_bytes, sa.BigInteger))
+        past.append(entry.in_(too_much))
+    return sa.or_(*past) if past else None
+
+
+MIGRATIONS = str(shipped("migrations"))
+
+
+def head_revision() -> str:
+    """The newest migration that this code has."""
+    head = ScriptDirectory(MIGRATIONS).get_current_head()
+    assert head is not None, "migrations is empty"
+    return head
+
+
+@cache
+def _own_revisions() -> frozenset[str]:
+    return frozenset(script.revision for script in ScriptDirectory(MIGRATIONS).walk_revisions())
+
+
+def is_newer(migration: str | None) -> bool:
+    """Whether only newer code than this knows the migration that a database is at.
+
+    Migrations only add, so that instances of two versions can share a database: this code works on it all the same.
+    """
+    return migration is not None and migration not in _own_revisions()
+
+
+def migrate(url: str, target: str = "head") -> None:
+    """Bring the database to ``target``; one that newer code has migrated stays as it is.
+
+    Several processes at once take turns. Raises Unavailable.
+    """
+    config = Config()
+    config.set_main_option("script_location", MIGRATIONS)
+    config.attributes["url"] = with_driver(url)
+    move = command.downgrade if target == "base" or target.startswith("-") else command.upgrade
+    try:
+        move(config, target)
+    except OperationalError as error:
+        raise Unavailable("the database can't be reached") from error
 
 
 class Database:

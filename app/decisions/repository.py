@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.base.identifiers import earliest
 from app.db import Statement, metadata
-from app.db.retention import past_retention
+from app.db.database import past_retention
 from app.decisions.kept.repository import kept_documents
 
 _PRUNED_AT_ONCE = 1000

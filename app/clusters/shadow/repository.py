@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from app.db import metadata
-from app.db.retention import past_retention
+from app.db.database import past_retention
 
 shadow = sa.Table(
     "shadow",

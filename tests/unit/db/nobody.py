@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.db.reach import PatientConnection
+from app.db.connecting import PatientConnection
 
 
 class Nobody(PatientConnection):

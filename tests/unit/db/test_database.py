@@ -14,7 +14,7 @@ from app.base.settings import Settings
 from app.base.waiting import TooSlow, at_once
 from app.db import Database
 from app.db import database as module
-from app.db.reach import Late, left
+from app.db.connecting import Late, left
 
 SETTINGS = Settings(database_pool_size=1, database_pool_timeout=0.01, database_timeout=7.0)
 

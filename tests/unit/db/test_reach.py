@@ -10,8 +10,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.base.settings import Settings
-from app.db import connecting, reach
-from app.db.reach import Breaker, Late, PatientConnection, left, within
+from app.db import connecting
+from app.db import connecting as reach
+from app.db.connecting import Breaker, Late, PatientConnection, left, within
 
 
 @pytest.fixture

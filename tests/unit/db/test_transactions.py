@@ -15,8 +15,7 @@ from sqlalchemy.orm import Session
 from app.base.settings import Settings
 from app.db import Database, Statement, after_commit, head_revision
 from app.db import connecting as module
-from app.db.connecting import with_driver
-from app.db.reach import Late, within
+from app.db.connecting import Late, with_driver, within
 from tests.unit.db.nobody import Nobody
 
 LONG = 300.0
