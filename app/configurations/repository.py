@@ -2,9 +2,15 @@
 
 A trigger counts every change of ``configurations`` and of ``configuration_labels`` in ``change``, in the order in which
 they were committed, and tells the channel ``CHANNEL``.
+
+All SQL about labels on revisions.
+
+SQL of the follower: what has changed since it last looked.
+
+All SQL about answers kept for their Idempotency-Key.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from sqlalchemy import (
@@ -13,16 +19,25 @@ from sqlalchemy import (
     Column,
     DateTime,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     LargeBinary,
     Table,
     Text,
+    case,
+    delete,
     func,
     insert,
+    literal_column,
+    null,
     select,
+    text,
+    tuple_,
+    union_all,
     update,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Session
 
@@ -155,7 +170,7 @@ def add(session: Session, name: str, revision: int, new: New) -> tuple[Revision,
     return stored, change
 
 
-def delete(session: Session, name: str) -> int:
+def delete_configuration(session: Session, name: str) -> int:
     """Hide a configuration; the number of this change. Its revisions stay for the decisions that used them."""
     hidden = update(configurations).where(configurations.c.name == name).values(deleted_at=func.now())
     return session.execute(hidden.returning(configurations.c.change)).scalar_one()
@@ -175,3 +190,150 @@ def history(session: Session, name: str, before: int | None, limit: int) -> list
     if before is not None:
         wanted = wanted.where(revisions.c.revision < before)
     return [Summary(*row) for row in session.execute(wanted)]
+
+
+labels = Table(
+    "configuration_labels",
+    metadata,
+    Column("name", Text(collation="C"), ForeignKey("configurations.name"), primary_key=True),
+    Column("label", Text(collation="C"), primary_key=True),
+    Column("revision", Integer),
+    Column("version", Integer, nullable=False),
+    Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("author", Text, nullable=False),
+    Column("comment", Text),
+    Column("change", BigInteger, nullable=False, server_default="0"),
+    ForeignKeyConstraint(
+        ["name", "revision"],
+        ["configuration_revisions.name", "configuration_revisions.revision"],
+        name="fk_configuration_labels_revision",
+    ),
+    Index("ix_configuration_labels_change", "change"),
+)
+
+_ROW = (
+    labels.c.label, labels.c.revision, labels.c.version, labels.c.updated_at, labels.c.author, labels.c.comment,
+    labels.c.change,
+)  # fmt: skip
+
+
+class LabelRow(NamedTuple):
+    """A label of one configuration. ``version`` counts its moves; without ``revision`` it has been taken off."""
+
+    label: str
+    revision: int | None
+    version: int
+    updated_at: datetime
+    author: str
+    comment: str | None
+    change: int
+
+
+def find(session: Session, name: str, label: str) -> LabelRow | None:
+    """The label's row, taken off or not."""
+    found = session.execute(select(*_ROW).where(labels.c.name == name, labels.c.label == label)).first()
+    return None if found is None else LabelRow(*found)
+
+
+def every(session: Session, name: str) -> list[LabelRow]:
+    """Labels that point somewhere, by name."""
+    wanted = select(*_ROW).where(labels.c.name == name, labels.c.revision.is_not(None)).order_by(labels.c.label)
+    return [LabelRow(*row) for row in session.execute(wanted)]
+
+
+def move(session: Session, name: str, label: str, revision: int | None, author: str, comment: str | None) -> LabelRow:
+    """Point a label at ``revision``, or take it off. The configuration is locked by this transaction."""
+    said = {"revision": revision, "author": author, "comment": comment}
+    row = upsert(labels).values(name=name, label=label, version=1, **said)
+    row = row.on_conflict_do_update(
+        index_elements=[labels.c.name, labels.c.label],
+        set_={**said, "version": labels.c.version + 1, "updated_at": func.now()},
+    )
+    return LabelRow(*session.execute(row.returning(*_ROW)).one())
+
+
+def take_off_all(session: Session, name: str, author: str) -> list[LabelRow]:
+    """Take every label of a configuration off."""
+    row = update(labels).where(labels.c.name == name, labels.c.revision.is_not(None))
+    row = row.values(revision=None, author=author, comment=None, version=labels.c.version + 1, updated_at=func.now())
+    return [LabelRow(*found) for found in session.execute(row.returning(*_ROW))]
+
+
+class HeadRow(NamedTuple):
+    """What a name, or a label of a name, means since ``change``; without ``revision`` nothing any more."""
+
+    name: str
+    label: str | None
+    revision: int | None
+    change: int
+
+
+def changed(session: Session, after: int) -> list[HeadRow]:
+    """Names and labels whose last change is past ``after``, oldest change first."""
+    live = case((configurations.c.deleted_at.is_(None), configurations.c.revision))
+    heads = select(configurations.c.name, null().label("label"), live.label("revision"), configurations.c.change)
+    moved = select(labels.c.name, labels.c.label, labels.c.revision, labels.c.change)
+    wanted = union_all(
+        heads.where(configurations.c.change > after), moved.where(labels.c.change > after)
+    ).order_by(literal_column("change"))  # fmt: skip
+    return [HeadRow(*row) for row in session.execute(wanted)]
+
+
+def horizon(session: Session) -> int:
+    """The last number of a change given out. Below what was seen before: the database was set back."""
+    return session.execute(text("select last_value from configuration_change")).scalar_one()
+
+
+_SWEPT_AT_ONCE = 100
+
+keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("actor", Text(collation="C"), primary_key=True),
+    Column("key", Text(collation="C"), primary_key=True),
+    Column("request", LargeBinary, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("status", Integer),
+    Column("headers", JSONB),
+    Column("body", LargeBinary),
+    Index("ix_idempotency_keys_created_at", "created_at"),
+)
+
+
+class Kept(NamedTuple):
+    """The answer to an earlier request; ``request`` is that request's digest."""
+
+    request: bytes
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+def claim_key(session: Session, actor: str, key: str, request: bytes) -> bool:
+    """Take a key, for this transaction to answer; false where it has an answer.
+
+    While another transaction is answering the same key, this waits for its end.
+    """
+    row = upsert(keys).values(actor=actor, key=key, request=request).on_conflict_do_nothing()
+    return session.execute(row.returning(keys.c.key)).first() is not None
+
+
+def kept(session: Session, actor: str, key: str) -> Kept | None:
+    """The answer that a key has."""
+    wanted = select(keys.c.request, keys.c.status, keys.c.headers, keys.c.body)
+    found = session.execute(wanted.where(keys.c.actor == actor, keys.c.key == key)).first()
+    return None if found is None else Kept(*found)
+
+
+def keep(session: Session, actor: str, key: str, status: int, headers: dict[str, str], body: bytes) -> None:
+    """Store the answer of a key that this transaction has claimed."""
+    row = update(keys).where(keys.c.actor == actor, keys.c.key == key)
+    session.execute(row.values(status=status, headers=headers, body=body))
+
+
+def expire(session: Session, actor: str, key: str, age: timedelta) -> None:
+    """Forget this key when it is older than ``age``, and some others that are and that nobody else is removing."""
+    old = keys.c.created_at < func.now() - age
+    session.execute(delete(keys).where(old, keys.c.actor == actor, keys.c.key == key))
+    some = select(keys.c.actor, keys.c.key).where(old).limit(_SWEPT_AT_ONCE).with_for_update(skip_locked=True)
+    session.execute(delete(keys).where(tuple_(keys.c.actor, keys.c.key).in_(some)))

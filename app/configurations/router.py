@@ -1,37 +1,333 @@
-"""``/v1/configurations``: administration by REST, with ETag on every read and If-Match on every write."""
+"""`/v1/configurations`: administration by REST, with ETag on every read and If-Match on every write; then labels,
+which say what is in use under which name, one queue at a time, and the history of revisions."""
 
-from fastapi import APIRouter
+from typing import Annotated
+from urllib.parse import quote
+
+import msgspec
+from fastapi import APIRouter, Depends, Path, Query, Request
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from app.base.decoding import decode
-from app.configurations.endpoint import (
-    Admin,
-    Engine,
-    Intended,
-    Name,
-    Number,
-    Service,
-    revision_shown,
-    summaries,
-    tagged,
-    written,
+from app.configurations.idempotency import Keyed, Writes
+from app.configurations.labels import LABEL, Label, LabelList, LabelRequest, Labels
+from app.configurations.queues import QueueDocument, Queues, StoredQueue, read_queue
+from app.configurations.repository import Revision, Summary
+from app.configurations.revisions import ConfigurationDiff, RevisionPage, compare
+from app.configurations.service import (
+    NAME,
+    ConfigurationPage,
+    Configurations,
+    ConfigurationSummary,
+    ConfigurationWritten,
+    Editor,
+    Intent,
+    StoredConfiguration,
+    drafted,
+    etag,
 )
-from app.configurations.idempotency.service import Keyed
-from app.configurations.labels import router as labels
-from app.configurations.queues import router as queues
-from app.configurations.revisions import router as revisions
-from app.configurations.schemas import ConfigurationPage, ConfigurationWritten, StoredConfiguration
-from app.configurations.writing import drafted
+from app.db import Database
 from app.http.body import Body
+from app.http.comment import Comment
 from app.http.openapi import operation
 from app.http.pages import Cursor, Limit, decode_cursor, encode_cursor
-from app.http.preconditions import Conditions
-from app.solver.model.configuration import Configuration
+from app.http.preconditions import Conditions, Preconditions, etag_of
+from app.http.responses import json_response
+from app.http.services import service
+from app.solver.model.base import Wire
+from app.solver.model.configuration import Configuration, EngineName
+
+
+class Administration:
+    """The stored configurations, and everything that changes them. ``idempotency``: seconds that answers are kept."""
+
+    def __init__(self, database: Database, stored: Configurations, idempotency: float) -> None:
+        self.stored = stored
+        self.editor = Editor(stored)
+        self.queues = Queues(stored, self.editor)
+        self.labels = Labels(database, stored)
+        self.writes = Writes(database, idempotency)
+
+
+def _administration(request: Request) -> Administration:
+    return service(request, Administration)
+
+
+def _stored(request: Request) -> Configurations:
+    return service(request, Configurations)
+
+
+Admin = Annotated[Administration, Depends(_administration)]
+Service = Annotated[Configurations, Depends(_stored)]
+Name = Annotated[str, Path(pattern=NAME, description="Letters, digits, `.`, `_` and `-`", examples=["production"])]
+Number = Annotated[int, Path(ge=1, le=10**9, description="Number of a revision", examples=[1])]
+LabelName = Annotated[
+    str, Path(pattern=LABEL, description="A letter, then letters, digits, `.`, `_` and `-`", examples=["stable"])
+]
+DryRun = Annotated[bool, Query(description="Only say what would happen, with all findings")]
+Engine = Annotated[EngineName | None, Query(description="Check for this engine, not the document's")]
+
+
+def read_intent(conditions: Conditions, comment: Comment, dry_run: DryRun = False) -> Intent:
+    """Conditions, comment and dry run of a write."""
+    return Intent(conditions, comment, dry_run)
+
+
+Intended = Annotated[Intent, Depends(read_intent)]
+
+
+def summary(one: Summary | Revision) -> dict[str, object]:
+    """One revision as answers show it; what there is nothing to say about is left out."""
+    said = {field: getattr(one, field) for field in ConfigurationSummary.__struct_fields__}
+    return {field: value for field, value in said.items() if value is not None}
+
+
+def summaries(found: list[Summary]) -> list[ConfigurationSummary]:
+    """Revisions as lists show them."""
+    return [ConfigurationSummary(**one._asdict()) for one in found]
+
+
+def written(done: ConfigurationWritten, *, created: bool, location: str) -> Response:
+    """The answer to a write, with the entity tag of the configuration as it is now."""
+    headers = {} if done.dry_run else {"ETag": etag(done) or "", "Location": location}
+    return json_response(done, 201 if created and not done.dry_run else 200, headers)
+
+
+def shown(body: object, tag: str, conditions: Preconditions) -> Response:
+    """The answer to a read, unless the caller has it."""
+    if conditions.not_modified(tag):
+        return Response(status_code=304, headers={"ETag": tag})
+    return json_response(body, headers={"ETag": tag})
+
+
+def revision_shown(found: Revision, conditions: Preconditions) -> Response:
+    """A revision with its document."""
+    return shown({**summary(found), "configuration": msgspec.Raw(found.document)}, etag(found) or "", conditions)
+
+
+def tagged(body: Wire, conditions: Preconditions) -> Response:
+    """The answer to a read of what has no version of its own."""
+    encoded = msgspec.json.encode(body)
+    return shown(encoded, etag_of(encoded), conditions)
+
+
+LABELS_DOCUMENTED = (Label, LabelList, LabelRequest)
+
+labels = APIRouter(tags=["configurations"])
+
+
+@labels.get(
+    "/{name}/labels",
+    operation_id="list_labels",
+    summary="Labels of a configuration",
+    **operation(needs="read", responses={200: LabelList, 304: None}, errors=(404, 503), etag=True),
+)
+def list_labels(name: Name, admin: Admin, conditions: Conditions) -> Response:
+    """By name, each with the revision that it means."""
+    return tagged(LabelList(items=admin.labels.every(name)), conditions)
+
+
+@labels.get(
+    "/{name}/labels/{label}",
+    operation_id="get_label",
+    summary="One label",
+    **operation(needs="read", responses={200: Label, 304: None}, errors=(404, 503), etag=True),
+)
+def get_label(name: Name, label: LabelName, admin: Admin, conditions: Conditions) -> Response:
+    """The revision that it means, and its own entity tag."""
+    found, tag = admin.labels.get(name, label)
+    return shown(found, tag, conditions)
+
+
+@labels.put(
+    "/{name}/labels/{label}",
+    operation_id="put_label",
+    summary="Point a label at a revision",
+    **operation(
+        needs="admin",
+        request=LabelRequest, responses={200: Label, 201: Label}, errors=(404, 409, 412, 428, 503),
+        example={"revision": 1}, etag=True,
+    ),
+)  # fmt: skip
+def put_label(
+    name: Name, label: LabelName, body: Body, admin: Admin, conditions: Conditions, comment: Comment, once: Keyed
+) -> Response:
+    """Decisions that say `name@label` follow at once here, within a second on other replicas.
+
+    A new label needs no condition; to move one say with If-Match where it points now, by its entity tag.
+    """
+    wanted = decode(body, LabelRequest)
+
+    def act(session: Session) -> Response:
+        found, tag, created = admin.labels.move(session, name, label, wanted.revision, conditions, comment)
+        headers = {"ETag": tag, "Location": f"/v1/configurations/{name}/labels/{label}"}
+        return json_response(found, 201 if created else 200, headers)
+
+    return admin.writes.run(once, act, body)
+
+
+@labels.delete(
+    "/{name}/labels/{label}",
+    operation_id="delete_label",
+    summary="Take a label off",
+    **operation(needs="admin", responses={204: None}, errors=(404, 409, 412, 428, 503)),
+)
+def delete_label(name: Name, label: LabelName, admin: Admin, conditions: Conditions, once: Keyed) -> Response:
+    """The revision stays; `name@label` means nothing any more."""
+
+    def act(session: Session) -> Response:
+        admin.labels.take_off(session, name, label, conditions)
+        return Response(status_code=204)
+
+    return admin.writes.run(once, act)
+
+
+QUEUES_DOCUMENTED = (QueueDocument, StoredQueue)
+_EXAMPLE = {"parent": "all", "quota": {"cpu": {"guaranteed": "12"}}}
+
+queues = APIRouter(tags=["configurations"])
+
+QueueName = Annotated[
+    str, Path(min_length=1, max_length=512, description="Percent-encoded; may hold slashes", examples=["root.a.b"])
+]
+
+
+@queues.get(
+    "/{name}/queues/{queue:path}",
+    operation_id="get_queue",
+    summary="One queue",
+    **operation(needs="read", responses={200: StoredQueue, 304: None}, errors=(404, 503), etag=True),
+)
+def get_queue(name: Name, queue: QueueName, admin: Admin, conditions: Conditions) -> Response:
+    """A queue of the current revision; the entity tag is the configuration's."""
+    revision, found = admin.queues.get(name, queue)
+    return shown({**summary(revision), "queue": found}, etag(revision) or "", conditions)
+
+
+@queues.put(
+    "/{name}/queues/{queue:path}",
+    operation_id="put_queue",
+    summary="Add or replace one queue",
+    **operation(
+        needs="admin",
+        request=QueueDocument, responses={200: ConfigurationWritten, 201: ConfigurationWritten},
+        errors=(404, 409, 412, 428, 503), example=_EXAMPLE, etag=True,
+    ),
+)  # fmt: skip
+def put_queue(
+    name: Name, queue: QueueName, body: Body, admin: Admin, intent: Intended, once: Keyed, engine: Engine = None
+) -> Response:
+    """A new revision of the configuration with this queue in its place, or as the last one.
+
+    If-Match names the version of the configuration; `If-None-Match: *` instead adds a queue, whatever else has changed.
+    The whole document is checked: errors refuse the write, and point into the queue where they are about it.
+    """
+    document = read_queue(body, queue)
+
+    def act(session: Session) -> Response:
+        done = admin.queues.put(session, name, document, intent, engine)
+        return written(done, created=done.created, location=f"/v1/configurations/{name}/queues/{quote(queue, safe='')}")
+
+    return admin.writes.run(once, act, body)
+
+
+@queues.delete(
+    "/{name}/queues/{queue:path}",
+    operation_id="delete_queue",
+    summary="Remove one queue",
+    **operation(
+        needs="admin",
+        responses={200: ConfigurationWritten}, errors=(404, 409, 412, 428, 503), etag=True
+    ),
+)  # fmt: skip
+def delete_queue(
+    name: Name, queue: QueueName, admin: Admin, intent: Intended, once: Keyed, engine: Engine = None
+) -> Response:
+    """A new revision of the configuration without this queue; one with children stays (409)."""
+
+    def act(session: Session) -> Response:
+        done = admin.queues.delete(session, name, queue, intent, engine)
+        return written(done, created=False, location=f"/v1/configurations/{name}")
+
+    return admin.writes.run(once, act)
+
+
+REVISIONS_DOCUMENTED = (RevisionPage, ConfigurationDiff)
+
+_NO_REVISION = 2**31 - 1
+
+revisions = APIRouter(tags=["configurations"])
+
+Against = Annotated[
+    int | None, Query(ge=0, le=10**9, description="The older revision; by default the one before, 0 for nothing at all")
+]
+
+
+@revisions.get(
+    "/{name}/revisions",
+    operation_id="list_configuration_revisions",
+    **operation(needs="read", responses={200: RevisionPage, 304: None}, errors=(404, 503), etag=True),
+)
+def list_revisions(
+    name: Name, service: Service, conditions: Conditions, limit: Limit = 100, cursor: Cursor = None
+) -> Response:
+    """Revisions of a configuration, newest first, with author, time and comment."""
+    before = min(int(decode_cursor(cursor, int)[0]), _NO_REVISION) if cursor else None
+    found = service.history(name, before, limit + 1)
+    more = encode_cursor(found[limit - 1].revision) if len(found) > limit else None
+    return tagged(RevisionPage(items=summaries(found[:limit]), next_cursor=more), conditions)
+
+
+@revisions.get(
+    "/{name}/revisions/{number}",
+    operation_id="get_configuration_revision",
+    **operation(needs="read", responses={200: StoredConfiguration, 304: None}, errors=(404, 503), etag=True),
+)
+def get_revision(name: Name, number: Number, service: Service, conditions: Conditions) -> Response:
+    """One revision, with its document; it never changes."""
+    return revision_shown(service.get(name, number), conditions)
+
+
+@revisions.get(
+    "/{name}/revisions/{number}/diff",
+    operation_id="diff_configuration_revisions",
+    summary="What a revision changed",
+    **operation(needs="read", responses={200: ConfigurationDiff, 304: None}, errors=(404, 503), etag=True),
+)
+def diff_revisions(
+    name: Name, number: Number, service: Service, conditions: Conditions, against: Against = None
+) -> Response:
+    """By structure: queues and flavors added, removed and changed, settings; each value by pointer, old and new."""
+    return tagged(compare(service, name, number, against), conditions)
+
+
+@revisions.post(
+    "/{name}/revisions/{number}:restore",
+    operation_id="restore_configuration_revision",
+    summary="Bring a revision back",
+    **operation(
+        needs="admin",
+        responses={200: ConfigurationWritten, 201: ConfigurationWritten},
+        errors=(404, 409, 412, 428, 503), etag=True,
+    ),
+)  # fmt: skip
+def restore_revision(name: Name, number: Number, admin: Admin, intent: Intended, once: Keyed) -> Response:
+    """A new revision with the document of an earlier one; of a deleted configuration too, which is then back.
+
+    It is checked by today's rules. Over an existing configuration say with If-Match which version you mean.
+    """
+
+    def act(session: Session) -> Response:
+        done = admin.editor.restore(session, name, number, intent)
+        return written(done, created=done.created, location=f"/v1/configurations/{name}")
+
+    return admin.writes.run(once, act)
+
 
 DOCUMENTED = (
     Configuration, StoredConfiguration, ConfigurationWritten, ConfigurationPage,
-    *queues.DOCUMENTED, *revisions.DOCUMENTED, *labels.DOCUMENTED,
+    *QUEUES_DOCUMENTED, *REVISIONS_DOCUMENTED, *LABELS_DOCUMENTED,
 )  # fmt: skip
 
 EXAMPLE = {
@@ -120,4 +416,4 @@ def delete_configuration(name: Name, admin: Admin, conditions: Conditions, once:
 
 
 for part in (queues, revisions, labels):
-    router.include_router(part.router)
+    router.include_router(part)

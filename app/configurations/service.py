@@ -1,20 +1,97 @@
-"""Reading configurations: by name, revision or label, from memory where possible."""
+"""What the configuration endpoints answer.
+
+Reading configurations: by name, revision or label, from memory where possible.
+
+Writing configurations: findings first, then one transaction, the caller's, that names what it replaces.
+"""
 
 import re
 import time
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
 
+import msgspec
 from sqlalchemy.orm import Session
 
-from app.base.errors import BadInput, NotFound
+from app.auth import actor, audit
+from app.base.decoding import decode
+from app.base.errors import BadInput, NotFound, PreconditionFailed
 from app.base.lru import Lru
 from app.configurations import repository
-from app.configurations.heads.table import Heads
-from app.configurations.labels import repository as labels
-from app.configurations.repository import Revision, Summary
-from app.configurations.schemas import ConfigurationWritten
-from app.db import Database
-from app.solver.model.problems import Problem
+from app.configurations import repository as labels
+from app.configurations.heads import Heads
+from app.configurations.repository import HeadRow, New, Revision, Summary
+from app.db import Database, after_commit
+from app.http.preconditions import Preconditions
+from app.solver import solve
+from app.solver.digest import digest as digest_of
+from app.solver.model.base import Wire
+from app.solver.model.configuration import Configuration
+from app.solver.model.problems import Finding, InvalidInput, Problem
+
+
+class ConfigurationSummary(Wire, frozen=True, kw_only=True):
+    """One revision without its document. ``digest`` is the SHA-256 of the document as decoded.
+
+    ``author``: who wrote it, ``comment``: why, ``restored_from``: the earlier revision that it repeats.
+    """
+
+    name: str
+    """The name of the configuration."""
+    revision: int
+    """The number of the revision; it counts from 1."""
+    digest: str
+    """SHA-256 of the document as decoded."""
+    created_at: datetime
+    """When it was written."""
+    author: str
+    """Who wrote it."""
+    comment: str | None = None
+    """Why, as the writer said."""
+    restored_from: int | None = None
+    """The earlier revision that it repeats. Absent: none."""
+
+
+class StoredConfiguration(ConfigurationSummary, frozen=True, kw_only=True):
+    """One revision with its document."""
+
+    configuration: Configuration
+    """The document."""
+
+
+class ConfigurationWritten(Wire, frozen=True, kw_only=True, omit_defaults=False):
+    """What a write did, or with ``dry_run`` would do.
+
+    ``created``: there was none of that name (of that queue's, where one queue was written). ``changed`` is false when
+    the document equals the current revision: then there is no new one. ``findings`` point into the whole document.
+    """
+
+    name: str
+    """The name of the configuration."""
+    revision: int
+    """The current revision after the write."""
+    digest: str
+    """SHA-256 of the document as decoded."""
+    dry_run: bool
+    """Whether nothing was written."""
+    created: bool
+    """Whether there was none of that name (of that queue, where one queue was written)."""
+    changed: bool
+    """Whether the document differs from the current revision; if not, there is no new one."""
+    findings: list[Finding]
+    """What an administrator should know; pointers lead into the whole document."""
+
+
+class ConfigurationPage(Wire, frozen=True, kw_only=True, omit_defaults=False):
+    """Configurations by name, current revisions."""
+
+    items: list[ConfigurationSummary]
+    """Current revisions, by name."""
+    next_cursor: str | None = None
+    """Give it as `cursor` for the next page; null on the last."""
+
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 _REFERENCE = re.compile(
@@ -127,3 +204,127 @@ def _looked_up(session: Session, name: str, label: str | None) -> int:
     if row is None or row.revision is None:
         raise unknown(name, label=label)
     return row.revision
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A document that may be stored: no finding of it is an error."""
+
+    configuration: Configuration
+    digest: str
+    findings: list[Finding]
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What a writer says beside the document: ``comment`` for the history, ``dry_run`` to change nothing."""
+
+    conditions: Preconditions
+    comment: str | None = None
+    dry_run: bool = False
+
+
+def in_document(finding: Finding) -> Problem:
+    """A finding of severity error where the body is the document."""
+    return Problem(pointer=finding.pointer, detail=finding.detail)
+
+
+def drafted(
+    configuration: Configuration, engine: str | None, located: Callable[[Finding], Problem] = in_document
+) -> Draft:
+    """Check a document for ``engine``, or for its own.
+
+    ``located`` says where in the body an error is. Raises InvalidInput, and BadInput with every finding.
+    """
+    findings = solve.findings(configuration, engine)
+    digest = ""
+    try:
+        digest = digest_of(configuration)
+    except InvalidInput as invalid:
+        findings += [solve.as_finding(problem) for problem in invalid.problems]
+    if errors := [located(finding) for finding in findings if finding.severity == "error"]:
+        raise BadInput(errors, extra={"findings": findings})
+    return Draft(configuration, digest, findings)
+
+
+class Editor:
+    """Writes configurations. The transaction that it is given decides whether anything has happened."""
+
+    def __init__(self, stored: Configurations) -> None:
+        self._stored = stored
+
+    def put(self, session: Session, name: str, draft: Draft, intent: Intent) -> ConfigurationWritten:
+        """Store ``draft`` as the next revision of ``name``; the first one has number 1.
+
+        Raises PreconditionFailed, PreconditionRequired.
+        """
+        return self._store(session, name, draft, intent, "configuration.put")
+
+    def restore(self, session: Session, name: str, revision: int, intent: Intent) -> ConfigurationWritten:
+        """Store an earlier revision again, also of a configuration that was deleted.
+
+        Raises NotFound, BadInput where today's rules refuse it, PreconditionFailed, PreconditionRequired.
+        """
+        document = lookup(session, name, revision).document
+        draft = drafted(decode(document, Configuration), None)
+        return self._store(session, name, draft, intent, "configuration.restore", restored_from=revision)
+
+    def current(self, session: Session, name: str, conditions: Preconditions) -> Revision:
+        """Lock a configuration to change a part of it. Raises NotFound, PreconditionFailed."""
+        head = repository.locked(session, name)
+        if head is None or head[1] is None:
+            conditions.check_stated(None)
+        return lookup(session, name)
+
+    def replace(
+        self, session: Session, name: str, draft: Draft, intent: Intent, action: str, detail: dict[str, Any]
+    ) -> ConfigurationWritten:
+        """Store what became of a part of ``current``. Raises PreconditionFailed, PreconditionRequired."""
+        return self._store(session, name, draft, intent, action, detail)
+
+    def delete(self, session: Session, name: str, conditions: Preconditions) -> None:
+        """With its labels. Raises NotFound, PreconditionFailed, PreconditionRequired."""
+        _, now = repository.locked(session, name) or (None, None)
+        if now is None:
+            conditions.check_stated(None)
+            raise unknown(name)
+        conditions.check_write(etag(now))
+        off = labels.take_off_all(session, name, actor.current())
+        gone = [HeadRow(name, row.label, None, row.change) for row in off]
+        gone.append(HeadRow(name, None, None, repository.delete_configuration(session, name)))
+        detail = {"revision": now.revision, "labels": [row.label for row in off]}
+        audit.record(session, "configuration.delete", name, detail)
+        after_commit(session, lambda: self._stored.heads.learn(gone))
+
+    def _store(
+        self, session: Session, name: str, draft: Draft, intent: Intent, action: str,
+        detail: dict[str, Any] | None = None, restored_from: int | None = None,
+    ) -> ConfigurationWritten:  # fmt: skip
+        head = repository.locked(session, name)
+        last, now = head or (0, None)
+        _check(intent, now)
+        changed = now is None or now.digest != draft.digest
+        if changed and not intent.dry_run:
+            if head is None and not repository.claim(session, name):
+                raise PreconditionFailed("somebody else has just created it")
+            document = msgspec.json.encode(draft.configuration)
+            new = New(draft.digest, document, actor.current(), intent.comment, restored_from)
+            stored, change = repository.add(session, name, last + 1, new)
+            said = {"revision": last + 1, "comment": intent.comment, "restored_from": restored_from, **(detail or {})}
+            audit.record(session, action, name, {key: value for key, value in said.items() if value is not None})
+            after_commit(session, lambda: self._learn(stored, change))
+        return ConfigurationWritten(
+            name=name, revision=last + 1 if changed else last, digest=draft.digest,
+            dry_run=intent.dry_run, created=now is None, changed=changed, findings=draft.findings,
+        )  # fmt: skip
+
+    def _learn(self, stored: Revision, change: int) -> None:
+        self._stored.keep(stored)
+        self._stored.heads.learn([HeadRow(stored.name, None, stored.revision, change)])
+
+
+def _check(intent: Intent, now: Summary | None) -> None:
+    if intent.dry_run:
+        intent.conditions.check_stated(etag(now))
+    else:
+        intent.conditions.check_write(etag(now))

@@ -8,7 +8,7 @@ import msgspec
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from app.configurations.revisions.difference import difference
+from app.configurations.revisions import difference
 from app.configurations.service import NAME
 from app.console.api import Json, Refused, segment
 from app.console.configurations import at

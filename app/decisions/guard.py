@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from app.base.errors import ArbiterError, DeadlinePassed, NotFound, TooManyRequests, Unavailable
-from app.configurations.endpoint import Name
+from app.configurations.router import Name
 from app.decisions.service import Decider
 from app.formats.extender import ExtenderPreemptionArgs, ExtenderPreemptionResult
 from app.http.body import Body

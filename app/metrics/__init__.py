@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
-from app.configurations.heads.table import Heads
+from app.configurations.heads import Heads
 from app.http.openapi import VERSION
 from app.workers.dispatcher import Dispatcher
 from app.workers.offload import Offload

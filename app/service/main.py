@@ -29,8 +29,8 @@ from app.clusters.shadow import router as shadow
 from app.clusters.shadow.service import Retention, Shadow
 from app.configurations import manifests, rules
 from app.configurations import router as configurations
-from app.configurations.administration import Administration
-from app.configurations.heads.follower import Follower
+from app.configurations.heads import Follower
+from app.configurations.router import Administration
 from app.configurations.service import Configurations
 from app.console import missing
 from app.console import router as console

@@ -26,8 +26,7 @@ from app.base.decoding import convert
 from app.base.errors import PreconditionFailed, Unavailable
 from app.base.settings import Settings
 from app.base.shipped import shipped
-from app.configurations.service import Configurations
-from app.configurations.writing import Editor, Intent, drafted
+from app.configurations.service import Configurations, Editor, Intent, drafted
 from app.db import Database, migrate
 from app.db.embedded import EmbeddedError, EmbeddedPostgres
 from app.http.connections import Connections, within_files

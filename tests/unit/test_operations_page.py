@@ -14,7 +14,7 @@ from app.answering.answerer import Answerer
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
 from app.base.settings import Settings
-from app.configurations.heads.table import Heads
+from app.configurations.heads import Heads
 from app.metrics import Metrics
 from app.workers.dispatcher import Dispatcher
 from app.workers.offload import Offload, Room

@@ -8,8 +8,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.configurations.revisions.difference import difference
-from app.configurations.revisions.schemas import ConfigurationDiff, ValueChange
+from app.configurations.revisions import ConfigurationDiff, ValueChange, difference
 
 AMOUNTS = st.dictionaries(st.sampled_from(["guaranteed", "limit", "a/b", "a~b"]), st.integers(0, 2), max_size=3)
 QUOTAS = st.dictionaries(st.sampled_from(["cpu", "nvidia.com/gpu"]), AMOUNTS, max_size=2)

@@ -11,13 +11,11 @@ from structlog.testing import capture_logs
 
 from app.base.errors import Unavailable
 from app.base.lru import Lru
+from app.configurations import heads as module
+from app.configurations import repository
 from app.configurations import repository as configurations
-from app.configurations.heads import follower as module
-from app.configurations.heads import repository
-from app.configurations.heads.follower import Follower
-from app.configurations.heads.repository import HeadRow
-from app.configurations.heads.table import Heads
-from app.configurations.repository import Revision
+from app.configurations.heads import Follower, Heads
+from app.configurations.repository import HeadRow, Revision
 from app.db import Database
 
 Step = Callable[[], None]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.configurations.heads.repository import HeadRow
-from app.configurations.heads.table import Heads
+from app.configurations.heads import Heads
+from app.configurations.repository import HeadRow
 
 
 class Clock:

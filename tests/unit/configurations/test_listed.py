@@ -7,11 +7,8 @@ import msgspec
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from app.configurations.endpoint import Number
-from app.configurations.queues.router import QueueName
 from app.configurations.repository import Summary
-from app.configurations.revisions.router import Against, list_revisions
-from app.configurations.router import list_configurations
+from app.configurations.router import Against, Number, QueueName, list_configurations, list_revisions
 from app.http.pages import encode_cursor
 from app.http.preconditions import Preconditions, etag_of
 

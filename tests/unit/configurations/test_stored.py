@@ -10,15 +10,14 @@ from sqlalchemy.orm import Session
 from app.auth import audit
 from app.base.decoding import convert
 from app.base.errors import ArbiterError, BadInput, Conflict, NotFound, PreconditionFailed, PreconditionRequired
-from app.configurations import writing
-from app.configurations.administration import Administration
-from app.configurations.heads.repository import changed, horizon
-from app.configurations.idempotency.service import Writes
-from app.configurations.labels.service import Labels
-from app.configurations.queues import service
-from app.configurations.queues.service import Queues, read_queue
-from app.configurations.service import Configurations, Pin, etag
-from app.configurations.writing import Editor, Intent, drafted
+from app.configurations import queues
+from app.configurations import service as writing
+from app.configurations.idempotency import Writes
+from app.configurations.labels import Labels
+from app.configurations.queues import Queues, read_queue
+from app.configurations.repository import changed, horizon
+from app.configurations.router import Administration
+from app.configurations.service import Configurations, Editor, Intent, Pin, drafted, etag
 from app.db import Database
 from app.http.preconditions import Preconditions
 from app.solver.digest import digest
@@ -374,4 +373,4 @@ def test_every_finding_is_told_errors_refuse_and_warnings_stay_with_the_draft(
 )  # fmt: skip
 def test_a_finding_is_located_in_the_queue_or_in_the_whole(pointer: str, at: str, said: str) -> None:
     found = Finding(severity="error", rule="e", pointer=pointer, detail="d")
-    assert vars(service)["_located"](found, "/queues/1") == Problem(pointer=at, detail=said)
+    assert vars(queues)["_located"](found, "/queues/1") == Problem(pointer=at, detail=said)

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any, cast
 
 from app.answering.comparison_bodies import ComparisonRequest
-from app.configurations.queues.schemas import QueueDocument
+from app.configurations.queues import QueueDocument
 from app.http.fields import descriptions
 from app.solver.model.configuration import Queue
 from app.solver.model.kueue import Queue as KueueQueue

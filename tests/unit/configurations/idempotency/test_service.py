@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from app.auth import actor
 from app.base.errors import BadInput, Conflict
-from app.configurations.idempotency import repository
-from app.configurations.idempotency.service import Once, Writes, _again  # pyright: ignore[reportPrivateUsage]
+from app.configurations import repository
+from app.configurations.idempotency import Once, Writes, _again  # pyright: ignore[reportPrivateUsage]
 from app.db import Database
 
 SAID = ("PUT", "/v1/x", "", "")

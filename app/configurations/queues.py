@@ -1,21 +1,79 @@
-"""Changing one queue: lock the configuration, change its document, check and store the whole."""
+"""What the queue endpoints take and answer.
+
+A configuration with one queue put in or taken out; pure.
+
+Changing one queue: lock the configuration, change its document, check and store the whole.
+"""
 
 from dataclasses import replace
+from typing import Annotated, Any
 
 import msgspec
 from sqlalchemy.orm import Session
 
 from app.base.decoding import decode
 from app.base.errors import BadInput, Conflict, NotFound
-from app.configurations.queues.edit import children, position, with_queue, without_queue
-from app.configurations.queues.schemas import QueueDocument
 from app.configurations.repository import Revision
-from app.configurations.schemas import ConfigurationWritten
-from app.configurations.service import Configurations, etag
-from app.configurations.writing import Editor, Intent, drafted
+from app.configurations.service import (
+    Configurations,
+    ConfigurationSummary,
+    ConfigurationWritten,
+    Editor,
+    Intent,
+    drafted,
+    etag,
+)
 from app.http.preconditions import Preconditions
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import Finding, Problem, pointer
+
+
+class QueueDocument(Queue, frozen=True, kw_only=True):
+    """A queue to be stored. ``name`` may be left out: it is the path's."""
+
+    name: Annotated[str, msgspec.Meta(max_length=512)] = ""
+    """The name of the queue; may be left out, it is the path's."""
+
+    def named(self, name: str) -> Queue:
+        """The same queue as configurations hold it."""
+        said: dict[str, Any] = {field: getattr(self, field) for field in Queue.__struct_fields__}
+        said["name"] = name
+        return Queue(**said)
+
+
+class StoredQueue(ConfigurationSummary, frozen=True, kw_only=True):
+    """One queue, and the revision that it was read from."""
+
+    queue: Queue
+    """The queue."""
+
+
+def position(configuration: Configuration, name: str) -> int | None:
+    """Where the queue stands in the document."""
+    return next((i for i, queue in enumerate(configuration.queues) if queue.name == name), None)
+
+
+def children(configuration: Configuration, name: str) -> list[str]:
+    """Queues whose parent it is, in the order of the document."""
+    return [queue.name for queue in configuration.queues if queue.parent == name]
+
+
+def with_queue(configuration: Configuration, queue: Queue) -> Configuration:
+    """``queue`` in the place of the one of its name, or as the last one."""
+    at = position(configuration, queue.name)
+    queues = list(configuration.queues)
+    if at is None:
+        queues.append(queue)
+    else:
+        queues[at] = queue
+    return msgspec.structs.replace(configuration, queues=queues)
+
+
+def without_queue(configuration: Configuration, name: str) -> Configuration:
+    """All queues but that one."""
+    left = [queue for queue in configuration.queues if queue.name != name]
+    return msgspec.structs.replace(configuration, queues=left)
+
 
 _MOST_NAMED = 10
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from app.auth import actor
 from app.base.errors import BadInput, Conflict
-from app.configurations.idempotency import repository
+from app.configurations import repository
 from app.db import Database
 
 HEADER = "Idempotency-Key"
@@ -71,7 +71,7 @@ class Writes:
                 return act(session)
             who, digest = actor.current(), once.digest(body)
             repository.expire(session, who, once.key, self._age)
-            if not repository.claim(session, who, once.key, digest):
+            if not repository.claim_key(session, who, once.key, digest):
                 return _again(repository.kept(session, who, once.key), digest)
             answer = act(session)
             headers = {name: answer.headers[name] for name in _KEPT_HEADERS if name in answer.headers}

@@ -1,18 +1,56 @@
-"""Moving labels by compare-and-set. Every write is part of the caller's transaction."""
+"""What the label endpoints take and answer.
 
+Moving labels by compare-and-set. Every write is part of the caller's transaction.
+"""
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
 from sqlalchemy.orm import Session
 
 from app.auth import actor, audit
 from app.base.errors import BadInput
+from app.configurations import repository
 from app.configurations import repository as configurations
-from app.configurations.heads.repository import HeadRow
-from app.configurations.labels import repository
-from app.configurations.labels.repository import LabelRow
-from app.configurations.labels.schemas import Label
+from app.configurations.repository import HeadRow, LabelRow
 from app.configurations.service import Configurations, unknown
 from app.db import Database, after_commit
 from app.http.preconditions import Preconditions
+from app.solver.model.base import Wire
 from app.solver.model.problems import Problem
+
+
+class LabelRequest(Wire, frozen=True, kw_only=True):
+    """``PUT`` of a label: the revision that it shall mean."""
+
+    revision: Annotated[int, msgspec.Meta(ge=1, le=10**9)]
+    """The revision that the label shall mean."""
+
+
+class Label(Wire, frozen=True, kw_only=True):
+    """A label and the revision that it means; ``name@label`` is a reference to it."""
+
+    name: str
+    """The name of the configuration."""
+    label: str
+    """The label; `name@label` is a reference to its revision."""
+    revision: int
+    """The revision that it means."""
+    updated_at: datetime
+    """When it was last moved."""
+    author: str
+    """Who moved it."""
+    comment: str | None = None
+    """Why, as the mover said."""
+
+
+class LabelList(Wire, frozen=True, kw_only=True):
+    """The labels of one configuration, by name."""
+
+    items: list[Label]
+    """By name of the label."""
+
 
 LABEL = r"^[A-Za-z][A-Za-z0-9._-]{0,63}$"
 

@@ -1,1 +1,0 @@
-"""Heads: which revision every name and label means now, in memory, following the database."""

@@ -1,1 +1,0 @@
-"""Labels: names for revisions (``production``) that decisions follow when they are moved."""

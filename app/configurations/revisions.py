@@ -1,0 +1,168 @@
+"""What the history endpoints answer.
+
+What differs between two documents, by structure: queues and flavors by name, everything else by pointer; pure.
+
+Comparing the revisions of a configuration.
+"""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import msgspec
+
+from app.configurations.service import Configurations, ConfigurationSummary
+from app.solver.model.base import Wire
+from app.solver.model.problems import pointer
+
+
+class RevisionPage(Wire, frozen=True, kw_only=True, omit_defaults=False):
+    """Revisions of one configuration, newest first."""
+
+    items: list[ConfigurationSummary]
+    """Newest first."""
+    next_cursor: str | None = None
+    """Give it as `cursor` for the next page; null on the last."""
+
+
+class ValueChange(Wire, frozen=True, kw_only=True):
+    """A value that differs. ``pointer`` leads to it in the newer document, in the older one where it is only there.
+
+    Without ``old`` it was not said before, without ``new`` it is not said any more: then the default holds.
+    """
+
+    pointer: str
+    """Where: into the newer document, or into the older one where the value is only there."""
+    old: Any = msgspec.UNSET
+    """The value before. Absent: the default held."""
+    new: Any = msgspec.UNSET
+    """The value now. Absent: the default holds."""
+
+
+class ElementChanges(Wire, frozen=True, kw_only=True):
+    """Queues or flavors that differ, by name."""
+
+    added: list["Element"] = []
+    """Only in the newer one."""
+    removed: list["Element"] = []
+    """Only in the older one."""
+    changed: list["ChangedElement"] = []
+    """In both, not alike."""
+
+
+class Element(Wire, frozen=True, kw_only=True):
+    """A queue or flavor that only one of the revisions has."""
+
+    name: str
+    """The name of the queue or flavor."""
+    pointer: str
+    """Where it stands in its document."""
+    value: dict[str, Any]
+    """What it says."""
+
+
+class ChangedElement(Wire, frozen=True, kw_only=True):
+    """A queue or flavor that both have, not alike."""
+
+    name: str
+    """The name of the queue or flavor."""
+    changes: list[ValueChange]
+    """What differs in it."""
+
+
+class ConfigurationDiff(Wire, frozen=True, kw_only=True, omit_defaults=False):
+    """What became of revision ``against`` in ``revision``; against 0, the empty document, everything is added.
+
+    ``reordered``: queues or flavors that both have stand in another order.
+    """
+
+    name: str
+    """The name of the configuration."""
+    revision: int
+    """The newer revision."""
+    against: int
+    """The older revision; 0 is the empty document."""
+    identical: bool
+    """Whether nothing differs."""
+    settings: list[ValueChange]
+    """Settings, and the default engine, that differ."""
+    flavors: ElementChanges
+    """Flavors that differ."""
+    queues: ElementChanges
+    """Queues that differ."""
+    reordered: bool
+    """Whether queues or flavors that both have stand in another order."""
+
+
+Document = dict[str, Any]
+Path = tuple[str | int, ...]
+
+
+def difference(name: str, against: int, old: Document, revision: int, new: Document) -> ConfigurationDiff:
+    """``old`` and ``new``: configurations as JSON objects without defaults."""
+    rest_old = {key: value for key, value in old.items() if key not in ("queues", "flavors")}
+    rest_new = {key: value for key, value in new.items() if key not in ("queues", "flavors")}
+    queues, queues_moved = _elements("queues", old, new)
+    flavors, flavors_moved = _elements("flavors", old, new)
+    settings = list(_values(rest_old, rest_new, ()))
+    return ConfigurationDiff(
+        name=name, revision=revision, against=against, identical=old == new, settings=settings,
+        flavors=flavors, queues=queues, reordered=queues_moved or flavors_moved,
+    )  # fmt: skip
+
+
+def _elements(kind: str, old: Document, new: Document) -> tuple[ElementChanges, bool]:
+    before: dict[str, tuple[int, Document]] = {e["name"]: (i, e) for i, e in enumerate(old.get(kind, ()))}
+    after: dict[str, tuple[int, Document]] = {e["name"]: (i, e) for i, e in enumerate(new.get(kind, ()))}
+    found = ElementChanges(
+        added=[_element(kind, i, e) for name, (i, e) in after.items() if name not in before],
+        removed=[_element(kind, i, e) for name, (i, e) in before.items() if name not in after],
+        changed=[
+            ChangedElement(name=name, changes=list(_values(before[name][1], e, (kind, i))))
+            for name, (i, e) in after.items()
+            if name in before and before[name][1] != e
+        ],
+    )
+    kept_before = [name for name in before if name in after]
+    kept_after = [name for name in after if name in before]
+    return found, kept_before != kept_after
+
+
+def _element(kind: str, i: int, element: Document) -> Element:
+    return Element(name=element["name"], pointer=pointer(kind, i), value=element)
+
+
+def _values(old: Any, new: Any, at: Path) -> Iterator[ValueChange]:
+    """Objects key by key; lists item by item where both name the same things in the same order, else as a whole."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        before, after = cast(Document, old), cast(Document, new)
+        for key in dict.fromkeys([*before, *after]):
+            yield from _values(before.get(key, msgspec.UNSET), after.get(key, msgspec.UNSET), (*at, key))
+    elif (names := _names(old)) is not None and names == _names(new):
+        for i in range(len(names)):
+            yield from _values(old[i], new[i], (*at, i))
+    elif old != new:
+        yield ValueChange(pointer=pointer(*at), old=old, new=new)
+
+
+def _names(value: Any) -> list[str] | None:
+    """What the items of a list go by: their names, or the resources of a resource group. None where it is no such."""
+    if not isinstance(value, list):
+        return None
+    found: list[str] = []
+    for item in cast(list[Any], value):
+        if not isinstance(item, dict):
+            return None
+        named = cast(Document, item)
+        name = named.get("name", named.get("resources"))
+        if name is None:
+            return None
+        found.append(str(name))
+    return found
+
+
+def compare(stored: Configurations, name: str, revision: int, against: int | None) -> ConfigurationDiff:
+    """What became of revision ``against`` (by default the one before) in ``revision``. Raises NotFound, Unavailable."""
+    base = revision - 1 if against is None else against
+    new = stored.get(name, revision)
+    old = {} if base == 0 else msgspec.json.decode(stored.get(name, base).document, type=dict[str, Any])
+    return difference(name, base, old, revision, msgspec.json.decode(new.document, type=dict[str, Any]))
