@@ -18,7 +18,7 @@ from uuid import UUID
 import msgspec
 
 from app.answering.answerer import Answerer
-from app.answering.operations import Asked, Operation
+from app.answering.operations import Inquiry, Operation
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
 from app.decisions.kept.content import squeezed
@@ -106,11 +106,11 @@ def entries(decisions: int, waiting_jobs: int) -> Iterator[Entry]:
     jobs = [stream.running() for _ in range(_RUNNING)]
     waiting = [stream.job() for _ in range(waiting_jobs)]
     put = {"configuration": stream.configuration(), "state": {"workloads": jobs}}
-    of.run(Asked(Operation.SNAPSHOT_PUT, stream.now, "prod"), json.dumps(put).encode())
+    of.run(Inquiry(Operation.SNAPSHOT_PUT, stream.now, "prod"), json.dumps(put).encode())
     ids = [job["id"] for job in jobs]
     for number in range(decisions):
         body = json.dumps({"state": {"snapshot": "prod"}, "asks": waiting, "mode": "cycle", "explain": "summary"})
-        reply = of.run(Asked(Operation.DECISION, stream.now, known=ledger.known("prod")), body.encode())
+        reply = of.run(Inquiry(Operation.DECISION, stream.now, known=ledger.known("prod")), body.encode())
         answered = reply.answered()
         facts = answered.facts
         ledger.taken("prod", facts.state_digest, facts.configuration.digest, reply.kept)
@@ -121,7 +121,7 @@ def entries(decisions: int, waiting_jobs: int) -> Iterator[Entry]:
         )  # fmt: skip
         gone, new = stream.gone(ids), [stream.running() for _ in range(_CHANGES // 2)]
         delta = {"generation": number + 1, "workloads": {"add": new, "remove": gone}}
-        of.run(Asked(Operation.SNAPSHOT_DELTA, stream.now, "prod"), json.dumps(delta).encode())
+        of.run(Inquiry(Operation.SNAPSHOT_DELTA, stream.now, "prod"), json.dumps(delta).encode())
         ids = [one for one in ids if one not in set(gone)] + [job["id"] for job in new]
         waiting = [*waiting[waiting_jobs // 4 :], *(stream.job() for _ in range(waiting_jobs // 4))]
 

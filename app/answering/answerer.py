@@ -1,4 +1,7 @@
-"""Every operation of one process: the same table in a worker process and in a service without workers."""
+"""A manifest as Arbiter reads it: bytes in, bytes out. Parsing stops at safe points, as solving does.
+
+Every operation of one process: the same table in a worker process and in a service without workers.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -9,15 +12,42 @@ import msgspec
 from app.answering.answers import Answered, Facts, answer, effective_settings, preemptibility, shares
 from app.answering.comparison import compare
 from app.answering.guarding import guard
-from app.answering.imports import imported
-from app.answering.operations import Asked, Operation, Used
-from app.answering.planning.plan import plan
-from app.answering.recording import Kept, Recorder
-from app.answering.snapshot_changes import SnapshotChanges
+from app.answering.operations import Inquiry, Kept, Operation, Recorder, Used
+from app.answering.plan import plan
 from app.answering.snapshot_store import SnapshotStore
+from app.answering.snapshots import SnapshotChanges
 from app.answering.sources import Configurations, Sources
+from app.formats import import_configuration
+from app.formats.exported import Format
+from app.formats.schemas import ImportedManifest
+from app.solver import solve
+from app.solver.model.configuration import Configuration
+from app.solver.model.problems import Finding
 from app.solver.model.request import DecisionRequest
 from app.solver.solve import Loaded
+
+
+def imported(body: bytes, format: Format) -> bytes:  # noqa: A002
+    """The JSON of an ``ImportedManifest``. Raises InvalidInput for what is no manifest at all."""
+    found = import_configuration(body, format)
+    return msgspec.json.encode(
+        ImportedManifest(
+            format=format,
+            configuration=found.configuration,
+            state=found.state,
+            asks=found.asks,
+            findings=found.findings,
+            configuration_findings=_remarks(found.configuration),
+        )
+    )
+
+
+def _remarks(configuration: Configuration) -> list[Finding]:
+    """Nothing to say about a manifest that holds no configuration."""
+    if configuration.engine is None or not configuration.queues:
+        return []
+    return solve.findings(configuration)
+
 
 Question = Callable[[bytes, datetime, Sources], bytes]
 
@@ -73,7 +103,7 @@ class Answerer:
             Operation.SNAPSHOT_LIST: changes.listing,
         }
 
-    def run(self, asked: Asked, body: bytes) -> Reply:
+    def run(self, asked: Inquiry, body: bytes) -> Reply:
         """Run one operation. Raises InvalidInput and the errors of ``app.base.errors``."""
         if asked.operation is Operation.DECISION:
             return self._decided(asked, body)
@@ -89,7 +119,7 @@ class Answerer:
             self._recorder.forget(self.store.names())
         return reply
 
-    def _decided(self, asked: Asked, body: bytes) -> Reply:
+    def _decided(self, asked: Inquiry, body: bytes) -> Reply:
         seen: list[tuple[Loaded, bool]] = []
 
         def through(request: DecisionRequest, loaded: Loaded) -> Loaded:
@@ -104,7 +134,7 @@ class Answerer:
         kept = self._kept(asked, *seen[0]) if seen else []
         return Reply(answered.body, answered.facts, answered.seconds, kept)
 
-    def _guarded(self, asked: Asked, body: bytes) -> Reply:
+    def _guarded(self, asked: Inquiry, body: bytes) -> Reply:
         found = guard(body, asked.now, self._sources, asked.configuration, asked.snapshot)
         if found.answered is None or found.loaded is None:
             return Reply(found.result)
@@ -112,7 +142,7 @@ class Answerer:
         kept = self._kept(asked, found.loaded, own=False)
         return Reply(found.result, found.answered.facts, found.answered.seconds, kept, logged)
 
-    def _kept(self, asked: Asked, loaded: Loaded, own: bool) -> list[Kept]:
+    def _kept(self, asked: Inquiry, loaded: Loaded, own: bool) -> list[Kept]:
         """What the decision log lacks of the snapshot; ``own``: the configuration is the snapshot's."""
         if asked.known is None:
             return []

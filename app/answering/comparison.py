@@ -1,14 +1,17 @@
-"""One situation, several rule books: the body of a comparison to its answer, pure like ``answers``."""
+"""The body and the answer of ``POST /v1/comparisons``.
+
+One situation, several rule books: the body of a comparison to its answer, pure like ``answers``.
+"""
 
 from collections.abc import Iterable, Iterator
+from typing import Annotated, Any
 
 import msgspec
 
 from app.answering.answers import Stopwatch, asks_of, configure, encode, stats_of
-from app.answering.comparison_bodies import Comparison, ComparisonRequest, Difference, VariantAnswer
+from app.answering.overrides import with_fields
 from app.answering.sources import Sources
-from app.answering.variants.overrides import with_fields
-from app.answering.variants.translation import told
+from app.answering.translation import told
 from app.base.decoding import decode
 from app.solver import solve
 from app.solver.model.base import Time
@@ -16,10 +19,57 @@ from app.solver.model.configuration import Configuration, Settings
 from app.solver.model.decision import Answer, Decision, PlannedEviction, Victim, planned
 from app.solver.model.instant import micros
 from app.solver.model.problems import Finding, InvalidInput, Problem, pointer
-from app.solver.model.request import Variant
+from app.solver.model.request import DecisionRequest, Variant
 from app.solver.model.state import Ask
 from app.solver.question import Question
 from app.solver.solve import Configured, Loaded
+
+
+class ComparisonRequest(DecisionRequest, frozen=True, kw_only=True):
+    """A decision request and the variants of it to answer."""
+
+    variants: Annotated[list[Variant], msgspec.Meta(min_length=1, max_length=16)]
+    """What each variant changes; names are unique."""
+
+
+class VariantAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a decision request would have got under this variant, without ``id`` and ``stats``."""
+
+    name: str
+    """The name of the variant."""
+    answer: Answer | None = None
+    """What the request would have got, without `id` and `stats`. Absent: its engine refuses the variant."""
+    problems: list[Problem] = []
+    """Why the engine refuses the variant. A request that all variants refuse is refused as a whole."""
+    findings: list[Finding] = []
+    """What the words of another engine could not say; pointers lead into the request."""
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing on which the variants disagree, and what each says.
+
+    ``field`` of an ask: outcome, node or victims; without ``ask``: evictions, those of the plan that are no ask's
+    victims. Victims and evictions are labels, ``workload`` or ``workload/task``.
+    """
+
+    ask: str | None = None
+    """The id of the ask. Absent: it is about the plan."""
+    field: str
+    """What differs: `outcome`, `node` or `victims` of an ask, or `evictions` of the plan. A variant that is refused
+    has the outcome `refused`, and no say in the others."""
+    values: dict[str, Any]
+    """What each variant says, by its name."""
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer a variant in the order of the request, and where they differ."""
+
+    variants: list[VariantAnswer]
+    """One answer for each variant, in the order of the request."""
+    differences: list[Difference]
+    """Where they differ."""
+    stats: dict[str, float]
+    """Milliseconds by stage."""
 
 
 def compare(body: bytes, now: Time, sources: Sources) -> bytes:

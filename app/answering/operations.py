@@ -1,13 +1,91 @@
-"""What can be asked: one value an operation, the same for whoever asks, carries and answers."""
+"""What the decision log is given of a kept state, so that a decision on it can be made again: the state once, then what
+changed since one that the log has. The process that keeps snapshots writes it; the log's own process says what it has.
 
+What can be asked: one value an operation, the same for whoever asks, carries and answers.
+"""
+
+from collections import OrderedDict
 from datetime import datetime
 from enum import Enum
+from threading import Lock
 
 import msgspec
 
-from app.answering.recording import Known
 from app.formats.exported import Format
+from app.solver.index import Index
+from app.solver.model.configuration import Configuration
 from app.solver.model.decision import ConfigurationUsed, StateUsed
+from app.solver.model.state import State
+from app.solver.patch import Patch, patch, patched
+from app.solver.solve import Loaded
+
+_VERSIONS = 4
+"""Of a snapshot, that changes may be told against: decisions that are under way at once don't wait for one another."""
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What the log has of a snapshot: digests, empty where nothing."""
+
+    state: str = ""
+    configuration: str = ""
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A document for the log by its digest: whole, or as the changes since ``base``; ``body`` is JSON."""
+
+    digest: str
+    body: bytes
+    base: str | None = None
+
+
+class Recorder:
+    """The versions of snapshots that were given to the log, while this process lives."""
+
+    def __init__(self) -> None:
+        self._given: dict[str, OrderedDict[str, tuple[State, Index]]] = {}
+        self._lock = Lock()
+
+    def kept(self, loaded: Loaded, known: Known, *, own: bool) -> list[Kept]:
+        """What the log lacks of a decision on ``loaded``. ``own``: the request named no configuration."""
+        name, found = loaded.snapshot or "", list[Kept]()
+        if loaded.used.digest != known.state:
+            found.append(self._state(name, loaded, known.state))
+        used = loaded.configured.used
+        if own and used.name is None and used.digest != known.configuration:
+            found.append(Kept(used.digest, msgspec.json.encode(loaded.configured.configuration)))
+        return found
+
+    def forget(self, alive: list[str]) -> None:
+        """Let go of all snapshots but those ``alive``."""
+        with self._lock:
+            for name in self._given.keys() - set(alive):
+                del self._given[name]
+
+    def _state(self, name: str, loaded: Loaded, base: str) -> Kept:
+        digest = loaded.used.digest
+        with self._lock:
+            given = self._given.setdefault(name, OrderedDict())
+            before = given.get(base)
+            given[digest] = (loaded.state, loaded.index)
+            while len(given) > _VERSIONS:
+                given.popitem(last=False)
+        if before is not None:
+            body = msgspec.json.encode(patch(*before, loaded.state))
+            return Kept(digest, body, base)
+        return Kept(digest, msgspec.json.encode(loaded.state))
+
+
+def put_together(bodies: list[bytes]) -> State:
+    """The state whose whole version is the first of ``bodies`` and whose changes are the others, in order."""
+    state = msgspec.json.decode(bodies[0], type=State)
+    for body in bodies[1:]:
+        state = patched(state, msgspec.json.decode(body, type=Patch))
+    return state
+
+
+def configuration_of(body: bytes) -> Configuration:
+    """A configuration that ``Recorder`` wrote."""
+    return msgspec.json.decode(body, type=Configuration)
 
 
 class Operation(Enum):
@@ -38,7 +116,7 @@ class Used(msgspec.Struct, frozen=True):
     state: StateUsed
 
 
-class Asked(msgspec.Struct, frozen=True):
+class Inquiry(msgspec.Struct, frozen=True):
     """One call, without the bytes of its body. ``now``: what stands for the request's own where it gives none.
 
     ``snapshot``: the one that it is about, where that is known. ``pinned``: decide on the revision and generation of

@@ -1,13 +1,49 @@
-"""The body and the answer of ``POST /v1/plans``."""
+"""The body and the answer of ``POST /v1/plans``.
 
+Cycle after cycle until everything that waits has been tried: Kueue tries one ask of a queue in each.
+
+Between two cycles the answer is carried out. A head that can't be admitted steps aside, as in Kueue; in a StrictFIFO
+queue it stays, and everything behind it waits.
+
+The cluster that work is planned for, however the request gives it: compiled, with what waits there.
+"""
+
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+
+from app.answering.answers import asks_of, configure, load
+from app.answering.overrides import with_fields
+from app.answering.sources import Sources
+from app.base.documents import Path, read
+from app.formats import import_configuration
+from app.formats.manifests import kept_objects
+from app.formats.objects import PriorityClass
+from app.formats.reader import Findings
+from app.formats.work.read import Beside, read_beside
+from app.formats.yson import is_yson
+from app.solver import solve
+from app.solver.apply import delta_of
+from app.solver.delta import apply_delta
 from app.solver.model.base import Duration, Name, Priority, Quantity, Time, Wire
-from app.solver.model.configuration import Configuration, EngineName
-from app.solver.model.decision import ConfigurationUsed, Decision, Outcome, Plan, StateUsed, Units
-from app.solver.model.problems import Finding
+from app.solver.model.configuration import Configuration, EngineName, Queue
+from app.solver.model.decision import (
+    Answer,
+    ConfigurationUsed,
+    Decision,
+    Outcome,
+    Placement,
+    Plan,
+    PlannedEviction,
+    StateUsed,
+    Units,
+)
+from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.request import Asks, Explain, Options, StateOrReference
 from app.solver.model.state import Ask
+from app.solver.question import Question
+from app.solver.solve import Loaded
 
 
 class PlanRequest(Wire, frozen=True, kw_only=True):
@@ -131,3 +167,199 @@ class PlanAnswer(Wire, frozen=True, kw_only=True, omit_defaults=True):
     something of the manifest is left out."""
     stats: dict[str, float]
     """Milliseconds by stage."""
+
+
+_STARTS = ("admit", "preempt")
+Families = list[list[Ask]]
+"""Asks alike by the family: they go in turn, and where one can't start the others can't."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What came of it: the last answer with everything to carry out, the decision on each ask, and the state after
+    that. ``left``: asks that wait on."""
+
+    answer: Answer
+    decisions: dict[str, Decision]
+    after: Loaded
+    left: list[Ask]
+
+
+def settle(loaded: Loaded, families: Families, question: Question) -> Settled:
+    """Decide ``families`` until nothing changes. ``question`` says all but the asks."""
+    asks = [ask for family in families for ask in family]
+    rounds = _Rounds(loaded, question)
+    if loaded.configured.engine.heads:
+        rounds.run(families)
+        rounds.rest(asks)
+    else:
+        rounds.turn(asks)
+    plan = Plan(evictions=rounds.evictions, placements=rounds.placements)
+    answer = msgspec.structs.replace(rounds.answer, state=loaded.used, plan=plan)
+    left = [ask for ask in asks if rounds.decisions[ask.id].outcome not in _STARTS]
+    return Settled(answer, rounds.decisions, rounds.after, left)
+
+
+class _Rounds:
+    """Cycles under way. ``after``: the state as the cycles so far leave it."""
+
+    def __init__(self, loaded: Loaded, question: Question) -> None:
+        self.after = loaded
+        self.decisions: dict[str, Decision] = {}
+        self.evictions: list[PlannedEviction] = []
+        self.placements: list[Placement] = []
+        self._question = question
+        self._strict = {
+            queue.name
+            for queue in loaded.configured.configuration.queues
+            if queue.kueue is not None and queue.kueue.queueing_strategy == "StrictFIFO"
+        }
+        self._blocked: list[Ask] = []
+
+    def run(self, families: Families) -> None:
+        """The first of each family, until none is left that could start."""
+        waiting: Families = [family for family in families if family]
+        while waiting:
+            tried, started = self.turn([family[0] for family in waiting])
+            if started:
+                waiting = [rest for family in waiting if (rest := family[family[0].id in started :])]
+                continue
+            aside = {ask.id for ask in tried if ask.queue not in self._strict}
+            if not aside:
+                self._blocked = [family[0] for family in waiting]
+                return
+            waiting = [family for family in waiting if family[0].id not in aside]
+
+    def turn(self, asks: list[Ask]) -> tuple[list[Ask], set[str]]:
+        """One cycle, carried out: the asks that were tried, and the ids of those that start."""
+        self.answer = self._decide(asks)
+        order = None if self.answer.order is None else set(self.answer.order)
+        tried = [ask for ask in asks if order is None or ask.id in order]
+        by_ask = {decision.ask: decision for decision in self.answer.decisions}
+        self.decisions |= {ask.id: by_ask[ask.id] for ask in tried}
+        self.evictions += self.answer.plan.evictions
+        self.placements += self.answer.plan.placements
+        started = {ask.id for ask in tried if by_ask[ask.id].outcome in _STARTS}
+        if started or self.answer.plan.evictions:
+            self._carry_out(asks)
+        return tried, started
+
+    def rest(self, asks: list[Ask]) -> None:
+        """Say of those that were never tried what they wait for."""
+        left = [ask for ask in asks if ask.id not in self.decisions]
+        if left:
+            known = {ask.id for ask in left}
+            heads = [ask for ask in self._blocked if ask.id not in known]
+            for decision in self._decide([*heads, *left]).decisions:
+                self.decisions.setdefault(decision.ask, decision)
+
+    def _decide(self, asks: list[Ask]) -> Answer:
+        question = self._question
+        return solve.decide(
+            self.after, Question(question.now, asks, "cycle", question.options, question.explain)
+        )  # fmt: skip
+
+    def _carry_out(self, asks: list[Ask]) -> None:
+        """The state once everybody who has to has stopped, and everything that can has started."""
+        decisions = [_settled(decision) for decision in self.answer.decisions]
+        after = self.after
+        delta = delta_of(after.state, after.index, 0, asks, decisions, self.answer.plan, self._question.now)
+        state, index, touched = apply_delta(after.state, after.index, delta)
+        self.after = solve.update(after, state, index, touched, generation=0)
+
+
+def _settled(decision: Decision) -> Decision:
+    return msgspec.structs.replace(decision, outcome="admit") if decision.outcome == "preempt" else decision
+
+
+_CLUSTER = "/cluster"
+_GROUPS = ("scheduling.k8s.io", "kueue.x-k8s.io")
+
+
+@dataclass(slots=True)
+class Situation:
+    """A cluster compiled. ``asks``: what waits there."""
+
+    loaded: Loaded
+    asks: list[Ask]
+    beside: Beside
+    findings: list[Finding] = field(default_factory=list[Finding])
+
+
+def situation(request: PlanRequest, sources: Sources) -> Situation:
+    """The cluster of ``request``. Raises InvalidInput, NotFound, Conflict, Unavailable."""
+    beside = Beside()
+    if request.cluster is None:
+        state = request.state or StateOrReference()
+        if request.configuration is None and state.snapshot is None:
+            detail = "what cluster? give `configuration` and `state`, or `cluster`"
+            raise InvalidInput([Problem(pointer="/configuration", detail=detail)])
+        loaded = load(request.configuration, request.engine, state, sources)
+        found = Situation(loaded, asks_of(request.asks, loaded), beside)
+    else:
+        found = _of_manifests(request, request.cluster.encode(), beside, sources)
+    if request.set:
+        found.loaded = with_configuration(found.loaded, with_fields(found.loaded.configured.configuration, request.set))
+    kept = kept_objects(found.loaded.configured.configuration)
+    of_configuration = Beside()
+    read_beside(kept, of_configuration, Findings())
+    beside.complete(of_configuration)
+    beside.admission.kueue = found.loaded.configured.engine.name == "kueue"
+    beside.local_queues.update(request.local_queues)
+    for name, value in request.priority_classes.items():
+        for group in _GROUPS:
+            beside.classes.put(group, name, PriorityClass(value, False, False, None))
+    return found
+
+
+def _of_manifests(request: PlanRequest, text: bytes, beside: Beside, sources: Sources) -> Situation:
+    known = None
+    if request.configuration is not None:
+        state = request.state or StateOrReference()
+        known = configure(request.configuration, request.engine, sources, state).configuration
+    try:
+        imported = import_configuration(text, request.engine or "kubernetes", known)
+        read_beside(_objects(text), beside, Findings())
+    except InvalidInput as invalid:
+        raise InvalidInput(_below(problem) for problem in invalid.problems) from None
+    configuration = imported.configuration
+    if not configuration.queues:
+        detail = "there are no queues in it: give them with `configuration`"
+        raise InvalidInput([Problem(pointer=_CLUSTER, detail=detail)])
+    state = request.state or StateOrReference(**_fields(imported.state))
+    named = known is not None and configuration.queues == known.queues
+    loaded = load(
+        (request.configuration if named else None) or configuration,
+        request.engine,
+        state,
+        sources,
+    )
+    findings = [msgspec.structs.replace(f, pointer=_CLUSTER + f.pointer) for f in imported.findings]
+    return Situation(loaded, [*imported.asks, *asks_of(request.asks, loaded)], beside, findings)
+
+
+def _objects(text: bytes) -> list[tuple[Path, Any]]:
+    """The documents, where they can be objects that stand beside work."""
+    return [] if is_yson(text) else read(text)
+
+
+def with_queues(loaded: Loaded, queues: list[Queue]) -> Loaded:
+    """The same cluster with more queues. Raises InvalidInput."""
+    document = loaded.configured.configuration
+    return with_configuration(loaded, msgspec.structs.replace(document, queues=[*document.queues, *queues]))
+
+
+def with_configuration(loaded: Loaded, document: Configuration) -> Loaded:
+    """The same cluster with another configuration. Raises InvalidInput."""
+    was = loaded.configured
+    made = solve.configure(document, was.engine.name, name=was.used.name, revision=was.used.revision)
+    again = solve.load(made, loaded.state, snapshot=loaded.snapshot, generation=loaded.generation)
+    return replace(again, beside=loaded.beside)
+
+
+def _fields(struct: msgspec.Struct) -> dict[str, Any]:
+    return {name: getattr(struct, name) for name in struct.__struct_fields__}
+
+
+def _below(problem: Problem) -> Problem:
+    return Problem(pointer=_CLUSTER + problem.pointer, detail=problem.detail)

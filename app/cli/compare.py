@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
+from app.answering.comparison import Comparison
 from app.answering.comparison import compare as compare_variants
-from app.answering.comparison_bodies import Comparison
 from app.answering.sources import nothing_stored
 from app.cli import report
 from app.cli.fields import Fields, fields_of

@@ -10,8 +10,8 @@ from typing import Annotated, Any, cast
 import msgspec
 from cyclopts import Parameter
 
+from app.answering.plan import plan as planned
 from app.answering.plan_bodies import PlanAnswer
-from app.answering.planning.plan import plan as planned
 from app.answering.sources import nothing_stored
 from app.base.documents import Unreadable
 from app.base.documents import read as parsed

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
-from app.answering.comparison_bodies import Comparison, VariantAnswer
+from app.answering.comparison import Comparison, VariantAnswer
 from app.cli.output import say, table
 from app.solver.model.decision import Answer, Decision, Explanation, Placement, Plan, PlannedEviction, planned
 

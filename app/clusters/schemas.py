@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from app.answering.snapshot_bodies import Counts
+from app.answering.snapshots import Counts
 from app.solver.model.base import Name, Priority, Time, Total, Wire
 from app.solver.model.configuration import EngineName
 from app.solver.model.problems import Finding

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.answering.operations import Asked, Operation
+from app.answering.operations import Inquiry, Operation
 from app.base.decoding import decode
 from app.base.errors import BadInput, BadRequest
 from app.configurations.repository import Revision
@@ -83,7 +83,7 @@ async def import_manifest(
     if not body.strip():
         raise BadRequest("there is no manifest")
     dispatcher = service(request, Dispatcher)
-    asked = Asked(Operation.IMPORT, datetime.now(UTC), format=format)
+    asked = Inquiry(Operation.IMPORT, datetime.now(UTC), format=format)
     reply = await service(request, Offload).run(dispatcher.class_of_import(body), dispatcher.run, asked, body)
     return json_response(reply.body)
 

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
-from app.answering.comparison_bodies import Comparison, ComparisonRequest
+from app.answering.comparison import Comparison, ComparisonRequest
 from app.answering.operations import Operation
 from app.decisions.asking import ask
 from app.decisions.examples import DECISION

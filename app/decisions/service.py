@@ -15,7 +15,7 @@ from sqlalchemy import RowMapping
 
 from app.answering.answerer import Reply
 from app.answering.answers import Answered, stats_of
-from app.answering.operations import Asked, Operation, Used
+from app.answering.operations import Inquiry, Operation, Used
 from app.answering.sources import Documents
 from app.auth import actor
 from app.base import tracing
@@ -79,7 +79,7 @@ class Decider:
         moment = datetime.now(UTC)
         snapshot, _ = named = named_in(body)
         known = None if snapshot is None or self._log.is_behind else self._ledger.known(snapshot)
-        reply = self._dispatcher.run(Asked(Operation.DECISION, moment, known=known), body, named)
+        reply = self._dispatcher.run(Inquiry(Operation.DECISION, moment, known=known), body, named)
         identity, stored = self._remember(moment, body, reply)
         return Decided(with_identity(identity, reply.answered()), stored)
 
@@ -87,7 +87,7 @@ class Decider:
         """What kube-scheduler reads of ``POST /v1/extenders/{name}/preempt``. Raises as ``decide``, and Conflict."""
         moment = datetime.now(UTC)
         known = None if self._log.is_behind else self._ledger.known(snapshot)
-        asked = Asked(Operation.PREEMPTION, moment, snapshot, known=known, configuration=configuration)
+        asked = Inquiry(Operation.PREEMPTION, moment, snapshot, known=known, configuration=configuration)
         reply = self._dispatcher.run(asked, body)
         if reply.logged is None:
             return Decided(reply.body, None)
@@ -133,7 +133,7 @@ class Decider:
 
     def ask(self, operation: Operation, body: bytes) -> bytes:
         """The response body of the other questions. Raises InvalidInput, NotFound, Unavailable."""
-        return self._dispatcher.run(Asked(operation, datetime.now(UTC)), body).body
+        return self._dispatcher.run(Inquiry(operation, datetime.now(UTC)), body).body
 
     def listing(self, filters: Filters, cursor: str | None, limit: int) -> DecisionPage:
         """A page of the log, newest first; what this process has just answered is in it."""
@@ -188,7 +188,7 @@ class Decider:
             request = msgspec.json.encode(
                 {**msgspec.json.decode(request, type=dict[str, msgspec.Raw]), "explain": level}
             )
-        return self._dispatcher.run(Asked(Operation.DECISION, at(row["now"]), pinned=used), request).body
+        return self._dispatcher.run(Inquiry(Operation.DECISION, at(row["now"]), pinned=used), request).body
 
     def _row(self, identity: UUID) -> RowMapping:
         self._log.settle(_SETTLE_SECONDS)

@@ -18,7 +18,7 @@ import urllib3
 from msgspec.structs import replace
 from urllib3.exceptions import HTTPError
 
-from app.answering.snapshot_bodies import SnapshotRequest, SnapshotStatus
+from app.answering.snapshots import SnapshotRequest, SnapshotStatus
 from app.following.translating import Translated
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding

@@ -14,7 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.answering.release import released_at_the_end
+from app.answering.answers import released_at_the_end
 from app.http.budget import release
 from app.http.problems import problem
 from app.http.routing import names_of

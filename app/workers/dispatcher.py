@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from app.answering.answerer import Answerer, Reply
-from app.answering.operations import Asked, Operation
+from app.answering.operations import Inquiry, Operation
 from app.base.decoding import occurs
 from app.base.errors import Unavailable
 from app.base.waiting import TooSlow
@@ -78,7 +78,7 @@ class Dispatcher:
         """The class of a manifest: reading text takes a hundred times as long as reading a decision of that size."""
         return "large" if len(body) > self._small else "slow"
 
-    def run(self, asked: Asked, body: bytes, named: Named | None = None) -> Reply:
+    def run(self, asked: Inquiry, body: bytes, named: Named | None = None) -> Reply:
         """``named``: what ``named_in`` says of the body, where somebody has asked already: looking through a large one
         takes milliseconds. Raises what the operation does, and DeadlinePassed, TooSlow, Unavailable; then nothing has
         changed."""
@@ -99,7 +99,7 @@ class Dispatcher:
             check()
             return work()
 
-    def everywhere(self, asked: Asked) -> list[Reply]:
+    def everywhere(self, asked: Inquiry) -> list[Reply]:
         """Run an operation in every process that keeps snapshots. Raises DeadlinePassed, Unavailable."""
         if self._pool is None:
             return [self._answerer.run(asked, b"")]

@@ -6,8 +6,7 @@ import msgspec
 
 from app.answering.answerer import Logged
 from app.answering.answers import Facts
-from app.answering.operations import Asked
-from app.answering.recording import Kept
+from app.answering.operations import Inquiry, Kept
 from app.base import errors
 from app.base.decoding import Malformed
 from app.base.tracing import Stage
@@ -26,7 +25,7 @@ class Call(msgspec.Struct, frozen=True, tag=True):
 
     ``heads``: what references in the body mean now, where that is known beforehand; the worker asks for the others."""
 
-    asked: Asked
+    asked: Inquiry
     end: float
     seconds: float
     heads: dict[str, Head] = {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from threading import Lock
 
 from app.answering.answerer import Reply
-from app.answering.operations import Asked, Operation
+from app.answering.operations import Inquiry, Operation
 from app.answering.sources import Documents
 from app.base import tracing
 from app.base.children import python
@@ -87,7 +87,7 @@ class Pool:
             return self._owners.get(name, 0)
 
     def call(
-        self, asked: Asked, body: bytes, ticket: Ticket, *, worker: int | None = None, reference: str | None = None
+        self, asked: Inquiry, body: bytes, ticket: Ticket, *, worker: int | None = None, reference: str | None = None
     ) -> Reply:
         """Run one operation in a worker. ``reference``: the configuration that the body names, where that is known: it
         saves asking back. Raises what it raises, DeadlinePassed and Unavailable."""
@@ -128,7 +128,7 @@ class Pool:
             worker.connection.close()
 
     @contextmanager
-    def _routed(self, asked: Asked) -> Generator[int | None]:
+    def _routed(self, asked: Inquiry) -> Generator[int | None]:
         """The worker that keeps the snapshot, or is to keep it. While a put is under way its name stays there, so that
         two of them can't end up in two places."""
         snapshot = asked.snapshot

@@ -10,7 +10,7 @@ import traceback
 from msgspec.structs import replace
 
 from app.answering.answerer import Answerer
-from app.answering.release import released_at_the_end
+from app.answering.answers import released_at_the_end
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
 from app.base import tracing

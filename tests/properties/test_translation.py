@@ -6,8 +6,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from app.answering.variants.translation import told
-from app.answering.variants.words import READ_BY
+from app.answering.translation import READ_BY, told
 from app.http.fields import descriptions
 from app.solver import solve
 from app.solver.model import configuration as configuration_model

@@ -14,7 +14,7 @@ import zstandard
 from sqlalchemy import RowMapping
 
 from app.answering.answers import encode
-from app.answering.operations import Asked, Operation
+from app.answering.operations import Inquiry, Operation
 from app.base.decoding import decode
 from app.base.errors import NotFound
 from app.base.identifiers import Identifiers, earliest
@@ -163,7 +163,7 @@ class Shadow:
         first: Compared | None = None
         for i, request in enumerate(said.requests):
             try:
-                answer = self._dispatcher.run(Asked(Operation.DECISION, at), msgspec.json.encode(request)).body
+                answer = self._dispatcher.run(Inquiry(Operation.DECISION, at), msgspec.json.encode(request)).body
             except InvalidInput as refused:
                 problems = [
                     Problem(pointer=f"/requests/{i}{one.pointer}", detail=one.detail) for one in refused.problems

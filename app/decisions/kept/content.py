@@ -2,7 +2,7 @@
 
 import zstandard
 
-from app.answering.recording import Kept
+from app.answering.operations import Kept
 from app.decisions.kept.repository import New
 
 _WHOLE_LEVEL, _CHANGE_LEVEL = 3, 12

@@ -2,7 +2,7 @@
 
 from threading import Lock
 
-from app.answering.recording import Kept, Known
+from app.answering.operations import Kept, Known
 
 LONGEST = 1000
 """States that may build on one another: then one is kept whole again, so that the ones before can go some day, and

@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import RowMapping
 
-from app.answering.operations import Used
-from app.answering.recording import put_together
+from app.answering.operations import Used, put_together
 from app.answering.sources import Documents
 from app.base.errors import Conflict, NotFound
 from app.db import Database

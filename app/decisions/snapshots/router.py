@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 
-from app.answering.snapshot_bodies import ApplyRequest, PendingAsks, SnapshotList, SnapshotRequest, SnapshotStatus
+from app.answering.snapshots import ApplyRequest, PendingAsks, SnapshotList, SnapshotRequest, SnapshotStatus
 from app.decisions.examples import CARRIED, SITUATION
 from app.decisions.snapshots.service import Snapshots
 from app.http.body import Body

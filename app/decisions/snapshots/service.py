@@ -5,8 +5,8 @@ from uuid import UUID
 
 import msgspec
 
-from app.answering.operations import Asked, Operation
-from app.answering.snapshot_bodies import ApplyRequest, Carried, SnapshotList
+from app.answering.operations import Inquiry, Operation
+from app.answering.snapshots import ApplyRequest, Carried, SnapshotList
 from app.base.decoding import decode
 from app.base.errors import BadInput
 from app.decisions.service import Decider
@@ -67,7 +67,7 @@ class Snapshots:
 
     def listing(self) -> bytes:
         """All of them, in order of name."""
-        replies = self._dispatcher.everywhere(Asked(Operation.SNAPSHOT_LIST, datetime.now(UTC)))
+        replies = self._dispatcher.everywhere(Inquiry(Operation.SNAPSHOT_LIST, datetime.now(UTC)))
         lists = [msgspec.json.decode(reply.body, type=SnapshotList) for reply in replies]
         kept = sorted((snapshot for found in lists for snapshot in found.items), key=lambda snapshot: snapshot.name)
         return msgspec.json.encode(SnapshotList(items=kept))
@@ -87,4 +87,4 @@ class Snapshots:
         return ApplyRequest(decision=carried, ask=request.ask, generation=generation, now=request.now)
 
     def _run(self, operation: Operation, name: str, body: bytes = b"") -> bytes:
-        return self._dispatcher.run(Asked(operation, datetime.now(UTC), name), body).body
+        return self._dispatcher.run(Inquiry(operation, datetime.now(UTC), name), body).body

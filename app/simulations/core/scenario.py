@@ -8,8 +8,8 @@ import msgspec
 
 from app.answering.answers import configure
 from app.answering.comparison import with_settings
+from app.answering.overrides import with_fields
 from app.answering.sources import Configurations, Sources
-from app.answering.variants.overrides import with_fields
 from app.simulations.core.changes import Prepared, every_node, prepared
 from app.simulations.core.times import FIRST, is_time, moment, span
 from app.simulations.core.validation import Setting, problems_of_list

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from app.answering.answers import Stopwatch
-from app.answering.comparison import answers_of, differences_of
-from app.answering.comparison_bodies import ComparisonRequest, Difference, VariantAnswer
+from app.answering.comparison import ComparisonRequest, Difference, VariantAnswer, answers_of, differences_of
 from app.answering.sources import Sources
 from app.base.decoding import decode
 from app.solver.model.decision import Answer, planned

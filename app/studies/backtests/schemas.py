@@ -5,7 +5,7 @@ from uuid import UUID
 
 import msgspec
 
-from app.answering.comparison_bodies import Difference
+from app.answering.comparison import Difference
 from app.jobs.schemas import JobState
 from app.solver.model.base import Time, Wire
 from app.solver.model.configuration import EngineName

@@ -10,8 +10,7 @@ import pytest
 
 from app.answering.answerer import Answerer, Reply
 from app.answering.guarding import guard
-from app.answering.operations import Asked, Operation
-from app.answering.recording import Known
+from app.answering.operations import Inquiry, Known, Operation
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled, Sources
 from app.solver.model.configuration import Configuration
@@ -75,7 +74,7 @@ def answerer(*asks: Json) -> Answerer:
 
 
 def replied(body: Json, engine: str = "kai", known: Known | None = None, *asks: Json) -> Reply:
-    asked = Asked(Operation.PREEMPTION, NOON, "live", known=known, configuration=engine)
+    asked = Inquiry(Operation.PREEMPTION, NOON, "live", known=known, configuration=engine)
     return answerer(*asks).run(asked, json.dumps(body).encode())
 
 

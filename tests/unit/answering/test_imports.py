@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from app.answering.answerer import Answerer
-from app.answering.operations import Asked, Operation
-from app.answering.planning.plan import plan
+from app.answering.operations import Inquiry, Operation
+from app.answering.plan import plan
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled, nothing_stored
 from app.solver.model.problems import InvalidInput
@@ -35,7 +35,7 @@ def listed(*objects: Json) -> str:
 
 def imported(text: str) -> Json:
     store = SnapshotStore(budget=1, idle=1, clock=lambda: 0.0)
-    asked = Asked(Operation.IMPORT, NOW, format="kubernetes")
+    asked = Inquiry(Operation.IMPORT, NOW, format="kubernetes")
     return json.loads(Answerer(nothing_stored(), store).run(asked, text.encode()).body)
 
 
@@ -112,7 +112,7 @@ def test_a_stored_configuration_that_a_cluster_adds_nothing_to_keeps_its_name() 
 
     def used(**request: Any) -> Json:
         body = json.dumps({"manifest": job("train", 3), "queue": "main-1", **request}).encode()
-        answer = Answerer(Compiled(Documents()), store).run(Asked(Operation.PLAN, NOW), body)
+        answer = Answerer(Compiled(Documents()), store).run(Inquiry(Operation.PLAN, NOW), body)
         return json.loads(answer.body)["configuration"]
 
     named = used(configuration="main", cluster=listed(FLAVOR))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.answering.planning.plan import plan
+from app.answering.plan import plan
 from app.answering.sources import nothing_stored
 from app.base.documents import read
 from app.formats.reader import Findings, Reader

@@ -1,6 +1,6 @@
 import weakref
 
-from app.answering.release import release_later, released_at_the_end
+from app.answering.answers import release_later, released_at_the_end
 
 
 class Large:

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.answering import shared_tasks
-from app.answering.shared_tasks import decode_request, tasks_repeat
+from app.answering import answers
+from app.answering.answers import decode_request, tasks_repeat
 from app.base.decoding import decode
 from app.solver.digest import StateDigest
 from app.solver.model.problems import InvalidInput
@@ -92,5 +92,5 @@ def test_tasks_that_differ_are_not_compared(monkeypatch: pytest.MonkeyPatch):
         workload["tasks"] = [{"name": f"main-{i}"}]
     body = _body(request)
     assert not tasks_repeat(body)
-    monkeypatch.setattr(shared_tasks, "decode_at_once", None)
+    monkeypatch.setattr(answers, "decode_at_once", None)
     assert msgspec.to_builtins(decode_request(body)) == msgspec.to_builtins(_strict(body))

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from app.answering.answerer import Answerer, Reply
-from app.answering.operations import Asked, Operation, Used
-from app.answering.recording import Known, Recorder, configuration_of, put_together
+from app.answering.operations import Inquiry, Known, Operation, Recorder, Used, configuration_of, put_together
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
 from app.base.errors import BadInput, Conflict
@@ -58,10 +57,10 @@ class Process:
         })  # fmt: skip
 
     def run(self, operation: Operation, name: str = "live", body: Json | None = None) -> Json:
-        return json.loads(self.answerer.run(Asked(operation, NOW, name), json.dumps(body or {}).encode()).body)
+        return json.loads(self.answerer.run(Inquiry(operation, NOW, name), json.dumps(body or {}).encode()).body)
 
     def decided(self, body: Json, known: Known | None = None, pinned: Used | None = None) -> Reply:
-        asked = Asked(Operation.DECISION, NOW, known=known, pinned=pinned)
+        asked = Inquiry(Operation.DECISION, NOW, known=known, pinned=pinned)
         return self.answerer.run(asked, json.dumps(body).encode())
 
 
@@ -91,7 +90,7 @@ def test_what_a_snapshot_is_said_to_be(process: Process) -> None:
 
 
 def test_a_snapshot_is_read_back_as_it_could_be_put_again(process: Process) -> None:
-    body = process.answerer.run(Asked(Operation.SNAPSHOT_STATE, NOW, "live"), b"").body
+    body = process.answerer.run(Inquiry(Operation.SNAPSHOT_STATE, NOW, "live"), b"").body
     generation, _, state = body.partition(b"\n")
     assert (generation, [one["id"] for one in json.loads(state)["workloads"]]) == (b"1", ["w"])
     asks = process.run(Operation.SNAPSHOT_ASKS)
@@ -116,7 +115,9 @@ def test_carrying_out_a_decision_starts_what_waited_and_ends_its_waiting(process
     status = applied(process, decision, generation=2, now="2026-01-01T00:00:00Z")
     assert (status["generation"], status["counts"]["asks"], status["counts"]["workloads"]) == (3, 1, 1)
     assert [one["id"] for one in process.run(Operation.SNAPSHOT_ASKS)["items"]] == ["low"]
-    state = json.loads(process.answerer.run(Asked(Operation.SNAPSHOT_STATE, NOW, "live"), b"").body.partition(b"\n")[2])
+    state = json.loads(
+        process.answerer.run(Inquiry(Operation.SNAPSHOT_STATE, NOW, "live"), b"").body.partition(b"\n")[2]
+    )
     assert [(one["id"], one["started_at"][:10]) for one in state["workloads"]] == [("high", "2026-01-01")]
 
 
@@ -162,7 +163,7 @@ def test_the_log_is_given_what_it_lacks_and_what_is_gone_is_forgotten(process: P
     (change,) = process.decided(body, known).kept
     assert change.base == state.digest
     assert StateDigest(put_together([state.body, change.body])).hexdigest() == change.digest
-    assert process.answerer.run(Asked(Operation.SNAPSHOT_DELETE, NOW, "live"), b"").body == b""
+    assert process.answerer.run(Inquiry(Operation.SNAPSHOT_DELETE, NOW, "live"), b"").body == b""
     process.put("live")
     process.run(Operation.SNAPSHOT_DELTA, body={"generation": 1, "workloads": {"remove": ["w"]}})
     (whole,) = process.decided(body, known).kept

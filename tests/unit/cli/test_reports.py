@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.answering.comparison_bodies import Comparison
+from app.answering.comparison import Comparison
 from app.answering.plan_bodies import PlanAnswer
 from app.base.documents import Unreadable
 from app.base.errors import BadInput, NotFound

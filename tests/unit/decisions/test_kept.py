@@ -3,7 +3,7 @@
 import pytest
 from zstandard import ZstdCompressor
 
-from app.answering.recording import Kept, Known, put_together
+from app.answering.operations import Kept, Known, put_together
 from app.decisions.kept.content import squeezed, unsqueezed
 from app.decisions.kept.ledger import LONGEST, Ledger
 from app.solver.digest import StateDigest

@@ -14,8 +14,7 @@ import zstandard
 
 from app.answering.answerer import Logged, Reply
 from app.answering.answers import Facts
-from app.answering.operations import Asked, Operation, Used
-from app.answering.recording import Kept, Known
+from app.answering.operations import Inquiry, Kept, Known, Operation, Used
 from app.auth import actor
 from app.base import tracing
 from app.base.errors import NotFound, Unavailable
@@ -53,10 +52,10 @@ class Answering:
     """Stands for a dispatcher: what it was asked, and the replies that it has."""
 
     def __init__(self, *replies: Reply) -> None:
-        self.asked: list[tuple[Asked, bytes, Named | None]] = []
+        self.asked: list[tuple[Inquiry, bytes, Named | None]] = []
         self._replies = list(replies)
 
-    def run(self, asked: Asked, body: bytes, named: Named | None = None) -> Reply:
+    def run(self, asked: Inquiry, body: bytes, named: Named | None = None) -> Reply:
         self.asked.append((asked, body, named))
         return self._replies.pop(0)
 
@@ -124,7 +123,7 @@ def test_an_answer_goes_out_unchanged_between_its_id_and_how_long_it_took() -> N
     assert before <= entry.created_at <= datetime.now(UTC)
     assert (entry.documents, entry.kept_state, entry.kept_configuration, entry.ended) == ([], None, None, None)
     ((asked, body, named),) = bench.answering.asked
-    assert (asked, body, named) == (Asked(Operation.DECISION, entry.created_at), b'{"a":1}', (None, None))
+    assert (asked, body, named) == (Inquiry(Operation.DECISION, entry.created_at), b'{"a":1}', (None, None))
     value = bench.metrics.registry.get_sample_value
     counted = value("arbiter_victims_total", {"engine": "kueue", "reason": "InClusterQueue"})
     assert counted == 2
@@ -189,7 +188,7 @@ def test_what_guards_is_logged_as_the_decision_that_it_rests_on() -> None:
     assert bench.decider.guard("main", "live", b"body") == Decided(b"said", None)
     assert (bench.entry.request, bench.entry.answered.body) == (b"the request", b"the answer")
     ((asked, body, named),) = bench.answering.asked
-    expected = Asked(Operation.PREEMPTION, asked.now, "live", known=Known("s0"), configuration="main")
+    expected = Inquiry(Operation.PREEMPTION, asked.now, "live", known=Known("s0"), configuration="main")
     assert (asked, body, named) == (expected, b"body", None)
     assert bench.decider.guard("main", "live", b"body") == Decided(b"nothing to decide", None)
     assert len(bench.log.offers) == 1
@@ -298,7 +297,7 @@ def test_a_decision_is_made_again_as_it_was_asked(monkeypatch: pytest.MonkeyPatc
     assert bytes(differing.answer) == other
     used = Used(ConfigurationUsed(name="main", revision=3, digest="c"), StateUsed(digest="s"))
     for asked, body, _ in bench.answering.asked:
-        assert asked == Asked(Operation.DECISION, datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC), pinned=used)
+        assert asked == Inquiry(Operation.DECISION, datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC), pinned=used)
         assert json.loads(body) == {"explain": "none", "asks": [1.0]}
 
 

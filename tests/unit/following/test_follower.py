@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from app.answering.snapshot_bodies import Counts, SnapshotStatus
+from app.answering.snapshots import Counts, SnapshotStatus
 from app.clusters.schemas import ClusterLease
 from app.following.follower import Follower, Task
 from app.following.keeping import Arbiter, Refused, Reply

@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from app.answering.snapshot_bodies import Counts, SnapshotStatus
+from app.answering.snapshots import Counts, SnapshotStatus
 from app.following import keeping
 from app.following.keeping import Arbiter, Keeper, NotYet, Refused, Reply
 from app.following.translating import Translated

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.answering.snapshot_bodies import Counts, SnapshotStatus
+from app.answering.snapshots import Counts, SnapshotStatus
 from app.clusters.schemas import ClusterLease, ClusterReport
 from app.following import follower as module
 from app.following.follower import Follower, Task

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, cast
 
-from app.answering.comparison_bodies import ComparisonRequest
+from app.answering.comparison import ComparisonRequest
 from app.configurations.queues import QueueDocument
 from app.http.fields import descriptions
 from app.solver.model.configuration import Queue

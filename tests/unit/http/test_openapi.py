@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.answering.comparison_bodies import ComparisonRequest
+from app.answering.comparison import ComparisonRequest
 from app.http.openapi import is_page, lines, name_of, needed_by, operation, page, reference, renamed
 from app.http.problems import Fault, ProblemDocument
 from app.solver.model.configuration import Queue

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from app.answering.answerer import Answerer, Reply
-from app.answering.operations import Asked, Operation
+from app.answering.operations import Inquiry, Operation
 from app.base.errors import DeadlinePassed, Unavailable
 from app.base.waiting import TooSlow
 from app.solver.stopping import safe_point
@@ -24,11 +24,11 @@ class Calls:
     def __init__(self) -> None:
         self.asked: list[Any] = []
 
-    def run(self, asked: Asked, body: bytes) -> Reply:
+    def run(self, asked: Inquiry, body: bytes) -> Reply:
         self.asked.append(("here", asked.snapshot, held()))
         return Reply(b"here")
 
-    def call(self, asked: Asked, body: bytes, ticket: Ticket, **where: Any) -> Reply:
+    def call(self, asked: Inquiry, body: bytes, ticket: Ticket, **where: Any) -> Reply:
         self.asked.append((asked.snapshot, where.get("reference"), where.get("worker"), ticket.of))
         return Reply(b"there")
 
@@ -74,14 +74,14 @@ def test_classes_of_requests() -> None:
 def test_who_answers_what() -> None:
     pool = Calls()
     made, here = dispatcher(pool)
-    decision, large = Asked(Operation.DECISION, NOW), b"x" * 11
+    decision, large = Inquiry(Operation.DECISION, NOW), b"x" * 11
     assert made.run(decision, b"{}").body == b"here"
     assert made.run(decision, large).body == b"there"
     made.run(decision, NAMED + b" " * 20, ("t", "d"))
     made.run(decision, NAMED)
-    made.run(Asked(Operation.SNAPSHOT_GET, NOW, "kept"), b"")
-    made.run(Asked(Operation.PREEMPTION, NOW, "kept", configuration="prod"), b"{}")
-    made.run(Asked(Operation.IMPORT, NOW), large)
+    made.run(Inquiry(Operation.SNAPSHOT_GET, NOW, "kept"), b"")
+    made.run(Inquiry(Operation.PREEMPTION, NOW, "kept", configuration="prod"), b"{}")
+    made.run(Inquiry(Operation.IMPORT, NOW), large)
     with holding(Ticket.now("slow", 5)):
         made.run(decision, b"{}")
     assert pool.asked == [
@@ -97,10 +97,10 @@ def test_who_answers_what() -> None:
 def test_everywhere_is_every_worker() -> None:
     pool = Calls()
     made, _ = dispatcher(pool)
-    assert [one.body for one in made.everywhere(Asked(Operation.SNAPSHOT_LIST, NOW))] == [b"there"] * 2
+    assert [one.body for one in made.everywhere(Inquiry(Operation.SNAPSHOT_LIST, NOW))] == [b"there"] * 2
     assert [one[2:] for one in pool.asked] == [(0, "large"), (1, "large")]
     alone, _ = dispatcher()
-    assert [one.body for one in alone.everywhere(Asked(Operation.SNAPSHOT_LIST, NOW))] == [b"here"]
+    assert [one.body for one in alone.everywhere(Inquiry(Operation.SNAPSHOT_LIST, NOW))] == [b"here"]
     assert (alone.waiting().total(), alone.workers()) == (0, (0, 0))
     made.close()
     assert pool.asked[-1] == "closed"

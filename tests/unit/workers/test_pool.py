@@ -13,7 +13,7 @@ import pytest
 
 from app.answering.answerer import Reply
 from app.answering.answers import answer
-from app.answering.operations import Asked, Operation
+from app.answering.operations import Inquiry, Operation
 from app.answering.sources import nothing_stored
 from app.base.errors import DeadlinePassed, NotFound, Unavailable
 from app.solver.model.problems import InvalidInput
@@ -81,7 +81,7 @@ def call(
     pool: Pool, operation: Operation, body: bytes, *, snapshot: str = "", ticket: Ticket | None = None, **where: Any
 ) -> Reply:
     """A call at noon, with time enough unless told otherwise."""
-    return pool.call(Asked(operation, NOW, snapshot), body, ticket or Ticket.now("large", SECONDS), **where)
+    return pool.call(Inquiry(operation, NOW, snapshot), body, ticket or Ticket.now("large", SECONDS), **where)
 
 
 def body(**fields: Any) -> bytes:

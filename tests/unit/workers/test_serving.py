@@ -13,8 +13,7 @@ import pytest
 
 from app.answering.answerer import Logged, Reply
 from app.answering.answers import Facts
-from app.answering.operations import Asked, Operation
-from app.answering.recording import Kept
+from app.answering.operations import Inquiry, Kept, Operation
 from app.base import tracing
 from app.base.errors import NotFound
 from app.solver.model.decision import ConfigurationUsed
@@ -74,7 +73,7 @@ def served(monkeypatch: pytest.MonkeyPatch, answerer: Any) -> Iterator[tuple[soc
 
 
 def call(body: bytes = b"", snapshot: str = "", seconds: float = 60.0, **more: Any) -> Call:
-    return Call(Asked(Operation.DECISION, NOW, snapshot), time.monotonic() + seconds, seconds, **more)
+    return Call(Inquiry(Operation.DECISION, NOW, snapshot), time.monotonic() + seconds, seconds, **more)
 
 
 class Echo:
@@ -83,7 +82,7 @@ class Echo:
     def __init__(self, compiled: Any, store: Any) -> None:
         self._compiled = compiled
 
-    def run(self, asked: Asked, body: bytes) -> Reply:
+    def run(self, asked: Inquiry, body: bytes) -> Reply:
         if body == b"named":
             return Reply(self._compiled.named("prod", None).used.name.encode())
         if body == b"fault":

@@ -13,8 +13,7 @@ import pytest
 
 from app.answering.answerer import Logged, Reply
 from app.answering.answers import Facts
-from app.answering.operations import Asked, Operation
-from app.answering.recording import Kept
+from app.answering.operations import Inquiry, Kept, Operation
 from app.base import errors, tracing
 from app.base.decoding import Malformed
 from app.base.errors import BadInput, DeadlinePassed, NotFound, TooManyRequests, Unavailable
@@ -128,7 +127,7 @@ class Workers:
     def call(
         self, operation: Operation = Operation.DECISION, snapshot: str = "", seconds: float = 60.0, **where: Any
     ) -> Reply:
-        return self.pool.call(Asked(operation, NOW, snapshot), b"body", Ticket.now("large", seconds), **where)
+        return self.pool.call(Inquiry(operation, NOW, snapshot), b"body", Ticket.now("large", seconds), **where)
 
 
 Made = Callable[..., Workers]
@@ -155,7 +154,7 @@ def test_a_call_carries_its_ticket_and_brings_back_all_that_was_said(workers: Ma
 
     one = workers(2, answering)
     ticket = Ticket.now("large", 60)
-    asked = Asked(Operation.DECISION, NOW)
+    asked = Inquiry(Operation.DECISION, NOW)
     assert one.pool.call(asked, b"body", ticket) == Reply(b"ydob", FACTS, {"solve": 0.5}, [kept], logged)
     (call, body) = one.started[1].calls[0]
     assert (call.asked, call.end, call.seconds, call.heads, call.traced, body) == (
@@ -216,13 +215,13 @@ def test_a_worker_that_is_lost_is_replaced(workers: Made) -> None:
     one.call(Operation.SNAPSHOT_PUT, "t")
     assert one.pool.kept() == (1, 10)
     with pytest.raises(Unavailable, match=r"^the solver process stopped; its snapshots must be sent again$"):
-        one.pool.call(Asked(Operation.DECISION, NOW), b"die", Ticket.now("large", 0))
+        one.pool.call(Inquiry(Operation.DECISION, NOW), b"die", Ticket.now("large", 0))
     assert (one.pool.kept(), len(one.started), one.started[0].killed) == ((0, 0), 2, True)
     assert (one.started[0].waited, one.ours[0].fileno()) == (True, -1), "nothing of it is left"
     with pytest.raises(DeadlinePassed, match=r"^no answer within 0 s"):
-        one.pool.call(Asked(Operation.DECISION, NOW), b"die", Ticket.now("large", 0))
+        one.pool.call(Inquiry(Operation.DECISION, NOW), b"die", Ticket.now("large", 0))
     with pytest.raises(Unavailable) as told:
-        one.pool.call(Asked(Operation.DECISION, NOW), b"die", Ticket.now("large", 60))
+        one.pool.call(Inquiry(Operation.DECISION, NOW), b"die", Ticket.now("large", 60))
     assert told.value.headers == {"Retry-After": "1"}
     assert (one.call().body, len(one.started)) == (b"body", 4)
     one.pool.close()
@@ -236,7 +235,7 @@ def test_a_deadline_has_passed_at_its_very_instant(workers: Made, monkeypatch: p
     one = workers(1, lost)
     for end, error in ((50.0, DeadlinePassed), (50.1, Unavailable)):
         with pytest.raises(error):
-            one.pool.call(Asked(Operation.DECISION, NOW), b"", Ticket("large", end, 5.0))
+            one.pool.call(Inquiry(Operation.DECISION, NOW), b"", Ticket("large", end, 5.0))
 
 
 def test_snapshots_go_where_the_fewest_are_and_stay_there(workers: Made) -> None:
@@ -273,7 +272,7 @@ def test_a_name_stays_where_it_is_being_put(workers: Made) -> None:
 
 
 def test_a_name_that_two_are_putting_stays_until_both_are_done(workers: Made) -> None:
-    pool, put = workers().pool, Asked(Operation.SNAPSHOT_PUT, NOW, "s")
+    pool, put = workers().pool, Inquiry(Operation.SNAPSHOT_PUT, NOW, "s")
     with pool._routed(put):  # pyright: ignore[reportPrivateUsage]
         with pool._routed(put):  # pyright: ignore[reportPrivateUsage]
             pass

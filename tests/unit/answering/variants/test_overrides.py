@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.answering.variants.overrides import with_fields
-from app.answering.variants.placing import Room, one_node
+from app.answering.overrides import with_fields
+from app.answering.translation import Room, one_node
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Node, Task, Workload

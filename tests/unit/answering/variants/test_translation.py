@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.answering.variants.translation import Told, told
+from app.answering.translation import Told, told
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import StateOrReference
 from app.solver.model.state import Ask

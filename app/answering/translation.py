@@ -1,16 +1,23 @@
-"""A situation of one engine in the words of another: quotas, weights and priorities as far as both have them.
+"""Which engine reads which field of a situation: what another one has no word for is lost when it is told to it.
+
+The table repeats what the descriptions of the fields say; a test holds both together.
+
+Nodes for a situation that has none: running work of an engine that knows only quotas, for one that places on nodes.
+
+Each pod goes to the first node with room, in the order of the request. That is no claim about where it runs: only how
+much room is left in all, and that a node can't be overfull.
+
+A situation of one engine in the words of another: quotas, weights and priorities as far as both have them.
 
 Everything that the other engine has no word for, or takes otherwise, is a finding; pointers lead into the request.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from app.answering.variants.placing import Room, one_node
-from app.answering.variants.words import unsaid
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import UNWEIGHTED, Configuration, Queue, Quota
 from app.solver.model.problems import Finding, pointer
@@ -19,6 +26,141 @@ from app.solver.model.request import StateOrReference
 from app.solver.model.state import Ask, Node, State, Task, Workload
 from app.solver.model.yunikorn import Queue as YuniKornQueue
 from app.solver.quotas import PlacedQuota, quotas
+
+Severity = Literal["warning", "info"]
+
+_KUEUE, _YUNIKORN, _KAI, _YTSAURUS = "kueue", "yunikorn", "kai", "ytsaurus"
+_ON_NODES = (_YUNIKORN, _KAI, _YTSAURUS)
+_IN_ORDER = (_KUEUE, _YUNIKORN, _KAI)
+_OF_WORK: dict[str, tuple[str, ...]] = {
+    "uid": (_KUEUE, _KAI), "priority": _IN_ORDER, "created_at": _IN_ORDER, "min_available": (_KAI,),
+    "weight": (_YTSAURUS,), "limit": (_YTSAURUS,), "ytsaurus": (_YTSAURUS,),
+}  # fmt: skip
+
+READ_BY: dict[type[msgspec.Struct], dict[str, tuple[str, ...]]] = {
+    Configuration: {"flavors": (_KUEUE,)},
+    Queue: {"priority": (_KAI,), "created_at": (_KAI,)},
+    Quota: {"borrowing_limit": (_KUEUE,), "lending_limit": (_KUEUE,), "weight": (_KAI,)},
+    State: {"nodes": _ON_NODES, "reservations": (_YUNIKORN,), "queues": (_YTSAURUS,)},
+    Node: {
+        "capacity": _ON_NODES, "occupied": _ON_NODES, "labels": _ON_NODES, "taints": (_KAI, _YUNIKORN),
+        "schedulable": _ON_NODES, "ytsaurus": (_YTSAURUS,),
+    },
+    Workload: {
+        **_OF_WORK, "started_at": (_KUEUE, _KAI, _YTSAURUS), "preemptible": _ON_NODES, "evicted": (_KUEUE,),
+        "on_preemption": (_KUEUE,), "disruption_cost_milestones": (_KUEUE,),
+    },
+    Ask: {
+        **_OF_WORK, "workload": _ON_NODES, "preemption_policy": (_YUNIKORN,), "preemptible": (_KAI, _YUNIKORN),
+        "originator": (_YUNIKORN,), "required_node": _ON_NODES, "feasible_nodes": _ON_NODES,
+        "yunikorn": (_YUNIKORN,), "kueue": (_KUEUE,),
+    },
+    Task: {
+        "min_count": (_KUEUE,), "usage": (_YTSAURUS,), "node": _ON_NODES, "flavors": (_KUEUE,),
+        "priority": (_YUNIKORN,), "created_at": (_YUNIKORN,), "started_at": (_KAI, _YTSAURUS),
+        "preemptible": (_YUNIKORN,), "originator": (_YUNIKORN,), "required_node": _ON_NODES,
+        "state": (_YUNIKORN, _KAI), "tolerations": (_KUEUE, _KAI, _YUNIKORN),
+        "node_affinity": (_KUEUE, _KAI, _YUNIKORN),
+    },
+}  # fmt: skip
+"""By struct and field, the engines that read it; what is not listed is read by all, or by none."""
+
+_TOLD_ELSEWHERE = {(Queue, "priority"), (Quota, "borrowing_limit"), (Quota, "lending_limit"), (Quota, "weight")}
+_WHERE_IT_IS = {(Task, "node"), (Task, "flavors"), (Task, "uid"), (Workload, "uid"), (Ask, "uid"), (Ask, "workload"),
+                (State, "nodes"),
+    (Node, "capacity"), (Node, "occupied"), (Node, "schedulable")}  # fmt: skip
+"""What the other engine does without: it has its own way to say where work is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsaid:
+    """A field that is set, and that the other engine has no word for."""
+
+    field: str
+    severity: Severity
+
+
+def unsaid(one: msgspec.Struct, kind: type[msgspec.Struct], old: str, new: str) -> Iterator[Unsaid]:
+    """The fields of ``one``, a ``kind``, that ``old`` reads, ``new`` does not, and that say something."""
+    for field in _LOST[kind, old, new]:
+        if getattr(one, field) != _DEFAULTS[kind][field]:
+            yield Unsaid(field, "info" if (kind, field) in _WHERE_IT_IS else "warning")
+
+
+_DEFAULTS = {
+    kind: {
+        field.name: field.default_factory() if field.default is msgspec.NODEFAULT and
+        field.default_factory is not msgspec.NODEFAULT else field.default
+        for field in msgspec.structs.fields(kind)
+    }
+    for kind in READ_BY
+}  # fmt: skip
+_ENGINES = (_KUEUE, _YUNIKORN, _KAI, _YTSAURUS)
+_LOST = {
+    (kind, old, new): [
+        name for name, readers in fields.items()
+        if old in readers and new not in readers and (kind, name) not in _TOLD_ELSEWHERE
+    ]
+    for kind, fields in READ_BY.items() for old in _ENGINES for new in _ENGINES
+}  # fmt: skip
+
+
+_NAME = "all-quota"
+_SLOTS = {"pods": 100_000, "user_slots": 100_000}
+
+
+def one_node(configuration: Configuration) -> Node:
+    """A node with as much as the quotas of all queues guarantee together."""
+    steps: dict[str, int] = {}
+    for queue in configuration.queues:
+        for _, resource, quota, _ in quotas(queue):
+            try:
+                given = quota.guaranteed
+                steps[resource] = steps.get(resource, 0) + (
+                    0 if given is None or given == UNLIMITED else parse(given, scale_of(resource))
+                )
+            except QuantityError:
+                continue
+    capacity: dict[str, Quantity] = {name: units(value, name) for name, value in steps.items()}
+    return Node(name=_NAME, capacity={**_SLOTS, **capacity})
+
+
+class Room:
+    """What is free on each node while work is put there."""
+
+    def __init__(self, nodes: list[Node], workloads: list[Workload]) -> None:
+        self._free = {node.name: _steps(node.capacity) for node in nodes}
+        for node in nodes:
+            self._take(node.name, _steps(node.occupied))
+        for task in (task for workload in workloads for task in workload.tasks):
+            if task.node in self._free:
+                self._take(task.node, {name: value * task.count for name, value in _steps(task.requests).items()})
+
+    def placed(self, task: Task) -> Task | None:
+        """``task``, one pod, on the first node with room; None where no node has any."""
+        wanted = _steps(task.requests)
+        for node, free in self._free.items():
+            if all(free.get(name, 0) >= value for name, value in wanted.items() if value):
+                self._take(node, wanted)
+                return msgspec.structs.replace(task, node=node)
+        return None
+
+    def _take(self, node: str, amounts: dict[str, int]) -> None:
+        free = self._free[node]
+        for name, value in amounts.items():
+            free[name] = free.get(name, 0) - value
+
+
+def _steps(amounts: dict[str, Quantity]) -> dict[str, int]:
+    """What is no quantity is left for the engine to refuse."""
+    out: dict[str, int] = {}
+    for name, value in amounts.items():
+        try:
+            out[name] = parse(value, scale_of(name))
+        except QuantityError:
+            continue
+    return out
+
 
 R = TypeVar("R", Workload, Ask)
 _ROOT = "root"
