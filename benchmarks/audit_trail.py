@@ -21,8 +21,7 @@ from app.answering.answerer import Answerer
 from app.answering.operations import Inquiry, Operation
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
-from app.decisions.kept.content import squeezed
-from app.decisions.kept.ledger import LONGEST, Ledger
+from app.decisions.kept import LONGEST, Ledger, squeezed
 from app.decisions.log import Entry
 
 _RUNNING, _TEAMS, _CHANGES = 2000, 20, 100

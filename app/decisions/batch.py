@@ -13,9 +13,8 @@ from starlette.types import Receive, Scope, Send
 
 from app.base.errors import ArbiterError, TooLarge, TooManyRequests
 from app.base.settings import Settings
-from app.decisions import asking
-from app.decisions.examples import DECISION, SITUATION
-from app.decisions.schemas import DecisionAnswer
+from app.decisions import router as asking
+from app.decisions.schemas import DECISION, SITUATION, DecisionAnswer
 from app.http import problems
 from app.http.body import require_lines
 from app.http.budget import Hold, hold_of
@@ -114,7 +113,7 @@ async def _one(request: Request, number: int, line: bytes | ArbiterError) -> Bat
     try:
         if isinstance(line, ArbiterError):
             raise line
-        answer = await asking.decide(request, line)
+        answer = await asking.decided(request, line)
     except Exception as error:
         refusal = await problems.answer_to(request, error)
         return BatchAnswer(number, refusal.status_code, problem=msgspec.Raw(bytes(refusal.body)))

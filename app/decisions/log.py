@@ -1,4 +1,10 @@
-"""The decision log's writer: a bounded queue and one thread, so that storing never delays or fails an answer.
+"""Circles in the log: A evicted B, and B evicted A within an hour.
+
+Each eviction of a decision has a key: a hash of whose rules, on which configuration, who, whom and the hour. What
+would close a circle with it has the keys of the opposite pair in that hour and its neighbours: one look into an index,
+however long the log and however often somebody evicts somebody.
+
+The decision log's writer: a bounded queue and one thread, so that storing never delays or fails an answer.
 
 An entry waits in memory until the database has taken it. While the database is away the thread tries again
 and again; what no longer fits meanwhile is dropped, newest first, and counted.
@@ -7,12 +13,12 @@ and again; what no longer fits meanwhile is dropped, newest first, and counted.
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from time import monotonic
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
@@ -21,17 +27,46 @@ import structlog
 import zstandard
 from sqlalchemy.orm import Session
 
-from app.answering.answers import Answered
+from app.answering.answers import Answered, Facts
 from app.answering.operations import Kept
 from app.auth.actor import ANONYMOUS
 from app.base.errors import Unavailable
 from app.base.settings import Settings
 from app.db import Database
 from app.decisions import repository
-from app.decisions.circles import WITHIN, pairs_of, returns_of
-from app.decisions.kept import repository as kept
-from app.decisions.kept.content import squeezed
+from app.decisions import repository as kept
+from app.decisions.kept import squeezed
 from app.metrics import Metrics
+
+WITHIN = 3600 * 10**6
+"""Microseconds between the times that two decisions are made for."""
+_MOST = 1000
+"""Evictions of one decision that are looked at: a plan that stops more closes its circle with one of these."""
+
+
+def pairs_of(facts: Facts) -> list[int] | None:
+    """The keys of a decision's own evictions; None: it has none."""
+    hour = facts.now // WITHIN
+    return _keys(facts, facts.evictions[:_MOST], (hour,)) or None
+
+
+def returns_of(facts: Facts) -> list[int]:
+    """The keys of evictions that would close a circle with one of its own."""
+    hour = facts.now // WITHIN
+    back = ((victim, evictor) for evictor, victim in facts.evictions[:_MOST])
+    return _keys(facts, back, (hour - 1, hour, hour + 1))
+
+
+def _keys(facts: Facts, pairs: Iterable[tuple[str, str]], hours: tuple[int, ...]) -> list[int]:
+    found: dict[int, None] = {}
+    where = f"{facts.engine}\0{facts.configuration.name or ''}"
+    for one, other in pairs:
+        for hour in hours:
+            text = f"{where}\0{one}\0{other}\0{hour}"
+            digest = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
+            found[int.from_bytes(digest, signed=True)] = None
+    return list(found)
+
 
 _BATCH_ENTRIES = 250
 _BATCH_BYTES = 8 << 20
@@ -191,7 +226,7 @@ class DatabaseStore:
         keep, keep_bytes = self._keep or None, self._keep_bytes or None
         self._while_some_go(lambda session: repository.prune(session, before=before, keep=keep, keep_bytes=keep_bytes))
         recently = datetime.now(UTC) - _RECENT
-        self._while_some_go(lambda session: kept.prune(session, recently, repository.decisions))
+        self._while_some_go(lambda session: kept.prune_documents(session, recently, repository.decisions))
 
     def _while_some_go(self, prune: Callable[[Session], int]) -> None:
         while True:

@@ -1,18 +1,27 @@
-"""The questions of a scheduler, and the log of the answers."""
+"""A question on its way to whoever answers it: off the event loop, in the place that its class of requests has.
+
+The questions of a scheduler, and the log of the answers.
+
+``POST /v1/comparisons``.
+
+``POST /v1/plans``.
+"""
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from app.answering.answers import encode
+from app.answering.comparison import Comparison, ComparisonRequest
 from app.answering.operations import Operation
-from app.decisions import asking
-from app.decisions.asking import ask
-from app.decisions.examples import ASK, DECISION, SITUATION
+from app.answering.plan_bodies import PlanAnswer, PlanRequest
 from app.decisions.repository import Filters
 from app.decisions.schemas import (
+    ASK,
+    DECISION,
+    SITUATION,
     DecisionAnswer,
     DecisionPage,
     DecisionRecord,
@@ -36,7 +45,28 @@ from app.solver.model.request import (
     PreemptibilityRequest,
     SharesRequest,
 )
+from app.workers.dispatcher import Dispatcher
 from app.workers.offload import Offload
+
+_BRIEF = 8192
+"""Bytes of a body that is most likely answered in less time than it takes to hand it to a thread."""
+
+
+async def decided(request: Request, body: bytes) -> bytes:
+    """The answer to a decision request, which is logged. Raises what deciding does, TooManyRequests, DeadlinePassed.
+
+    Where it waits for its log entry it takes nobody's place meanwhile.
+    """
+    of, decider = service(request, Dispatcher).class_of(body), service(request, Decider)
+    decided = await service(request, Offload).run(of, decider.decide, body, brief=len(body) <= _BRIEF)
+    return await decider.acknowledged(decided)
+
+
+async def ask(request: Request, operation: Operation, body: bytes) -> bytes:
+    """The answer to another question, which is not. Raises as ``decide`` does."""
+    of, decider = service(request, Dispatcher).class_of(body), service(request, Decider)
+    return await service(request, Offload).run(of, decider.ask, operation, body, brief=len(body) <= _BRIEF)
+
 
 DOCUMENTED = (
     DecisionRequest,
@@ -76,7 +106,7 @@ Id = Annotated[UUID, Path(description="`id` of an answer")]
 )
 async def decide(request: Request) -> Response:  # no dependencies: resolving them costs as much as a small decision
     """Decide each ask against the same state (`independent`), or one scheduling cycle over all asks (`cycle`)."""
-    return json_response(await asking.decide(request, await read_body(request)))
+    return json_response(await decided(request, await read_body(request)))
 
 
 @router.post(
@@ -261,3 +291,69 @@ async def explain_decision(
     Nothing is logged. `identical` says whether the answer is still the recorded one, explanations aside.
     """
     return json_response(encode(await service(request, Offload).run("large", decider.explain, id, level)))
+
+
+COMPARISONS_DOCUMENTED = (ComparisonRequest, Comparison)
+
+COMPARISON_EXAMPLE = {
+    **DECISION,
+    "variants": [{"name": "classical"}, {"name": "fair", "settings": {"kueue": {"fair_sharing": True}}}],
+}
+
+comparisons = APIRouter(prefix="/v1", tags=["comparisons"])
+
+
+@comparisons.post(
+    "/comparisons",
+    operation_id="compare",
+    summary="The same asks under several rule books",
+    **operation(
+        needs="decide",
+        request=ComparisonRequest,
+        responses={200: Comparison},
+        errors=(404, 409, 429, 503, 504),
+        example=COMPARISON_EXAMPLE,
+    ),
+)
+async def compare(request: Request, body: Body) -> Response:
+    """One answer for each variant of engine, settings or configuration, and where they differ."""
+    return json_response(await ask(request, Operation.COMPARISON, body))
+
+
+PLANS_DOCUMENTED = (PlanRequest, PlanAnswer)
+
+MANIFEST = """\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: embeddings
+  labels: {kueue.x-k8s.io/queue-name: serving}
+spec:
+  parallelism: 2
+  template:
+    spec:
+      containers:
+        - name: main
+          resources: {requests: {cpu: 3500m}}
+"""
+PLAN_EXAMPLE: dict[str, Any] = {**SITUATION, "manifest": MANIFEST}
+
+plans = APIRouter(prefix="/v1", tags=["plans"])
+
+
+@plans.post(
+    "/plans",
+    operation_id="plan",
+    summary="Would this work run, if it were submitted?",
+    **operation(
+        needs="decide",
+        request=PlanRequest,
+        responses={200: PlanAnswer},
+        errors=(404, 409, 429, 503, 504),
+        example=PLAN_EXAMPLE,
+    ),
+)
+async def plan(request: Request, body: Body) -> Response:
+    """What the system would make of a manifest: whether it would run now and where, who would stop for it, what would
+    let it in, and what each queue uses before and after. Nothing is stored, submitted or logged."""
+    return json_response(await ask(request, Operation.PLAN, body))

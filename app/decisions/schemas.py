@@ -1,4 +1,7 @@
-"""What answers and the decision log look like on the wire."""
+"""What answers and the decision log look like on the wire.
+
+Small requests and answers for the OpenAPI document.
+"""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -234,3 +237,64 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     """JSON pointers to where the answers differ."""
     answer: Annotated[msgspec.Raw, shown_as(Answer)]
     """The answer now."""
+
+
+_QUEUE = {"kueue": {"preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}}}
+
+SITUATION: dict[str, Any] = {
+    "now": "2026-03-02T09:30:00Z",
+    "configuration": {
+        "engine": "kueue",
+        "queues": [
+            {"name": "all", "kueue": {"role": "cohort"}},
+            {"name": "research", "parent": "all", "quota": {"cpu": {"guaranteed": 8}}, **_QUEUE},
+            {"name": "serving", "parent": "all", "quota": {"cpu": {"guaranteed": 8}}, **_QUEUE},
+        ],
+    },
+    "state": {
+        "workloads": [
+            {
+                "id": "sweep-17",
+                "queue": "research",
+                "started_at": "2026-03-02T07:10:05Z",
+                "tasks": [{"name": "trial", "requests": {"cpu": 10}, "flavors": {"cpu": "default"}}],
+            }
+        ]
+    },
+}
+
+ASK: dict[str, Any] = {
+    "id": "chat-api",
+    "queue": "serving",
+    "priority": 100,
+    "tasks": [{"name": "replica", "count": 2, "requests": {"cpu": "3500m"}, "flavors": {"cpu": "default"}}],
+}
+
+CARRIED: dict[str, Any] = {
+    "asks": [ASK],
+    "decisions": [
+        {
+            "ask": "chat-api",
+            "outcome": "preempt",
+            "victims": [
+                {
+                    "workload": "sweep-17",
+                    "queue": "research",
+                    "reason": "InCohortReclamation",
+                    "message": "Preempted to accommodate a workload due to reclamation within the cohort",
+                    "conditions": [],
+                    "freed": {"cpu": 10},
+                }
+            ],
+            "conditions": [],
+        }
+    ],
+    "plan": {
+        "evictions": [
+            {"workload": "sweep-17", "queue": "research", "reason": "InCohortReclamation", "for_ask": "chat-api"}
+        ],
+        "placements": [],
+    },
+}
+
+DECISION: dict[str, Any] = {**SITUATION, "asks": [ASK], "explain": "summary"}

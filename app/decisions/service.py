@@ -1,13 +1,19 @@
-"""What the service does around an answer: the host's clock, ids, metrics, the log, reading it back and replaying."""
+"""What the log says of one workload: who stopped it, what spared it, and what became of its own asks.
+
+Where two JSON documents differ, as pointers.
+
+What the service does around an answer: the host's clock, ids, metrics, the log, reading it back and replaying.
+"""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import islice
 from time import perf_counter
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
 import msgspec
@@ -23,19 +29,134 @@ from app.base.errors import NotFound, Unavailable
 from app.base.identifiers import Identifiers
 from app.db import Database
 from app.decisions import repository
-from app.decisions.differences import differences
-from app.decisions.history import history
-from app.decisions.kept.content import unsqueezed
-from app.decisions.kept.ledger import Ledger
-from app.decisions.kept.resolving import Resolver
+from app.decisions.kept import Ledger, Resolver, unsqueezed
 from app.decisions.log import DecisionLog, Entry
-from app.decisions.repository import Filters
-from app.decisions.schemas import DecisionPage, DecisionRecord, DecisionSummary, Replay, WorkloadHistory
+from app.decisions.repository import Filters, Mentions
+from app.decisions.schemas import (
+    Asked,
+    DecisionPage,
+    DecisionRecord,
+    DecisionSummary,
+    Replay,
+    Spared,
+    Stop,
+    WorkloadEvent,
+    WorkloadHistory,
+)
 from app.http.pages import decode_id, encode_cursor
 from app.metrics import Metrics
-from app.solver.model.decision import ConfigurationUsed
+from app.solver.model.decision import ConfigurationUsed, Decision, Plan, PlannedEviction, ProposalVerdict, Victim
 from app.solver.model.instant import at
+from app.solver.model.problems import pointer
 from app.workers.dispatcher import Dispatcher, named_in
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    """The parts of an answer that tell of workloads."""
+
+    decisions: list[Decision]
+    plan: Plan
+    proposals: list[ProposalVerdict] = []
+
+
+def history(workload: str, found: Mentions, limit: int) -> WorkloadHistory:
+    """``found`` as its page; it may have one row more than ``limit``, which says that there is another page."""
+    rows = found.rows[:limit]
+    more = encode_cursor(str(rows[-1]["id"])) if len(found.rows) > limit else None
+    return WorkloadHistory(
+        workload=workload,
+        stopped=found.stopped,
+        asked=found.asked,
+        items=[_event(row, repository.storable(workload)) for row in rows],
+        next_cursor=more,
+    )
+
+
+def _event(row: RowMapping, workload: str) -> WorkloadEvent:
+    answer = msgspec.json.decode(unsqueezed(row["answer"]), type=_Answer)
+    asks: Sequence[str] = row["asks"]
+    of: Sequence[str] = row["workloads"] or asks
+    mine = [d for d, ask, owner in zip(answer.decisions, asks, of, strict=True) if workload in (ask, owner)]
+    identity: UUID = row["id"]
+    return WorkloadEvent(
+        decision=identity,
+        created_at=row["created_at"],
+        now=at(row["now"]),
+        engine=row["engine"],
+        configuration=ConfigurationUsed(
+            name=row["configuration_name"], revision=row["configuration_revision"], digest=row["configuration_digest"]
+        ),
+        actor=row["actor"],
+        stopped=_stops(answer, workload),
+        asked=[_asked(decision) for decision in mine],
+        spared=_spared(answer, workload, asks[0] if asks else None),
+    )
+
+
+def _stops(answer: _Answer, workload: str) -> list[Stop]:
+    """The workload's evictions; one that several asks, each alone, would cause is told for each."""
+    plans = [answer.plan, *(d.plan for d in answer.decisions if d.plan is not None)]
+    victims = {(d.ask, v.workload, v.task): v for d in answer.decisions for v in d.victims}
+    found: dict[tuple[str | None, str | None], Stop] = {}
+    for plan in plans:
+        for eviction in plan.evictions:
+            if repository.storable(eviction.workload) == workload:
+                victim = victims.get((eviction.for_ask or "", eviction.workload, eviction.task))
+                found.setdefault((eviction.for_ask, eviction.task), _stop(eviction, victim))
+    return list(found.values())
+
+
+def _stop(eviction: PlannedEviction, victim: Victim | None) -> Stop:
+    return Stop(
+        task=eviction.task, queue=eviction.queue, node=eviction.node, reason=eviction.reason,
+        message=None if victim is None else victim.message, for_ask=eviction.for_ask,
+    )  # fmt: skip
+
+
+def _spared(answer: _Answer, workload: str, ask: str | None) -> list[Spared]:
+    return [
+        Spared(task=one.task, node=verdict.node, rule=one.rule, message=one.detail, for_ask=ask)
+        for verdict in answer.proposals
+        for one in verdict.refusals
+        if repository.storable(one.workload) == workload
+    ]
+
+
+def _asked(decision: Decision) -> Asked:
+    first = decision.conditions[0] if decision.conditions else None
+    return Asked(
+        ask=decision.ask, outcome=decision.outcome, reason=first and first.reason, message=first and first.message
+    )
+
+
+_MOST = 50
+
+
+def differences(one: bytes, other: bytes) -> list[str]:
+    """Pointers of the first 50 places where the documents differ, in document order; empty when they are equal."""
+    if one == other:
+        return []
+    return list(islice(_walk(msgspec.json.decode(one), msgspec.json.decode(other), ()), _MOST))
+
+
+def _walk(one: Any, other: Any, at: tuple[str | int, ...]) -> Iterator[str]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        left, right = cast(dict[str, Any], one), cast(dict[str, Any], other)
+        for key in left | right:
+            if (key in left) != (key in right):
+                yield pointer(*at, key)
+            else:
+                yield from _walk(left[key], right[key], (*at, key))
+    elif isinstance(one, list) and isinstance(other, list):
+        first, second = cast(list[Any], one), cast(list[Any], other)
+        for i in range(max(len(first), len(second))):
+            if i >= len(first) or i >= len(second):
+                yield pointer(*at, i)
+            else:
+                yield from _walk(first[i], second[i], (*at, i))
+    elif repr(cast(object, one)) != repr(other):  # 1 and 1.0 are other bytes
+        yield pointer(*at)
+
 
 _SETTLE_SECONDS = 1.0
 

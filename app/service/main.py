@@ -39,14 +39,15 @@ from app.console.provider import ProviderSignIn
 from app.console.recorded import Recordings
 from app.console.sign_in import PageVisitors
 from app.db import Database
-from app.decisions import batch, comparisons, plans
+from app.decisions import batch, snapshots
 from app.decisions import guard as extenders
+from app.decisions import router as comparisons
 from app.decisions import router as decisions
-from app.decisions.kept.ledger import Ledger
+from app.decisions import router as plans
+from app.decisions.kept import Ledger
 from app.decisions.log import DatabaseStore, DecisionLog
 from app.decisions.service import Decider
-from app.decisions.snapshots import router as snapshots
-from app.decisions.snapshots.service import Snapshots
+from app.decisions.snapshots import Snapshots
 from app.http import assets, docs, problems, routing
 from app.http.budget import Budget
 from app.http.compression import CompressionMiddleware

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 from app.base.settings import Settings
 from app.db import Database
 from app.decisions import repository
-from app.decisions.examples import ASK, DECISION, SITUATION
+from app.decisions.schemas import ASK, DECISION, SITUATION
 from tests.working import working
 
 NAMED = {"name": "named", "set": {"queues.serving.kueue.preemption.reclaim_within_cohort": "Never"}}

@@ -4,7 +4,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from app.decisions.examples import ASK, SITUATION
+from app.decisions.schemas import ASK, SITUATION
 
 CONFIGURATION = SITUATION["configuration"]
 

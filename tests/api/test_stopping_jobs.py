@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from app.base.settings import Settings
 from app.db import Database
 from app.decisions import repository as decisions
-from app.decisions.examples import DECISION
+from app.decisions.schemas import DECISION
 from app.jobs import chunks, repository
 from app.jobs import worker as working_off
 from app.jobs.worker import Limits, Work, Worker

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from app.base.settings import Settings
 from app.db import Database
 from app.decisions import repository
-from app.decisions.kept import repository as kept
+from app.decisions import repository as kept
 from app.decisions.log import DatabaseStore
 from app.service.main import create_app
 from tests.live import running
@@ -97,7 +97,7 @@ def test_retention_takes_states_with_the_last_decision_that_needs_them(settings:
         DatabaseStore(database, settings.model_copy(update={"decision_log_retention_entries": 1})).prune()
         assert len(rows(settings, "select 1 from kept_documents")) == 5  # too young to go
         with database.session() as session:
-            gone = kept.prune(session, datetime.now(UTC) + timedelta(hours=1), repository.decisions)
+            gone = kept.prune_documents(session, datetime.now(UTC) + timedelta(hours=1), repository.decisions)
         assert gone == 3
         assert same(client, last)
         database.close()

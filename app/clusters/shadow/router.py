@@ -9,7 +9,7 @@ from app.answering.answers import encode
 from app.clusters.shadow.repository import Filters
 from app.clusters.shadow.schemas import ShadowOutcome, ShadowPage, ShadowRecord, ShadowReport
 from app.clusters.shadow.service import Shadow
-from app.decisions.examples import ASK, SITUATION
+from app.decisions.schemas import ASK, SITUATION
 from app.http.body import Body
 from app.http.openapi import operation
 from app.http.pages import Cursor, Limit, Moment

@@ -12,7 +12,7 @@ from app.base.decoding import decode
 from app.base.errors import Conflict, NotFound
 from app.db import Database
 from app.decisions import repository
-from app.decisions.kept.content import unsqueezed
+from app.decisions.kept import unsqueezed
 from app.decisions.repository import Filters
 from app.jobs.repository import Claimed
 from app.jobs.worker import Work

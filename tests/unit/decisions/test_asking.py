@@ -8,7 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from app.decisions import asking, router
+from app.decisions import router
+from app.decisions import router as asking
 from app.decisions.repository import Filters
 from app.decisions.service import Decider
 from app.workers.dispatcher import Dispatcher
@@ -57,7 +58,7 @@ def test_small_bodies_are_brief_and_decisions_wait_for_the_log(wired: Wired, mon
 
     monkeypatch.setattr(router, "read_body", body)
     assert asyncio.run(router.decide(NOBODY)).body == b"decided and logged"
-    assert asyncio.run(asking.decide(NOBODY, large)) == b"decided and logged"
+    assert asyncio.run(asking.decided(NOBODY, large)) == b"decided and logged"
     assert wired.asked == [("class 8192", "decide", small, True), ("class 8193", "decide", large, False)]
     wired.asked.clear()
     for act in (router.shares, router.preemptibility, router.effective_settings):

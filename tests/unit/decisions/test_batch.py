@@ -11,7 +11,7 @@ from fastapi import Request
 
 from app.base.errors import NotFound, TooLarge, TooManyRequests, UnsupportedMediaType
 from app.base.settings import Settings
-from app.decisions import asking
+from app.decisions import router
 from app.decisions.batch import _Line, decide_batch  # pyright: ignore[reportPrivateUsage]
 from app.http.budget import FREE, Budget
 from app.http.services import Services, install
@@ -62,7 +62,7 @@ class Batch:
 
 
 def answer_by(monkeypatch: pytest.MonkeyPatch, answering: Answering) -> None:
-    monkeypatch.setattr(asking, "decide", answering)
+    monkeypatch.setattr(router, "decided", answering)
 
 
 async def length(_: Request, body: bytes) -> bytes:

@@ -1,6 +1,6 @@
 import pytest
 
-from app.decisions.differences import differences
+from app.decisions.service import differences
 
 
 @pytest.mark.parametrize(

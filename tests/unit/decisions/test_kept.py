@@ -4,8 +4,7 @@ import pytest
 from zstandard import ZstdCompressor
 
 from app.answering.operations import Kept, Known, put_together
-from app.decisions.kept.content import squeezed, unsqueezed
-from app.decisions.kept.ledger import LONGEST, Ledger
+from app.decisions.kept import LONGEST, Ledger, squeezed, unsqueezed
 from app.solver.digest import StateDigest
 from benchmarks import audit_trail
 
@@ -67,7 +66,7 @@ def test_a_configuration_is_known_from_when_it_was_taken_with_a_decision() -> No
 
 
 def test_a_ledger_forgets_whom_it_has_not_heard_of_for_longest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.decisions.kept.ledger._SNAPSHOTS", 2)
+    monkeypatch.setattr("app.decisions.kept._SNAPSHOTS", 2)
     ledger = Ledger()
     for name in ("a", "b", "a", "c"):
         ledger.taken(name, "s", "c", [whole("s")])
@@ -85,7 +84,7 @@ def test_a_change_is_squeezed_harder_than_a_whole_state() -> None:
 
 
 def test_changes_of_a_state_that_is_not_known_count_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.decisions.kept.ledger.LONGEST", 2)
+    monkeypatch.setattr("app.decisions.kept.LONGEST", 2)
     ledger = Ledger()
     for number, known in ((1, Known("1")), (2, Known())):
         ledger.taken("s", str(number), "c", [Kept(str(number), b"{}", str(number - 1))])

@@ -14,8 +14,8 @@ from app.answering.operations import Used
 from app.answering.sources import Documents
 from app.base.errors import Conflict, NotFound
 from app.db import Database
-from app.decisions.kept import repository
-from app.decisions.kept.resolving import Resolver
+from app.decisions import repository
+from app.decisions.kept import Resolver
 from app.solver.digest import StateDigest
 from app.solver.model.decision import ConfigurationUsed, StateUsed
 from app.solver.model.state import State

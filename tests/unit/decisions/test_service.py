@@ -20,7 +20,7 @@ from app.base import tracing
 from app.base.errors import NotFound, Unavailable
 from app.db import Database
 from app.decisions import repository
-from app.decisions.kept.ledger import Ledger
+from app.decisions.kept import Ledger
 from app.decisions.log import DecisionLog, Entry
 from app.decisions.service import Decided, Decider
 from app.metrics import Metrics

@@ -18,10 +18,9 @@ from app.base.errors import Unavailable
 from app.base.identifiers import earliest
 from app.base.settings import Settings
 from app.db import Database
-from app.decisions.circles import WITHIN, pairs_of, returns_of
-from app.decisions.history import history
-from app.decisions.log import DatabaseStore, DecisionLog, Entry, Row
+from app.decisions.log import WITHIN, DatabaseStore, DecisionLog, Entry, Row, pairs_of, returns_of
 from app.decisions.repository import Mentions
+from app.decisions.service import history
 from app.http.pages import decode_id
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed

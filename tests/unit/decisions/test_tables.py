@@ -15,10 +15,9 @@ from app.base.identifiers import earliest
 from app.base.settings import Settings
 from app.db import Database
 from app.decisions import repository
-from app.decisions.kept import repository as kept
-from app.decisions.kept.repository import New, kept_documents
+from app.decisions import repository as kept
 from app.decisions.log import DatabaseStore, Entry
-from app.decisions.repository import Filters
+from app.decisions.repository import Filters, New, kept_documents
 from app.decisions.service import Decider
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed
@@ -188,16 +187,16 @@ def test_what_is_kept_goes_with_its_root_once_nobody_needs_any_of_it(database: D
         {"kept_configuration": roots[2].hex()},
     )  # fmt: skip
     with database.session() as session:
-        assert kept.prune(session, NOON, repository.decisions) == 4
+        assert kept.prune_documents(session, NOON, repository.decisions) == 4
         assert documents(session).keys() == {*roots[:5], *(changes[root] for root in roots[:5])}
-        assert kept.prune(session, NOON, repository.decisions) == 0
+        assert kept.prune_documents(session, NOON, repository.decisions) == 0
 
 
 def test_ten_roots_go_at_once(database: Database) -> None:
     with database.session() as session:
         kept.save(session, [New(digest, None, b"") for digest in DIGESTS[:12]])
         session.execute(sa.update(kept_documents).values(created_at=NOON - HOUR))
-        assert [kept.prune(session, NOON, repository.decisions) for _ in range(3)] == [10, 2, 0]
+        assert [kept.prune_documents(session, NOON, repository.decisions) for _ in range(3)] == [10, 2, 0]
 
 
 class Settled:

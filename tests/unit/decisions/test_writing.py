@@ -20,7 +20,7 @@ from app.base.settings import Settings
 from app.db import Database
 from app.decisions import log as module
 from app.decisions import repository
-from app.decisions.kept import repository as kept
+from app.decisions import repository as kept
 from app.decisions.log import DatabaseStore, DecisionLog, Entry, Row
 from app.metrics import Metrics
 from tests.unit.decisions.test_stored import facts
@@ -285,7 +285,7 @@ def test_retention_goes_on_until_nothing_is_past_it(monkeypatch: pytest.MonkeyPa
         return left["documents"].pop(0)
 
     monkeypatch.setattr(repository, "prune", prune)
-    monkeypatch.setattr(kept, "prune", prune_kept)
+    monkeypatch.setattr(kept, "prune_documents", prune_kept)
     database = Sessions()
     settings = Settings(
         decision_log_retention_days=3, decision_log_retention_entries=5, decision_log_retention_bytes=7 << 20

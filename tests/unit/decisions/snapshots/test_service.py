@@ -10,11 +10,12 @@ import msgspec
 import pytest
 
 from app.base.errors import BadInput
-from app.decisions import comparisons, plans
-from app.decisions.examples import CARRIED
+from app.decisions import router as comparisons
+from app.decisions import router as plans
+from app.decisions import snapshots as router
+from app.decisions.schemas import CARRIED
 from app.decisions.service import Decider
-from app.decisions.snapshots import router
-from app.decisions.snapshots.service import Snapshots
+from app.decisions.snapshots import Snapshots
 from app.solver.model.problems import InvalidInput
 from app.workers.dispatcher import Dispatcher
 

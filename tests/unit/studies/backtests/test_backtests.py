@@ -15,8 +15,8 @@ from app.answering.sources import Compiled, nothing_stored
 from app.base.errors import BadInput, Conflict, NotFound
 from app.db import Database
 from app.decisions import repository
-from app.decisions.examples import DECISION
 from app.decisions.repository import Filters
+from app.decisions.schemas import DECISION
 from app.jobs.chunks import ChunkWriter, lines_of
 from app.jobs.repository import Claimed
 from app.jobs.service import Jobs, New

@@ -1,18 +1,90 @@
-"""The request of a logged decision with what it only names written in: configuration, state and the time."""
+"""Kept documents as they lie in the database: compressed JSON.
 
+What of each snapshot is in the decision log, or on its way there.
+
+The request of a logged decision with what it only names written in: configuration, state and the time.
+"""
+
+from threading import Lock
 from typing import Any
 
 import msgspec
+import zstandard
 from sqlalchemy import RowMapping
 
-from app.answering.operations import Used, put_together
+from app.answering.operations import Kept, Known, Used, put_together
 from app.answering.sources import Documents
 from app.base.errors import Conflict, NotFound
 from app.db import Database
-from app.decisions.kept import repository
-from app.decisions.kept.content import unsqueezed
+from app.decisions import repository
+from app.decisions.repository import New
 from app.solver.digest import StateDigest
 from app.solver.model.instant import at
+
+_WHOLE_LEVEL, _CHANGE_LEVEL = 3, 12
+"""Changes are small and many, a whole state is large and rare: each as far as it is worth the time."""
+
+
+def squeezed(document: Kept) -> New:
+    """``document`` for the database."""
+    level = _WHOLE_LEVEL if document.base is None else _CHANGE_LEVEL
+    content = zstandard.ZstdCompressor(level=level).compress(document.body)
+    base = None if document.base is None else bytes.fromhex(document.base)
+    return New(bytes.fromhex(document.digest), base, content)
+
+
+def unsqueezed(content: bytes) -> bytes:
+    """The JSON of a kept document."""
+    return zstandard.ZstdDecompressor().decompress(content)
+
+
+LONGEST = 1000
+"""States that may build on one another: then one is kept whole again, so that the ones before can go some day, and
+putting one together stays quick."""
+_SNAPSHOTS = 10_000
+
+
+class Ledger:
+    """By name of snapshot the latest state that was taken into the log, its configuration, and how many states lie
+    between the state and a whole one. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Known, int]] = {}
+        self._lock = Lock()
+
+    def known(self, snapshot: str) -> Known:
+        """What changes may be told against; nothing where it is time for a whole state."""
+        with self._lock:
+            found = self._known.get(snapshot)
+        if found is None:
+            return Known()
+        known, depth = found
+        return known if depth < LONGEST else Known(configuration=known.configuration)
+
+    def has(self, snapshot: str, state: str) -> bool:
+        """Whether that state of the snapshot is in the log."""
+        with self._lock:
+            known = self._known.get(snapshot)
+            return known is not None and known[0].state == state
+
+    def taken(self, snapshot: str, state: str, configuration: str, documents: list[Kept]) -> None:
+        """The log has taken a decision on that state, with ``documents``."""
+        with self._lock:
+            before, depth = self._known.pop(snapshot, (Known(), 0))
+            for document in documents:
+                if document.digest == state:
+                    depth = 0 if document.base is None else depth + 1
+            mine = any(document.digest == configuration for document in documents)
+            self._known[snapshot] = Known(state, configuration if mine else before.configuration), depth
+            while len(self._known) > _SNAPSHOTS:
+                del self._known[next(iter(self._known))]
+
+    def lost(self, digests: set[str]) -> None:
+        """The database has not got these: nothing more is told against them."""
+        with self._lock:
+            for name in [n for n, (k, _) in self._known.items() if {k.state, k.configuration} & digests]:
+                del self._known[name]
+
 
 _Fields = dict[str, Any]
 

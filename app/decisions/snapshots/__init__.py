@@ -1,1 +1,0 @@
-"""States that stay: kept compiled, changed by deltas, named by decisions."""
