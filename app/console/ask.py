@@ -9,10 +9,9 @@ from starlette.responses import Response
 
 from app.base.shipped import shipped
 from app.console.api import Json, Refused, segment
-from app.console.quotas import quota_of
-from app.console.verdicts import named, sentence
-from app.console.visit import PageRoute, Visit, Visiting
-from app.console.words import pretty
+from app.console.queues import quota_of
+from app.console.situation import named, sentence
+from app.console.visit import PageRoute, Visit, Visiting, pretty
 from app.http.openapi import page
 from app.solver.registry import ENGINES
 

@@ -1,12 +1,24 @@
-"""Stored configurations: the list, one with its history and differences, export, restoring and labels."""
+"""Stored configurations: the list, one with its history and differences, export, restoring and labels.
 
-from typing import Annotated
+Editing a configuration or one queue of it: checked as one types, compared before it is saved, never over a change
+that somebody else has made meanwhile.
 
+Manifests of a real system, pasted or chosen, as a configuration: what is found, what differs, then saved.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, cast, get_args
+
+import msgspec
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from app.configurations.revisions import difference
+from app.configurations.service import NAME
 from app.console.api import Json, Refused, Reply, segment
-from app.console.visit import PageRoute, Visit, Visiting
+from app.console.visit import PageRoute, Visit, Visiting, pretty
+from app.formats.exported import Format
 from app.http.openapi import page
 from app.http.policy import HEADERS
 
@@ -14,7 +26,7 @@ _PAGE = 50
 Number = Annotated[int | None, Query(ge=1, le=10**9)]
 Cursor = Annotated[str, Query(max_length=1024)]
 
-router = APIRouter(route_class=PageRoute)
+configurations_pages = APIRouter(route_class=PageRoute)
 
 
 def at(name: str) -> str:
@@ -22,14 +34,14 @@ def at(name: str) -> str:
     return f"/v1/configurations/{segment(name)}"
 
 
-@router.get("/configurations", **page(needs="read"))
+@configurations_pages.get("/configurations", **page(needs="read"))
 async def configurations(visit: Visiting, cursor: Cursor = "") -> Response:
     """By name."""
     found = await visit.api.get("/v1/configurations", {"cursor": cursor or None, "limit": _PAGE})
     return visit.show("configurations.html", found=found["items"], following=found["next_cursor"], first=not cursor)
 
 
-@router.get("/configurations/{name}", **page(needs="read"))
+@configurations_pages.get("/configurations/{name}", **page(needs="read"))
 async def configuration(
     visit: Visiting, name: str, revision: Number = None,
     against: Annotated[int | None, Query(ge=0, le=10**9)] = None, cursor: Cursor = "",
@@ -58,7 +70,7 @@ async def shown(
     )  # fmt: skip
 
 
-@router.get("/configurations/{name}/export.yaml", **page(needs="read"))
+@configurations_pages.get("/configurations/{name}/export.yaml", **page(needs="read"))
 async def export(visit: Visiting, name: str) -> Response:
     """The native YAML of its system."""
     found: Reply = await visit.api.call("GET", f"{at(name)}:export")
@@ -66,7 +78,7 @@ async def export(visit: Visiting, name: str) -> Response:
     return Response(found.body, headers=headers, media_type="application/yaml")
 
 
-@router.post("/configurations/{name}/restore", **page(needs="admin"))
+@configurations_pages.post("/configurations/{name}/restore", **page(needs="admin"))
 async def restore(visit: Visiting, name: str) -> Response:
     """Bring an earlier revision back, as a new one."""
     fields = await visit.form()
@@ -80,7 +92,7 @@ async def restore(visit: Visiting, name: str) -> Response:
     return visit.go(f"/configurations/{segment(name)}")
 
 
-@router.post("/configurations/{name}/labels", **page(needs="admin"))
+@configurations_pages.post("/configurations/{name}/labels", **page(needs="admin"))
 async def label(visit: Visiting, name: str) -> Response:
     """Point a label at a revision."""
     fields = await visit.form()
@@ -101,3 +113,183 @@ async def label(visit: Visiting, name: str) -> Response:
 def _number(fields: dict[str, str]) -> str:
     given = fields.get("revision", "")
     return given if given.isascii() and given.isdigit() and len(given) < 10 else "0"
+
+
+Text = Annotated[str, Query(max_length=2048)]
+
+editing_pages = APIRouter(route_class=PageRoute)
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What is edited: a whole document, or with ``queue`` one queue of it. ``text``: as typed; ``etag``: over which."""
+
+    name: str
+    queue: str
+    text: str
+    etag: str
+    comment: str
+
+    @property
+    def place(self) -> str:
+        """Where the API has it."""
+        return f"{at(self.name)}/queues/{segment(self.queue)}" if self.queue else at(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What the API says of it. ``current``: the version in force, read now, and its tag."""
+
+    problem: Json | None
+    findings: list[Json]
+    current: Json | None
+    etag: str
+    lost: bool
+
+
+@editing_pages.get("/new", **page(needs="admin"))
+async def new(visit: Visiting, name: Annotated[str, Query(pattern=NAME)]) -> Response:
+    """To the form for a configuration of that name."""
+    return visit.go(f"/configurations/{segment(name)}/edit")
+
+
+@editing_pages.get("/configurations/{name}/edit", **page(needs="admin"))
+async def edit(visit: Visiting, name: str) -> Response:
+    """The document as it is; of a new name an empty one."""
+    return await _begin(visit, name, "")
+
+
+@editing_pages.get("/configurations/{name}/queue", **page(needs="admin"))
+async def edit_queue(visit: Visiting, name: str, queue: Text) -> Response:
+    """One queue as it is; a new one where there is none of that name."""
+    return await _begin(visit, name, queue)
+
+
+async def _begin(visit: Visit, name: str, queue: str) -> Response:
+    current, etag = await _current(visit, Edited(name, queue, "", "", ""))
+    empty: Json = {"quota": {"cpu": {"guaranteed": 0}}} if queue else {"engine": "kueue", "queues": []}
+    text = pretty(current if current is not None else empty)
+    return visit.show("edit.html", edited=Edited(name, queue, text, etag, ""), checked=None, diff=None, step="edit")
+
+
+async def offered(visit: Visit, name: str, document: Json, imported: list[Json]) -> Response:
+    """A document from elsewhere, as if typed over what is stored under ``name``: checked, compared, to be saved.
+    ``imported``: what there is to say of how it was read."""
+    current = Edited(name, "", "", "", "")
+    sent = Edited(name, "", pretty(document), (await _current(visit, current))[1], "")
+    checked = await _checked(visit, sent, document, save=False)
+    return _answer(visit, sent, checked, _difference(sent, checked.current, document), "compare", imported)
+
+
+@editing_pages.post("/configurations/{name}/edit", **page(needs="admin"))
+async def edited(visit: Visiting, name: str) -> Response:
+    """Check, show the difference, save: whichever was asked for."""
+    fields = await visit.form()
+    sent = Edited(
+        name, fields.get("queue", ""), fields.get("document", ""), fields.get("etag", ""), fields.get("comment", "")
+    )
+    step = fields.get("step", "check")
+    document, malformed = _read(sent.text)
+    if malformed is not None:
+        return _answer(visit, sent, Checked(malformed, [], None, sent.etag, False), None, "edit")
+    checked = await _checked(visit, sent, document, save=step == "save")
+    if step == "save" and checked.problem is None:
+        return visit.go(f"/configurations/{segment(name)}")
+    diff = _difference(sent, checked.current, document)
+    good = checked.problem is None
+    return _answer(visit, sent, checked, diff, "compare" if good and step != "check" else "edit")
+
+
+async def _checked(visit: Visit, sent: Edited, document: Any, *, save: bool) -> Checked:
+    """Dry, or in earnest. A version that has moved on meanwhile is not written over."""
+    problem, findings, lost = None, list[Json](), False
+    headers = {"If-Match": sent.etag} if sent.etag else {"If-None-Match": "*"}
+    query = {"comment": sent.comment or None} if save else {"dry_run": True}
+    try:
+        done = await visit.api.call("PUT", sent.place, query, document, headers)
+        findings = done.json()["findings"]
+    except Refused as refused:
+        problem, lost = refused.document, refused.status == 412
+        findings = cast(list[Json], problem.get("findings") or [])
+    current, etag = (None, "") if save and problem is None else await _current(visit, sent)
+    return Checked(problem, findings, current, etag, lost)
+
+
+async def _current(visit: Visit, sent: Edited) -> tuple[Json | None, str]:
+    try:
+        found = await visit.api.call("GET", sent.place)
+    except Refused as refused:
+        if refused.status != 404:
+            raise
+        if not sent.queue:
+            return None, ""
+        return None, (await visit.api.call("GET", at(sent.name))).etag or ""
+    return found.json()["queue" if sent.queue else "configuration"], found.etag or ""
+
+
+def _read(text: str) -> tuple[Any, Json | None]:
+    try:
+        document: Any = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        return None, {"title": "This is not JSON", "detail": str(error), "errors": []}
+    return document, None
+
+
+def _difference(sent: Edited, current: Json | None, document: Any) -> Any:
+    """What saving would change, by structure."""
+    if not isinstance(document, dict):
+        return None
+    before: Json = current or {}
+    after = cast(Json, document)
+    if sent.queue:
+        before = {"queues": [{**before, "name": sent.queue}] if current else []}
+        after = {"queues": [{**after, "name": sent.queue}]}
+    try:
+        return msgspec.to_builtins(difference(sent.name, 0, before, 0, after))
+    except (KeyError, TypeError, AttributeError):  # not even the shape of one: the findings say so
+        return None
+
+
+def _answer(
+    visit: Visit, sent: Edited, checked: Checked, diff: Any, step: str, imported: list[Json] | None = None
+) -> Response:
+    status = 200 if checked.problem is None else int(checked.problem.get("status", 422))
+    if visit.request.headers.get("hx-request") == "true":
+        status = 200  # a part of a page: what is wrong stands in it
+    return visit.show("edit.html", status, edited=sent, checked=checked, diff=diff, step=step, imported=imported)
+
+
+_FORMATS = get_args(Format)
+Name = Annotated[str, Query(max_length=128)]
+
+importing_pages = APIRouter(route_class=PageRoute)
+
+
+@importing_pages.get("/import", **page(needs="admin"))
+async def begin(visit: Visiting, name: Name = "") -> Response:
+    """An empty form."""
+    return _form(visit, {"name": name, "format": "kubernetes"}, None)
+
+
+@importing_pages.post("/import", **page(needs="admin"))
+async def read(visit: Visiting) -> Response:
+    """Read the manifests; the configuration that they make is compared with what is stored, and may be saved."""
+    fields = await visit.form()
+    if re.fullmatch(NAME, fields.get("name", "")) is None:
+        detail = "A name has letters, digits, dots, underscores and hyphens, and begins with a letter or digit."
+        return _form(visit, fields, {"title": "Invalid input", "detail": detail, "errors": []})
+    wanted = {"format": fields.get("format", "")}
+    try:
+        reply = await visit.api.call(
+            "POST", "/v1/configurations:import", wanted, fields.get("manifest", "").encode(),
+            {"Content-Type": "application/yaml"},
+        )  # fmt: skip
+        found: Json = reply.json()
+        return await offered(visit, fields.get("name", ""), found["configuration"], found["findings"])
+    except Refused as refused:
+        return _form(visit, fields, refused.document)
+
+
+def _form(visit: Visit, fields: dict[str, str], problem: Json | None) -> Response:
+    status = 200 if problem is None else int(problem.get("status", 422))
+    return visit.show("import.html", status, fields=fields, formats=_FORMATS, problem=problem)

@@ -1,26 +1,124 @@
-"""What is here, and what was decided in the last hour: by outcome, by reason, and who stopped whose work."""
+"""Open pages that are told what happens: a bounded number, for which each topic is looked at once.
 
+What has happened, as server-sent events: one look at a topic serves every open page, and nobody looks for nobody.
+
+What is here, and what was decided in the last hour: by outcome, by reason, and who stopped whose work.
+"""
+
+import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Annotated
 
-from fastapi import APIRouter
-from starlette.responses import Response
+from fastapi import APIRouter, Query
+from starlette.responses import Response, StreamingResponse
 
-from app.console.api import Api, Json, segment
-from app.console.circle import circle
+from app.base.errors import ArbiterError, TooManyRequests
+from app.console.api import Api, Json, Refused, segment
+from app.console.api import Query as Search
+from app.console.simulations import circle
 from app.console.situation import asks_of
 from app.console.visit import PageRoute, Visiting
 from app.http.openapi import page
+from app.http.policy import HEADERS
+from app.http.services import service
+
+EVERY_SECONDS = 2.0
+TOPICS: dict[str, tuple[str, Search]] = {
+    "decisions": ("/v1/decisions", {"limit": 1}),
+    "simulations": ("/v1/simulations", {"limit": 50}),
+}
+"""What pages follow: the list whose newest entries tell whether anything has happened."""
+
+
+class Listeners:
+    """Open pages, at most ``most``. A topic is looked at while anybody listens to it, however many do."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open = 0
+        self._marks: dict[str, str] = {}
+        self._looked: dict[str, float] = {}
+
+    @property
+    def open(self) -> int:
+        """How many listen."""
+        return self._open
+
+    def join(self) -> None:
+        """Raises TooManyRequests where as many listen as may; such a page stays as it was loaded."""
+        if self._open >= self._most:
+            raise TooManyRequests(f"{self._open} pages listen already", retry_after=60)
+        self._open += 1
+
+    def leave(self) -> None:
+        """One page less."""
+        self._open -= 1
+
+    async def mark(self, topic: str, api: Api) -> str:
+        """Changes when something has happened, as of at most a moment ago; with the database away the one that is
+        known."""
+        now = asyncio.get_running_loop().time()
+        if now - self._looked.get(topic, -EVERY_SECONDS) >= EVERY_SECONDS:
+            self._looked[topic] = now
+            try:
+                found = await api.call("GET", *TOPICS[topic])
+            except (ArbiterError, Refused):
+                return self._marks.get(topic, "")
+            finally:
+                api.calls.clear()  # one page may stay for long
+            self._marks[topic] = sha256(found.body).hexdigest()
+        return self._marks.get(topic, "")
+
+
+_LONGEST_SECONDS = 600.0
+_MEDIA = "text/event-stream"
+
+changes_pages = APIRouter(route_class=PageRoute)
+
+
+@changes_pages.get("/events", **page(needs="read"))
+async def events(visit: Visiting, topics: Annotated[str, Query(max_length=64)] = "decisions") -> Response:
+    """An event of a topic's name whenever something has happened there, for ten minutes; browsers then come again."""
+    if visit.request.method == "HEAD":
+        return Response(headers=HEADERS, media_type=_MEDIA)
+    wanted = [topic for topic in dict.fromkeys(topics.split(",")) if topic in TOPICS]
+    listeners = service(visit.request, Listeners)
+    listeners.join()
+    try:
+        known = {topic: await listeners.mark(topic, visit.api) for topic in wanted}
+    except BaseException:
+        listeners.leave()
+        raise
+    return StreamingResponse(_told(visit.api, listeners, known), headers=HEADERS, media_type=_MEDIA)
+
+
+async def _told(api: Api, listeners: Listeners, known: dict[str, str]) -> AsyncGenerator[bytes]:
+    """What differs from ``known``, the marks of the topics when the page began to listen."""
+    try:
+        yield b"retry: 5000\n\n"
+        end = asyncio.get_running_loop().time() + _LONGEST_SECONDS
+        while asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(EVERY_SECONDS)
+            for topic, before in known.items():
+                known[topic] = await listeners.mark(topic, api)
+                if known[topic] != before:
+                    yield b"event: %b\ndata: new\n\n" % topic.encode()
+            yield b": here\n\n"
+    finally:
+        listeners.leave()
+
 
 _NEWEST = 500
 _READ = 20
 _LABELLED = 50
 
-router = APIRouter(route_class=PageRoute)
+overview_pages = APIRouter(route_class=PageRoute)
 
 
-@router.get("/", **page(needs="read"))
+@overview_pages.get("/", **page(needs="read"))
 async def overview(visit: Visiting) -> Response:
     """The first page."""
     api = visit.api

@@ -1,39 +1,54 @@
-"""Every page of the console."""
+"""Every page of the console, and what browsers are told where nothing is."""
 
-from fastapi import APIRouter
+from http import HTTPStatus
+from typing import Any
 
-from app.console.ask import router as ask
-from app.console.clusters import router as clusters
-from app.console.configurations import router as configurations
-from app.console.decision import router as decision
-from app.console.editing import router as editing
-from app.console.events import router as events
-from app.console.importing import router as importing
-from app.console.log import router as log
-from app.console.overview import router as overview
-from app.console.pictures import router as pictures
-from app.console.provider import router as provider
-from app.console.queues import router as queues
-from app.console.quotas import router as quotas
-from app.console.sign_in import router as sign_in
-from app.console.simulations import router as simulations
+from fastapi import APIRouter, FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from app.console.ask import router as ask_pages
+from app.console.configurations import configurations_pages, editing_pages, importing_pages
+from app.console.decisions import clusters_pages, decision_pages, log_pages
+from app.console.overview import changes_pages, overview_pages
+from app.console.queues import queues_pages, quotas_pages
+from app.console.sign_in import provider_pages, sign_in_pages
+from app.console.simulations import pictures_pages, simulations_pages
+from app.console.visit import Visit, failure
+from app.http.problems import http_exception
+from app.http.routing import Operations, is_for_people
 
 router = APIRouter()
 for part in (
-    sign_in,
-    provider,
-    overview,
-    events,
-    queues,
-    decision,
-    log,
-    ask,
-    configurations,
-    editing,
-    simulations,
-    pictures,
-    quotas,
-    importing,
-    clusters,
+    sign_in_pages,
+    provider_pages,
+    overview_pages,
+    changes_pages,
+    queues_pages,
+    decision_pages,
+    log_pages,
+    ask_pages,
+    configurations_pages,
+    editing_pages,
+    simulations_pages,
+    pictures_pages,
+    quotas_pages,
+    importing_pages,
+    clusters_pages,
 ):
     router.include_router(part)
+
+
+def install(app: FastAPI) -> None:
+    """Answer browsers too where no operation is found."""
+    app.add_exception_handler(HTTPException, _answer)
+
+
+async def _answer(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    operations: Operations = request.app.state.operations
+    if not is_for_people(request.scope, operations.found(request.scope)):
+        return await http_exception(request, error)
+    detail = f"No page is at {request.url.path[:200]}: the link is old, or mistyped."
+    document: dict[str, Any] = {"title": HTTPStatus(error.status_code).phrase, "detail": detail, "errors": []}
+    return failure(Visit(request), error.status_code, document)

@@ -1,4 +1,7 @@
-"""Signing in with a token, out again, and what somebody is shown who has done neither."""
+"""Signing in with a token, out again, and what somebody is shown who has done neither.
+
+Signing in at the OpenID provider: there with a challenge, back with a code.
+"""
 
 from typing import Annotated
 from urllib.parse import quote, urlsplit
@@ -10,13 +13,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Scope
 
+from app.auth.code_flow import CodeFlow
 from app.auth.guesses import Guesses, address_of
 from app.auth.service import Caller
 from app.auth.sessions import Sessions
-from app.base.errors import ArbiterError, Unavailable
-from app.console.cookies import cookie_of, drop_cookie, set_cookie
-from app.console.rendering import rendered
-from app.console.visit import PageRoute, Visit, Visiting, failure
+from app.base.errors import ArbiterError, Forbidden, NotFound, Unavailable
+from app.console.visit import PageRoute, Visit, Visiting, cookie_of, drop_cookie, failure, rendered, set_cookie
 from app.http.openapi import page
 from app.http.routing import Operations
 from app.http.services import service
@@ -24,7 +26,7 @@ from app.http.services import service
 _LONGEST = 2048
 Next = Annotated[str, Query(max_length=_LONGEST)]
 
-router = APIRouter(route_class=PageRoute)
+sign_in_pages = APIRouter(route_class=PageRoute)
 
 
 class PageVisitors:
@@ -62,7 +64,7 @@ class PageVisitors:
         return failure(Visit(Request(scope)), refusal.status, document)
 
 
-@router.get("/sign-in", **page(needs=None))
+@sign_in_pages.get("/sign-in", **page(needs=None))
 def sign_in(visit: Visiting, next: Next = "/") -> Response:  # noqa: A002
     """Ask for a token, or show the way to the provider."""
     if visit.settings.authentication == "open" or visit.session.caller is not None:
@@ -70,7 +72,7 @@ def sign_in(visit: Visiting, next: Next = "/") -> Response:  # noqa: A002
     return _form(visit, next)
 
 
-@router.post("/sign-in", **page(needs=None))
+@sign_in_pages.post("/sign-in", **page(needs=None))
 async def signed_in(visit: Visiting) -> Response:
     """Begin a session for whoever holds the token."""
     fields = await visit.form()
@@ -87,7 +89,7 @@ async def signed_in(visit: Visiting) -> Response:
     return answer
 
 
-@router.post("/sign-out", **page(needs=None))
+@sign_in_pages.post("/sign-out", **page(needs=None))
 async def sign_out(visit: Visiting) -> Response:
     """End the session, everywhere."""
     cookie = cookie_of(visit.request.scope)
@@ -114,3 +116,61 @@ def safe(visit: Visit, wanted: str) -> str:
     operations: Operations = visit.request.app.state.operations
     found = operations.found({"type": "http", "method": "GET", "path": parts.path})
     return wanted if found.operation is not None and found.operation.page else "/"
+
+
+_COOKIE = "arbiter_flow"
+_SECONDS = 600
+Word = Annotated[str, Query(max_length=4096)]
+
+provider_pages = APIRouter(route_class=PageRoute)
+
+
+class ProviderSignIn:
+    """``flow``: None where no provider knows the console."""
+
+    def __init__(self, flow: CodeFlow | None) -> None:
+        self.flow = flow
+
+
+def _flow(visit: Visit) -> CodeFlow:
+    found = service(visit.request, ProviderSignIn).flow
+    if found is None:
+        raise NotFound("no provider is set up for the console")
+    return found
+
+
+@provider_pages.get("/sign-in/provider", **page(needs=None))
+async def there(visit: Visiting, next: Next = "/") -> Response:  # noqa: A002
+    """To the provider, with a challenge that only this service can meet."""
+    address, kept = await _flow(visit).begin(_back(visit))
+    answer = RedirectResponse(address, 303, {"Cache-Control": "no-store"})
+    named = await to_thread.run_sync(visit.sessions.remember, {**kept, "next": safe(visit, next)}, _SECONDS)
+    set_cookie(answer, visit.request.scope, named, _SECONDS, _COOKIE)
+    return answer
+
+
+@provider_pages.get("/sign-in/done", **page(needs=None))
+async def back(
+    visit: Visiting, code: Word = "", state: Word = "", error: Word = "", error_description: Word = "",
+    iss: Word = "", session_state: Word = "",
+) -> Response:  # fmt: skip
+    """Back with a code: a session begins, on a page of ours, since a cookie for us alone is not sent from elsewhere."""
+    del iss, session_state  # some providers send them; the id token says who they are
+    flow, scope = _flow(visit), visit.request.scope
+    kept = await to_thread.run_sync(visit.sessions.recall, cookie_of(scope, _COOKIE) or "", state)
+    if kept is None:
+        raise Forbidden("this sign-in was not begun here, or took too long: begin again")
+    if error or not code:
+        raise Forbidden(f"the provider refuses: {error_description or error or 'no code'}")
+    caller = await flow.finish(code, kept, _back(visit))
+    if caller is None:
+        raise Forbidden("the provider's answer can't be trusted: begin again")
+    cookie = await to_thread.run_sync(visit.sessions.with_caller, caller, address_of(scope))
+    answer = rendered("again.html", {"address": safe(visit, str(kept["next"]))})
+    set_cookie(answer, scope, cookie, visit.settings.console_session_seconds)
+    drop_cookie(answer, scope, _COOKIE)
+    return answer
+
+
+def _back(visit: Visit) -> str:
+    return f"{str(visit.request.base_url).rstrip('/')}/sign-in/done"

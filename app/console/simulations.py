@@ -1,24 +1,198 @@
-"""Simulations: the list, one with its progress and what its variants came to, its events and rounds, starting one."""
+"""Who stops whom, drawn on a circle: a curve from each source to whom it stops, so that loops show as such.
 
+What a run, or one queue in it, came to, as people read it.
+
+The pictures of a simulation that is done: drawn by the API, shown where its service can draw.
+
+Simulations: the list, one with its progress and what its variants came to, its events and rounds, starting one.
+"""
+
+import math
 from collections import Counter
+from collections.abc import Callable
+from hashlib import sha256
 from typing import Annotated, NamedTuple
+from urllib.parse import urlencode
 from uuid import UUID
 
 import msgspec
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from app.base.errors import NotInstalled
 from app.console.api import Json, Refused, segment
 from app.console.ask import Malformed, document
-from app.console.circle import Dot, Edge, circle
-from app.console.measures import MEASURES
-from app.console.pictures import pictures_of
-from app.console.verdicts import paged
-from app.console.visit import PageRoute, Visit, Visiting
-from app.console.words import pretty
+from app.console.situation import paged
+from app.console.visit import PageRoute, Visit, Visiting, amount, pretty, seconds
 from app.http.openapi import page
+from app.http.policy import HEADERS
 from app.simulations.examples import SIMULATION
+from app.simulations.plots.data import Kind
+from app.simulations.plots.elsewhere import require
 from app.solver.registry import ENGINES
+
+_EVERY = 120
+_RADIUS = 150.0
+
+
+class Edge(NamedTuple):
+    """Work of ``to`` stopped ``times`` times for ``source``, drawn as a curve between two points."""
+
+    source: str
+    to: str
+    times: int
+    path: str
+    mutual: bool
+
+
+class Dot(NamedTuple):
+    """A queue or a job on the circle; the middle is at 250, 200."""
+
+    name: str
+    x: float
+    y: float
+
+
+def circle(pairs: Counter[tuple[str, str]], most: int = 12) -> tuple[list[Dot], list[Edge]]:
+    """The ``most`` that stop or are stopped oftenest, and the curves between them: two that stop one another show as a
+    loop."""
+    names = list(dict.fromkeys(name for pair, _ in pairs.most_common() for name in pair))[:most]
+    dots = {
+        name: Dot(name, 250 + _RADIUS * math.cos(at), 200 + _RADIUS * math.sin(at))
+        for i, name in enumerate(names)
+        for at in [2 * math.pi * i / max(len(names), 1) - math.pi / 2]
+    }
+    edges: list[Edge] = []
+    for (source, to), count in pairs.most_common():
+        if source in dots and to in dots:
+            mutual = source != to and (to, source) in pairs
+            edges.append(Edge(source, to, count, _curve(dots[source], dots[to]), mutual))
+    return list(dots.values()), edges[:_EVERY]
+
+
+def _curve(a: Dot, b: Dot) -> str:
+    if a.name == b.name:
+        return f"M {a.x:.0f} {a.y:.0f} c -60 40 60 40 2 2"
+    x, y = (a.x + b.x) / 2 + (b.y - a.y) * 0.18, (a.y + b.y) / 2 - (b.x - a.x) * 0.18
+    return f"M {a.x:.0f} {a.y:.0f} Q {x:.0f} {y:.0f} {b.x:.0f} {b.y:.0f}"
+
+
+class Measure(NamedTuple):
+    """One row of a summary. ``of``: its words of a total; ``queues``: whether it is also shown queue by queue."""
+
+    title: str
+    says: str
+    of: Callable[[Json], str]
+    queues: bool
+
+
+def _count(name: str) -> Callable[[Json], str]:
+    return lambda total: amount(total.get(name, 0))
+
+
+def _spread(name: str, at: str) -> Callable[[Json], str]:
+    def words(total: Json) -> str:
+        found: Json | None = total.get(name)
+        return seconds(None if found is None else found.get(at, 0))
+
+    return words
+
+
+def _ratio(name: str, at: str) -> Callable[[Json], str]:
+    def words(total: Json) -> str:
+        found = total.get(name)
+        return "–" if found is None else f"{found.get(at, 0):.3g}×"
+
+    return words
+
+
+def _work(name: str) -> Callable[[Json], str]:
+    """Amounts by resource times seconds, in hours."""
+
+    def words(total: Json) -> str:
+        kept = {resource: value / 3600 for resource, value in total.get(name, {}).items() if value}
+        return ", ".join(f"{amount(value, resource)} {resource}·h" for resource, value in kept.items()) or "none"
+
+    return words
+
+
+def _shares(name: str) -> Callable[[Json], str]:
+    def words(total: Json) -> str:
+        return ", ".join(f"{resource} {100 * value:.3g} %" for resource, value in total.get(name, {}).items()) or "–"
+
+    return words
+
+
+MEASURES = (
+    Measure("Jobs", "asked for", _count("jobs"), True),
+    Measure("Finished", "of these", _count("finished"), True),
+    Measure("Cancelled", "of these", _count("cancelled"), False),
+    Measure("Wait, median", "from being asked for to the first start", _spread("wait", "p50"), True),
+    Measure("Wait, 90 %", "nine of ten waited no longer", _spread("wait", "p90"), True),
+    Measure("Completion, median", "from being asked for to the finish", _spread("completion", "p50"), False),
+    Measure("Completion, 90 %", "nine of ten took no longer", _spread("completion", "p90"), True),
+    Measure("Slowdown, 90 %", "completion over the job's own duration", _ratio("slowdown", "p90"), False),
+    Measure("Evictions", "how often something was stopped", _count("evictions"), True),
+    Measure("Most of one job", "evictions", _count("most_evictions"), False),
+    Measure("Work lost", "progress that evictions threw away", _work("work_lost"), True),
+    Measure("Used", "held over what is guaranteed, over all of the capacity", _shares("utilisation"), True),
+    Measure("Missing", "to the guarantee while there was demand", _work("shortfall"), True),
+)
+
+
+_SVG = "image/svg+xml"
+Text = Annotated[str | None, Query(max_length=512)]
+
+pictures_pages = APIRouter(route_class=PageRoute)
+
+
+class Picture(NamedTuple):
+    """``says``: what one would see, for who can't; the tables of the page have the numbers."""
+
+    title: str
+    address: str
+    says: str
+
+
+def pictures_of(found: Json, variant: str | None) -> list[Picture]:
+    """Those of a variant, the first where none is named; none of a run that is not done, or where nothing can draw."""
+    if found["status"] != "done" or not _can_draw():
+        return []
+    names: list[str] = found.get("names", [])
+    one = variant or (names[0] if names else None)
+    of = f" of {one}" if one else ""
+    at, query = f"/simulations/{found['id']}/plots", f"?{urlencode({'variant': one})}" if one else ""
+    every = " of every variant" if len(names) > 1 else ""
+    usage = f"What each queue{of} used over time, beside its guarantee"
+    waits = f"How long jobs{every} waited for their first start, as a distribution"
+    evictions = f"How often work of each queue{of} was stopped for each other queue"
+    return [
+        Picture(f"Usage over time{of}", f"{at}/usage.svg{query}", usage),
+        Picture(f"Waits{every}", f"{at}/waits.svg", waits),
+        Picture(f"Evictions{of}", f"{at}/evictions.svg{query}", evictions),
+    ]
+
+
+def _can_draw() -> bool:
+    try:
+        require()
+    except NotInstalled:
+        return False
+    return True
+
+
+@pictures_pages.get("/simulations/{id}/plots/{kind}.svg", **page(needs="read"))
+async def plot(visit: Visiting, id: UUID, kind: Kind, variant: Text = None) -> Response:  # noqa: A002
+    """As the API draws it. What a run came to never changes: a browser that has the picture needs no other."""
+    at = f"/v1/simulations/{id}"
+    await visit.api.get(at)  # who has the picture may still see it only while the run is there
+    tag = f'"{sha256(f"{id} {kind} {variant}".encode()).hexdigest()[:32]}"'
+    headers = {**HEADERS, "Cache-Control": "private, no-cache", "ETag": tag}
+    if visit.request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    found = await visit.api.call("GET", f"{at}/plots/{kind}.svg", {"variant": variant})
+    return Response(found.body, headers=headers, media_type=_SVG)
+
 
 _PAGE = 50
 _LINES = 200
@@ -30,7 +204,7 @@ Variant = Annotated[str | None, Query(max_length=512)]
 First = Annotated[int, Query(alias="from", ge=0, le=2**53)]
 Number = Annotated[int, Query(ge=1, le=10**6)]
 
-router = APIRouter(route_class=PageRoute)
+simulations_pages = APIRouter(route_class=PageRoute)
 
 
 class Turn(NamedTuple):
@@ -42,7 +216,7 @@ class Turn(NamedTuple):
     edges: list[Edge]
 
 
-@router.get("/simulations", **page(needs="read"))
+@simulations_pages.get("/simulations", **page(needs="read"))
 async def simulations(visit: Visiting, cursor: Cursor = "") -> Response:
     """Newest first, with how far each is."""
     found = await visit.api.get("/v1/simulations", {"cursor": cursor or None, "limit": _PAGE})
@@ -51,7 +225,7 @@ async def simulations(visit: Visiting, cursor: Cursor = "") -> Response:
     )  # fmt: skip
 
 
-@router.get("/simulations/{id}", **page(needs="read"))
+@simulations_pages.get("/simulations/{id}", **page(needs="read"))
 async def simulation(visit: Visiting, id: UUID, page: Number = 1, drawn: Variant = None) -> Response:  # noqa: A002
     """How far it is; once done, what each variant came to, side by side."""
     found: Json = await visit.api.get(f"/v1/simulations/{id}")
@@ -74,7 +248,7 @@ def _turns(variants: list[Json]) -> list[Turn]:
     return found
 
 
-@router.post("/simulations/{id}/stop", **page(needs="decide"))
+@simulations_pages.post("/simulations/{id}/stop", **page(needs="decide"))
 async def stop(visit: Visiting, id: UUID) -> Response:  # noqa: A002
     """Stop it; one that has ended is forgotten."""
     await visit.api.call("DELETE", f"/v1/simulations/{id}")
@@ -82,19 +256,19 @@ async def stop(visit: Visiting, id: UUID) -> Response:  # noqa: A002
     return visit.go("/simulations" if still is None else f"/simulations/{id}")
 
 
-@router.get("/simulations/{id}/events", **page(needs="read"))
+@simulations_pages.get("/simulations/{id}/events", **page(needs="read"))
 async def events(visit: Visiting, id: UUID, variant: Variant = None, first: First = 0) -> Response:  # noqa: A002
     """What happened, in order."""
     return await _listed(visit, id, variant, first, "events")
 
 
-@router.get("/simulations/{id}/rounds", **page(needs="read"))
+@simulations_pages.get("/simulations/{id}/rounds", **page(needs="read"))
 async def rounds(visit: Visiting, id: UUID, variant: Variant = None, first: First = 0) -> Response:  # noqa: A002
     """What was asked in each round, and what came of it."""
     return await _listed(visit, id, variant, first, "rounds")
 
 
-@router.get("/simulations/{id}/jobs", **page(needs="read"))
+@simulations_pages.get("/simulations/{id}/jobs", **page(needs="read"))
 async def jobs(visit: Visiting, id: UUID, variant: Variant = None, first: First = 0) -> Response:  # noqa: A002
     """What became of each job."""
     return await _listed(visit, id, variant, first, "jobs")
@@ -111,7 +285,7 @@ async def _listed(visit: Visit, identity: UUID, variant: str | None, first: int,
     )  # fmt: skip
 
 
-@router.post("/simulations/{id}/rounds/{n}", **page(needs="decide"))
+@simulations_pages.post("/simulations/{id}/rounds/{n}", **page(needs="decide"))
 async def decide_round(visit: Visiting, id: UUID, n: int) -> Response:  # noqa: A002
     """A round's request, decided with its reasons; the decision's page says why."""
     variant = (await visit.form()).get("variant") or None
@@ -120,13 +294,13 @@ async def decide_round(visit: Visiting, id: UUID, n: int) -> Response:  # noqa: 
     return visit.go(f"/decisions/{made['id']}")
 
 
-@router.get("/simulate", **page(needs="decide"))
+@simulations_pages.get("/simulate", **page(needs="decide"))
 async def simulate(visit: Visiting) -> Response:
     """A request to start with."""
     return await _begun(visit, {"request": pretty(SIMULATION)}, None)
 
 
-@router.post("/simulate", **page(needs="decide"))
+@simulations_pages.post("/simulate", **page(needs="decide"))
 async def simulated(visit: Visiting) -> Response:
     """Start it, and go where its progress is."""
     fields = await visit.form()

@@ -1,7 +1,20 @@
-"""One visit of a page: who looks, with which session, what is asked of the API for it, and how it is answered."""
+"""How values read: amounts, moments, JSON. Everything stays text until the template escapes it.
+
+The cookie of a session: no script reads it, and no other site's link or form sends it.
+
+Templates: everything is escaped and nothing is inline. What a document of the API leaves out counts as not there.
+
+Where one can go: the pages in the order in which they are shown, those that the visitor may see.
+
+One visit of a page: who looks, with which session, what is asked of the API for it, and how it is answered.
+"""
 
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from datetime import datetime
+from functools import cache
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, Protocol, cast
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -9,21 +22,191 @@ from anyio import to_thread
 from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from jinja2 import ChainableUndefined, Environment, FileSystemLoader, Undefined
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import Scope
 
 from app.auth.sessions import Session, Sessions
 from app.auth.visitors import caller_of
 from app.base.errors import ArbiterError, BadRequest, Forbidden, Unavailable
 from app.base.settings import Settings
 from app.console.api import Api, Refused
-from app.console.cookies import cookie_of, set_cookie
-from app.console.navigation import entries
-from app.console.rendering import rendered
+from app.http.assets import address
 from app.http.body import read_form
+from app.http.policy import HEADERS
 from app.http.problems import answer_to
 from app.http.routing import Operations
 from app.http.services import service
+
+_STEPS = (("Pi", 1 << 50), ("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20))
+_BINARY = ("memory", "storage", "ephemeral-storage", "hugepages")
+
+
+def amount(value: Any, resource: str = "") -> str:
+    """An amount in whole units: bytes by powers of 1024, everything else with thousands apart."""
+    if value is None or isinstance(value, Undefined):
+        return "–"
+    if isinstance(value, str):
+        return value
+    if any(word in resource for word in _BINARY):
+        for suffix, size in _STEPS:
+            if abs(value) >= size:
+                return f"{value / size:.4g} {suffix}B"
+    text = f"{value:,.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else f"{value:,}"
+    return text.replace(",", "\u202f")
+
+
+def amounts(found: dict[str, Any]) -> str:
+    """Amounts by resource, in one line."""
+    return ", ".join(f"{amount(value, resource)} {resource}" for resource, value in found.items()) or "nothing"
+
+
+def moment(text: Any) -> str:
+    """A moment as people read it, in UTC."""
+    if not text:
+        return "–"
+    try:
+        at = text if isinstance(text, datetime) else datetime.fromisoformat(str(text))
+    except ValueError:
+        return str(text)
+    return f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+def pretty(document: Any) -> str:
+    """JSON, indented; of bytes what they hold."""
+    encoded = document if isinstance(document, bytes) else msgspec.json.encode(document)
+    return msgspec.json.format(encoded, indent=2).decode()
+
+
+def told(value: Any) -> str:
+    """A number that a rule looked at, or several by name, without the signs of JSON."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {told(one)}" for name, one in cast(dict[str, Any], value).items())
+    if isinstance(value, list):
+        return ", ".join(told(one) for one in cast(list[Any], value))
+    return value if isinstance(value, str) else compact(value)
+
+
+def compact(document: Any) -> str:
+    """JSON in one line."""
+    return msgspec.json.encode(document).decode()
+
+
+def seconds(value: Any) -> str:
+    """A span of time."""
+    if value is None:
+        return "–"
+    left = float(value)
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if left >= 2 * size:
+            return f"{left / size:.3g} {unit}"
+    return f"{left:.3g} s"
+
+
+NAME = "arbiter_session"
+_LONGEST = 4000
+
+
+def cookie_of(scope: Scope, name: str = NAME) -> str | None:
+    """What the request of ``scope`` sends under ``name``."""
+    jar = SimpleCookie()
+    try:
+        jar.load(Headers(scope=scope).get("cookie", ""))
+    except CookieError:
+        return None
+    found = jar.get(_named(scope, name))
+    return found.value if found is not None and 0 < len(found.value) <= _LONGEST else None
+
+
+def set_cookie(answer: Response, scope: Scope, value: str, seconds: int | None, name: str = NAME) -> None:
+    """Have the browser keep ``value``; for ``seconds``, or as long as it is open."""
+    answer.set_cookie(
+        _named(scope, name), value, max_age=seconds, path="/", secure=_is_secure(scope), httponly=True,
+        samesite="strict" if name == NAME else "lax",
+    )  # fmt: skip
+
+
+def drop_cookie(answer: Response, scope: Scope, name: str = NAME) -> None:
+    """Have the browser forget it."""
+    answer.delete_cookie(
+        _named(scope, name), path="/", secure=_is_secure(scope), httponly=True,
+        samesite="strict" if name == NAME else "lax",
+    )  # fmt: skip
+
+
+def _is_secure(scope: Scope) -> bool:
+    return scope["scheme"] == "https"
+
+
+def _named(scope: Scope, name: str) -> str:
+    """Over TLS with the prefix that keeps neighbours from setting it."""
+    return f"__Host-{name}" if _is_secure(scope) else name
+
+
+@cache
+def environment() -> Environment:
+    """The templates, compiled once."""
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=True, undefined=ChainableUndefined, trim_blocks=True, lstrip_blocks=True, auto_reload=False,
+    )  # fmt: skip
+    cast(dict[str, Any], made.globals)["asset"] = address
+    made.filters.update(
+        amount=amount, amounts=amounts, moment=moment, pretty=pretty, compact=compact,
+        told=told, span=seconds,
+    )  # fmt: skip
+    return made
+
+
+def rendered(template: str, values: dict[str, Any], status: int = 200) -> HTMLResponse:
+    """A page."""
+    return HTMLResponse(environment().get_template(template).render(values), status, HEADERS)
+
+
+class Entry(NamedTuple):
+    """A page of the navigation. ``needs``: the scope of what it shows."""
+
+    title: str
+    address: str
+    needs: str
+
+
+PAGES = (
+    Entry("Overview", "/", "read"),
+    Entry("Queues", "/queues", "read"),
+    Entry("Decisions", "/decisions", "read"),
+    Entry("Why me", "/why", "read"),
+    Entry("Ask", "/ask", "decide"),
+    Entry("Plan", "/plan", "decide"),
+    Entry("Compare", "/compare", "decide"),
+    Entry("Simulations", "/simulations", "read"),
+    Entry("Configurations", "/configurations", "read"),
+    Entry("Clusters", "/clusters", "read"),
+)
+
+
+class Shown(NamedTuple):
+    """An entry on a page; ``current``: this is where one is."""
+
+    title: str
+    address: str
+    current: bool
+
+
+class _Allowed(Protocol):
+    def may(self, scope: str) -> bool: ...
+
+
+def entries(path: str, visitor: _Allowed) -> list[Shown]:
+    """What ``visitor`` may see."""
+    return [Shown(e.title, e.address, _is_at(path, e.address)) for e in PAGES if visitor.may(e.needs)]
+
+
+def _is_at(path: str, address: str) -> bool:
+    return path == address if address == "/" else path == address or path.startswith(f"{address}/")
+
 
 _MOST_FORM_BYTES = 8 << 20
 _MOST_BYTES_OF_NOBODY = 16 << 10

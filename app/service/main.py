@@ -32,12 +32,10 @@ from app.configurations import router as configurations
 from app.configurations.heads import Follower
 from app.configurations.router import Administration
 from app.configurations.service import Configurations
-from app.console import missing
 from app.console import router as console
-from app.console.listeners import Listeners
-from app.console.provider import ProviderSignIn
-from app.console.recorded import Recordings
-from app.console.sign_in import PageVisitors
+from app.console.decisions import Recordings
+from app.console.overview import Listeners
+from app.console.sign_in import PageVisitors, ProviderSignIn
 from app.db import Database
 from app.decisions import batch, snapshots
 from app.decisions import guard as extenders
@@ -188,7 +186,7 @@ def _pages(app: FastAPI, settings: Settings) -> tuple[Any, ...]:
     """The console, where it is wanted."""
     if settings.console == "off":
         return ()
-    missing.install(app)
+    console.install(app)
     return (console,)
 
 

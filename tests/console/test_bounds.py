@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.base.settings import Settings
-from app.console.listeners import Listeners
+from app.console.overview import Listeners
 from app.service.main import create_app
 
 

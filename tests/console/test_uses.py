@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.console.uses import WORDS, uses
+from app.console.queues import WORDS, uses
 from tests.live import ROOT
 
 EXAMPLES = ROOT / "examples"

@@ -12,8 +12,8 @@ from app.auth.sessions import Sessions
 from app.auth.visitors import welcome
 from app.base.errors import Unavailable
 from app.base.settings import Settings
-from app.console.listeners import Listeners
-from app.console.provider import ProviderSignIn
+from app.console.overview import Listeners
+from app.console.sign_in import ProviderSignIn
 from app.http.budget import Budget
 from app.http.routing import Found
 from app.http.services import Services

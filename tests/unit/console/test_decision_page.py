@@ -7,9 +7,8 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from app.console import decision
-from app.console.decision import Looked
-from app.console.recorded import Recorded, Recordings, recorded
+from app.console import decisions
+from app.console.decisions import Looked, Recorded, Recordings, recorded
 from tests.unit.console.visiting import Json, Page, refused, run
 
 ID = UUID(int=7)
@@ -54,7 +53,7 @@ def kept(*, queues: list[Any] = QUEUES, state: Json = STATE, **more: Any) -> Rec
 
 
 def looked(**more: Any) -> Looked:
-    return decision._looked(**more)  # pyright: ignore
+    return decisions._looked(**more)  # pyright: ignore
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, found: Recorded, **look: Any) -> Json:
@@ -62,8 +61,8 @@ def shown(monkeypatch: pytest.MonkeyPatch, found: Recorded, **look: Any) -> Json
         assert identity == ID
         return found
 
-    monkeypatch.setattr(decision, "recorded", read)
-    answer = run(decision.decision(Page().visit, ID, looked(**look)))
+    monkeypatch.setattr(decisions, "recorded", read)
+    answer = run(decisions.decision(Page().visit, ID, looked(**look)))
     assert (answer.template, answer.status) == ("decision.html", 200)
     return answer.values
 
@@ -143,12 +142,12 @@ def test_long_lists_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_files_and_replays() -> None:
     page = Page({f"GET {AT}/request": b"{}", f"GET {AT}": b"[]", f"POST {AT}/replay": {"identical": True}})
-    answer = run(decision.decision_request(page.visit, ID))
+    answer = run(decisions.decision_request(page.visit, ID))
     assert (answer.body, answer.media_type) == (b"{}", "application/json")
     assert answer.headers["content-disposition"] == 'attachment; filename="request.json"'
-    answer = run(decision.decision_answer(page.visit, ID))
+    answer = run(decisions.decision_answer(page.visit, ID))
     assert (answer.body, answer.headers["content-disposition"]) == (b"[]", 'attachment; filename="answer.json"')
-    answer = run(decision.replay(page.visit, ID))
+    answer = run(decisions.replay(page.visit, ID))
     assert (answer.template, answer.values) == ("replay.html", {"id": str(ID), "replay": {"identical": True}})
     assert page.asked[-1].body is None
 
@@ -168,7 +167,7 @@ LOGGED: Json = {
 
 def reading(monkeypatch: pytest.MonkeyPatch, answers: Json, store: Recordings | None = None) -> tuple[Recorded, Page]:
     recordings = Recordings() if store is None else store
-    monkeypatch.setattr("app.console.recorded.service", lambda request, kind: recordings)
+    monkeypatch.setattr("app.console.decisions.service", lambda request, kind: recordings)
     page = Page(answers)
     return run(recorded(page.visit, ID)), page
 

@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 
 from app.base.errors import NotInstalled
-from app.console import clusters, log, overview, simulations
+from app.console import decisions, overview, simulations
 from app.console.api import Refused
-from app.console.pictures import pictures_of, plot
+from app.console.simulations import pictures_of, plot
 from tests.unit.console.visiting import Json, Page, refused, run
 
 ID = UUID(int=7)
@@ -18,14 +18,14 @@ NONE = {"engine": "", "outcome": "", "configuration": "", "queue": "", "ask": ""
 
 def about(**filters: str) -> tuple[Any, Any]:
     names = ("engine", "outcome", "configuration", "queue", "ask", "workload", "actor")
-    return log._filters(**{name: filters.get(name, "") for name in names}), log._span(  # pyright: ignore
+    return decisions._filters(**{name: filters.get(name, "") for name in names}), decisions._span(  # pyright: ignore
         filters.get("since", ""), filters.get("until", "")
     )
 
 
 def test_decisions_are_filtered_as_the_form_says() -> None:
     page = Page({"GET /v1/decisions": {"items": [1], "next_cursor": "n&x"}})
-    shown = run(log.decisions(page.visit, *about(ask=" a ", queue="q", since="2026-03-02T09:30"), "c"))
+    shown = run(decisions.decisions(page.visit, *about(ask=" a ", queue="q", since="2026-03-02T09:30"), "c"))
     wanted = {"queue": "q", "ask": "a", "since": "2026-03-02T09:30:00Z"}
     assert page.asked[0].query == {**wanted, "cursor": "c", "limit": 50}
     assert (shown.template, shown.status, shown.values["found"]) == ("decisions.html", 200, [1])
@@ -33,7 +33,7 @@ def test_decisions_are_filtered_as_the_form_says() -> None:
     assert shown.values["following"] == "/decisions?queue=q&ask=a&since=2026-03-02T09%3A30%3A00Z&cursor=n%26x"
     assert shown.values["filters"] == {**NONE, **wanted, "until": ""}
     page = Page({"GET /v1/decisions": {"items": []}})
-    shown = run(log.decisions(page.visit, *about()))
+    shown = run(decisions.decisions(page.visit, *about()))
     assert page.asked[0].query == {"cursor": None, "limit": 50}
     assert (shown.values["filtered"], shown.values["first"], shown.values["following"]) == (False, True, None)
     moments = [about(until=text)[1]["until"] for text in (" 2026-03-02T09:30:07 ", "2026-03-02T09:30:07Z", "soon")]
@@ -43,40 +43,40 @@ def test_decisions_are_filtered_as_the_form_says() -> None:
 @pytest.mark.parametrize("status", [400, 422])
 def test_a_filter_that_is_refused_is_marked(status: int) -> None:
     why = refused(status, errors=[{"parameter": "since", "detail": "no moment"}, {"detail": "x"}])
-    shown = run(log.decisions(Page({"GET /v1/decisions": why}).visit, *about(since="soon")))
+    shown = run(decisions.decisions(Page({"GET /v1/decisions": why}).visit, *about(since="soon")))
     assert (shown.status, shown.values["found"], shown.values["faults"]) == (
         status, [], {"since": "no moment", None: "x"},
     )  # fmt: skip
     with pytest.raises(Refused):
-        run(log.decisions(Page({"GET /v1/decisions": refused(403)}).visit, *about()))
+        run(decisions.decisions(Page({"GET /v1/decisions": refused(403)}).visit, *about()))
 
 
 def test_why_is_asked_of_one_workload() -> None:
     page = Page({"GET /v1/workloads/a%2Fb/history": {"items": [1], "next_cursor": "n"}})
-    shown = run(log.why(page.visit, " a/b ", "c"))
+    shown = run(decisions.why(page.visit, " a/b ", "c"))
     assert page.asked[0].query == {"limit": 50, "cursor": "c"}
     assert (shown.values["workload"], shown.values["found"]["items"]) == ("a/b", [1])
     assert shown.values["following"] == "/why?workload=a%2Fb&cursor=n"
     page = Page({"GET /v1/workloads/a/history": {"items": []}})
-    shown = run(log.why(page.visit, "a"))
+    shown = run(decisions.why(page.visit, "a"))
     assert (page.asked[0].query["cursor"], shown.values["following"]) == (None, None)
     page = Page()
-    shown = run(log.why(page.visit, "  "))
+    shown = run(decisions.why(page.visit, "  "))
     assert (page.asked, shown.values["found"], shown.values["following"]) == ([], {"items": []}, None)
 
 
 def test_clusters_and_what_was_really_stopped() -> None:
     answers = {"GET /v1/clusters": {"items": ["c"]}, "GET /v1/shadow": {"items": [1], "next_cursor": "n"}}
     page = Page(answers)
-    shown = run(clusters.clusters(page.visit, "differs", "x"))
+    shown = run(decisions.clusters(page.visit, "differs", "x"))
     assert page.queries("/v1/shadow") == [{"outcome": "differs", "cursor": "x", "limit": 50}]
     assert (shown.values["clusters"], shown.values["found"], shown.values["outcome"]) == (["c"], [1], "differs")
     assert shown.values["following"] == "/clusters?outcome=differs&cursor=n#real"
     page = Page(answers | {"GET /v1/shadow": {"items": []}})
-    shown = run(clusters.clusters(page.visit))
+    shown = run(decisions.clusters(page.visit))
     assert page.queries("/v1/shadow") == [{"outcome": None, "cursor": None, "limit": 50}]
     assert shown.values["following"] is None
-    answer = run(clusters.preemption_request(Page({f"GET /v1/shadow/{ID}/request": b"{}"}).visit, ID))
+    answer = run(decisions.preemption_request(Page({f"GET /v1/shadow/{ID}/request": b"{}"}).visit, ID))
     assert (answer.body, answer.media_type) == (b"{}", "application/json")
     assert answer.headers["content-disposition"] == 'attachment; filename="request.json"'
 
@@ -179,7 +179,7 @@ def test_a_run_is_begun_with_what_the_form_says() -> None:
 
 
 def test_pictures_are_those_of_one_variant(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.console.pictures.require", lambda: None)
+    monkeypatch.setattr("app.console.simulations.require", lambda: None)
     done: Json = {"id": "i", "status": "done", "names": ["a b", "c"]}
     first = pictures_of(done, None)
     assert [(one.title, one.address) for one in first] == [
@@ -202,7 +202,7 @@ def test_pictures_are_those_of_one_variant(monkeypatch: pytest.MonkeyPatch) -> N
     def missing() -> None:
         raise NotInstalled("no extra")
 
-    monkeypatch.setattr("app.console.pictures.require", missing)
+    monkeypatch.setattr("app.console.simulations.require", missing)
     assert pictures_of(done, None) == []
 
 

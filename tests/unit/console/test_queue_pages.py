@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from app.console import queues, quotas
-from app.console.uses import WORDS
+from app.console import queues
+from app.console import queues as quotas
+from app.console.queues import WORDS
 from tests.unit.console.visiting import Json, Page, refused, run
 
 AT = "/v1/configurations/c"

@@ -9,17 +9,24 @@ import pytest
 from jinja2 import Undefined
 from starlette.responses import Response
 
-from app.console import decision as deciding
-from app.console.circle import circle
-from app.console.cookies import cookie_of, drop_cookie, set_cookie
-from app.console.measures import MEASURES
-from app.console.navigation import entries
+from app.console import decisions as deciding
+from app.console.decisions import Recorded
 from app.console.overview import by_minute
-from app.console.quotas import quota_of
-from app.console.recorded import Recorded
-from app.console.uses import Use, uses
-from app.console.verdicts import VERDICTS, Group, chosen, groups, named, paged, rules_of, sentence
-from app.console.words import amount, amounts, moment, pretty, seconds, told
+from app.console.queues import Use, quota_of, uses
+from app.console.simulations import MEASURES, circle
+from app.console.situation import VERDICTS, Group, chosen, groups, named, paged, rules_of, sentence
+from app.console.visit import (
+    amount,
+    amounts,
+    cookie_of,
+    drop_cookie,
+    entries,
+    moment,
+    pretty,
+    seconds,
+    set_cookie,
+    told,
+)
 
 Json = dict[str, Any]
 NARROW = "\u202f"

@@ -12,9 +12,10 @@ from app.auth.code_flow import CodeFlow
 from app.auth.service import Caller
 from app.auth.sessions import Session, Sessions
 from app.base.errors import ArbiterError, Forbidden, NotFound, TooManyRequests, Unavailable
-from app.console import events, missing, provider, sign_in, visit
+from app.console import missing, overview, sign_in, visit
+from app.console import sign_in as provider
 from app.console.api import Api, Refused, Reply
-from app.console.listeners import EVERY_SECONDS, Listeners
+from app.console.overview import EVERY_SECONDS, Listeners
 from app.console.sign_in import PageVisitors
 from app.console.visit import Visit
 from tests.unit.console.requests import READER, Json, Operations, operation, request
@@ -304,10 +305,10 @@ def test_what_happens_is_told_until_the_stream_is_old(monkeypatch: pytest.Monkey
         async def sleep(seconds: float) -> None:
             clock[0] += seconds
 
-        monkeypatch.setattr(events.asyncio, "sleep", sleep)
+        monkeypatch.setattr(overview.asyncio, "sleep", sleep)
         of = request(caller=READER)
         listeners: Listeners = of.app.state.services.of(Listeners)
-        answer: Any = await events.events(Visit(of), "decisions,unknown,simulations,decisions")
+        answer: Any = await overview.events(Visit(of), "decisions,unknown,simulations,decisions")
         assert (answer.media_type, listeners.open) == ("text/event-stream", 1)
         pieces = [piece async for piece in answer.body_iterator]
         return pieces, listeners.open, int(clock[0])
@@ -322,7 +323,7 @@ def test_what_happens_is_told_until_the_stream_is_old(monkeypatch: pytest.Monkey
 
 def test_who_only_looks_for_headers_or_can_not_be_told_does_not_listen(monkeypatch: pytest.MonkeyPatch) -> None:
     of = request(method="HEAD", caller=READER)
-    answer = asyncio.run(events.events(Visit(of)))
+    answer = asyncio.run(overview.events(Visit(of)))
     assert (answer.media_type, of.app.state.services.of(Listeners).open) == ("text/event-stream", 0)
 
     async def mark(self: Listeners, topic: str, api: Any) -> str:
@@ -331,5 +332,5 @@ def test_who_only_looks_for_headers_or_can_not_be_told_does_not_listen(monkeypat
     monkeypatch.setattr(Listeners, "mark", mark)
     of = request(caller=READER)
     with pytest.raises(Forbidden):
-        asyncio.run(events.events(Visit(of)))
+        asyncio.run(overview.events(Visit(of)))
     assert of.app.state.services.of(Listeners).open == 0

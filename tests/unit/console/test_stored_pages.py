@@ -5,7 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.console import configurations, editing, importing
+from app.console import configurations
+from app.console import configurations as editing
+from app.console import configurations as importing
 from app.console.api import Refused
 from tests.unit.console.visiting import Json, Page, Shown, refused, run
 

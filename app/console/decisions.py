@@ -1,0 +1,362 @@
+"""A decision of the log with its explanation, kept for as long as it is looked at: neither ever changes.
+
+One decision: why it was made, what stops, what is spared, and what queues and nodes have before and after.
+
+Clusters that are followed: how old each is, what can't be carried over; and real preemptions beside Arbiter's.
+
+The decision log, and every decision that concerns one workload.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple, cast
+from urllib.parse import urlencode
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter, Depends, Query
+from starlette.responses import Response
+
+from app.base.lru import Lru
+from app.console import situation
+from app.console.api import Api, Call, Json, Refused, segment
+from app.console.api import Json as Document
+from app.console.situation import VERDICTS, Rules, chosen, groups, named, paged, rules_of, sentence
+from app.console.visit import PageRoute, Visit, Visiting
+from app.http.openapi import page
+from app.http.policy import HEADERS
+from app.http.services import service
+
+_MOST_SHOWN = 64 << 10
+_KEPT = 32
+_KEPT_BYTES = 256 << 20
+_OBJECTS = 10
+"""Bytes that a document takes as objects, over its bytes as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A decision of the log with its explanation. ``unexplained``: why there is none. ``resolved``: the request with
+    the state that it names, where that is known; else ``unknown`` says why not."""
+
+    record: Document
+    request: Document
+    resolved: Document
+    unknown: str | None
+    answer: Document
+    rules: Rules
+    configuration: Document | None
+    identical: bool
+    unexplained: str | None
+    raw_request: bytes | None
+    raw_answer: bytes | None
+    calls: tuple[Call, ...]
+
+    def decision_of(self, ask: str | None) -> Document | None:
+        """The decision for ``ask``; without one the first for which something stops, or the first at all."""
+        decisions: list[Document] = self.answer["decisions"]
+        if ask is not None:
+            return next((one for one in decisions if one["ask"] == ask), None)
+        stopping = (one for one in decisions if one["victims"])
+        return next(stopping, decisions[0] if decisions else None)
+
+
+class Recordings(Lru[UUID, Recorded]):
+    """Decisions that somebody looks at: explaining one takes as long as deciding it, and its pages are many."""
+
+    def __init__(self) -> None:
+        super().__init__(_KEPT, _KEPT_BYTES)
+
+
+async def recorded(visit: Visit, identity: UUID) -> Recorded:
+    """All that the API says about a decision. Raises Refused."""
+    kept = service(visit.request, Recordings)
+    record = (await visit.api.call("GET", f"/v1/decisions/{identity}")).body  # each time: the log forgets
+    found = kept.get(identity)
+    if found is not None:
+        visit.api.calls.extend(found.calls)
+        return found
+    found, size = await _read(visit.api, identity, record)
+    if found.unexplained is None:
+        kept.put(identity, found, _OBJECTS * size)
+    return found
+
+
+async def _read(api: Api, identity: UUID, body: bytes) -> tuple[Recorded, int]:
+    """The same, and how long the documents are in bytes."""
+    at, before = f"/v1/decisions/{identity}", len(api.calls)
+    record: Document = msgspec.json.decode(body)
+    sent = (await api.call("GET", f"{at}/request")).body
+    request: Document = msgspec.json.decode(sent)
+    resolved, unknown = await _resolved(api, at, request)
+    answer, identical, unexplained, size = record["answer"], True, None, len(body) + len(sent)
+    try:
+        reply = await api.call("GET", f"{at}/explanation", {"level": "full"})
+        explained, size = reply.json(), size + len(reply.body)
+        identical = explained["identical"]
+        if identical:
+            answer = explained["answer"]
+    except Refused as refused:
+        unexplained = refused.detail
+    found = Recorded(
+        record=record, request=request, resolved=resolved, unknown=unknown, answer=answer,
+        rules=rules_of(await api.get("/v1/rules", {"engine": record["engine"]})),
+        configuration=await _configuration(api, record, request), identical=identical, unexplained=unexplained,
+        raw_request=sent if len(sent) <= _MOST_SHOWN else None, raw_answer=_short(record["answer"]),
+        calls=tuple(api.calls[before:]),
+    )  # fmt: skip
+    return found, size
+
+
+def _short(document: Document) -> bytes | None:
+    encoded = msgspec.json.encode(document)
+    return encoded if len(encoded) <= _MOST_SHOWN else None
+
+
+async def _resolved(api: Api, at: str, request: Document) -> tuple[Document, str | None]:
+    """The request with what its snapshot held; as it is, and why, where that is not kept."""
+    if request["state"].get("snapshot") is None:
+        return request, None
+    try:
+        return await api.get(f"{at}/request", {"resolved": True}), None
+    except Refused as refused:
+        return request, refused.detail
+
+
+async def _configuration(api: Api, record: Document, request: Document) -> Document | None:
+    """The document that decided, from the request or from the revision that was used."""
+    sent, used = request.get("configuration"), record["configuration"]
+    if isinstance(sent, dict):
+        return cast(Document, sent)
+    if used.get("name") is None:
+        return None
+    found = await api.find(f"/v1/configurations/{segment(used['name'])}/revisions/{used['revision']}")
+    return None if found is None else found["configuration"]
+
+
+_MOST_QUEUES = 40
+_MOST_NODES = 40
+_MOST_STOPPED = 200
+
+IdPath = Annotated[str | None, Query(max_length=2048)]
+Number = Annotated[int, Query(ge=1, le=10**7)]
+
+decision_pages = APIRouter(route_class=PageRoute)
+
+
+class Looked(NamedTuple):
+    """Which part of a decision is looked at: an ask, candidates of one kind, a page of them."""
+
+    ask: str | None
+    verdict: str
+    rule: str
+    find: str
+    number: int
+    asks: int
+    every: bool
+
+
+def _looked(
+    ask: IdPath = None, verdict: IdPath = None, rule: IdPath = None, find: IdPath = None,
+    page: Number = 1, asks: Number = 1, every: bool = False,
+) -> Looked:  # fmt: skip
+    return Looked(ask, verdict or "", rule or "", find or "", page, asks, every)
+
+
+@decision_pages.get("/decisions/{id}", **page(needs="read"))
+async def decision(visit: Visiting, id: UUID, look: Annotated[Looked, Depends(_looked)]) -> Response:  # noqa: A002
+    """The page where links lead."""
+    found = await recorded(visit, id)
+    one = found.decision_of(look.ask)
+    explanation: Json = (one or {}).get("explanation") or {}
+    candidates = chosen(explanation, look.verdict or None, look.rule or None, look.find)
+    return visit.show(
+        "decision.html",
+        id=str(id), found=found, record=found.record, one=one, explanation=explanation,
+        sentence=sentence(one) if one else "Nothing was asked.", verdicts=VERDICTS, rules=found.rules, named=named,
+        asks=paged(found.answer["decisions"], look.asks, 50), stops=_stops(one, explanation),
+        groups=groups(explanation), candidates=paged(candidates, look.number),
+        chosen=look,
+        known=bool(explanation.get("candidates")), others=_others(found.answer, one), every=look.every,
+        raw_request=found.raw_request, raw_answer=found.raw_answer, **_drawn(found, one, every=look.every),
+    )  # fmt: skip
+
+
+def _stops(one: Json | None, explanation: Json) -> list[tuple[Json, str | None]]:
+    """Victims in the engine's order, each with the rule by which it was chosen."""
+    by_rule = {
+        (c["workload"], c.get("task")): c["rule"]
+        for c in explanation.get("candidates") or ()
+        if c["verdict"] in ("victim", "moved")
+    }
+    return [(v, by_rule.get((v["workload"], v.get("task")))) for v in ((one or {}).get("victims") or ())][
+        :_MOST_STOPPED
+    ]
+
+
+def _others(answer: Json, one: Json | None) -> list[Json]:
+    """Evictions of the plan that are not this ask's."""
+    mine = {(v["workload"], v.get("task")) for v in ((one or {}).get("victims") or ())}
+    every: list[Json] = _plan(answer, one)["evictions"]
+    return [e for e in every if (e["workload"], e.get("task")) not in mine][:_MOST_STOPPED]
+
+
+def _plan(answer: Json, one: Json | None) -> Json:
+    """What is carried out for this ask: its own plan where asks were decided each alone."""
+    return (one or {}).get("plan") or answer["plan"]
+
+
+def _drawn(found: Recorded, one: Json | None, *, every: bool) -> dict[str, Any]:
+    """Queues and nodes before and after; nothing of them where the request does not say what runs."""
+    state: Json = found.resolved["state"]
+    asks = {ask["id"]: ask for ask in situation.asks_of(found.resolved)}
+    ask = asks.get(one["ask"]) if one else None
+    queues = situation.queues_of(found.configuration or {})
+    situation.load(queues, state)
+    situation.decide(queues, one or {}, ask)
+    way = situation.above(queues, ask["queue"] if ask else None)
+    told = {queue.name for queue in way} | {q.name for top in queues.values() if top.changed for q in _up(queues, top)}
+    shown = [queue for queue in queues.values() if every or len(queues) <= _MOST_QUEUES or queue.name in told]
+    nodes = situation.nodes_of(state)
+    situation.carry_out(nodes, _plan(found.answer, one), [one] if one else [], {ask["id"]: ask} if ask else {})
+    listed = [node for node in nodes.values() if every or len(nodes) <= _MOST_NODES or node.changed]
+    return {
+        "ask": ask, "snapshot": found.request["state"].get("snapshot"), "unknown": found.unknown,
+        "way": way, "resources": _resources(one, ask),
+        "queues": shown[:1000], "all_queues": len(queues), "nodes": listed[:1000], "all_nodes": len(nodes),
+        "units": situation.units,
+    }  # fmt: skip
+
+
+def _up(queues: dict[str, situation.Queue], one: situation.Queue) -> list[situation.Queue]:
+    return situation.above(queues, one.name)
+
+
+def _resources(one: Json | None, ask: Json | None) -> list[str]:
+    """What it is about: the resources that the ask wants, then others that are freed."""
+    wanted = situation.requested(ask["tasks"]) if ask else {}
+    freed = [resource for victim in ((one or {}).get("victims") or ()) for resource in victim.get("freed", ())]
+    return list(dict.fromkeys([*wanted, *freed]))[:4]
+
+
+@decision_pages.get("/decisions/{id}/request.json", **page(needs="read"))
+async def decision_request(visit: Visiting, id: UUID) -> Response:  # noqa: A002
+    """The request, byte for byte, to keep."""
+    return file_of((await visit.api.call("GET", f"/v1/decisions/{id}/request")).body, "request.json")
+
+
+@decision_pages.get("/decisions/{id}/answer.json", **page(needs="read"))
+async def decision_answer(visit: Visiting, id: UUID) -> Response:  # noqa: A002
+    """The recorded answer, to keep."""
+    return file_of((await visit.api.call("GET", f"/v1/decisions/{id}")).body, "answer.json")
+
+
+def file_of(body: bytes, name: str) -> Response:
+    """A JSON document to keep, under that name."""
+    return Response(
+        body,
+        headers={**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'},
+        media_type="application/json",
+    )
+
+
+@decision_pages.post("/decisions/{id}/replay", **page(needs="decide"))
+async def replay(visit: Visiting, id: UUID) -> Response:  # noqa: A002
+    """Decide it again by today's rules, and say whether the answer is the same."""
+    found = await visit.api.ask(f"/v1/decisions/{id}/replay", None)
+    return visit.show("replay.html", id=str(id), replay=found)
+
+
+_CLUSTERS_SHOWN = 50
+
+clusters_pages = APIRouter(route_class=PageRoute)
+
+
+@clusters_pages.get("/clusters", **page(needs="read"))
+async def clusters(
+    visit: Visiting, outcome: Literal["", "agreed", "differs", "unjudged"] = "",
+    cursor: Annotated[str, Query(max_length=1024)] = "",
+) -> Response:  # fmt: skip
+    """What is followed, and what the schedulers there really stopped."""
+    followed = (await visit.api.get("/v1/clusters"))["items"]
+    query = {"outcome": outcome or None, "cursor": cursor or None, "limit": _CLUSTERS_SHOWN}
+    found: dict[str, Any] = await visit.api.get("/v1/shadow", query)
+    more = found.get("next_cursor")
+    return visit.show(
+        "clusters.html", clusters=followed, found=found["items"], outcome=outcome,
+        following=f"/clusters?{urlencode({'outcome': outcome, 'cursor': more})}#real" if more else None,
+    )  # fmt: skip
+
+
+@clusters_pages.get("/clusters/preemptions/{id}/request.json", **page(needs="read"))
+async def preemption_request(visit: Visiting, id: UUID) -> Response:  # noqa: A002
+    """The question on which Arbiter and the scheduler differ, to keep."""
+    return file_of((await visit.api.call("GET", f"/v1/shadow/{id}/request")).body, "request.json")
+
+
+_PAGE = 50
+_MOST = 2048
+Text = Annotated[str, Query(max_length=_MOST)]
+Filters = dict[str, str]
+
+log_pages = APIRouter(route_class=PageRoute)
+
+
+def _filters(
+    engine: Text = "", outcome: Text = "", configuration: Text = "", queue: Text = "", ask: Text = "",
+    workload: Text = "", actor: Text = "",
+) -> Filters:  # fmt: skip
+    found = {
+        "engine": engine, "outcome": outcome, "configuration": configuration, "queue": queue, "ask": ask,
+        "workload": workload, "actor": actor,
+    }  # fmt: skip
+    return {name: value.strip() for name, value in found.items()}
+
+
+def _span(since: Text = "", until: Text = "") -> Filters:
+    return {"since": _moment(since), "until": _moment(until)}
+
+
+def _moment(text: str) -> str:
+    """What a browser's field of date and time gives is UTC here; all else goes to the API as it is."""
+    plain = text.strip()
+    if len(plain) == len("2026-03-02T09:30"):
+        plain += ":00"
+    return f"{plain}Z" if len(plain) == len("2026-03-02T09:30:00") else plain
+
+
+@log_pages.get("/decisions", **page(needs="read"))
+async def decisions(
+    visit: Visiting, about: Annotated[Filters, Depends(_filters)], span: Annotated[Filters, Depends(_span)],
+    cursor: Annotated[str, Query(max_length=1024)] = "",
+) -> Response:  # fmt: skip
+    """Filter, page, open."""
+    filters = {**about, **span}
+    wanted = {name: value for name, value in filters.items() if value}
+    found: dict[str, Any] = {"items": []}
+    problem = None
+    try:
+        found = await visit.api.get("/v1/decisions", {**wanted, "cursor": cursor or None, "limit": _PAGE})
+    except Refused as refused:
+        if refused.status not in (400, 422):
+            raise
+        problem = refused.document
+    more = found.get("next_cursor")
+    following = f"/decisions?{urlencode({**wanted, 'cursor': more})}" if more else None
+    return visit.show(
+        "decisions.html", 200 if problem is None else problem["status"], found=found["items"], filters=filters,
+        filtered=bool(wanted), problem=problem, following=following, first=not cursor,
+        faults={f.get("parameter"): f["detail"] for f in (problem or {}).get("errors", ())},
+    )  # fmt: skip
+
+
+@log_pages.get("/why", **page(needs="read"))
+async def why(visit: Visiting, workload: Text = "", cursor: Annotated[str, Query(max_length=1024)] = "") -> Response:
+    """Every kept decision that stopped a workload or was asked about it, newest first."""
+    wanted = workload.strip()
+    found: dict[str, Any] = {"items": []}
+    if wanted:
+        query = {"limit": _PAGE, "cursor": cursor or None}
+        found = await visit.api.get(f"/v1/workloads/{segment(wanted)}/history", query)
+    more = found.get("next_cursor")
+    following = f"/why?{urlencode({'workload': wanted, 'cursor': more})}" if more else None
+    return visit.show("why.html", workload=wanted, found=found, following=following)
