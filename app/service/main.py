@@ -1,11 +1,14 @@
-"""create_app: wiring only. What a request passes through, top to bottom, and who answers it."""
+"""Small schemas of the OpenAPI document that no struct has: enumerations, and unions that come often.
+
+create_app: wiring only. What a request passes through, top to bottom, and who answers it.
+"""
 
 import gc
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 from fastapi import FastAPI
 
@@ -18,6 +21,7 @@ from app.auth.guesses import Guesses
 from app.auth.middleware import AuthenticationMiddleware
 from app.auth.oidc import OpenId, Provider
 from app.auth.refusals import Refusals
+from app.auth.scopes import Scope
 from app.auth.service import Tokens
 from app.auth.sessions import Sessions
 from app.base.settings import Settings
@@ -50,7 +54,7 @@ from app.http import assets, docs, problems, routing
 from app.http.budget import Budget
 from app.http.compression import CompressionMiddleware
 from app.http.description import describe
-from app.http.openapi import VERSION
+from app.http.openapi import SCHEMA, VERSION, reference
 from app.http.requests import RequestMiddleware
 from app.http.services import Services, install
 from app.http.sites import SitesMiddleware
@@ -60,10 +64,15 @@ from app.jobs.census import Census
 from app.jobs.service import Jobs
 from app.metrics import Metrics
 from app.metrics import router as metrics
-from app.service import health, vocabulary
+from app.service import health
 from app.simulations import router as simulations
 from app.simulations.accepting import Terms
 from app.simulations.service import Simulations
+from app.solver.model import kai, kueue, ytsaurus
+from app.solver.model.configuration import Configuration, EngineName, TaintEffect
+from app.solver.model.decision import Outcome
+from app.solver.model.request import Explain, Mode
+from app.solver.model.state import TaskState
 from app.studies.backtests import router as backtests
 from app.studies.backtests.service import Backtests
 from app.studies.forecasts import router as forecasts
@@ -76,6 +85,37 @@ from app.workers.memory import Reserve, keep_freed_blocks
 from app.workers.offload import Offload, Room
 from app.workers.pool import Limits, Pool
 from app.workers.ticket import CLASSES, Class
+
+_CHOICES = {
+    "EngineName": EngineName,
+    "Explain": Explain,
+    "Mode": Mode,
+    "Outcome": Outcome,
+    "Scope": Scope,
+    "TaintEffect": TaintEffect,
+    "TaskState": TaskState,
+    "KueueFungibility": kueue.Fungibility,
+    "KueueSorting": kueue.Sorting,
+    "KueueStrategy": kueue.Strategy,
+    "KaiAction": kai.Action,
+    "Rules": ytsaurus.Rules,
+    "YtsaurusMode": ytsaurus.Mode,
+    "YtsaurusPreemptionMode": ytsaurus.PreemptionMode,
+    "YtsaurusPriorityScope": ytsaurus.PriorityScope,
+    "YtsaurusStarvation": ytsaurus.Starvation,
+    "YtsaurusStatus": ytsaurus.Status,
+}
+
+
+def common() -> dict[str, dict[str, Any]]:
+    """By name in the document."""
+    quantity = {"$ref": SCHEMA.format(name="Quantity")}
+    return {
+        "Resources": {"type": "object", "additionalProperties": quantity},
+        "ConfigurationOrName": {"anyOf": [{"type": "string"}, reference(Configuration)]},
+        **{name: {"type": "string", "enum": list(get_args(of))} for name, of in _CHOICES.items()},
+    }
+
 
 _CAPABILITIES = (
     decisions, batch, comparisons, plans, extenders, rules, snapshots, clusters, shadow, manifests, configurations,
@@ -221,7 +261,7 @@ def _decision_log(database: Database, settings: Settings, metrics: Metrics, ledg
 def describe_api(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document, as ``/openapi.json`` and openapi/openapi.json have it."""
     shapes = tuple(shape for router in _CAPABILITIES for shape in router.DOCUMENTED)
-    return describe(app, app.state.operations.contexts, shapes, vocabulary.common())
+    return describe(app, app.state.operations.contexts, shapes, common())
 
 
 def _guard(app: FastAPI, settings: Settings, services: Services) -> None:

@@ -1,7 +1,11 @@
-"""Serve: the database, the example configuration, the address to look at, then the service itself."""
+"""What an empty service on somebody's own machine begins with: something to look at on every page of the console.
+
+Serve: the database, the example configuration, the address to look at, then the service itself.
+"""
 
 import asyncio
 import faulthandler
+import json
 import signal
 import socket
 import sys
@@ -13,7 +17,7 @@ from functools import partial
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import FrameType
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import structlog
@@ -34,10 +38,46 @@ from app.http.connections import Limits as ConnectionLimits
 from app.http.preconditions import Preconditions
 from app.http.protocol import BulkProtocol
 from app.jobs.companion import Companion
-from app.service.filling import NAME, fill
 from app.service.main import create_app
+from app.simulations.examples import SIMULATION
 from app.solver.model.configuration import Configuration
 from app.workers.dispatcher import Dispatcher
+
+NAME = "example"
+_EXAMPLES = shipped("examples")
+_DECISIONS = ("yunikorn-guarantee", "ytsaurus-starvation", "kai-reclaim")
+Json = dict[str, Any]
+Send = Callable[[str, str, bytes, str], None]
+"""Sends a request: method, path, body, its media type. Raises what goes wrong."""
+_JSON, _LINES = "application/json", "application/x-ndjson"
+
+
+def fill(send: Send) -> None:
+    """Decisions of every engine, one that waits, a snapshot with what waits beside it, a trace and two simulations.
+
+    They are requests that anybody could send; nothing of them is special.
+    """
+    first = _example("kueue-classic")
+    stored: Json = {**first, "configuration": NAME}
+    waiting = json.loads(json.dumps(stored))
+    waiting["asks"][0] |= {"id": "embeddings-large"}
+    waiting["asks"][0]["tasks"][0]["count"] = 12
+    for request in (*map(_example, _DECISIONS), stored, waiting):
+        send("POST", "/v1/decisions", _json(request), _JSON)
+    kept: Json = {"engine": first["engine"], "configuration": NAME, "state": first["state"], "asks": first["asks"]}
+    send("PUT", f"/v1/snapshots/{NAME}", _json(kept), _JSON)
+    send("PUT", f"/v1/traces/{NAME}?format=ndjson", b"\n".join(map(_json, SIMULATION["trace"]["jobs"])), _LINES)
+    send("POST", "/v1/simulations", _json({**SIMULATION, "trace": NAME}), _JSON)
+    send("POST", "/v1/simulations", _json(_example("loops/kueue-fair-sharing")), _JSON)
+
+
+def _example(name: str) -> Json:
+    return json.loads((_EXAMPLES / f"{name}.json").read_bytes())
+
+
+def _json(document: Json) -> bytes:
+    return json.dumps(document).encode()
+
 
 EXAMPLE = shipped("examples") / "kueue-classic.json"
 _EXAMPLE_SECONDS = 60.0

@@ -6,8 +6,7 @@ import re
 from starlette.testclient import TestClient
 
 from app.base.settings import Settings
-from app.service.filling import NAME, fill
-from app.service.serve import EXAMPLE
+from app.service.serve import EXAMPLE, NAME, fill
 from tests.working import working
 
 PLAIN = (

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from app.base.decoding import decode
-from app.service.filling import NAME, fill
+from app.service.serve import NAME, fill
 from app.solver.model.request import DecisionRequest
 
 
