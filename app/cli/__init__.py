@@ -46,9 +46,9 @@ for _command in (
     application.command(f"app.cli.{_command}")
 application.command("app.cli.manifests:import_manifest", name="import")
 application.command("app.cli.manifests:export")
-application.command("app.cli.revisions:commands", name="configuration")
-application.command("app.cli.database:commands", name="database")
-application.command("app.cli.token:commands", name="token")
+application.command("app.cli.configuration:commands", name="configuration")
+application.command("app.cli.serve:commands", name="database")
+application.command("app.cli.serve:commands", name="token")
 
 
 @application.command

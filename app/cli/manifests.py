@@ -8,10 +8,21 @@ from cyclopts import Parameter
 
 from app.base.decoding import decode
 from app.cli.configuration import Remote
-from app.cli.output import BAD_INPUT, UNREACHABLE, complain, problems, read, say
+from app.cli.output import (
+    BAD_INPUT,
+    UNREACHABLE,
+    Files,
+    Source,
+    as_json,
+    complain,
+    gathered,
+    joined,
+    problems,
+    read,
+    say,
+)
 from app.cli.remote import Service, Unreachable, refused, segment
 from app.cli.remote import findings as remarked
-from app.cli.sources import Files, Source, as_json, gathered, joined
 from app.formats import Imported, import_configuration
 from app.formats import export as written
 from app.formats.exported import ExportFormat, Format

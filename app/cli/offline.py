@@ -1,23 +1,51 @@
-"""``decide`` and ``explain``: no server, no database, the same answers."""
+"""``decide`` and ``explain``: no server, no database, the same answers.
 
+``arbiter compare``: one situation under several configurations, settings and engines.
+
+``arbiter starvation``: how statuses and starvation of YTsaurus' pools and operations move on over time.
+"""
+
+import json as documents
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Annotated, TypeVar
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from cyclopts import Parameter
 
-from app.answering.answers import answer
+from app.answering.answers import answer, shares
+from app.answering.comparison import Comparison
+from app.answering.comparison import compare as compare_variants
 from app.answering.sources import nothing_stored
+from app.base.errors import ArbiterError
 from app.cli import report
 from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.manifests import Situation as Asking
-from app.cli.manifests import as_request, failed, with_mode
-from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, say, tried
+from app.cli.manifests import as_request, failed, read_configuration, with_mode
+from app.cli.output import (
+    BAD_INPUT,
+    CANNOT,
+    EVICTS,
+    NOTHING,
+    Fields,
+    Files,
+    as_json,
+    complain,
+    fields_of,
+    gathered,
+    problems,
+    read,
+    say,
+    table,
+    tried,
+)
 from app.cli.remote import Service, guarded, refused, segment
-from app.cli.sources import Files, gathered
+from app.solver.engines.ytsaurus.answer import after_shares
+from app.solver.model.configuration import EngineName
 from app.solver.model.decision import Answer, planned
+from app.solver.model.duration import DurationError, parse
+from app.solver.model.problems import Finding, InvalidInput
 from app.solver.model.request import Explain, Mode
 
 T = TypeVar("T")
@@ -135,3 +163,148 @@ def _decided(found: Asking, mode: Mode | None, level: Explain | None, *, json: b
     if planned(result):
         return EVICTS
     return CANNOT if any(d.outcome in ("wait", "infeasible") for d in result.decisions) else NOTHING
+
+
+_AS_IT_IS = "as it is"
+
+
+def compare(
+    file: Situation = "-",
+    /,
+    *,
+    files: Files = None,
+    configuration: Annotated[
+        list[str] | None, Parameter(negative=(), help="A variant with the configuration of this file.")
+    ] = None,
+    engine: Annotated[
+        list[EngineName] | None, Parameter(negative=(), help="A variant told in the words of this engine.")
+    ] = None,
+    set: Fields = None,  # noqa: A002
+    json: Json = False,
+) -> int:
+    """Decide a situation under several variants, and show where the answers differ.
+
+    Variants are those of the request, and with the options one each beside the situation as it is; all fields of
+    --set together are one.
+
+    Exit code 0: all variants agree, 1: they differ, 3: bad input, or a variant is refused.
+    """
+
+    def act() -> int:
+        added, findings = _variants(configuration or [], engine or [], set or [])
+        found = as_request(gathered(file, files), None)
+        body = _with_variants(with_mode(found.body, None), added)
+        return _compared(body, [*found.findings, *findings], json=json)
+
+    return tried(file, act)
+
+
+def _with_variants(body: bytes, added: list[dict[str, Any]]) -> bytes:
+    """The request in ``body`` with more variants. What is no request stays as it is, for whoever decodes it to say
+    so."""
+    try:
+        found = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        own = msgspec.json.decode(found.get("variants", b"[]"), type=list[Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return body
+    if not added:
+        return body
+    return msgspec.json.encode({**found, "variants": [*(own or [{"name": _AS_IT_IS}]), *added]})
+
+
+def _variants(
+    configurations: list[str], engines: list[EngineName], fields: list[str]
+) -> tuple[list[dict[str, Any]], list[Finding]]:
+    """The variants, and what was found in the manifests of some. Raises InvalidInput, OSError."""
+    read = {name: read_configuration(name) for name in configurations}
+    variants: list[dict[str, Any]] = [
+        {"name": name, "configuration": msgspec.to_builtins(document)} for name, (document, _) in read.items()
+    ]
+    variants += [{"name": name, "engine": name} for name in engines]
+    if fields:
+        variants.append({"name": ", ".join(fields), "set": fields_of(fields)})
+    return variants, [finding for _, found in read.values() for finding in found]
+
+
+def _compared(body: bytes, findings: list[Finding], *, json: bool) -> int:
+    """``findings``: what the import of manifests had to say."""
+    encoded = compare_variants(body, datetime.now(UTC), nothing_stored())
+    result = msgspec.json.decode(encoded, type=Comparison)
+    if json:
+        said = msgspec.json.encode({"findings": findings})[1:-1] + b"," if findings else b""
+        say((b"{" + said + encoded[1:]).decode())
+    else:
+        report.comparison(result)
+    if failed(findings) or any(one.answer is None or failed(one.findings) for one in result.variants):
+        return BAD_INPUT
+    return EVICTS if result.differences else NOTHING
+
+
+_MOST_STEPS = 10_000
+_SAID = ("status", "starvation", "below_fair_share_since")
+
+
+def starvation(
+    file: File = "-",
+    /,
+    *,
+    every: Annotated[str, Parameter(help="Time between two fair share updates, as in 1s or 1m30s.")] = "1s",
+    times: Annotated[int, Parameter(help="How many updates, the first at the request's now.")] = 60,
+    json: Json = False,
+) -> int:
+    """Update fair shares again and again, feeding each answer's starvation into the next request.
+
+    Prints what changes and when; with --json the request as it stands in the end, to be decided.
+    """
+    try:
+        request: dict[str, Any] = documents.loads(as_json(read(file)))
+        step = timedelta(microseconds=parse(every))
+        now = datetime.fromisoformat(request["now"])
+        if not 1 <= times <= _MOST_STEPS:
+            complain(f"--times: from 1 to {_MOST_STEPS}")
+            return BAD_INPUT
+        rows: list[list[str]] = []
+        known: dict[tuple[str, str], tuple[Any, ...]] = {}
+        for i in range(times):
+            request = request | {"now": (now + i * step).isoformat().replace("+00:00", "Z")}
+            answer = documents.loads(shares(documents.dumps(_question(request)).encode(), now, nothing_stored()))
+            rows += _changes(request["now"], answer, known)
+            request = request | {"state": after_shares(request["state"], answer)}
+            request = request | {"options": _updated(request.get("options") or {}, request["now"])}
+    except InvalidInput as invalid:
+        problems(file, invalid.problems)
+    except ArbiterError as refused:
+        problems(file, refused.problems)
+    except (OSError, DurationError, ValueError, KeyError, TypeError) as error:
+        complain(f"{file}: {error if str(error) else type(error).__name__}")
+    else:
+        if json:
+            say(documents.dumps(request))
+        else:
+            table(("at", "kind", "name", "status", "starvation", "below since"), rows)
+        return 0
+    return BAD_INPUT
+
+
+def _question(request: dict[str, Any]) -> dict[str, Any]:
+    """The part of a request that POST /v1/shares reads."""
+    return {
+        key: request[key] for key in ("engine", "now", "configuration", "state", "asks", "options") if key in request
+    }
+
+
+def _updated(options: dict[str, Any], now: str) -> dict[str, Any]:
+    """``options`` of the next request: fair shares were updated ``now``."""
+    return options | {"ytsaurus": (options.get("ytsaurus") or {}) | {"last_update_at": now}}
+
+
+def _changes(now: str, answer: dict[str, Any], known: dict[tuple[str, str], tuple[Any, ...]]) -> list[list[str]]:
+    """Rows for what differs from the last update; ``known`` is brought up to date."""
+    rows: list[list[str]] = []
+    for kind, of in (("pool", "queues"), ("operation", "workloads")):
+        for name, element in answer.get(of, {}).items():
+            said = tuple(element.get(key) for key in _SAID)
+            if known.get((kind, name)) != said:
+                known[(kind, name)] = said
+                rows.append([now, kind, name, *(str(value or "") for value in said)])
+    return rows

@@ -1,7 +1,11 @@
-"""``arbiter plan``: would this work run, if it were submitted to this cluster?"""
+"""A plan as people read it.
+
+``arbiter plan``: would this work run, if it were submitted to this cluster?
+"""
 
 import json as documents
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,22 +15,106 @@ import msgspec
 from cyclopts import Parameter
 
 from app.answering.plan import plan as planned
-from app.answering.plan_bodies import PlanAnswer
+from app.answering.plan_bodies import PlanAnswer, PlannedWork, QueueChange
 from app.answering.sources import nothing_stored
 from app.base.documents import Unreadable
 from app.base.documents import read as parsed
 from app.base.errors import ArbiterError
-from app.cli import plan_report
+from app.cli import report
 from app.cli.configuration import DEFAULT_URL, Token, Url
-from app.cli.fields import Fields, fields_of
 from app.cli.live import situation
 from app.cli.offline import Json
-from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, complain, problems, read, say
+from app.cli.output import (
+    BAD_INPUT,
+    CANNOT,
+    EVICTS,
+    NOTHING,
+    Fields,
+    Source,
+    complain,
+    fields_of,
+    gathered,
+    joined,
+    problems,
+    read,
+    say,
+    table,
+)
 from app.cli.remote import Reply, Service, guarded, refused
-from app.cli.sources import Source, gathered, joined
+from app.cli.report import amount
 from app.formats.schemas import is_native
 from app.formats.yson import is_yson, read_yson
+from app.solver.model.base import Quantity
+from app.solver.model.decision import Answer, Decision
 from app.solver.model.problems import InvalidInput, Problem
+
+
+def print_plan(answer: PlanAnswer) -> None:
+    """Each object with its outcome; each ask with who stops for it and what would let it in, asks that fare alike told
+    once; then queues before and after."""
+    header = ("OBJECT", "QUEUE", "PRIORITY", "PODS", "ASKS FOR", "OUTCOME")
+    table(header, (_work_row(work) for work in answer.work), indent="")
+    say()
+    shown: list[Decision] = []
+    for work in answer.work:
+        told, alike = _told_row(answer, work)
+        shown += told
+        if alike:
+            say(f"{work.object}: {len(work.asks)} asks, {alike} of them fare like those below")
+    report.answer(
+        Answer(
+            engine=answer.engine, configuration=answer.configuration, state=answer.state, decisions=shown,
+            plan=answer.plan,
+        ),
+        why=True,
+    )  # fmt: skip
+    if answer.queues:
+        table(
+            ("QUEUE", "RESOURCE", "GUARANTEED", "LIMIT", "USED", "THEN", "FAIR SHARE", "THEN", "SHARE", "THEN"),
+            [row for change in answer.queues for row in _rows(change)],
+            indent="",
+        )
+
+
+def _told_row(answer: PlanAnswer, work: PlannedWork) -> tuple[list[Decision], int]:
+    """The decisions of an object that differ, without their steps, and how many are like those."""
+    of = set(work.asks)
+    seen: set[tuple[str, bool]] = set()
+    shown: list[Decision] = []
+    for decision in answer.decisions:
+        kind = (decision.outcome, bool(decision.victims))
+        if decision.ask in of and (decision.victims or kind not in seen):
+            seen.add(kind)
+            shown.append(_brief(decision))
+    return shown, len(of) - len(shown)
+
+
+def _brief(decision: Decision) -> Decision:
+    why = decision.explanation
+    brief = None if why is None else msgspec.structs.replace(why, steps=[], groups=None, candidates=None)
+    return msgspec.structs.replace(decision, explanation=brief)
+
+
+def _work_row(work: PlannedWork) -> tuple[str, ...]:
+    asks = ", ".join(f"{name} {_shown(value)}" for name, value in work.requests.items())
+    return work.object, work.queue, str(work.priority), str(work.pods), asks, work.outcome
+
+
+def _rows(change: QueueChange) -> Iterator[tuple[str, ...]]:
+    share = (_shown(change.share_before), _shown(change.share_after))
+    for i, (name, of) in enumerate(change.resources.items()):
+        numbers = (of.guaranteed, of.limit, of.used_before, of.used_after, of.fair_share_before, of.fair_share_after)
+        yield change.queue if i == 0 else "", name, *map(_shown, numbers), *(share if i == 0 else ("", ""))
+
+
+def _shown(value: Quantity | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    rounded = round(value, 4)
+    return amount(int(rounded) if rounded == int(rounded) else rounded)
+
 
 _EXIT = {"admit": NOTHING, "preempt": EVICTS, "wait": CANNOT, "infeasible": CANNOT}
 _OF_A_REQUEST = ("engine", "now", "configuration", "state", "asks", "options")
@@ -122,7 +210,7 @@ def _told(body: bytes, *, json: bool) -> int:
     if json:
         say(body.decode())
     else:
-        plan_report.plan(answer)
+        print_plan(answer)
     return BAD_INPUT if any(f.severity == "error" for f in answer.findings) else _EXIT[answer.outcome]
 
 

@@ -1,20 +1,34 @@
-"""``arbiter serve``."""
+"""``arbiter serve``.
 
+``arbiter worker``.
+
+``arbiter database``.
+
+``arbiter token``: straight on the database, so that a service which asks everybody for a token can get its first.
+"""
+
+import getpass
 import re
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
+from uuid import UUID
 
 import msgspec
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from app.cli.configuration import Token
-from app.cli.output import BAD_INPUT, announce, complain
+from app.cli.output import BAD_INPUT, UNREACHABLE, announce, complain, say
 from app.following.kinds import FOLLOWED
 from app.solver.model.configuration import EngineName
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from app.auth.service import Tokens
     from app.jobs.companion import Companion
+
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
@@ -73,3 +87,151 @@ def _followers(clusters: list[tuple[EngineName, str, str | None]], token: str | 
 
     wanted = [Beside(engine, name, url, token, context) for engine, name, context in clusters]
     return [Companion(MODULE, msgspec.json.encode(one).decode()) for one in wanted]
+
+
+def worker() -> int:
+    """Do the simulations of the database that DATABASE_URL names, until interrupted.
+
+    `arbiter serve` starts one beside itself; more of them, on this machine or others, share the work.
+    """
+    from app.base import logs  # the server's packages, which few other commands need
+    from app.base.settings import Settings
+    from app.jobs.companion import Companion
+
+    try:
+        settings = Settings()
+    except ValueError as error:
+        complain(str(error))
+        return BAD_INPUT
+    if settings.database_url is None:
+        complain("DATABASE_URL must name the database of the service")
+        return BAD_INPUT
+    logs.configure(settings)
+    announce("waiting for simulations")
+    Companion("app.service.background", settings.model_dump_json()).run()
+    return 0
+
+
+database = App(name="database", help="The service's own database.")
+
+
+@database.command
+def upgrade() -> int:
+    """Bring the database to this version's tables: the one of DATABASE_URL, else the service's own."""
+    from app.base.errors import Unavailable
+    from app.base.settings import Settings
+    from app.db import (
+        Database,
+        head_revision,
+        is_newer,
+        migrate,
+    )  # the database's packages, which `decide` can do without
+    from app.db.embedded import EmbeddedError, EmbeddedPostgres
+
+    settings = Settings()
+    own = None
+    try:
+        if settings.database_url is None:
+            own = EmbeddedPostgres(settings.data_dir, say=complain)
+        url = settings.database_url or (own.start() if own else "")
+        database = Database(url, settings)
+        try:
+            before, _ = database.migration_state()
+        finally:
+            database.close()
+        migrate(url)
+    except (EmbeddedError, Unavailable) as error:
+        complain(str(error))
+        return UNREACHABLE
+    finally:
+        if own is not None:
+            own.stop()
+    after = head_revision()
+    if is_newer(before):
+        say(f"at {before}, which is newer than {after}: nothing to do")
+    else:
+        say(f"already at {after}" if before == after else f"from {before or 'an empty database'} to {after}")
+    return 0
+
+
+token = App(name="token", help="Tokens of the service: who may ask, read or administer.")
+
+
+@token.command
+def create(name: str, *, scope: list[Literal["decide", "read", "admin"]], days: float | None = None) -> int:
+    """Create a token and print it, once.
+
+    Parameters
+    ----------
+    name: who will use it.
+    scope: what it allows; may be given several times.
+    days: until it expires; never when left out.
+    """
+    try:
+        expires = None if days is None else datetime.now(UTC) + timedelta(days=days)
+    except (OverflowError, ValueError):
+        complain(f"--days {days:g}: no calendar goes that far")
+        return BAD_INPUT
+
+    def act(tokens: "Tokens") -> int:
+        secret, _ = tokens.create(name, list(dict.fromkeys(scope)), expires)
+        say(secret)
+        return 0
+
+    return _on_tokens(act)
+
+
+@token.command(name="list")
+def listing() -> int:
+    """All tokens, without their secrets."""
+
+    def act(tokens: "Tokens") -> int:
+        for row in tokens.every():
+            state = "revoked" if row.revoked_at else f"until {row.expires_at:%Y-%m-%d}" if row.expires_at else "valid"
+            say(f"{row.id}  {','.join(row.scopes):18} {state:16} {row.name}")
+        return 0
+
+    return _on_tokens(act)
+
+
+@token.command
+def revoke(id: UUID) -> int:  # noqa: A002
+    """Revoke a token by its id."""
+
+    def act(tokens: "Tokens") -> int:
+        say(f"revoked {tokens.revoke(id).name}")
+        return 0
+
+    return _on_tokens(act)
+
+
+def _on_tokens(act: "Callable[[Tokens], int]") -> int:
+    """Do it on the tokens of DATABASE_URL's database, else of the service's own; the exit code."""
+    from app.auth import actor  # the database's packages, which `decide` can do without
+    from app.auth.service import Tokens
+    from app.base.errors import BadInput, NotFound, Unavailable
+    from app.base.settings import Settings
+    from app.db import Database, migrate
+    from app.db.embedded import EmbeddedError, EmbeddedPostgres
+
+    settings = Settings()
+    own = EmbeddedPostgres(settings.data_dir, say=complain) if settings.database_url is None else None
+    acting = actor.become(f"cli:{getpass.getuser()}")
+    try:
+        url = settings.database_url or (own.start() if own else "")
+        migrate(url)
+        database = Database(url, settings)
+        try:
+            return act(Tokens(database))
+        finally:
+            database.close()
+    except (EmbeddedError, Unavailable) as error:
+        complain(str(error))
+        return UNREACHABLE
+    except (BadInput, NotFound) as error:
+        complain(error.detail)
+        return BAD_INPUT
+    finally:
+        actor.leave(acting)
+        if own is not None:
+            own.stop()

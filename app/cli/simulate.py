@@ -1,4 +1,7 @@
-"""``arbiter simulate``: a trace of jobs through the engines' own decisions, on this machine, without a server."""
+"""What the pictures of a run need, kept in files that are gone with it.
+
+``arbiter simulate``: a trace of jobs through the engines' own decisions, on this machine, without a server.
+"""
 
 import re
 import sys
@@ -6,8 +9,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from io import BufferedWriter
 from pathlib import Path
+from tempfile import TemporaryFile
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated
+from types import TracebackType
+from typing import IO, Annotated, Literal
 
 import msgspec
 from cyclopts import Parameter
@@ -16,20 +21,77 @@ from app.answering.answers import encode
 from app.answering.sources import Compiled
 from app.base.decoding import decode
 from app.cli.offline import Json
-from app.cli.output import hint, say, table, tried
-from app.cli.sources import as_json
+from app.cli.output import as_json, hint, say, table, tried
 from app.simulations.core.amounts import Amounts
 from app.simulations.core.run import simulate as run
 from app.simulations.core.scenario import setting_of, variants_of
 from app.simulations.core.sink import Silence
 from app.simulations.core.times import time_of
 from app.simulations.core.validation import check_jobs
-from app.simulations.plots.elsewhere import require
+from app.simulations.levels import Level, levels_of, line_of
+from app.simulations.pictures import evictions_of, resource_of, usage_of, waits_of
+from app.simulations.plots.data import Drawing
+from app.simulations.plots.elsewhere import drawn, require
 from app.simulations.schemas import Event, Job, JobLine, RoundLine, SimulationRequest, Summary, Totals, Trace
 from app.solver.model.problems import InvalidInput, Problem
 
-if TYPE_CHECKING:
-    from app.cli.spool import Spool
+_BLOCK = 4 << 20
+_Kind = Literal["events", "jobs", "levels"]
+_KINDS: tuple[_Kind, ...] = ("events", "jobs", "levels")
+
+
+class Spool:
+    """Lines of events, jobs and levels, for one run."""
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        self._files: dict[_Kind, IO[bytes]] = {}
+
+    def __enter__(self) -> "Spool":
+        for kind in _KINDS:
+            self._files[kind] = self._open.enter_context(TemporaryFile())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._open.close()
+
+    def event(self, event: Event) -> None:
+        """See ``Sink``."""
+        if event.kind in ("submitted", "evicted"):
+            self._files["events"].write(encode(event) + b"\n")
+
+    def job(self, line: JobLine) -> None:
+        """See ``Sink``."""
+        self._files["jobs"].write(encode(line) + b"\n")
+
+    def level(self, queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> None:
+        """See ``Sink``."""
+        self._files["levels"].write(line_of(queue, since, usage, waiting, guarantee) + b"\n")
+
+    def drawn(self, summary: Summary, variant: str) -> bytes:
+        """All pictures in one, as SVG. Raises NotInstalled."""
+
+        def levels(queue: str) -> Iterator[Level]:
+            return levels_of(self._blocks("levels"), queue)
+
+        pictures = [
+            usage_of(summary, resource_of(summary, None), levels),
+            waits_of(self._lines("jobs")),
+            evictions_of(self._lines("events")),
+        ]
+        return drawn(Drawing(f"{summary.engine}: {variant}" if variant else str(summary.engine), pictures))
+
+    def _lines(self, kind: _Kind) -> Iterator[bytes]:
+        self._files[kind].seek(0)
+        yield from self._files[kind]
+
+    def _blocks(self, kind: _Kind) -> Iterator[bytes]:
+        """Whole lines, some megabytes at a time."""
+        file = self._files[kind]
+        file.seek(0)
+        while block := file.read(_BLOCK):
+            yield block + file.readline()
+
 
 _FILE_NAME = re.compile(r"[^\w.+-]")
 _EVERY = 1.0
@@ -118,7 +180,6 @@ def _runs(
 
 
 def _spool() -> "Spool":
-    from app.cli.spool import Spool  # with pydantic, which `decide` can do without
 
     return Spool()
 

@@ -12,10 +12,9 @@ from app.answering.comparison import Comparison
 from app.answering.plan_bodies import PlanAnswer
 from app.base.documents import Unreadable
 from app.base.errors import BadInput, NotFound
-from app.cli import output, plan_report, report
-from app.cli.fields import fields_of
-from app.cli.output import BAD_INPUT, table, tried
-from app.cli.sources import Source, as_json, gathered, joined
+from app.cli import output, report
+from app.cli import plan as plan_report
+from app.cli.output import BAD_INPUT, Source, as_json, fields_of, gathered, joined, table, tried
 from app.solver.model.decision import Answer
 from app.solver.model.problems import InvalidInput, Problem
 
@@ -189,7 +188,7 @@ def test_a_plan(capsys: Captured) -> None:
         "queues": [{"queue": "q", "resources": resources, "share_before": 0.25, "share_after": 0.123456},
                    {"queue": "r", "resources": {"cpu": resources["gpu"]}}],
     }  # fmt: skip
-    plan_report.plan(msgspec.convert(document, PlanAnswer))
+    plan_report.print_plan(msgspec.convert(document, PlanAnswer))
     lines = capsys.readouterr().out.splitlines()
     assert lines[:5] == [
         "OBJECT  QUEUE  PRIORITY  PODS  ASKS FOR           OUTCOME",

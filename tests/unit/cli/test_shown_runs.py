@@ -12,7 +12,7 @@ import pytest
 
 from app.base.errors import BadInput, NotFound, TooLarge
 from app.cli import run, simulate, sweep
-from app.cli.spool import Spool
+from app.cli.simulate import Spool
 from app.simulations.schemas import Summary
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem
