@@ -39,16 +39,16 @@ application = App(
     result_action="return_value",
 )
 for _command in (
-    "serve:serve", "worker:worker", "offline:decide", "offline:explain", "compare:compare", "trace:trace",
-    "sweep:sweep", "plan:plan", "starvation:starvation", "simulate:simulate", "follow:follow", "live:why",
+    "serve:serve", "serve:worker", "offline:decide", "offline:explain", "offline:compare", "sweep:trace",
+    "sweep:sweep", "plan:plan", "offline:starvation", "simulate:simulate", "follow:follow", "live:why",
     "follow:rights",
 ):  # fmt: skip
     application.command(f"app.cli.{_command}")
 application.command("app.cli.manifests:import_manifest", name="import")
 application.command("app.cli.manifests:export")
 application.command("app.cli.configuration:commands", name="configuration")
-application.command("app.cli.serve:commands", name="database")
-application.command("app.cli.serve:commands", name="token")
+application.command("app.cli.serve:database")
+application.command("app.cli.serve:token")
 
 
 @application.command

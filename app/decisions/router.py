@@ -1,10 +1,6 @@
-"""A question on its way to whoever answers it: off the event loop, in the place that its class of requests has.
+"""The questions of a scheduler, one or several rule books or work not yet submitted, and the log of the answers.
 
-The questions of a scheduler, and the log of the answers.
-
-``POST /v1/comparisons``.
-
-``POST /v1/plans``.
+A question is on its way to whoever answers it off the event loop, in the place that its class of requests has.
 """
 
 from dataclasses import replace
@@ -33,7 +29,7 @@ from app.decisions.schemas import (
 )
 from app.decisions.service import Decider, ExplainLevel
 from app.http.body import Body, read_body
-from app.http.openapi import operation
+from app.http.openapi import Part, operation
 from app.http.pages import Cursor, Limit, Moment
 from app.http.responses import json_response
 from app.http.services import service
@@ -58,12 +54,12 @@ async def decided(request: Request, body: bytes) -> bytes:
     Where it waits for its log entry it takes nobody's place meanwhile.
     """
     of, decider = service(request, Dispatcher).class_of(body), service(request, Decider)
-    decided = await service(request, Offload).run(of, decider.decide, body, brief=len(body) <= _BRIEF)
-    return await decider.acknowledged(decided)
+    decision = await service(request, Offload).run(of, decider.decide, body, brief=len(body) <= _BRIEF)
+    return await decider.acknowledged(decision)
 
 
 async def ask(request: Request, operation: Operation, body: bytes) -> bytes:
-    """The answer to another question, which is not. Raises as ``decide`` does."""
+    """The answer to another question, which is not. Raises as ``decided`` does."""
     of, decider = service(request, Dispatcher).class_of(body), service(request, Decider)
     return await service(request, Offload).run(of, decider.ask, operation, body, brief=len(body) <= _BRIEF)
 
@@ -293,14 +289,13 @@ async def explain_decision(
     return json_response(encode(await service(request, Offload).run("large", decider.explain, id, level)))
 
 
-COMPARISONS_DOCUMENTED = (ComparisonRequest, Comparison)
-
 COMPARISON_EXAMPLE = {
     **DECISION,
     "variants": [{"name": "classical"}, {"name": "fair", "settings": {"kueue": {"fair_sharing": True}}}],
 }
 
 comparisons = APIRouter(prefix="/v1", tags=["comparisons"])
+COMPARISONS = Part(comparisons, (ComparisonRequest, Comparison))
 
 
 @comparisons.post(
@@ -320,8 +315,6 @@ async def compare(request: Request, body: Body) -> Response:
     return json_response(await ask(request, Operation.COMPARISON, body))
 
 
-PLANS_DOCUMENTED = (PlanRequest, PlanAnswer)
-
 MANIFEST = """\
 apiVersion: batch/v1
 kind: Job
@@ -339,6 +332,7 @@ spec:
 PLAN_EXAMPLE: dict[str, Any] = {**SITUATION, "manifest": MANIFEST}
 
 plans = APIRouter(prefix="/v1", tags=["plans"])
+PLANS = Part(plans, (PlanRequest, PlanAnswer))
 
 
 @plans.post(

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+from fastapi import APIRouter
 
 from app.http.problems import MEDIA_TYPE, ProblemDocument
 
@@ -44,6 +45,13 @@ def lines(shape: type, *examples: Any) -> Content:
 def shown_as(shape: type) -> msgspec.Meta:
     """Marks a field of bytes that are a ``shape`` already."""
     return msgspec.Meta(extra_json_schema=reference(shape))
+
+
+class Part(NamedTuple):
+    """Operations of the interface, and the shapes whose schemas they refer to."""
+
+    router: APIRouter
+    DOCUMENTED: tuple[type, ...]
 
 
 def operation(  # noqa: PLR0913

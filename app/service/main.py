@@ -1,7 +1,4 @@
-"""Small schemas of the OpenAPI document that no struct has: enumerations, and unions that come often.
-
-create_app: wiring only. What a request passes through, top to bottom, and who answers it.
-"""
+"""create_app: wiring only. What a request passes through, top to bottom, and who answers it."""
 
 import gc
 import time
@@ -43,9 +40,7 @@ from app.console.sign_in import PageVisitors, ProviderSignIn
 from app.db import Database
 from app.decisions import batch, snapshots
 from app.decisions import guard as extenders
-from app.decisions import router as comparisons
 from app.decisions import router as decisions
-from app.decisions import router as plans
 from app.decisions.kept import Ledger
 from app.decisions.log import DatabaseStore, DecisionLog
 from app.decisions.service import Decider
@@ -118,7 +113,8 @@ def common() -> dict[str, dict[str, Any]]:
 
 
 _CAPABILITIES = (
-    decisions, batch, comparisons, plans, extenders, rules, snapshots, clusters, shadow, manifests, configurations,
+    decisions, batch, decisions.COMPARISONS, decisions.PLANS, extenders, rules, snapshots, clusters, shadow, manifests,
+    configurations,
     simulations, forecasts, backtests, traces, access, health,
 )  # fmt: skip
 """What the interface documents."""

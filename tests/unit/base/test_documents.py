@@ -19,10 +19,10 @@ JSON_READERS = {
     "base/documents.py",  # the reader
     "base/decoding.py",  # says what is wrong with a body that was refused
     "auth/keys.py",  # the provider that the operator chose, at most 1 MiB
-    "cli/fields.py",  # a word of the command line
+    "cli/output.py",  # a word of the command line
     "cli/remote.py",  # answers of the service
     "formats/work/yunikorn.py",  # an annotation of a document that was read already
-    "service/filling.py",  # our own examples
+    "service/serve.py",  # our own examples
 }
 """Who else calls `json.loads`, and on what."""
 
