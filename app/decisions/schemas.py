@@ -73,14 +73,14 @@ class Preemptibility(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class EffectiveSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``POST /v1/effective-settings``: by name of queue and id of workload; ``settings`` of the scheduler (KAI)."""
+    """``POST /v1/effective-settings``: by name of queue and id of workload; ``settings`` of the scheduler."""
 
     engine: str
     """Whose settings."""
     configuration: ConfigurationUsed
     """The configuration that was used."""
     settings: dict[str, Any] | None = None
-    """Of the scheduler itself, by name (KAI)."""
+    """Of the scheduler itself, by name: its `release`, and its `rules` where it has several sets."""
     queues: dict[str, dict[str, Any]]
     """By name of queue: what it inherits or overrides in the end; durations in seconds."""
     workloads: dict[str, dict[str, Any]] | None = None

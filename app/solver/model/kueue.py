@@ -7,6 +7,7 @@ from app.solver.model.base import Duration, Priority, Time, Wire
 Strategy = Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 Sorting = Literal["ByLowestPriority", "ByLowestRuntime", "ByLongestRuntime"]
 Fungibility = Literal["MayStopSearch", "TryNextFlavor"]
+Release = Literal["ff69552e"]
 
 
 class Settings(Wire, frozen=True, kw_only=True):
@@ -16,6 +17,8 @@ class Settings(Wire, frozen=True, kw_only=True):
     """Whether victims are chosen by fair sharing instead of the classical algorithm."""
     preemption_strategies: list[Strategy] | None = None
     """The strategies of fair sharing, tried in order. Absent: both, final share first."""
+    release: Release = "ff69552e"
+    """Whose rules hold: Kueue as of that commit (August 2026), feature gates at their defaults."""
 
 
 class BorrowWithinCohort(Wire, frozen=True, kw_only=True):

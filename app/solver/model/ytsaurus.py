@@ -12,6 +12,7 @@ from app.solver.model.base import Duration, Resources, Time, Wire
 Starvation = Literal["non_starving", "starving", "aggressively_starving"]
 Status = Literal["normal", "below_fair_share"]
 Rules = Literal["documented", "shipped"]
+Release = Literal["2026"]
 PriorityScope = Literal["operation_and_ancestors", "operation_only"]
 Mode = Literal["fair_share", "fifo"]
 PreemptionMode = Literal["normal", "graceful"]
@@ -52,6 +53,8 @@ class Settings(Wire, frozen=True, kw_only=True):
 
     rules: Rules = "shipped"
     """`documented`: as the preemption page says, and as released where it is silent; `shipped`: as the release does."""
+    release: Release = "2026"
+    """Which release that is: the newest source as of that year."""
     fair_share_starvation_tolerance: float | None = None
     """How much of its fair share an element must use not to be below it; from 0 to 1. Absent: 0.8."""
     fair_share_starvation_timeout: Duration | None = None

@@ -4,6 +4,8 @@ from typing import Literal
 
 from app.solver.model.base import Time, Wire
 
+Release = Literal["be3bb487"]
+
 
 class Settings(Wire, frozen=True, kw_only=True):
     """``settings.yunikorn``: which rule set decides (docs/engines/yunikorn.md)."""
@@ -11,6 +13,8 @@ class Settings(Wire, frozen=True, kw_only=True):
     rules: Literal["documented", "shipped"] = "documented"
     """`documented`: as YuniKorn's design says, and as released where it is silent; `shipped`: as the release does,
     known defects included."""
+    release: Release = "be3bb487"
+    """Which release that is: yunikorn-core as of that commit (July 2026)."""
 
 
 class ChildTemplate(Wire, frozen=True, kw_only=True):

@@ -132,7 +132,8 @@ def effective_settings(config: CompiledConfiguration, state: State | None) -> di
         } | _shares(config, i)
         for i, (name, pool) in enumerate(zip(config.tree.names, config.inherited, strict=True))
     }  # fmt: skip
-    return {"queues": queues} if state is None else {"queues": queues, "workloads": _operations(config, state)}
+    out: dict[str, Any] = {"settings": {"rules": settings.rules.name, "release": settings.release}, "queues": queues}
+    return out if state is None else out | {"workloads": _operations(config, state)}
 
 
 def _shares(config: CompiledConfiguration, i: int) -> dict[str, Any]:

@@ -5,10 +5,12 @@ both; docs/engines/ytsaurus.md lists the same four differences with their source
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal, get_args
 
-from app.solver.model.ytsaurus import Rules
+from app.solver.model.ytsaurus import Release, Rules
 
+RELEASES: Final[tuple[Release, ...]] = get_args(Release)
+"""Those that ``shipped`` can be; the only one is the newest source of 2026."""
 StageName = Literal["preemptive_normal", "preemptive_aggressive"]
 
 

@@ -22,6 +22,7 @@ from app.solver.model.ytsaurus import (
     IntegralGuarantees,
     Mode,
     PriorityScope,
+    Release,
     Settings,
     TreeIntegralGuarantees,
 )
@@ -141,6 +142,7 @@ class TreeSettings:
     """The tree level with its defaults. Durations in microseconds, resource maps in integer steps."""
 
     rules: RuleSet
+    release: Release
     tolerance: float
     timeout: int
     aggressive_timeout: int
@@ -209,6 +211,7 @@ def tree_settings(given: Settings | None) -> tuple[TreeSettings, list[Problem]]:
     rules = RULE_SETS[s.rules]
     tree = TreeSettings(
         rules=rules,
+        release=s.release,
         tolerance=_or(s.fair_share_starvation_tolerance, 0.8),
         timeout=_or(read.micros("fair_share_starvation_timeout", s.fair_share_starvation_timeout), 30 * SECOND),
         aggressive_timeout=_or(

@@ -177,6 +177,7 @@ class CompiledConfiguration:
     """
 
     rules: RuleSet
+    release: wire.Release
     tree: Tree
     resources: ResourceIndex
     guaranteed: list[Amounts | None]
@@ -214,11 +215,12 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
     if problems:
         raise InvalidInput(problems)
     settings = configuration.settings.yunikorn
-    rules: RuleSet = settings.rules if settings is not None else "documented"
+    settings = wire.Settings() if settings is None else settings
+    rules: RuleSet = settings.rules
     cells, path_cells, owner = cells_of(tree, guaranteed)
     by_path = sorted(range(len(tree)), key=tree.names.__getitem__)
     return CompiledConfiguration(
-        rules=rules, tree=tree, resources=resources, guaranteed=guaranteed, limit=limit,
+        rules=rules, release=settings.release, tree=tree, resources=resources, guaranteed=guaranteed, limit=limit,
         blocks=[q.yunikorn for q in queues], settings=effective(tree, [q.yunikorn for q in queues], rules),
         leaf=[tree.is_leaf(i) and not (q.yunikorn is not None and q.yunikorn.parent) for i, q in enumerate(queues)],
         paths=[tree.path(i) for i in range(len(tree))],

@@ -183,7 +183,10 @@ def effective_settings(queues: CompiledConfiguration, state: State | None) -> di
     """Durations in seconds, quotas in whole units; ``sources`` names where each property that isn't default is set.
     What runs has no say."""
     del state
-    return {"queues": {queues.tree.names[i]: _effective_queue(queues, i) for i in queues.by_path}}
+    return {
+        "settings": {"rules": queues.rules, "release": queues.release},
+        "queues": {queues.tree.names[i]: _effective_queue(queues, i) for i in queues.by_path},
+    }
 
 
 def _effective_queue(queues: CompiledConfiguration, i: int) -> dict[str, Any]:

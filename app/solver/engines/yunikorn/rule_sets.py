@@ -7,9 +7,13 @@ that the explanation can say which one decided.
 """
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
+
+from app.solver.model.yunikorn import Release
 
 RuleSet = Literal["documented", "shipped"]
+RELEASES: Final[tuple[Release, ...]] = get_args(Release)
+"""Those that ``shipped`` can be; the only one is yunikorn-core be3bb487 of July 2026."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ class CompiledConfiguration:
     flavor_names: frozenset[str]
     fair_sharing: bool
     strategies: tuple[model.Strategy, ...]
+    release: model.Release
     tree_queues: dict[int, list[int]]
     penalises: bool
     has_costs: bool
@@ -90,6 +91,7 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
         flavor_names=frozenset(flavors.keys() | named),
         fair_sharing=settings.fair_sharing,
         strategies=tuple(settings.preemption_strategies or DEFAULT_STRATEGIES),
+        release=settings.release,
         tree_queues=tree_queues,
         penalises=any(_preemption(queue).long_runner_penalty is not None for queue in queues),
         has_costs=any(_preemption(queue).disruption_cost_milestones for queue in queues),

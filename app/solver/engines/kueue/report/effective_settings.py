@@ -17,7 +17,10 @@ def effective_settings(configuration: CompiledConfiguration, state: State | None
     del state  # nothing that runs changes a setting
     if problems := knob_problems(configuration):
         raise InvalidInput(problems)
-    return {"queues": {name: _queue(configuration, node) for node, name in enumerate(configuration.tree.names)}}
+    return {
+        "settings": {"release": configuration.release},
+        "queues": {name: _queue(configuration, node) for node, name in enumerate(configuration.tree.names)},
+    }
 
 
 def _queue(configuration: CompiledConfiguration, node: int) -> dict[str, Any]:
