@@ -12,7 +12,7 @@ RELEASES = [("kueue", "ff69552e"), ("yunikorn", "be3bb487"), ("ytsaurus", "2026"
 
 
 def configuration(engine: str, **settings: Any) -> Configuration:
-    name = "root.a" if engine == "yunikorn" else "a"
+    name = "root" if engine == "yunikorn" else "a"
     return msgspec.convert(
         {"engine": engine, "settings": {engine: settings}, "queues": [{"name": name}]}, Configuration
     )
