@@ -22,14 +22,18 @@ from app.formats.exported import Format
 from app.formats.schemas import ImportedManifest
 from app.solver import solve
 from app.solver.model.configuration import Configuration
-from app.solver.model.problems import Finding
+from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.request import DecisionRequest
 from app.solver.solve import Loaded
 
 
-def imported(body: bytes, format: Format) -> bytes:  # noqa: A002
-    """The JSON of an ``ImportedManifest``. Raises InvalidInput for what is no manifest at all."""
+def imported(body: bytes, format: Format, *, lenient: bool = False) -> bytes:  # noqa: A002
+    """The JSON of an ``ImportedManifest``. Raises InvalidInput for what is no manifest at all, and, if not ``lenient``,
+    where what is read would be decided wrongly: each finding of severity error is a problem then."""
     found = import_configuration(body, format)
+    errors = [one for one in found.findings if one.severity == "error"]
+    if errors and not lenient:
+        raise InvalidInput([Problem(pointer=one.pointer, detail=f"{one.detail} [{one.rule}]") for one in errors])
     return msgspec.json.encode(
         ImportedManifest(
             format=format,
@@ -111,7 +115,7 @@ class Answerer:
             return self._guarded(asked, body)
         if asked.operation is Operation.IMPORT:
             assert asked.format is not None
-            return Reply(imported(body, asked.format))
+            return Reply(imported(body, asked.format, lenient=asked.lenient))
         if (question := self._questions.get(asked.operation)) is not None:
             return Reply(question(body, asked.now, self._sources))
         reply = Reply(self._snapshots[asked.operation](asked.snapshot, body, asked.now))

@@ -121,7 +121,8 @@ class Inquiry(msgspec.Struct, frozen=True):
 
     ``snapshot``: the one that it is about, where that is known. ``pinned``: decide on the revision and generation of
     an earlier answer. ``format``: of a manifest. ``known``: what the decision log has of the snapshot; None: it is to
-    be given nothing. ``configuration``: the one that is meant, where the body does not name it."""
+    be given nothing. ``configuration``: the one that is meant, where the body does not name it.
+    ``lenient``: whether a manifest is read although what is wrong in it is left out."""
 
     operation: Operation
     now: datetime
@@ -130,3 +131,4 @@ class Inquiry(msgspec.Struct, frozen=True):
     format: Format | None = None
     known: Known | None = None
     configuration: str = ""
+    lenient: bool = False

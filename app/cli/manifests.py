@@ -1,6 +1,7 @@
 """``import``, ``export``, and manifests where a request is expected: ``kubectl get … -o json | arbiter decide -``."""
 
 import json as jsonlib
+from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -36,6 +37,24 @@ _OURS = Remote()
 
 File = Annotated[str, Parameter(allow_leading_hyphen=True, help="A file; '-' reads standard input.")]
 
+Lenient = Annotated[
+    bool, Parameter(negative=(), help="Go on although something that is left out makes the answer wrong.")
+]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Out:
+    """What becomes of what is read."""
+
+    request: Annotated[bool, Parameter(negative=(), help="Print a request: state and asks too.")] = False
+    json: Annotated[bool, Parameter(negative=(), help="Print all that was read, and the findings.")] = False
+    store: Annotated[str | None, Parameter(help="Store the configuration in the service under this name.")] = None
+    lenient: Lenient = False
+
+
+_PRINTED = Out()
+
 
 def import_manifest(
     file: File = "-",
@@ -43,14 +62,13 @@ def import_manifest(
     *,
     files: Files = None,
     format: Annotated[Format, Parameter(help="Whose manifest it is; kubernetes finds out by itself.")] = "kubernetes",  # noqa: A002
-    request: Annotated[bool, Parameter(negative=(), help="Print a request: state and asks too.")] = False,
-    json: Annotated[bool, Parameter(negative=(), help="Print all that was read, and the findings.")] = False,
-    store: Annotated[str | None, Parameter(help="Store the configuration in the service under this name.")] = None,
+    out: Out = _PRINTED,
     remote: Remote = _OURS,
 ) -> int:
     """Read a manifest of Kueue, YuniKorn, KAI Scheduler or YTsaurus, and print the configuration that it makes.
 
-    What can't be carried over is said on standard error. Exit code 3 when some of that is an error.
+    What can't be carried over is said on standard error. Exit code 3 when some of that is an error, and then nothing
+    is stored, unless --lenient is given.
     """
     try:
         found = imported(gathered(file, files), format)
@@ -61,13 +79,16 @@ def import_manifest(
         problems(file, invalid.problems)
         return BAD_INPUT
     code = 0
-    if store is not None:
-        code = _stored(found.configuration, store, Service(remote.url, remote.token))
-    elif json:
+    wrong = failed(found.findings) and not out.lenient
+    if out.store is not None and wrong:
+        complain(f"{file}: nothing is stored, as some of it would be decided wrongly; --lenient stores the rest")
+    elif out.store is not None:
+        code = _stored(found.configuration, out.store, Service(remote.url, remote.token))
+    elif out.json:
         say(_pretty(found))
     else:
-        say(_pretty(_request(found) if request else found.configuration))
-    return code or (BAD_INPUT if failed(found.findings) else 0)
+        say(_pretty(_request(found) if out.request else found.configuration))
+    return code or (BAD_INPUT if wrong else 0)
 
 
 def export(

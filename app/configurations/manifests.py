@@ -74,16 +74,17 @@ async def import_manifest(
     format: Annotated[  # noqa: A002
         Format, Query(description="`kubernetes`: objects of whichever system they belong to", examples=["kueue"])
     ],
+    lenient: Annotated[bool, Query(description="Answer although something in it would be decided wrongly")] = False,
 ) -> Response:
     """Configuration, running workloads and asks of a manifest, in Arbiter's words; nothing is stored.
 
     YAML or JSON, one document or several, as administrators write them or `kubectl get -o json` prints them. What can't
-    be carried over is a finding.
+    be carried over is a finding; where one is an error, the answer is 422 unless `lenient=true`.
     """
     if not body.strip():
         raise BadRequest("there is no manifest")
     dispatcher = service(request, Dispatcher)
-    asked = Inquiry(Operation.IMPORT, datetime.now(UTC), format=format)
+    asked = Inquiry(Operation.IMPORT, datetime.now(UTC), format=format, lenient=lenient)
     reply = await service(request, Offload).run(dispatcher.class_of_import(body), dispatcher.run, asked, body)
     return json_response(reply.body)
 

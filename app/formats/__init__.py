@@ -4,6 +4,7 @@
 ``export_configuration`` writes it. What can't be carried over is a finding, never silence.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -28,6 +29,7 @@ __all__ = ["EXPORTS", "FORMATS", "ExportFormat", "Exported", "Format", "Imported
 
 _MANIFESTS: dict[str, EngineName | None] = {"kueue": "kueue", "yunikorn": "yunikorn", "kai": "kai", "kubernetes": None}
 _ON_KUBERNETES: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn")
+_PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
 _Writer = Callable[[Configuration], Exported]
 _WRITERS: dict[str, _Writer] = {
     "kueue": kueue_export.export,
@@ -55,8 +57,11 @@ def _read(text: bytes, format: str, known: Configuration | None) -> Imported:  #
     if format not in FORMATS:
         raise Unreadable(f"no format {format!r}: there are {', '.join(FORMATS)}")
     findings = Findings()
+    if _PAGE.match(text[:2048]):
+        raise Unreadable("this is a page for a browser (HTML or XML), no document of any system: was there a login?")
     yson = format in ("ytsaurus", "kubernetes") and is_yson(text)
     documents = read_yson(text) if yson else read(text)
+    _refuse_no_document(documents, format)
     if all(document == [] for _, document in documents):
         findings.add("empty", "warning", (), "there is no object in it")
     several = _spread(documents)
@@ -70,6 +75,28 @@ def _read(text: bytes, format: str, known: Configuration | None) -> Imported:  #
     engine = _MANIFESTS[format]
     _refuse_another(known, *_ON_KUBERNETES if engine is None else (engine,))
     return manifests.read_manifests(documents, engine, findings, known)
+
+
+def _refuse_no_document(documents: list[tuple[Path, Any]], format: str) -> None:  # noqa: A002
+    """Raises Unreadable for text in which nothing is a document of the systems that ``format`` means."""
+    if not documents:
+        raise Unreadable("it is empty: there is no document in it")
+    several = _spread(documents)
+    of_kubernetes, of_ytsaurus = format != "ytsaurus", format in ("ytsaurus", "kubernetes")
+    if (
+        not several
+        or (of_kubernetes and dump.is_dump(documents))
+        or any(
+            (of_kubernetes and (manifests.is_object(one) or dump.is_dump([(at, one)])))
+            or (of_ytsaurus and (orchid.is_orchid(one) or ytsaurus_import.is_settings(one)))
+            for at, one in several
+        )
+    ):
+        return
+    whose = "Kueue, YuniKorn, KAI Scheduler or YTsaurus" if format == "kubernetes" else format
+    keys = [str(key)[:40] for _, one in several[:1] if isinstance(one, dict) for key in list(cast(Any, one))[:4]]
+    shown = f" (it begins with {', '.join(map(repr, keys))})" if keys else ""
+    raise Unreadable(f"nothing in it is a document of {whose}{shown}")
 
 
 def _spread(documents: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:

@@ -83,6 +83,15 @@ class _Sorted:
         return None
 
 
+def is_object(document: Any) -> bool:
+    """Whether this is an object of Kubernetes, or a file of YuniKorn or KAI Scheduler that says no kind."""
+    if not isinstance(document, dict):
+        return False
+    if "kind" in document:
+        return isinstance(document["kind"], str) and bool(document["kind"])  # pyright: ignore[reportUnknownArgumentType]
+    return any(key in document for key in ("partitions", "tiers", "actions", "rawObjects"))
+
+
 @dataclass(frozen=True, slots=True)
 class Within:
     """Pods that were read before, and what else there is of the cluster of which they are some: the names of all its

@@ -14,7 +14,12 @@ from app.configurations.manifests import EXAMPLE
 
 MANIFESTS = Path(__file__).parents[1] / "manifests"
 IMPORT = "/v1/configurations:import"
+WHATEVER = f"{IMPORT}?format=kubernetes&lenient=true"
 YAML = {"Content-Type": "application/yaml"}
+
+
+def manifest(name: str) -> bytes:
+    return (MANIFESTS / name).read_bytes()
 
 
 def document() -> dict[str, Any]:
@@ -47,18 +52,33 @@ def test_a_manifest_becomes_a_configuration_with_findings(homeless: TestClient) 
 )
 def test_findings_lead_into_the_manifest(homeless: TestClient, name: str) -> None:
     system = name.partition("-")[0]
-    answer = homeless.post(f"{IMPORT}?format={system}", content=(MANIFESTS / name).read_bytes(), headers=YAML)
+    answer = homeless.post(
+        f"{IMPORT}?format={system}&lenient=true", content=(MANIFESTS / name).read_bytes(), headers=YAML
+    )
     assert answer.status_code == 200
     found = answer.json()["findings"]
     assert all({"rule", "severity", "pointer", "detail"} == set(finding) for finding in found)
     assert any(finding["severity"] == "warning" for finding in found)
 
 
+def test_what_would_be_decided_wrongly_is_refused_unless_it_is_wanted(homeless: TestClient) -> None:
+    body = (MANIFESTS / "kueue-workloads.json").read_bytes()
+    refused = homeless.post(f"{IMPORT}?format=kubernetes", content=body, headers=YAML)
+    assert refused.status_code == 422
+    assert [problem["pointer"] for problem in refused.json()["errors"]] == ["/items/9/spec"]
+    for text in (b"<!DOCTYPE html><html></html>", b"# A title\n\nHello: there\n", b"just: a mapping", b"hello"):
+        for wanted in ("", "&lenient=true"):
+            answer = homeless.post(f"{IMPORT}?format=kubernetes{wanted}", content=text, headers=YAML)
+            assert answer.status_code == 422, text
+
+
 def test_json_and_compressed_bodies_are_read_too(homeless: TestClient) -> None:
     body = (MANIFESTS / "kueue-workloads.json").read_bytes()
-    plain = homeless.post(f"{IMPORT}?format=kubernetes", content=body, headers={"Content-Type": "application/json"})
+    plain = homeless.post(WHATEVER, content=body, headers={"Content-Type": "application/json"})
     packed = homeless.post(
-        f"{IMPORT}?format=kubernetes", content=gzip.compress(body), headers={**YAML, "Content-Encoding": "gzip"}
+        WHATEVER,
+        content=gzip.compress(body),
+        headers={**YAML, "Content-Encoding": "gzip"},
     )
     assert plain.status_code == packed.status_code == 200
     assert plain.json() == packed.json()
@@ -67,7 +87,7 @@ def test_json_and_compressed_bodies_are_read_too(homeless: TestClient) -> None:
 
 def test_what_is_imported_can_be_decided(homeless: TestClient) -> None:
     body = (MANIFESTS / "kueue-workloads.json").read_bytes()
-    got = homeless.post(f"{IMPORT}?format=kubernetes", content=body, headers=YAML).json()
+    got = homeless.post(WHATEVER, content=body, headers=YAML).json()
     question = {key: got[key] for key in ("configuration", "state", "asks")} | {"now": "2026-01-02T00:00:00Z"}
     answer = homeless.post("/v1/decisions", json=question)
     assert answer.status_code == 200

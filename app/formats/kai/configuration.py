@@ -56,6 +56,8 @@ DEFAULT_SHARD = "default"
 
 DEFAULT_PRIORITY = 100
 DEFAULT_CAP = 16  # KAI's own default of max-consolidation-preemptees
+AS_INSTALLED = kai.Settings(rules="shipped", max_consolidation_preemptees=DEFAULT_CAP)
+"""What a KAI Scheduler that nobody configured decides by: what comes from a real system is decided as released."""
 # Steps of Arbiter in one unit of a KAI queue.
 UNITS = {"cpu": 1, "memory": 10**6, "gpu": 1000}
 
@@ -81,10 +83,9 @@ def read_configuration(found: Iterable[Object], findings: Findings) -> Configura
             made.root.warn("kind", f"{made.kind}: not decided here; kept for an export", "info", "not-decided")
             objects.append(document)
     if queues and settings is None:
-        detail = "no scheduler configuration in the source: Arbiter's defaults hold (KAI's own cap on moves is 16)"
-        findings.add("defaults", "info", (), detail)
+        findings.add("defaults", "info", (), "no scheduler configuration in the source: KAI's own defaults hold")
     return Configuration(
-        engine="kai", settings=Settings(kai=settings), queues=queues,
+        engine="kai", settings=Settings(kai=settings or AS_INSTALLED), queues=queues,
         native=NativeDocuments(kai=native, objects=objects) if native or objects else None,
     )  # fmt: skip
 
@@ -257,7 +258,7 @@ def _settings(
 
     rules = (annotations or {}).get(RULES_ANNOTATION)
     return kai.Settings(
-        rules="shipped" if rules == "shipped" else "documented",
+        rules="documented" if rules == "documented" else "shipped",
         default_reclaim_min_runtime=word("defaultReclaimMinRuntime"),
         default_preempt_min_runtime=word("defaultPreemptMinRuntime"),
         reclaim_resolve_method=word("reclaimResolveMethod") or "lca",

@@ -7,6 +7,7 @@ from app.base.documents import Path
 from app.formats.exported import Exported, Lost, dump, flat_quota, go_duration, number, placed, renamed
 from app.formats.kai.configuration import (
     ACTIONS,
+    AS_INSTALLED,
     DEFAULT_CAP,
     DEFAULT_SHARD,
     QUEUE_GROUP,
@@ -38,7 +39,7 @@ def export(configuration: Configuration) -> Exported:
     lost.flavors(configuration, "KAI Scheduler")
     documents: list[dict[str, Any]] = []
     native = configuration.native or NativeDocuments()
-    if configuration.settings.kai is not None or native.kai:
+    if configuration.settings.kai not in (None, AS_INSTALLED) or native.kai:
         documents.append(_shard(configuration.settings.kai or kai.Settings(), native, lost))
     for at, queue in placed(configuration.queues):
         documents.append(lost.native(at, _queue(queue, at, lost, configuration.engine), queue.native, "kai"))
@@ -49,7 +50,7 @@ def _shard(settings: kai.Settings, native: NativeDocuments, lost: Lost) -> dict[
     given: Any = native.kai.get("metadata")
     own = cast(dict[str, Any], given).get("name") if isinstance(given, dict) else None
     metadata: dict[str, Any] = {"name": own if isinstance(own, str) and own else DEFAULT_SHARD}
-    if settings.rules != "documented":
+    if settings.rules != "shipped":
         metadata["annotations"] = {RULES_ANNOTATION: settings.rules}
     arguments: dict[str, Any] = {}
     for field, argument in (

@@ -35,7 +35,7 @@ RESOURCES = frozenset(
         "burst_guarantee_resources",
     }
 )  # fmt: skip
-TREE_FIELDS = tuple(name for name in ytsaurus.Settings.__struct_fields__ if name != "rules")
+TREE_FIELDS = tuple(name for name in ytsaurus.Settings.__struct_fields__ if name not in ("rules", "release"))
 POOL_FIELDS = tuple(name for name in ytsaurus.Queue.__struct_fields__ if name not in ("mode", "resource_limits"))
 
 # Settings that are blocks of their own.
@@ -96,6 +96,14 @@ def is_tree(document: Any) -> bool:
     if not isinstance(document, dict) or "kind" in document:
         return False
     return any(isinstance(document.get(key), dict) for key in ("$attributes", "$value", "pools"))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+
+
+def is_settings(document: Any) -> bool:
+    """Whether this can be a pool tree: it has a shape of one, or says something that a tree or a pool can."""
+    if not isinstance(document, dict) or "kind" in document:
+        return False
+    known = {*TREE_FIELDS, *POOL_FIELDS, *_ALIASES, *_SUBMISSION, "config", "pools", "nodes_filter", "$attributes"}
+    return any(key in known or key == "$value" for key in document)  # pyright: ignore[reportUnknownVariableType]
 
 
 def settings_of(config: Reader) -> ytsaurus.Settings | None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from app.base.documents import Path
 from app.formats.objects import Object, objects
 from app.formats.reader import Findings, Imported, Reader
-from app.formats.yunikorn.importing import read_configuration
+from app.formats.yunikorn.importing import AS_RELEASED, read_configuration
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota
 from app.solver.model.instant import at as instant
@@ -74,7 +74,11 @@ def read_dump(documents: list[tuple[Path, Any]], findings: Findings, known: Conf
     for reader in found["applications"]:
         _application(reader, set(nodes), running, asks)
     state = State(nodes=[_node(name, reader) for name, reader in nodes.items()], workloads=running)
-    configuration = Configuration(engine="yunikorn", queues=queues) if known is None else _with(known, queues, findings)
+    configuration = (
+        Configuration(engine="yunikorn", settings=AS_RELEASED, queues=queues)
+        if known is None
+        else _with(known, queues, findings)
+    )
     return Imported(configuration, state, asks, findings.all())
 
 

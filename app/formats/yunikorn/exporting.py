@@ -20,7 +20,7 @@ def export(configuration: Configuration) -> Exported:
     lost = Lost()
     lost.other_blocks(configuration, "yunikorn")
     lost.flavors(configuration, "YuniKorn")
-    if configuration.settings.yunikorn is not None and configuration.settings.yunikorn != yunikorn.Settings():
+    if configuration.settings.yunikorn is not None and configuration.settings.yunikorn.rules != "shipped":
         lost.add(("settings", "yunikorn", "rules"), "which rules decide is a choice of Arbiter, not of YuniKorn")
     made: dict[str, dict[str, Any]] = {}
     top: list[dict[str, Any]] = []

@@ -7,12 +7,15 @@ from app.formats.exported import unkeepable
 from app.formats.objects import Object, config_map
 from app.formats.reader import Findings, Reader
 from app.solver.model.base import Native, NativeDocuments
-from app.solver.model.configuration import Configuration, Queue, Quota
+from app.solver.model.configuration import Configuration, Queue, Quota, Settings
 from app.solver.model.yunikorn import ChildTemplate
 from app.solver.model.yunikorn import Queue as YuniKornQueue
+from app.solver.model.yunikorn import Settings as YuniKornSettings
 
 DEFAULT_PARTITION = "default"
 ROOT = "root"
+AS_RELEASED = Settings(yunikorn=YuniKornSettings(rules="shipped"))
+"""What comes from a real system is decided as its releases do, known defects included."""
 OTHER_PARTITIONS = "partitions"
 """Where a configuration keeps the partitions that were not read."""
 
@@ -36,7 +39,8 @@ def read_configuration(found: Iterable[Object], findings: Findings) -> Configura
         made.root.keep().close()
         native |= _others(others, findings) | made.root.kept() | config_map(made)
     return Configuration(
-        engine="yunikorn", queues=queues, native=NativeDocuments(yunikorn=native) if native else None
+        engine="yunikorn", settings=AS_RELEASED, queues=queues,
+        native=NativeDocuments(yunikorn=native) if native else None
     )  # fmt: skip
 
 

@@ -98,7 +98,7 @@ def test_yunikorn_gets_a_nested_tree() -> None:
 def test_yunikorn_has_no_word_for_these() -> None:
     made = configuration(
         flavors=[{"name": "f"}],
-        settings={"yunikorn": {"rules": "shipped"}},
+        settings={"yunikorn": {"rules": "documented"}},
         queues=[
             {"name": "Root", "weight": 2, "priority": 1, "created_at": "2026-01-01T00:00:00Z"},
             {"name": "other.x", "parent": "Root", "quota": {"vcore": {"guaranteed": "unlimited", "lending_limit": 1}}},

@@ -122,7 +122,8 @@ NAMELESS = ("error", "bad-value", "/1/metadata", "an object without a name")
          ("warning", "not-carried", "/1", "a second pool tree is a cluster of its own: import it by itself")),
         ("ytsaurus", [{"pools": {"a": {"pools": {"a": {}}}}}],
          ("error", "duplicate", "/pools/a/pools/a", "a second pool 'a' in one tree: left out")),
-        ("kubernetes", [{"items": []}], ("warning", "unknown-kind", "", "no kind: this is no Kubernetes object")),
+        ("kubernetes", [{"kind": "List", "items": [{"items": []}]}],
+         ("warning", "unknown-kind", "/items/0", "no kind: this is no Kubernetes object")),
     ],
 )  # fmt: skip
 def test_what_is_not_carried_over_is_said(

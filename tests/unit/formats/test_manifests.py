@@ -10,7 +10,6 @@ import pytest
 from app.formats import export, import_configuration
 from app.solver import solve
 from app.solver.model.configuration import Configuration
-from app.solver.model.problems import InvalidInput
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 FORMATS = {
@@ -102,9 +101,5 @@ def test_what_is_imported_is_understood_by_its_engine(name: str) -> None:
     """Only values that the findings call errors may still be refused."""
     found = import_configuration((MANIFESTS / name).read_bytes(), FORMATS[name])
     configuration = msgspec.json.decode(msgspec.json.encode(found.configuration), type=Configuration)
-    if name == "kai-scheduler-config.yaml":
-        with pytest.raises(InvalidInput, match="/configuration/settings/kai/default_preempt_min_runtime"):
-            solve.configure(configuration)
-        return
     loaded = solve.load(solve.configure(configuration), found.state)
     assert solve.shares(loaded, found.asks, 0)["queues"]
