@@ -9,7 +9,7 @@ A configuration as a YTsaurus pool tree: settings of the tree, pools nested in t
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -102,8 +102,18 @@ def is_settings(document: Any) -> bool:
     """Whether this can be a pool tree: it has a shape of one, or says something that a tree or a pool can."""
     if not isinstance(document, dict) or "kind" in document:
         return False
-    known = {*TREE_FIELDS, *POOL_FIELDS, *_ALIASES, *_SUBMISSION, "config", "pools", "nodes_filter", "$attributes"}
-    return any(key in known or key == "$value" for key in document)  # pyright: ignore[reportUnknownVariableType]
+    known = {
+        *TREE_FIELDS,
+        *POOL_FIELDS,
+        *_ALIASES,
+        *_SUBMISSION,
+        "config",
+        "pools",
+        "nodes_filter",
+        "$attributes",
+        "$value",
+    }
+    return not known.isdisjoint(cast(dict[str, Any], document))
 
 
 def settings_of(config: Reader) -> ytsaurus.Settings | None:

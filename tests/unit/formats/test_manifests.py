@@ -102,4 +102,4 @@ def test_what_is_imported_is_understood_by_its_engine(name: str) -> None:
     found = import_configuration((MANIFESTS / name).read_bytes(), FORMATS[name])
     configuration = msgspec.json.decode(msgspec.json.encode(found.configuration), type=Configuration)
     loaded = solve.load(solve.configure(configuration), found.state)
-    assert solve.shares(loaded, found.asks, 0)["queues"]
+    assert bool(solve.shares(loaded, found.asks, 0)["queues"]) == bool(configuration.queues)
