@@ -7,6 +7,7 @@ from itertools import groupby
 import msgspec
 from sqlalchemy import RowMapping
 
+from app.auth import audit
 from app.base.errors import NotFound
 from app.clusters import repository
 from app.clusters.schemas import ClusterFollower, ClusterLease, ClusterReport, FollowedCluster
@@ -26,7 +27,10 @@ class Clusters:
     def report(self, name: str, said: ClusterReport) -> ClusterLease:
         """Keep what a follower says. Raises Unavailable."""
         with self._database.session() as session:
+            known = {str(row["follower"]) for row in repository.reports(session, name)}
             repository.report(session, name, said.follower, msgspec.json.encode(said), _FORGET_AFTER)
+            if said.follower not in known:  # of those that follow, which report every few seconds
+                audit.record(session, "cluster.follow", name, {"follower": said.follower})
             writes = repository.lease(session, name, said.follower, LEASE_SECONDS)
         return ClusterLease(writer=writes, seconds=LEASE_SECONDS)
 
@@ -47,9 +51,9 @@ class Clusters:
     def forget(self, name: str) -> None:
         """Forget its reports; a follower that still runs brings it back. Raises NotFound, Unavailable."""
         with self._database.session() as session:
-            found = repository.forget(session, name)
-        if not found:
-            raise _unknown(name)
+            if not repository.forget(session, name):
+                raise _unknown(name)
+            audit.record(session, "cluster.forget", name)
 
 
 def _unknown(name: str) -> NotFound:

@@ -3,8 +3,12 @@
 ``/v1/snapshots``: send a state once, then only what changed.
 """
 
+import math
+import time
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Annotated
+from threading import Lock
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
@@ -12,8 +16,10 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 
 from app.answering.operations import Inquiry, Operation
 from app.answering.snapshots import ApplyRequest, Carried, PendingAsks, SnapshotList, SnapshotRequest, SnapshotStatus
+from app.auth import actor, audit
 from app.base.decoding import decode
-from app.base.errors import BadInput
+from app.base.errors import BadInput, Unavailable
+from app.db import Database
 from app.decisions.schemas import CARRIED, SITUATION
 from app.decisions.service import Decider
 from app.http.body import Body
@@ -25,6 +31,9 @@ from app.solver.model.problems import Problem
 from app.solver.model.state import Ask, Delta, State
 from app.workers.dispatcher import Dispatcher
 from app.workers.offload import Offload
+
+_EVERY_SECONDS = 60.0
+_MOST_COUNTED = 10_000
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -40,24 +49,33 @@ class _Answered(msgspec.Struct, frozen=True):
 class Snapshots:
     """Puts, deltas and applied decisions, each as the response body."""
 
-    def __init__(self, dispatcher: Dispatcher, decider: Decider) -> None:
+    def __init__(self, dispatcher: Dispatcher, decider: Decider, database: Database) -> None:
         self._dispatcher = dispatcher
         self._decider = decider
+        self._database = database
+        self._unwritten: dict[tuple[str, str], tuple[float, int]] = {}
+        self._lock = Lock()
 
     def put(self, name: str, body: bytes) -> bytes:
         """Raises InvalidInput, NotFound for an unknown configuration."""
-        return self._run(Operation.SNAPSHOT_PUT, name, body)
+        answer = self._run(Operation.SNAPSHOT_PUT, name, body)
+        self._record("snapshot.put", name)
+        return answer
 
     def delta(self, name: str, body: bytes) -> bytes:
         """Raises InvalidInput, NotFound, Conflict; then nothing has changed."""
-        return self._run(Operation.SNAPSHOT_DELTA, name, body)
+        answer = self._run(Operation.SNAPSHOT_DELTA, name, body)
+        self._changed(name)
+        return answer
 
     def apply(self, name: str, body: bytes) -> bytes:
         """Carry out an answer, given in full or by its id in the log. Raises InvalidInput, NotFound, Conflict."""
         request = decode(body, ApplyRequest)
         if isinstance(request.decision, str):
             body = msgspec.json.encode(self._expanded(name, request, request.decision))
-        return self._run(Operation.SNAPSHOT_APPLY, name, body)
+        answer = self._run(Operation.SNAPSHOT_APPLY, name, body)
+        self._changed(name)
+        return answer
 
     def get(self, name: str) -> bytes:
         """Raises NotFound."""
@@ -75,6 +93,7 @@ class Snapshots:
     def delete(self, name: str) -> None:
         """Raises NotFound."""
         self._run(Operation.SNAPSHOT_DELETE, name)
+        self._record("snapshot.delete", name)
 
     def listing(self) -> bytes:
         """All of them, in order of name."""
@@ -96,6 +115,23 @@ class Snapshots:
         carried = Carried(asks=asked.asks, decisions=answered.decisions, plan=answered.plan)
         generation = answered.state.generation if request.generation is None else request.generation
         return ApplyRequest(decision=carried, ask=request.ask, generation=generation, now=request.now)
+
+    def _changed(self, name: str) -> None:
+        """Deltas come a thousand a second: a line a minute for each actor says how many there were."""
+        key, now = (name, actor.current()), time.monotonic()
+        with self._lock:
+            began, count = self._unwritten.pop(key, (-math.inf, 0))
+            due = now - began >= _EVERY_SECONDS
+            self._unwritten[key] = (now, 0) if due else (began, count + 1)
+            while len(self._unwritten) > _MOST_COUNTED:
+                del self._unwritten[next(iter(self._unwritten))]
+        if due:
+            self._record("snapshot.change", name, {"unwritten": count} if count else None)
+
+    def _record(self, action: str, name: str, detail: dict[str, Any] | None = None) -> None:
+        """Snapshots are kept in memory, and go on without the database: then the line is missing."""
+        with suppress(Unavailable), self._database.session() as session:
+            audit.record(session, action, name, detail)
 
     def _run(self, operation: Operation, name: str, body: bytes = b"") -> bytes:
         return self._dispatcher.run(Inquiry(operation, datetime.now(UTC), name), body).body

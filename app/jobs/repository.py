@@ -12,6 +12,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.orm import Session
 
@@ -19,6 +20,7 @@ from app.base.errors import Unavailable
 from app.db import metadata
 
 _ALIVE = ("queued", "running")
+_PLACES = 0x41524A4F  # any number that only the places of jobs use
 
 jobs = sa.Table(
     "jobs",
@@ -80,7 +82,9 @@ class Chunk(NamedTuple):
 
 
 def alive(session: Session) -> int:
-    """How many jobs wait or run."""
+    """How many jobs wait or run. Whoever asks next waits until this transaction ends: two that ask at once can't both
+    take the last place."""
+    session.execute(sa.select(sa.func.pg_advisory_xact_lock(_PLACES)))
     return session.execute(sa.select(sa.func.count()).select_from(jobs).where(jobs.c.status.in_(_ALIVE))).scalar_one()
 
 
@@ -171,7 +175,8 @@ def put(session: Session, job: UUID, attempt: int, rows: Sequence[Chunk]) -> boo
     mine = sa.select(jobs.c.id).where(*_mine(job, attempt)).with_for_update(read=True, key_share=True)
     if session.execute(mine).first() is None:
         return False
-    session.execute(sa.insert(chunks), [{"job": job, "attempt": attempt, **row._asdict()} for row in rows])
+    stored = upsert(chunks).on_conflict_do_nothing()  # it may be told again: its first answer may have been lost
+    session.execute(stored, [{"job": job, "attempt": attempt, **row._asdict()} for row in rows])
     return True
 
 

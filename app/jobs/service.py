@@ -10,7 +10,7 @@ import zstandard
 from sqlalchemy import RowMapping
 from sqlalchemy.orm import Session
 
-from app.auth import actor
+from app.auth import actor, audit
 from app.base.errors import NotFound, TooManyRequests
 from app.base.identifiers import Identifiers
 from app.db import Database
@@ -56,6 +56,7 @@ class Jobs:
                 "request": zstandard.ZstdCompressor().compress(new.request),
             }
             repository.add(session, row)
+            audit.record(session, f"{kind}.begin", str(identity))
         return identity
 
     def row(self, job: UUID, kind: str) -> RowMapping:
@@ -82,8 +83,10 @@ class Jobs:
     def stop(self, job: UUID, kind: str) -> None:
         """Stop it; one that has ended is forgotten with its results. Raises NotFound, Unavailable."""
         with self._database.session() as session:
-            if not repository.cancel(session, job, kind) and not repository.delete(session, job, kind):
+            cancelled = repository.cancel(session, job, kind)
+            if not cancelled and not repository.delete(session, job, kind):
                 raise unknown(kind, job)
+            audit.record(session, f"{kind}.{'cancel' if cancelled else 'delete'}", str(job))
 
     def lines(self, job: UUID, stream: str, first: int = 0, most: int | None = None) -> Iterator[bytes]:
         """The lines of a stream with their ends, some at a time, from number ``first`` (0 is the first), at most

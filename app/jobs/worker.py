@@ -5,15 +5,18 @@ is not, work stops at the next safe point, and where none comes in time the proc
 attempt are never seen. Whoever started the process starts another.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
+from uuid import UUID
 
 import msgspec
 import structlog
 import zstandard
+from sqlalchemy.orm import Session
 
 from app.base.errors import ArbiterError, Unavailable
 from app.db import Database
@@ -28,6 +31,7 @@ LOST_SECONDS = 15.0
 """After which a worker that is not heard of has lost its job."""
 _MOST_LOST = 3
 """Workers that may vanish over one job; one that gives it back, for a service that is restarted, has not vanished."""
+_NEVER = 1e9
 _STUCK_SECONDS = 1.0
 """From being told to stop until the process ends, whatever it does: with a beat before it, less than 2 s."""
 _STORE_SECONDS = 30.0
@@ -84,6 +88,9 @@ class Worker:
         self._limits = limits
         self._abandon = abandon
         self._stopping = threading.Event()
+        self._away = -math.inf
+        self._left: tuple[UUID, int] | None = None
+        """The attempt that the database was away for: given back once it is there."""
 
     def stop(self) -> None:
         """Give back what is being done, and end."""
@@ -102,12 +109,21 @@ class Worker:
 
     def once(self) -> bool:
         """Do one job, if there is any. Raises Unavailable."""
-        with self._database.session() as session:
-            job = repository.claim(session, list(self._kinds), LOST_SECONDS)
+        try:
+            with self._database.session() as session:
+                if self._left is not None:
+                    repository.release(session, *self._left)
+                    self._left = None
+                # While the database was away no other worker could be heard of either.
+                patience = LOST_SECONDS if time.monotonic() - self._away > LOST_SECONDS else _NEVER
+                job = repository.claim(session, list(self._kinds), patience)
+        except Unavailable:
+            self._away = time.monotonic()
+            raise
         if job is None:
             return False
         if job.lost >= _MOST_LOST:
-            self._end(job, status="failed", error=f"its worker was lost {job.lost} times")
+            self._end(job, None, status="failed", error=f"its worker was lost {job.lost} times")
         else:
             self._attempt(job)
         return True
@@ -117,7 +133,7 @@ class Worker:
         said.info("job begins")
         began = time.monotonic()
         heart = _Heart(self._database, job, self._limits.seconds, self._stopping, self._abandon)
-        writer = ChunkWriter(lambda rows: self._store(job, rows), self._limits.bytes)
+        writer = ChunkWriter(lambda rows: self._store(job, rows, heart), self._limits.bytes)
         work = heart.work = Work(writer, heart.check)
         try:
             with heart, stoppable(heart.check):
@@ -130,26 +146,45 @@ class Worker:
                 self._release(job)
             return
         except Unavailable:
+            self._left, self._away = (job.id, job.attempt), time.monotonic()
             raise  # it begins again once the database is back
         except Exception as error:
             text = _told(error)
             if text is None:
                 said.exception("job failed")
                 text = "unexpected; the worker's log has the rest"
-            self._end(job, status="failed", error=text)
+            self._end(job, heart, status="failed", error=text)
         else:
             packed = zstandard.ZstdCompressor().compress(outcome)
-            self._end(job, status="done", outcome=packed, progress=work.progress)
+            self._end(job, heart, status="done", outcome=packed, progress=work.progress)
         said.info("job ends", seconds=round(time.monotonic() - began, 2))
 
-    def _store(self, job: Claimed, rows: Sequence[Chunk]) -> None:
-        with self._database.session(_STORE_SECONDS) as session:
-            if not repository.put(session, job.id, job.attempt, rows):
-                raise Unwanted
+    def _store(self, job: Claimed, rows: Sequence[Chunk], heart: "_Heart") -> None:
+        def put(session: Session) -> bool:
+            return repository.put(session, job.id, job.attempt, rows)
 
-    def _end(self, job: Claimed, **values: Any) -> None:
-        with self._database.session(_STORE_SECONDS) as session:
-            repository.end(session, job.id, job.attempt, values)
+        if not self._patiently(put, heart):
+            raise Unwanted
+
+    def _end(self, job: Claimed, heart: "_Heart | None", **values: Any) -> None:
+        try:
+            self._patiently(lambda session: repository.end(session, job.id, job.attempt, dict(values)), heart)
+        except (Unwanted, LimitPassed):
+            log.info("job is no longer wanted", job=str(job.id))
+
+    def _patiently(self, write: Callable[[Session], bool], heart: "_Heart | None") -> bool:
+        """``write`` once the database is there. A database that is away for a while costs no job what it has done: it
+        is still this worker's, for nobody else could take it. Raises Unwanted, LimitPassed."""
+        while True:
+            try:
+                with self._database.session(_STORE_SECONDS) as session:
+                    return write(session)
+            except Unavailable:
+                self._away = time.monotonic()
+                if heart is None:
+                    raise
+                heart.check()
+                self._stopping.wait(BEAT_SECONDS)
 
     def _release(self, job: Claimed) -> None:
         with self._database.session() as session:
@@ -193,16 +228,14 @@ class _Heart:
         return f"it took longer than {self._seconds:g} s (ARBITER_SIMULATION_SECONDS)"
 
     def _beat(self) -> None:
-        heard = time.monotonic()
         while not self._over.wait(BEAT_SECONDS):
             now = time.monotonic()
             try:
                 with self._database.session() as session:
                     progress = None if self.work is None else self.work.progress
                     self._unwanted = not repository.beat(session, self._job.id, self._job.attempt, progress)
-                heard = now
             except Unavailable:
-                self._unwanted = now - heard > LOST_SECONDS
+                pass  # nobody can have taken it: others are not heard either, and wait before they take what seems lost
             if self._unwanted or self._stopping.is_set() or now > self._end:
                 self._give_up()
                 return

@@ -178,7 +178,7 @@ def create_app(settings: Settings) -> FastAPI:
     decider = Decider(
         dispatcher, log=log, metrics=kept, database=database, waits=waits, documents=stored, ledger=ledger
     )
-    snapshots = Snapshots(dispatcher, decider)
+    snapshots = Snapshots(dispatcher, decider, database)
     kept.work(dispatcher, offload)
     kept.registry.register(Census(database))
     tokens = Tokens(database)

@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 from sqlalchemy.orm import Session
 
+from app.auth import audit
 from app.base.errors import NotFound
 from app.base.identifiers import Identifiers
 from app.db import Database
@@ -64,6 +65,7 @@ class Traces:
             before = repository.find(session, name)
             conditions.check_stated(None if before is None else etag(_unpacked(before["summary"])))
             replaced = repository.replace(session, row, read.chunks)
+            audit.record(session, "trace.put", name, {"digest": read.digest})
         return Stored(etag_of(read.digest), read.answer, replaced)
 
     def close(self) -> None:
@@ -120,6 +122,7 @@ class Traces:
                 raise unknown(name)
             conditions.check_stated(etag(_unpacked(row["summary"])))
             repository.unname(session, name)
+            audit.record(session, "trace.delete", name)
 
     def pinned(self, session: Session, name: str) -> UUID:
         """The id of the trace of that name, which stays until the transaction of ``session`` ends. Raises NotFound."""

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import active_children
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -35,6 +36,22 @@ Runner = Callable[[Sequence[Point], Mapping[str, Played]], Iterator[Ran]]
 _traces: dict[str, Played] = {}
 
 
+class _Context:
+    """``CONTEXT``, which remembers the processes that it made: those of a pool are the pool's to end, and no others."""
+
+    def __init__(self) -> None:
+        self.made: list[BaseProcess] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(CONTEXT, name)
+
+    def Process(self, *words: Any, **named: Any) -> BaseProcess:  # noqa: N802
+        """A new one."""
+        made: Any = CONTEXT
+        self.made.append(made.Process(*words, **named))
+        return self.made[-1]
+
+
 class Local:
     """On ``workers`` processes of this machine. One that dies costs only what it did: that is tried again. Entered, it
     starts them at once, with these ``engines``, so that traces are read meanwhile."""
@@ -43,6 +60,7 @@ class Local:
         self._workers = workers
         self._engines = list(engines)
         self._pool: ProcessPoolExecutor | None = None
+        self._context = _Context()
 
     def __enter__(self) -> "Local":
         self._started()
@@ -92,7 +110,8 @@ class Local:
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(self._workers, CONTEXT, outlive_nobody)
+            self._context = _Context()
+            self._pool = ProcessPoolExecutor(self._workers, cast(BaseContext, self._context), outlive_nobody)
             for _ in range(self._workers):
                 self._pool.submit(_warm, self._engines)
         return self._pool
@@ -100,7 +119,7 @@ class Local:
     def _close(self) -> None:
         """Nobody waits for what still runs, as when the sweep is interrupted."""
         if self._pool is not None:
-            for process in active_children():
+            for process in self._context.made:
                 process.terminate()
             self._pool.shutdown(cancel_futures=True)
             self._pool = None

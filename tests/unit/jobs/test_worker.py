@@ -263,17 +263,15 @@ def beating(stored: Stored, patch: pytest.MonkeyPatch, *steps: tuple[float, bool
     return said
 
 
-def test_a_job_is_lost_past_its_seconds_without_the_database_and_ends_past_its_own(
+def test_a_database_that_is_away_takes_no_job_and_its_own_seconds_do(
     stored: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A worker that was not heard of for 15 s has lost its job: one that could not tell for longer counts on it."""
+    """While nobody can be heard nobody can take it either."""
     on = "goes on"
-    assert beating(stored, monkeypatch, (10.0, False), (25.0, True), (20.0, False), (35.0, True)) == [on] * 5
-    assert beating(stored, monkeypatch, (10.0, False), (25.1, True)) == [on, on, "gives up"]
-    assert beating(stored, monkeypatch, (15.0, True), (16.0, False)) == [on] * 3
-    assert beating(stored, monkeypatch, (15.1, True)) == [on, "gives up"]
+    assert beating(stored, monkeypatch, (10.0, False), (25.0, True), (50.0, True), (75.0, False)) == [on] * 5
     assert beating(stored, monkeypatch, (99.0, False), (100.0, False)) == [on] * 3
     assert beating(stored, monkeypatch, (100.1, False)) == [on, "gives up"]
+    assert beating(stored, monkeypatch, (100.1, True)) == [on, "gives up"]
 
 
 @pytest.mark.parametrize("why", ["unwanted", "stopped", "late"])
@@ -297,20 +295,26 @@ def test_a_job_that_does_not_stop_ends_with_its_process(
     assert all(one["status"] == "done" for one in stored.ended if one is not too_long and "error" not in one)
 
 
-def test_a_database_that_is_away_for_long_has_lost_the_job(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "LOST_SECONDS", 0.02)
+def test_a_database_that_is_away_for_a_while_costs_a_job_nothing(
+    stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "BEAT_SECONDS", 0.001)
+    monkeypatch.setattr(worker, "LOST_SECONDS", 0.0)
+
+    def back() -> None:
+        stored.away = False
 
     def doing(job: Claimed, request: bytes, work: Work) -> bytes:
-        assert stored.beaten.wait(60)
         stored.away = True
-        return until_stopped(job, request, work)
+        threading.Timer(0.2, back).start()
+        return b"{}"
 
     bench = Bench(stored, doing)
-    assert bench.once()[-1] == "job is no longer wanted"
-    assert stored.ended == []
+    assert bench.once()[-1] == "job ends"
+    assert [one["status"] for one in stored.ended] == ["done"]
 
 
-def test_a_job_whose_end_can_not_be_said_begins_again(stored: Stored) -> None:
+def test_a_job_whose_end_can_not_be_said_begins_again(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
     def doing(*_: Any) -> bytes:
         stored.away = True
         raise Unavailable("away")
@@ -318,6 +322,12 @@ def test_a_job_whose_end_can_not_be_said_begins_again(stored: Stored) -> None:
     bench = Bench(stored, doing)
     with capture_logs(), pytest.raises(Unavailable):
         bench.worker.once()
+    stored.away = False
+    asked: list[float] = []
+    monkeypatch.setattr(repository, "claim", lambda _, kinds, patience: asked.append(patience))
+    assert not bench.worker.once()
+    assert stored.released == [(ID, 2)], "it is given back, and no worker counts as lost"
+    assert asked == [1e9], "and nobody else's counts as lost before they could be heard"
 
 
 def test_it_looks_for_jobs_until_it_is_told_to_stop(stored: Stored) -> None:
@@ -386,6 +396,7 @@ class Listed:
 
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> Listed:
+    monkeypatch.setattr("app.auth.audit.record", lambda *_: None)
     return Listed(monkeypatch)
 
 

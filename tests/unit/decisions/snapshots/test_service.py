@@ -9,7 +9,9 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from app.base.errors import BadInput
+from app.auth.service import Tokens
+from app.base.errors import BadInput, Unavailable
+from app.db import Database
 from app.decisions import router as comparisons
 from app.decisions import router as plans
 from app.decisions import snapshots as router
@@ -61,8 +63,34 @@ class Log:
         return SimpleNamespace(answer=msgspec.json.encode(answer))
 
 
+class Away:
+    """A database that answers nobody: lines of the audit log are missing, and nothing else is."""
+
+    def session(self) -> Any:
+        raise Unavailable("away")
+
+
 def snapshots(solver: Solver) -> Snapshots:
-    return Snapshots(cast(Dispatcher, solver), cast(Decider, Log()))
+    return Snapshots(cast(Dispatcher, solver), cast(Decider, Log()), cast(Database, Away()))
+
+
+def test_writes_leave_a_line_and_deltas_one_a_minute(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("app.decisions.snapshots.time.monotonic", lambda: now[0])
+    made = Snapshots(cast(Dispatcher, Solver(b"{}")), cast(Decider, Log()), database)
+    made.put("s", b"1")
+    for _ in range(5):
+        made.delta("s", b"2")
+    now[0] += 60
+    made.delta("s", b"2")
+    made.delete("s")
+    lines = [
+        (one.action, one.target, one.detail) for one in reversed(Tokens(database).audit_lines(None, 9, None, None))
+    ]
+    assert lines == [
+        ("snapshot.put", "s", None), ("snapshot.change", "s", None), ("snapshot.change", "s", {"unwritten": 4}),
+        ("snapshot.delete", "s", None),
+    ]  # fmt: skip
 
 
 def test_each_call_is_an_operation_on_the_snapshot() -> None:
