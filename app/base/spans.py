@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from app.base.settings import traces_wanted
+from app.base.shipped import DISTRIBUTION
 from app.base.tracing import Stage
 from app.base.waiting import TooSlow
 
@@ -87,7 +88,7 @@ class Tracing:
         """Begin to export."""
         if self._make is not None:
             self._provider = self._make()
-            self.tracer = self._provider.get_tracer("arbiter", version("arbiter"))
+            self.tracer = self._provider.get_tracer("arbiter", version(DISTRIBUTION))
 
     def begin(self, headers: Mapping[str, str], method: str, path: str) -> TracedRequest | None:
         """A request, part of the trace that its ``traceparent`` names; None where it is not sampled."""
@@ -119,12 +120,12 @@ def configured() -> Tracing:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ModuleNotFoundError as missing:
-        log.warning("no traces", reason=f"they need the extra arbiter[otel]: no module {missing.name}")
+        log.warning("no traces", reason=f"they need the extra arbiter-preemption[otel]: no module {missing.name}")
         return Tracing()
 
     def provider() -> TracerProvider:
         found = Resource.create()
-        own = {SERVICE_VERSION: version("arbiter")}
+        own = {SERVICE_VERSION: version(DISTRIBUTION)}
         if str(found.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service"):
             own[SERVICE_NAME] = "arbiter"
         made = TracerProvider(resource=found.merge(Resource(own)), shutdown_on_exit=False)

@@ -14,6 +14,7 @@ from typing import Annotated, Literal, NoReturn
 
 from cyclopts import App, CycloptsError, Parameter
 
+from app.base.shipped import DISTRIBUTION
 from app.cli.output import BAD_INPUT, ReaderGone, complain, say
 
 _FILES, _NO_FILES = 0, 4
@@ -33,7 +34,7 @@ application = App(
     name="arbiter",
     help_epilogue=_CODES,
     help="To run this, what must stop, and why? Answers as Kueue, YuniKorn, KAI and YTsaurus would.",
-    version=lambda: f"arbiter {version('arbiter')}",
+    version=lambda: f"arbiter {version(DISTRIBUTION)}",
     version_flags=["--version"],
     exit_on_error=False,
     result_action="return_value",

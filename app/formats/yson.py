@@ -1,7 +1,7 @@
 """YSON, as ``yt get`` prints it: text or binary, one document. Attributes become ``{$attributes: …, $value: …}``.
 
-The parser is YTsaurus' own, the extra ``arbiter[yson]``. What it makes is walked once, without recursion, and bounded
-as other documents are.
+The parser is YTsaurus' own, the extra ``arbiter-preemption[yson]``. What it makes is walked once, without recursion,
+and bounded as other documents are.
 """
 
 import importlib
@@ -34,7 +34,7 @@ def read_yson(body: bytes) -> list[tuple[Path, Any]]:
     try:
         parser: Any = importlib.import_module("yt.yson")
     except ImportError:
-        raise Unreadable("this is YSON: to read it, install arbiter[yson]") from None
+        raise Unreadable("this is YSON: to read it, install arbiter-preemption[yson]") from None
     safe_point()
     try:
         parsed = parser.loads(body, encoding=None, always_create_attributes=False)

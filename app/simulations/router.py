@@ -201,7 +201,7 @@ async def get_plot(
 ) -> Response:
     """`usage`: of each queue over time against its guarantee; `waits`: to the first start, as a distribution, of all
     variants where none is named; `evictions`: from queue to queue. The same simulation gives the same bytes. 409 before
-    the end, 501 where the service lacks the extra `arbiter[plot]`."""
+    the end, 501 where the service lacks the extra `arbiter-preemption[plot]`."""
     draw = partial(simulations.plot, variant=variant, kind=kind, resource=resource)
     return Response(await service(request, Offload).run("large", draw, id), media_type=_SVG)
 

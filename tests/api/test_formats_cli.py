@@ -60,7 +60,7 @@ PRINTED = {
 def test_the_commands_of_the_page_do_what_they_say(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    yson = pytest.importorskip("yt.yson", reason="the extra arbiter[yson] is not installed")
+    yson = pytest.importorskip("yt.yson", reason="the extra arbiter-preemption[yson] is not installed")
     cluster = yaml.safe_load((MANIFESTS / "yunikorn-cluster.yaml").read_text())
     pods = {**cluster, "items": [item for item in cluster["items"] if item["kind"] != "ConfigMap"]}
     files = {

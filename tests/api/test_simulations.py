@@ -129,7 +129,7 @@ def test_without_matplotlib_a_picture_says_what_is_missing(
     where, _ = done(SIMULATION)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     refused = service.get(f"{where}/plots/usage.svg")
-    assert (refused.status_code, "arbiter[plot]" in refused.json()["detail"]) == (501, True)
+    assert (refused.status_code, "arbiter-preemption[plot]" in refused.json()["detail"]) == (501, True)
 
 
 def test_a_job_that_can_never_run_is_named_before_the_run(service: TestClient, worker: Worker) -> None:

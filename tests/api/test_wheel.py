@@ -96,7 +96,7 @@ def test_it_says_its_version_and_what_it_lacks(arbiter: Path, wheel: Path, tmp_p
         done = run(arbiter, *command, cwd=tmp_path, DATA_DIR=str(tmp_path / "data"), PORT="0")
         assert done.returncode != 0
         assert "Traceback" not in done.stderr
-        assert "arbiter[embedded]" in done.stdout + done.stderr
+        assert "arbiter-preemption[embedded]" in done.stdout + done.stderr
         assert "DATABASE_URL" in done.stdout + done.stderr
 
 

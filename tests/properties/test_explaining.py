@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 from tests import kai_world
@@ -16,13 +16,11 @@ from tests.properties import test_kueue_cycle as kueue
 from tests.properties import test_yunikorn_laws as yunikorn
 from tests.properties.ytsaurus_trees import heartbeat
 from tests.replay import answer
+from tests.support.profiles import examples
 from tests.vectors.files import HERE, files, read
 
 Json = dict[str, Any]
-LAWS = settings(
-    max_examples=60, derandomize=True, deadline=None, database=None, phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck), report_multiple_bugs=False,
-)  # fmt: skip
+LAWS = examples(60, phases=[Phase.generate], suppress_health_check=list(HealthCheck), report_multiple_bugs=False)
 SEEDS = st.integers(0, 2**32)
 RECORDED = 40
 """Decisions of each recorded file that are asked again."""

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.base.documents import read
 from app.formats import import_configuration
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import Ask, State
+from tests.support.profiles import examples
 
 MANIFESTS = Path(__file__).resolve().parents[1] / "manifests"
 SOURCES: list[tuple[str, list[Any]]] = [
@@ -41,7 +42,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
     return found
 
 
-@settings(derandomize=True, max_examples=600, deadline=None)
+@examples(600)
 @given(st.sampled_from(SOURCES), st.data())
 def test_anything_anywhere(source: tuple[str, list[Any]], data: st.DataObject) -> None:
     system, documents = source

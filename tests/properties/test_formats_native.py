@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import msgspec
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from app.formats import import_configuration
@@ -15,8 +15,9 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.state import Ask, Node, State, Task
 from app.solver.question import Question
 from tests.roundtrip import differences
+from tests.support.profiles import examples
 
-FAST = settings(derandomize=True, max_examples=60, deadline=None, phases=(Phase.generate,))
+FAST = examples(60, phases=(Phase.generate,))
 NAMES = st.text("abcdefgh", min_size=1, max_size=4)
 WORDS = st.sampled_from(["a", "null", "true", "x: y", "10m", "1Gi", "-1", "ü", "# c", "a\nb", "", " "])
 SCALARS = WORDS | st.integers(-(2**40), 2**40) | st.booleans() | st.floats(-1e6, 1e6).map(lambda x: round(x, 3))

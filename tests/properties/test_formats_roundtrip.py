@@ -4,15 +4,16 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.formats import export, import_configuration
 from app.solver.digest import digest
 from app.solver.model.configuration import Configuration
 from app.solver.model.quantity import parse, scale_of
+from tests.support.profiles import examples
 
-FAST = settings(derandomize=True, max_examples=60, deadline=None)
+FAST = examples(60)
 WORDS = st.sampled_from(
     ["a", "b", "null", "true", "on", "1", "1e3", "0x1f", "-", "x: y", "# c", "a'b", 'q"', "ü", "~", "[z]", "2026-01-01",
      "{}", "*a", "&b", "!t", "%d", "@at", "`tick", "<<", "a b", "back\\slash", "tab\there", ".inf", "0o7", "1_000"]

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.compiled.tree import Tree
 from app.solver.engines.kai.compile.min_runtime import NODE_POOL, MinRuntimes, Rules, is_elastic, keeps_gang, protected
 from app.solver.engines.kai.decide.fair_share import KAI_UNLIMITED, Claims, Ranks, allocatable_share, fair_shares
+from tests.support.profiles import examples
 
-FAST = settings(derandomize=True, max_examples=200, deadline=None)
+FAST = examples(200)
 
 
 @st.composite

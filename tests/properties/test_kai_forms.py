@@ -4,7 +4,7 @@ from random import Random
 from typing import Any, cast
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver import solve
@@ -13,8 +13,9 @@ from app.solver.model.problems import InvalidInput
 from app.solver.model.request import SharesRequest
 from app.solver.model.state import State
 from tests.kai_world import Json, Shape, cluster, decide, in_groups
+from tests.support.profiles import examples
 
-FAST = settings(derandomize=True, max_examples=100, deadline=None, database=None)
+FAST = examples(100)
 SEEDS = st.integers(0, 2**32)
 
 

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any, cast
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver import solve
@@ -13,8 +13,9 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.request import SharesRequest
 from app.solver.model.state import State
 from tests.kai_world import ALL_ACTIONS, Json, Outcome, Shape, cluster, decide
+from tests.support.profiles import examples
 
-FAST = settings(derandomize=True, max_examples=120, deadline=None, database=None)
+FAST = examples(120)
 ACTIONS = st.sampled_from(
     [
         ALL_ACTIONS, ["reclaim"], ["preempt"], ["allocate", "reclaim", "preempt"], ["preempt", "reclaim"],
@@ -80,7 +81,7 @@ def test_whom_consolidation_moves_has_another_place(seed: int, shape: Shape) -> 
     assert outcome.evicted.keys() == outcome.moved.keys()
 
 
-@settings(FAST, max_examples=400)
+@examples(400, FAST)
 @given(SEEDS)
 def test_reclaim_keeps_to_fair_shares(seed: int) -> None:
     """With one ask, what queues hold before it is what the state says."""
@@ -136,7 +137,7 @@ def test_gangs_are_placed_whole_or_not_at_all(seed: int, shape: Shape) -> None:
             assert placed + before + moved >= ask["min_available"]
 
 
-@settings(FAST, max_examples=250)
+@examples(250, FAST)
 @given(SEEDS, shapes())
 def test_nothing_placed_exceeds_a_node(seed: int, shape: Shape) -> None:
     outcome = Outcome(cluster(seed, shape))
@@ -166,7 +167,7 @@ def test_pods_that_some_nodes_count_bind_there_and_nowhere_else(seed: int, shape
         assert not come or stay + come <= node["capacity"]["pods"]
 
 
-@settings(FAST, max_examples=500)
+@examples(500, FAST)
 @given(SEEDS, shapes())
 def test_the_plan_and_the_decisions_say_the_same(seed: int, shape: Shape) -> None:
     outcome = Outcome(cluster(seed, shape))

@@ -4,7 +4,7 @@ from random import Random
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.engines.kai.compile.configuration import compile_configuration
@@ -18,8 +18,9 @@ from app.solver.model.request import DecisionRequest
 from app.solver.model.state import State
 from tests.kai_checks import check_books
 from tests.kai_world import NOW, Shape, cluster
+from tests.support.profiles import examples
 
-FAST = settings(derandomize=True, max_examples=150, deadline=None, database=None)
+FAST = examples(150)
 
 
 def open_overlay(seed: int, rules: str, *, shares: bool) -> Overlay:

@@ -3,7 +3,7 @@
 from random import Random
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.engines.kai.compile.configuration import compile_configuration
@@ -20,8 +20,9 @@ from app.solver.model.request import DecisionRequest
 from app.solver.model.state import State
 from tests.kai_checks import check_listing, listing, watched
 from tests.kai_world import NOW, Json, Shape, cluster, crowded, decide
+from tests.support.profiles import examples
 
-FAST = settings(derandomize=True, max_examples=300, deadline=None, database=None)
+FAST = examples(300)
 SEEDS = st.integers(0, 2**32)
 
 
@@ -32,7 +33,7 @@ def test_every_statement_keeps_the_books(seed: int) -> None:
         decide(crowded(seed))
 
 
-@settings(FAST, max_examples=150)
+@examples(150, FAST)
 @given(SEEDS, st.sampled_from(["documented", "shipped"]), st.booleans())
 def test_every_statement_of_a_whole_cycle_keeps_the_books(seed: int, rules: str, shares: bool) -> None:
     with watched():

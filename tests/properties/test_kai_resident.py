@@ -3,7 +3,7 @@
 from random import Random
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver import solve
@@ -14,8 +14,9 @@ from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Ask
 from app.solver.question import Question
 from tests.kai_world import NOW, Shape, cluster
+from tests.support.profiles import examples
 
-FAST = settings(derandomize=True, max_examples=80, deadline=None, database=None)
+FAST = examples(80)
 
 
 @FAST

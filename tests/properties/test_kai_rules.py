@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.engines.kai.compile.resources import Share
@@ -17,8 +17,9 @@ from app.solver.engines.kai.decide.search.fairness import Fairness
 from app.solver.engines.kai.decide.search.scenario import Scenario
 from tests.kai_oracle import best_node, queue_first, reclaim_refusal
 from tests.kai_world import ALL_ACTIONS, Json, Shape, cluster, crowded, decide
+from tests.support.profiles import examples
 
-FAST = settings(derandomize=True, max_examples=150, deadline=None, database=None)
+FAST = examples(150)
 SEEDS = st.integers(0, 2**32)
 
 
@@ -57,7 +58,7 @@ def test_queues_come_in_the_order_of_the_rules(seed: int) -> None:
         decide(body)
 
 
-@settings(FAST, max_examples=300)
+@examples(300, FAST)
 @given(SEEDS)
 def test_reclaim_is_as_fair_as_the_rules(seed: int) -> None:
     judge = Fairness.__call__

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.engines.kai.compile.resources import Share
@@ -14,8 +14,9 @@ from app.solver.engines.kai.decide.search.protection import Protection
 from app.solver.engines.kai.decide.search.scenario import Scenario
 from app.solver.engines.kai.decide.search.solver import Solver
 from tests.kai_world import ALL_ACTIONS, Json, Shape, cluster, decide
+from tests.support.profiles import examples
 
-FAST = settings(derandomize=True, max_examples=120, deadline=None, database=None)
+FAST = examples(120)
 
 
 def _none(*_: object) -> None:

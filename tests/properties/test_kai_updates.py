@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.delta import apply_delta
@@ -22,8 +22,9 @@ from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Delta
 from app.solver.question import Question
 from tests.kai_world import NOW, Json, Shape, cluster
+from tests.support.profiles import examples
 
-LAWS = settings(derandomize=True, max_examples=50, deadline=None, database=None)
+LAWS = examples(50)
 
 
 def _request(body: Json) -> DecisionRequest:

@@ -8,13 +8,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.engines.kai.rules import RULES
 from tests.kai_world import ALL_ACTIONS, Json, Outcome, Shape, cluster, crowded, decide
+from tests.support.profiles import examples
 
-FAST = settings(derandomize=True, max_examples=200, deadline=None, database=None)
+FAST = examples(200)
 SEEDS = st.integers(0, 2**32)
 VECTORS = Path(__file__).parents[1] / "vectors" / "kai"
 KNOWN = {rule.rule for rule in RULES}

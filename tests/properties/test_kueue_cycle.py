@@ -4,14 +4,15 @@ import json
 import random
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from tests.support.profiles import examples
 from tests.unit.solver.engines.kueue.cluster import at, configuration, decide
 from tests.unit.solver.engines.kueue.rounds import cycles
 
 Cluster = tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]
-LAWS = settings(derandomize=True, max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAWS = examples(60, suppress_health_check=[HealthCheck.too_slow])
 FLAVORS = ("a", "b")
 NEUTRAL = {
     "trigger_after_workload_waiting_seconds": 0,

@@ -2,16 +2,17 @@
 
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.solver.engines.kueue.rules import RULES
 from tests.properties import test_kueue_laws
 from tests.properties.test_kueue_cycle import NEUTRAL, Cluster, clusters
+from tests.support.profiles import examples
 from tests.unit.solver.engines.kueue.cluster import decide, preemptibility
 
 Json = dict[str, Any]
-LAWS = settings(derandomize=True, max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAWS = examples(150, suppress_health_check=[HealthCheck.too_slow])
 MODES = st.sampled_from(["independent", "cycle"])
 CATALOGUE = {rule.rule for rule in RULES}
 

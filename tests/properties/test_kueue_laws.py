@@ -9,13 +9,14 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from tests.support.profiles import examples
 from tests.unit.solver.engines.kueue.cluster import at, configuration, one, victims
 
 Json = dict[str, Any]
-LAWS = settings(derandomize=True, max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+LAWS = examples(100, suppress_health_check=list(HealthCheck))
 RESOURCES = ("cpu", "gpu")
 FLAVOR = "default"
 FINAL, INITIAL = "LessThanOrEqualToFinalShare", "LessThanInitialShare"

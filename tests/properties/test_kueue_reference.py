@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 import msgspec
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.solver import solve
@@ -21,10 +21,11 @@ from app.solver.model.quantity import scale_of
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Ask, Task
 from tests.properties.kueue_reference import Head, Reference, configuration, grow, workloads
+from tests.support.profiles import examples
 from tests.unit.solver.engines.kueue.cluster import configuration as kueue
 from tests.unit.solver.engines.kueue.cluster import one
 
-LAWS = settings(derandomize=True, max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAWS = examples(150, suppress_health_check=[HealthCheck.too_slow])
 RESOURCES = ("cpu", "gpu")
 SEEDS = st.integers(0, 2**32)
 

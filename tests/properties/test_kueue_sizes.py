@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.engines.kueue import ENGINE
@@ -15,8 +15,9 @@ from app.solver.engines.kueue.decide import run
 from app.solver.engines.kueue.decide.victims import order
 from app.solver.model.state import State, Task
 from tests.properties.test_kueue_updates import cluster, decisions, small_states_are_settled_too, work
+from tests.support.profiles import examples
 
-LAWS = settings(derandomize=True, max_examples=40, deadline=None)
+LAWS = examples(40)
 __all__ = ["small_states_are_settled_too"]
 PLAIN, COLUMNS = 10**9, -1
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.solver.delta import apply_delta
@@ -18,10 +18,11 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.state import Ask, Delta, State
 from app.solver.question import Question
+from tests.support.profiles import examples
 from tests.unit.solver.engines.kueue.cluster import asks, at, configuration, queue, runs
 
 Json = dict[str, Any]
-LAWS = settings(derandomize=True, max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAWS = examples(60, suppress_health_check=[HealthCheck.too_slow])
 NOW = micros(datetime(2026, 1, 1, 12, tzinfo=UTC))
 PREEMPTION = {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}
 

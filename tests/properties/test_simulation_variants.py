@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -23,6 +23,7 @@ from app.simulations.schemas import Change, Job, SimulationRequest, Trace
 from app.solver.model.instant import micros
 from app.solver.model.request import Variant
 from tests.properties.runs import ENGINES, prefix, requests
+from tests.support.profiles import examples
 from tests.unit.simulations.running import START
 
 TRACE = UUID(int=1)
@@ -73,10 +74,10 @@ def variants(engine: str) -> list[Variant]:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_variant_alone_gives_the_same_bytes(engine: str) -> None:
-    examples = 4 if engine == "ytsaurus" else 12
+    most = 4 if engine == "ytsaurus" else 12
 
     @given(requests([engine]), st.permutations(variants(engine)), st.booleans())
-    @settings(max_examples=examples, derandomize=True, deadline=None, database=None)
+    @examples(most)
     def check(request: SimulationRequest, several: list[Variant], stored: bool) -> None:
         together, streams = made(replace(request, variants=several), stored=stored)
         for number, variant in enumerate(several):
@@ -89,7 +90,7 @@ def test_a_variant_alone_gives_the_same_bytes(engine: str) -> None:
 
 
 @given(requests(["kueue"]), st.sampled_from([None, datetime(2001, 2, 3, tzinfo=UTC)]))
-@settings(max_examples=6, derandomize=True, deadline=None, database=None)
+@examples(6)
 def test_a_stored_trace_gives_what_it_gives_inline(request: SimulationRequest, start: datetime | None) -> None:
     assert isinstance(request.trace, Trace)
     dated = replace(request, trace=replace(request.trace, start=start))

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -24,6 +24,7 @@ from app.solver.model.instant import micros
 from app.solver.model.quantity import parse
 from tests.properties.recount import Recount, S
 from tests.properties.runs import ENGINES, requests
+from tests.support.profiles import examples
 from tests.unit.simulations.running import Told, play, told_again
 
 Observed = tuple[Asked, int]
@@ -40,10 +41,10 @@ def _whole_states_now_and_then() -> Iterator[None]:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_laws_of_a_run(engine: str) -> None:
-    examples = 12 if engine == "ytsaurus" else 40  # it has a round every second while anybody waits
+    most = 12 if engine == "ytsaurus" else 40  # it has a round every second while anybody waits
 
     @given(requests([engine]))
-    @settings(max_examples=examples, derandomize=True, deadline=None, database=None)
+    @examples(most)
     def check(request: SimulationRequest) -> None:
         told, rounds = observed(request)
         _every_round_can_be_posted(told, rounds)
@@ -223,7 +224,7 @@ def _spread_is_as_counted(told: Spread | None, values: Sequence[float]) -> None:
 
 
 @given(requests(), st.randoms(use_true_random=False))
-@settings(max_examples=10, derandomize=True, deadline=None, database=None)
+@examples(10)
 def test_the_order_of_the_request_makes_no_difference(request: SimulationRequest, random: Any) -> None:
     trace = request.trace
     assert not isinstance(trace, str)

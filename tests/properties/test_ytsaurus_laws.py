@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
 from app.solver import solve
@@ -19,6 +19,7 @@ from app.solver.engines.ytsaurus.starvation import blocked
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import SharesRequest
 from tests.properties.ytsaurus_trees import heartbeat, tree
+from tests.support.profiles import examples
 from tests.unit.solver.engines.ytsaurus.cluster import (
     alloc,
     ask,
@@ -32,8 +33,8 @@ from tests.unit.solver.engines.ytsaurus.cluster import (
 )
 
 Json = dict[str, Any]
-LAWS = settings(derandomize=True, max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-FEW = settings(LAWS, max_examples=30)
+LAWS = examples(100, suppress_health_check=list(HealthCheck))
+FEW = examples(30, LAWS)
 SEEDS = st.integers(0, 2**32)
 
 

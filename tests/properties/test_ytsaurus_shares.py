@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.solver import solve
@@ -20,10 +20,11 @@ from app.solver.engines.ytsaurus.volumes import Update
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import SharesRequest
 from tests.properties.ytsaurus_round_trees import round_tree
+from tests.support.profiles import examples
 from tests.unit.solver.engines.ytsaurus.cluster import shares
 
 Json = dict[str, Any]
-LAWS = settings(derandomize=True, max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+LAWS = examples(60, suppress_health_check=list(HealthCheck))
 SEEDS = st.integers(0, 2**32)
 NEAR = 2e-9
 MINUTE = Update(now=60_000_000, last=0)

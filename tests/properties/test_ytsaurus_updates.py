@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -24,13 +24,11 @@ from app.solver.model.state import Ask, Delta, State
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.solve import Loaded
 from tests.properties.ytsaurus_trees import tree
+from tests.support.profiles import examples
 from tests.unit.solver.engines.ytsaurus.cluster import alloc, at, node, operation, pool
 
 Json = dict[str, Any]
-LAWS = settings(
-    derandomize=True, max_examples=60, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow],
-    phases=[Phase.generate],
-)  # fmt: skip
+LAWS = examples(60, suppress_health_check=[HealthCheck.too_slow], phases=[Phase.generate])  # fmt: skip
 STEPS = 5
 
 

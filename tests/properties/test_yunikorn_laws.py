@@ -9,20 +9,22 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 from tests.properties.yunikorn_laws import Laws
+from tests.support.profiles import examples
 from tests.yunikorn_world import Json, World, app, ask, grouped, node, queue, task
 
 RESOURCES = ("vcore", "memory")
 LEAVES = ("root.a", "root.b.c", "root.b.d", "root.b.cc", "root.e.f")
 ROUNDS = 40
-QUICK = settings(
-    max_examples=150, derandomize=True, deadline=None, database=None,
+QUICK = examples(
+    150,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-    phases=[Phase.generate], report_multiple_bugs=False,
-)  # fmt: skip
+    phases=[Phase.generate],
+    report_multiple_bugs=False,
+)
 
 
 def _amounts(draw: Any, most: int) -> Json:
@@ -232,7 +234,7 @@ def test_the_released_rules_break_laws(kind: Worlds) -> None:
         one_decision("shipped", kind)()
 
 
-@settings(QUICK, max_examples=40)
+@examples(40, QUICK)
 @given(st.data())
 def test_quotas_decide_the_same_as_resource_groups(data: st.DataObject) -> None:
     of = data.draw(tenants())

@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 from app.solver import solve
@@ -22,12 +22,10 @@ from app.solver.model.request import Options
 from app.solver.model.state import Ask, Delta, State
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.solve import Loaded
+from tests.support.profiles import examples
 from tests.yunikorn_world import START, Json, ago, app, ask, node, queue, task
 
-LAWS = settings(
-    derandomize=True, max_examples=45, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow],
-    phases=[Phase.generate],
-)  # fmt: skip
+LAWS = examples(45, suppress_health_check=[HealthCheck.too_slow], phases=[Phase.generate])  # fmt: skip
 LEAVES = ("root.a", "root.b.c", "root.b.d", "root.e")
 NOW = micros(START)
 STEPS = 5

@@ -4,11 +4,12 @@ import json
 from collections import Counter
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.engines.yunikorn.rules import RULES
 from tests.properties.test_yunikorn_laws import QUICK, asks_of, tenants, worlds
+from tests.support.profiles import examples
 from tests.yunikorn_world import Json, World
 
 KNOWN = {rule.rule for rule in RULES}
@@ -48,7 +49,7 @@ def without_why(answer: Json) -> str:
     return json.dumps(answer, sort_keys=True)
 
 
-@settings(QUICK, max_examples=300)
+@examples(300, QUICK)
 @given(questions())
 def test_an_explanation_is_that_of_the_answer_given(question: tuple[World, list[Json], Json]) -> None:
     of, asks, more = question
@@ -68,7 +69,7 @@ def test_an_explanation_is_that_of_the_answer_given(question: tuple[World, list[
     assert without_why(plain) == without_why(summary) == without_why(full)
 
 
-@settings(QUICK, max_examples=60)
+@examples(60, QUICK)
 @given(questions())
 def test_protections_name_known_rules(question: tuple[World, list[Json], Json]) -> None:
     of, asks, _ = question

@@ -183,7 +183,12 @@ def test_ci_runs_check_test_and_clients_as_a_newcomer_would(tmp_path: Path) -> N
     outside = {**kept, "PYTHONUNBUFFERED": "1", "DATABASE_URL": "postgresql://x", "PYTHONPATH": "/p"}
     done = subprocess.run([tmp_path / ".ci" / "run"], env=outside, capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
-    assert [line for line in lines if line.startswith("make")] == ["make check", "make test", "make clients"]
+    assert [line for line in lines if line.startswith("make")] == [
+        "make check",
+        "make test",
+        "make test-all",
+        "make clients",
+    ]
     given = dict(line.split("=", 1) for line in lines if "=" in line)
     assert {name: value for name, value in given.items() if name not in ("PWD", "OLDPWD", "_")} == {
         **kept,

@@ -15,7 +15,7 @@ _SECONDS = 60.0
 
 def drawn(drawing: Drawing) -> bytes:
     """SVG, within the time of the request that is being answered. Raises NotInstalled without the extra
-    ``arbiter[plot]``, and DeadlinePassed."""
+    ``arbiter-preemption[plot]``, and DeadlinePassed."""
     require()
     command = [*python(), "-m", "app.simulations.plots"]
     ticket = held() or Ticket.now("large", _SECONDS)
@@ -37,4 +37,4 @@ def require() -> None:
     except ValueError:  # it was looked for in vain before
         found = None
     if found is None:
-        raise NotInstalled("pictures need matplotlib: pip install 'arbiter[plot]'")
+        raise NotInstalled("pictures need matplotlib: uv tool install 'arbiter-preemption[plot]'")

@@ -127,7 +127,7 @@ class Local:
 
 def on_ray(address: str) -> Runner:
     """On the Ray cluster at ``address``: each trace is put into its object store once; a task whose node is lost is run
-    again by Ray. Raises ImportError without the extra ``arbiter[ray]``."""
+    again by Ray. Raises ImportError without the extra ``arbiter-preemption[ray]``."""
     import ray as module  # pyright: ignore[reportMissingImports, reportMissingTypeStubs]
 
     ray: Any = module

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.answering.snapshot_store import BYTES_PER_JSON_BYTE, SnapshotStore
@@ -20,6 +20,7 @@ from app.solver.model.state import Ask, Delta, State
 from app.solver.question import Question
 from app.solver.solve import Configured
 from app.solver.stopping import stoppable
+from tests.support.profiles import examples
 
 
 class Clock:
@@ -93,7 +94,7 @@ CHANGE = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@examples(60)
 @given(st.lists(st.lists(CHANGE, max_size=5), max_size=6))
 def test_after_any_deltas_the_answer_is_byte_for_byte_that_of_the_whole_state(
     rounds: list[list[tuple[str, int, int, int, int]]],

@@ -132,7 +132,7 @@ def test_a_folder_is_a_cluster_and_what_arbiter_stores_of_queues_counts(
 
 
 def test_an_operation_is_planned_on_the_orchid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    yson = pytest.importorskip("yt.yson", reason="the extra arbiter[yson] is not installed")
+    yson = pytest.importorskip("yt.yson", reason="the extra arbiter-preemption[yson] is not installed")
     orchid = tmp_path / "orchid.yson"
     orchid.write_bytes(yson.dumps(ORCHID, yson_format="binary"))
     (tmp_path / "tree.yson").write_bytes(b'<id="1-2">{prod=<strong_guarantee_resources={cpu=12}>{};lab={}}')

@@ -116,7 +116,10 @@ def test_following_says_what_is_missing(following: Json, capsys: Captured, monke
     assert said(capsys, *COMMAND) == (4, [], ["no cluster to follow: none"])
     monkeypatch.setitem(sys.modules, "app.following.reading", None)
     code, _, (complaint,) = said(capsys, *COMMAND)
-    assert (code, complaint.startswith("following a cluster needs the extra arbiter[kubernetes]")) == (3, True)
+    assert (code, complaint.startswith("following a cluster needs the extra arbiter-preemption[kubernetes]")) == (
+        3,
+        True,
+    )
 
 
 def test_rights_are_a_manifest(capsys: Captured) -> None:
@@ -183,7 +186,7 @@ def test_a_service_that_wants_a_token_is_followed_with_one(
     assert said(capsys, "serve")[0] == 7
     monkeypatch.setattr(serve, "find_spec", lambda name: None if name == "kubernetes" else 1)
     assert said(capsys, "serve", "--follow", "kueue:a", "--token", "t")[::2] == (
-        3, ["--follow: following a cluster needs the extra arbiter[kubernetes]"],
+        3, ["--follow: following a cluster needs the extra arbiter-preemption[kubernetes]"],
     )  # fmt: skip
 
 

@@ -163,7 +163,7 @@ def test_a_sweep_is_a_table_of_its_runs(capsys: Captured, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("error", "complaints"),
     [
-        (ImportError(name="ray"), ["ray is not installed: pip install 'arbiter[sweep]'"]),
+        (ImportError(name="ray"), ["ray is not installed: uv tool install 'arbiter-preemption[sweep]'"]),
         (FileNotFoundError(2, "No such file", "g"), ["g: No such file"]),
         (OSError("odd"), ["f: odd"]),
         (InvalidInput([Problem(pointer="/a", detail="b")]), ["f: 1 problem", "  /a: b"]),
@@ -186,7 +186,7 @@ def test_a_sweep_needs_its_extras(capsys: Captured, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sweep, "find_spec", lambda name: None if name == "pyarrow" else 1)
     for words, extra in (((), "sweep"), (("--ray", "auto"), "ray")):
         assert said(capsys, "sweep", "f", "--out", "o", *words) == (
-            3, [], [f"pyarrow is not installed: pip install 'arbiter[{extra}]'"],
+            3, [], [f"pyarrow is not installed: uv tool install 'arbiter-preemption[{extra}]'"],
         )  # fmt: skip
 
 

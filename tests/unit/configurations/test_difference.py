@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.configurations.revisions import ConfigurationDiff, ValueChange, difference
+from tests.support.profiles import examples
 
 AMOUNTS = st.dictionaries(st.sampled_from(["guaranteed", "limit", "a/b", "a~b"]), st.integers(0, 2), max_size=3)
 QUOTAS = st.dictionaries(st.sampled_from(["cpu", "nvidia.com/gpu"]), AMOUNTS, max_size=2)
@@ -62,7 +63,7 @@ def changes(diff: ConfigurationDiff) -> Iterator[ValueChange]:
             yield from element.changes
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@examples(200)
 @given(DOCUMENTS, DOCUMENTS)
 def test_every_change_is_where_it_is_said_to_be(old: dict[str, Any], new: dict[str, Any]) -> None:
     diff = difference("c", 1, copy.deepcopy(old), 2, copy.deepcopy(new))
@@ -78,7 +79,7 @@ def test_every_change_is_where_it_is_said_to_be(old: dict[str, Any], new: dict[s
             assert found(old, element.pointer) == element.value
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@examples(200)
 @given(DOCUMENTS, DOCUMENTS)
 def test_nothing_said_is_nothing_changed(old: dict[str, Any], new: dict[str, Any]) -> None:
     diff = difference("c", 1, old, 2, new)
@@ -91,7 +92,7 @@ def test_nothing_said_is_nothing_changed(old: dict[str, Any], new: dict[str, Any
     assert diff.identical == (old == new)
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@examples(100)
 @given(DOCUMENTS, DOCUMENTS)
 def test_backwards_is_the_mirror_image(old: dict[str, Any], new: dict[str, Any]) -> None:
     there, back = difference("c", 1, old, 2, new), difference("c", 2, new, 1, old)

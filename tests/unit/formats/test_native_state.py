@@ -162,7 +162,7 @@ YSON = b"""
 
 
 def test_yson_is_read_as_yt_get_prints_it() -> None:
-    yson = pytest.importorskip("yt.yson", reason="the extra arbiter[yson] is not installed")
+    yson = pytest.importorskip("yt.yson", reason="the extra arbiter-preemption[yson] is not installed")
     found = imported(YSON, "ytsaurus")
     assert found.findings == []
     names = [(queue.name, queue.parent) for queue in found.configuration.queues]
@@ -188,7 +188,7 @@ def test_yson_is_read_as_yt_get_prints_it() -> None:
     ],
 )
 def test_hostile_yson_is_refused(body: bytes, detail: str) -> None:
-    pytest.importorskip("yt.yson", reason="the extra arbiter[yson] is not installed")
+    pytest.importorskip("yt.yson", reason="the extra arbiter-preemption[yson] is not installed")
     with pytest.raises(Unreadable, match=detail):
         imported(body, "ytsaurus")
 
@@ -363,7 +363,7 @@ def test_an_orchid_in_yson_with_the_tree_of_cypress_beside_it(
 ) -> None:
     """As `yt get` prints both: the tree has the settings of pools, the orchid what runs; an ephemeral pool is only
     there."""
-    yson = pytest.importorskip("yt.yson", reason="the extra arbiter[yson] is not installed")
+    yson = pytest.importorskip("yt.yson", reason="the extra arbiter-preemption[yson] is not installed")
     orchid, tree = tmp_path / "orchid.yson", tmp_path / "tree.yson"
     orchid.write_bytes(yson.dumps(ORCHID, yson_format="pretty"))
     assert run(["decide", str(orchid)]) == 1

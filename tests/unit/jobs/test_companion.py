@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -137,7 +138,7 @@ def test_a_worker_is_told_its_settings_and_asked_to_end_before_it_is_ended(
             process = started.until(count)
             assert vars(made)["_thread"].daemon, "a process that is to end doesn't wait for it"
             made.close()
-        assert process.command == [*companion.python(), "-m", "some.module"]
+        assert process.command == [sys.executable, "-P", "-m", "some.module"]
         assert process.told == [b'{"a":1}\n', "flush", "terminate", 3.0, "kill"]
         assert process.closed
         assert not vars(made)["_thread"].is_alive()
@@ -185,5 +186,5 @@ def test_a_worker_has_a_session_of_its_own_and_hears_of_us_by_its_input(monkeypa
 
     monkeypatch.setattr(companion.subprocess, "Popen", Begun)
     Companion("some.module", "{}")._started()  # pyright: ignore[reportPrivateUsage]
-    command = [*companion.python(), "-m", "some.module"]
+    command = [sys.executable, "-P", "-m", "some.module"]
     assert begun == [(command, {"stdin": companion.subprocess.PIPE, "start_new_session": True})]

@@ -1,10 +1,11 @@
 """Positions by id, followed from version to version, are those of the list."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.index import Positions
 from app.solver.model.state import Workload
+from tests.support.profiles import examples
 
 
 def workload(name: str) -> Workload:
@@ -12,7 +13,7 @@ def workload(name: str) -> Workload:
 
 
 @given(st.lists(st.tuples(st.sets(st.integers(0, 11)), st.integers(0, 4)), max_size=8), st.integers(0, 6))
-@settings(max_examples=60, derandomize=True, deadline=None, database=None)
+@examples(60)
 def test_positions_that_follow_are_those_of_the_list(steps: list[tuple[set[int], int]], first: int) -> None:
     names: list[str] = [f"w{i}" for i in range(first)]
     at, made = Positions.of([workload(name) for name in names]), first

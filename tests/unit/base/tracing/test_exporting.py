@@ -14,7 +14,7 @@ from app.base.spans import Tracing, configured
 from app.base.tracing import Stage, stage, told
 from app.base.waiting import TooSlow
 
-pytest.importorskip("opentelemetry.sdk", reason="the extra arbiter[otel] is not installed")
+pytest.importorskip("opentelemetry.sdk", reason="the extra arbiter-preemption[otel] is not installed")
 
 
 def test_who_listens_is_told_of_stages() -> None:
@@ -142,7 +142,7 @@ def test_the_service_has_its_own_name_unless_it_is_given_one(
     assert make is not None
     provider = make()
     attributes = provider.resource.attributes
-    assert (attributes["service.name"], attributes["service.version"]) == (name, version("arbiter"))
+    assert (attributes["service.name"], attributes["service.version"]) == (name, version("arbiter-preemption"))
     assert provider._atexit_handler is None  # pyright: ignore[reportAttributeAccessIssue]
     processors: Any = provider._active_span_processor
     assert [type(one).__name__ for one in processors._span_processors] == ["BatchSpanProcessor"]

@@ -40,7 +40,9 @@ def test_it_has_what_is_left_of_the_request_else_a_minute(monkeypatch: pytest.Mo
     with holding(Ticket.now("small", 1000.0)):
         assert elsewhere.drawn(ASKED) == b"<svg/>"
     assert elsewhere.drawn(ASKED) == b"<svg/>"
-    assert [given[:2] for given in process.given] == [([sys.executable, "-m", "app.simulations.plots"], ASKED)] * 2
+    assert [given[:2] for given in process.given] == [
+        ([sys.executable, "-P", "-m", "app.simulations.plots"], ASKED)
+    ] * 2
     asked, alone = (given[2] for given in process.given)
     assert 900 < asked <= 1000
     assert 50 < alone <= 60

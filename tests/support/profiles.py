@@ -1,0 +1,20 @@
+"""How many examples a property is tried on: ``PROPERTIES`` is ``quick``, ``ci`` (what it is without) or ``nightly``."""
+
+import os
+from typing import Any, Literal, cast
+
+from hypothesis import settings
+
+Profile = Literal["quick", "ci", "nightly"]
+PROFILE = cast(Profile, os.environ.get("PROPERTIES", "ci"))
+_OF_HUNDRED: dict[Profile, int] = {"quick": 10, "ci": 100, "nightly": 500}
+"""Of a hundred examples that CI tries."""
+_FEWEST = 5
+
+
+def examples(most: int, parent: settings | None = None, **more: Any) -> settings:
+    """Settings of a property that CI tries on ``most`` examples, the same ones in every run but at night, when they are
+    those of pytest's ``--hypothesis-seed``. Nothing is kept between runs, and no example is too slow."""
+    count = max(min(most, _FEWEST), most * _OF_HUNDRED[PROFILE] // 100)
+    own = {"derandomize": PROFILE != "nightly", "deadline": None, "database": None, "max_examples": count}
+    return settings(parent, **(own | more)) if parent is not None else settings(**(own | more))
