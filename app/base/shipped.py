@@ -1,6 +1,7 @@
 """What was installed: its name, and the folders that come with the code and are no code."""
 
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
@@ -20,3 +21,12 @@ def shipped(name: Literal["examples", "migrations"]) -> Path:
         if folder.is_dir():
             return folder
     raise FileNotFoundError(f"the folder {name} is missing: it comes with Arbiter, beside or inside {_APP}")
+
+
+@cache
+def installed_version() -> str:
+    """The version of what runs; `0` where it runs from a folder and was not installed."""
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return "0"

@@ -6,14 +6,13 @@ Spans are all made in the service's process, also those of stages in a worker: a
 
 import time
 from collections.abc import Callable, Mapping
-from importlib.metadata import version
 from threading import Thread
 from typing import TYPE_CHECKING
 
 import structlog
 
 from app.base.settings import traces_wanted
-from app.base.shipped import DISTRIBUTION
+from app.base.shipped import installed_version
 from app.base.tracing import Stage
 from app.base.waiting import TooSlow
 
@@ -88,7 +87,7 @@ class Tracing:
         """Begin to export."""
         if self._make is not None:
             self._provider = self._make()
-            self.tracer = self._provider.get_tracer("arbiter", version(DISTRIBUTION))
+            self.tracer = self._provider.get_tracer("arbiter", installed_version())
 
     def begin(self, headers: Mapping[str, str], method: str, path: str) -> TracedRequest | None:
         """A request, part of the trace that its ``traceparent`` names; None where it is not sampled."""
@@ -125,7 +124,7 @@ def configured() -> Tracing:
 
     def provider() -> TracerProvider:
         found = Resource.create()
-        own = {SERVICE_VERSION: version(DISTRIBUTION)}
+        own = {SERVICE_VERSION: installed_version()}
         if str(found.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service"):
             own[SERVICE_NAME] = "arbiter"
         made = TracerProvider(resource=found.merge(Resource(own)), shutdown_on_exit=False)

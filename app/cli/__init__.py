@@ -9,12 +9,11 @@ read standard input.
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import Annotated, Literal, NoReturn
 
 from cyclopts import App, CycloptsError, Parameter
 
-from app.base.shipped import DISTRIBUTION
+from app.base.shipped import installed_version
 from app.cli.output import BAD_INPUT, ReaderGone, complain, say
 
 _FILES, _NO_FILES = 0, 4
@@ -34,7 +33,7 @@ application = App(
     name="arbiter",
     help_epilogue=_CODES,
     help="To run this, what must stop, and why? Answers as Kueue, YuniKorn, KAI and YTsaurus would.",
-    version=lambda: f"arbiter {version(DISTRIBUTION)}",
+    version=lambda: f"arbiter {installed_version()}",
     version_flags=["--version"],
     exit_on_error=False,
     result_action="return_value",

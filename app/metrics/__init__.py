@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
-from app.base.shipped import DISTRIBUTION
+from app.base.shipped import installed_version
 from app.configurations.heads import Heads
 from app.http.openapi import VERSION
 from app.workers.dispatcher import Dispatcher
@@ -23,7 +22,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         build = Gauge("arbiter_build_info", "1; what runs.", ["version", "interface"], registry=self.registry)
-        build.labels(version(DISTRIBUTION), VERSION).set(1)
+        build.labels(installed_version(), VERSION).set(1)
         self._counters: dict[tuple[Counter | str, ...], Counter] = {}
         self._histograms: dict[tuple[Histogram | str, ...], Histogram] = {}
         self.requests = Counter("arbiter_requests", "Requests answered.", ["status"], registry=self.registry)
