@@ -21,7 +21,7 @@ JSON_READERS = {
     "auth/keys.py",  # the provider that the operator chose, at most 1 MiB
     "cli/output.py",  # a word of the command line
     "cli/remote.py",  # answers of the service
-    "formats/work/yunikorn.py",  # an annotation of a document that was read already
+    "formats/work/pods.py",  # an annotation of a document that was read already
     "service/serve.py",  # our own examples
 }
 """Who else calls `json.loads`, and on what."""

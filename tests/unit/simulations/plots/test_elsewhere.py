@@ -72,7 +72,7 @@ def test_without_the_library_nothing_is_begun(error: Exception | None, monkeypat
     process = Process()
     monkeypatch.setattr(subprocess, "run", process)
     monkeypatch.setattr(elsewhere, "find_spec", find)
-    with pytest.raises(NotInstalled, match=r"pip install 'arbiter\[plot\]'"):
+    with pytest.raises(NotInstalled, match=r"uv tool install 'arbiter-preemption\[plot\]'"):
         elsewhere.drawn(ASKED)
     assert process.given == []
     monkeypatch.setattr(elsewhere, "find_spec", find_spec)
