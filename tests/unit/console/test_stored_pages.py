@@ -200,7 +200,7 @@ def test_manifests_become_a_document_to_compare() -> None:
     page = Page(answers, fields=fields)
     shown = run(importing.read(page.visit))
     sent = page.asked[0]
-    assert (sent.query, sent.body) == ({"format": "kueue"}, "kind: ä".encode())
+    assert (sent.query, sent.body) == ({"format": "kueue", "lenient": "true"}, "kind: ä".encode())
     assert sent.headers == {"Content-Type": "application/yaml"}
     assert (shown.template, shown.values["step"], shown.values["imported"]) == (
         "edit.html",
@@ -222,4 +222,4 @@ def test_what_is_no_name_or_no_manifest_says_so() -> None:
     page = Page({"POST /v1/configurations:import": refused(413)}, fields={"name": "c"})
     shown = run(importing.read(page.visit))
     assert (shown.status, shown.values["problem"]["detail"]) == (413, "because")
-    assert (page.asked[0].query, page.asked[0].body) == ({"format": ""}, b"")
+    assert (page.asked[0].query, page.asked[0].body) == ({"format": "", "lenient": "true"}, b"")

@@ -27,7 +27,8 @@ from app.solver.model.ytsaurus import Workload as OperationOptions
 
 def test_every_setting_of_a_tree_and_what_it_is_when_absent() -> None:
     absent: dict[str, Any] = {
-        "rules": RULE_SETS["shipped"], "tolerance": 0.8, "timeout": 30 * SECOND, "aggressive_timeout": 120 * SECOND,
+        "rules": RULE_SETS["shipped"], "release": "2026", "tolerance": 0.8, "timeout": 30 * SECOND,
+        "aggressive_timeout": 120 * SECOND,
         "enable_aggressive_starvation": False, "enable_pool_starvation": True, "absolute_tolerance": False,
         "threshold": 1.0, "aggressive_threshold": 0.2, "non_preemptible": {}, "bound_given": None,
         "backoff": 5 * SECOND, "scope": "operation_and_ancestors", "allow_from_starving": False, "allow_gang": True,
@@ -63,7 +64,8 @@ def test_every_setting_of_a_tree_and_what_it_is_when_absent() -> None:
     }  # fmt: skip
     found, problems = tree_settings(msgspec.convert(given, Settings))
     assert (problems, {name: getattr(found, name) for name in TreeSettings.__slots__}) == ([], {
-        "rules": RULE_SETS["documented"], "tolerance": 0.0, "timeout": 0, "aggressive_timeout": SECOND,
+        "rules": RULE_SETS["documented"], "release": "2026", "tolerance": 0.0, "timeout": 0,
+        "aggressive_timeout": SECOND,
         "enable_aggressive_starvation": True, "enable_pool_starvation": False, "absolute_tolerance": True,
         "threshold": 0.5, "aggressive_threshold": 0.0, "non_preemptible": {"cpu": 1500}, "bound_given": False,
         "backoff": 0, "scope": "operation_only", "allow_from_starving": True, "allow_gang": False,
