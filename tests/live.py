@@ -39,10 +39,10 @@ def serving(database_url: str, data_dir: Path, **environment: str) -> Generator[
 
 
 @contextmanager
-def running(database_url: str, data_dir: Path, *words: str, **environment: str) -> Generator[Live]:
+def running(database_url: str, data_dir: Path, *words: str, cwd: Path = ROOT, **environment: str) -> Generator[Live]:
     """A running service, started with ``words``; ended, unless it is by then."""
     given = {"DATABASE_URL": database_url, "DATA_DIR": str(data_dir), "PORT": "0"}
-    process = started(*words, **(given | environment))
+    process = started(*words, cwd=cwd, **(given | environment))
     assert process.stdout is not None
     try:
         said = welcome(process)
@@ -59,11 +59,11 @@ def running(database_url: str, data_dir: Path, *words: str, **environment: str) 
             raise
 
 
-def started(*words: str, **environment: str) -> subprocess.Popen[str]:
+def started(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.Popen[str]:
     """``arbiter serve``, its standard output a pipe, as under a supervisor or before ``tee``."""
     return mortal(
-        [sys.executable, "-m", "app.cli", "serve", *words], signal.SIGTERM,
-        cwd=ROOT, env=environment_of(environment), stdout=subprocess.PIPE, text=True,
+        [sys.executable, Path(sys.executable).with_name("arbiter"), "serve", *words], signal.SIGTERM,
+        cwd=cwd, env=environment_of(environment), stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
 
 

@@ -1,6 +1,5 @@
 """``arbiter follow``: keep a configuration and a snapshot equal to a cluster."""
 
-import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -94,14 +93,9 @@ def follow(
 
 def _run(follower: "Follower", cluster: str, way: Way) -> int:
     """Until a signal, or once."""
-    from app.following.follower import serve
+    from app.following.follower import end_with_signals, serve
 
-    def end(number: int, frame: object) -> None:
-        del number, frame
-        follower.stop()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
+    end_with_signals(follower)
     if way.metrics_port is not None:
         try:
             serve(cluster, follower.pulse, way.metrics_port)

@@ -86,7 +86,7 @@ def _followers(clusters: list[tuple[EngineName, str, str | None]], token: str | 
     from app.jobs.companion import Companion
 
     wanted = [Beside(engine, name, url, token, context) for engine, name, context in clusters]
-    return [Companion(MODULE, msgspec.json.encode(one).decode()) for one in wanted]
+    return [Companion(MODULE, msgspec.json.encode(one).decode(), f"follower {one.cluster}") for one in wanted]
 
 
 def worker() -> int:

@@ -1,21 +1,16 @@
 """``python -m app.following.beside``: a follower that a service runs beside itself, and that ends with it."""
 
-import os
-import signal
 import sys
 import threading
-from types import FrameType
 
 import msgspec
 
-from app.following.follower import Follower, Task, Tidy
+from app.following.follower import Follower, Task, Tidy, end_soon, end_with_signals
 from app.following.keeping import Arbiter
 from app.following.reading import Broken, Reader, connect
 from app.solver.model.configuration import EngineName
 
 MODULE = "app.following.beside"
-_LAST_SECONDS = 2.0
-"""For what is on its way when the service is gone."""
 
 
 class Beside(msgspec.Struct, frozen=True):
@@ -38,12 +33,7 @@ def run(wanted: Beside) -> int:
     task = Task(wanted.engine, wanted.cluster, wanted.cluster, wanted.cluster)
     follower = Follower(task, reader, Arbiter(wanted.url, wanted.token), Tidy())
 
-    def end(number: int, frame: FrameType | None) -> None:
-        del number, frame
-        follower.stop()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
+    end_with_signals(follower)
     threading.Thread(target=_end_with_input, args=(follower,), daemon=True).start()
     follower.run()
     return 0
@@ -51,9 +41,7 @@ def run(wanted: Beside) -> int:
 
 def _end_with_input(follower: Follower) -> None:
     sys.stdin.buffer.read()
-    follower.stop()
-    threading.Event().wait(_LAST_SECONDS)
-    os._exit(0)
+    end_soon(follower)
 
 
 if __name__ == "__main__":

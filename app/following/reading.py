@@ -11,7 +11,7 @@ answers are decoded here, as plain values: an object of ours has no model there.
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -95,6 +95,12 @@ def _only(value: Any, fields: tuple[str, ...]) -> Any:
 CHUNK = 500
 """Objects of one answer to a list."""
 _MOST_KUBECONFIG = 4 << 20
+_MOST_ANSWER = 256 << 20
+"""Bytes of one answer: a chunk of objects of at most 1.5 MB each rarely has a tenth of it."""
+_MOST_LINE = 16 << 20
+"""Bytes of one line of a watch, which holds one object."""
+_MOST_CHUNKS = 20_000
+"""Answers of one list: ten million objects. A server whose lists never end is broken."""
 _CONNECT = 10.0
 _ANSWER = 60.0
 _WATCH = (60, 90)
@@ -183,19 +189,24 @@ class Reader:
                 return version
         raise Absent(f"the API server has no {kind.plural}.{kind.group or 'core'}")
 
-    def list(self, kind: Kind, version: str) -> Listed:
-        """All objects of ``kind``, in chunks of one moment. Raises Gone when it took too long for that, Broken."""
+    def list(self, kind: Kind, version: str, stopped: Callable[[], bool] = bool) -> Listed:
+        """All objects of ``kind``, in chunks of one moment; once ``stopped`` those so far. Raises Gone when it took too
+        long for that, Broken."""
         items: list[Item] = []
         query = {"limit": str(CHUNK), **_selected(kind)}
-        while True:
+        for _ in range(_MOST_CHUNKS):
             answer = self._get(kind.path(version), query)
             for item in answer.get("items") or ():
                 item["kind"], item["apiVersion"] = kind.name, kind.api_version(version)
                 items.append(trimmed(kind.name, item))
             metadata = part(answer, "metadata")
-            if not (more := metadata.get("continue")):
+            more = metadata.get("continue")
+            if not more or stopped():
                 return Listed(items, metadata.get("resourceVersion") or "")
+            if more == query.get("continue"):
+                raise Broken(f"the list of {kind.plural} goes on from where it was")
             query["continue"] = more
+        raise Broken(f"the list of {kind.plural} does not end after {_MOST_CHUNKS} answers")
 
     def watch(self, kind: Kind, version: str, since: str) -> Iterator[Event]:
         """What happens to objects of ``kind`` after ``since``, until the watch ends. Raises Gone, Broken."""
@@ -220,7 +231,7 @@ class Reader:
     def _get(self, path: str, query: dict[str, str]) -> dict[str, Any]:
         response = self._request(path, query, _ANSWER)
         try:
-            return msgspec.json.decode(response.data, type=dict[str, Any])
+            return msgspec.json.decode(_whole(path, response), type=dict[str, Any])
         except (HTTPError, OSError, msgspec.DecodeError) as error:
             raise Broken(f"{path}: {error}") from None
         finally:
@@ -247,6 +258,16 @@ class Reader:
         raise (Denied if refused else Broken)(f"{path}: {response.status} {detail}")
 
 
+def _whole(path: str, response: Any) -> bytes:
+    """The body. Raises Broken where it is too long, and what reading it raises."""
+    body = bytearray()
+    for piece in response.stream(1 << 20):
+        body += piece
+        if len(body) > _MOST_ANSWER:
+            raise Broken(f"{path}: an answer of more than {_MOST_ANSWER >> 20} MiB")
+    return bytes(body)
+
+
 def _selected(kind: Kind) -> dict[str, str]:
     return {} if kind.selector is None else {"fieldSelector": kind.selector}
 
@@ -265,9 +286,12 @@ def _detail(response: Any) -> str:
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Raises Broken at a line that is too long."""
     left = b""
     for chunk in chunks:
         *whole, left = (left + chunk).split(b"\n")
+        if len(left) > _MOST_LINE:
+            raise Broken(f"a line of a watch has more than {_MOST_LINE >> 20} MiB")
         yield from (line for line in whole if line)
 
 

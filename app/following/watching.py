@@ -1,4 +1,7 @@
-"""A thread a kind: list, then watch from there; list again where the history is gone."""
+"""A thread a kind: list, then watch from there; list again where the history is gone.
+
+Only what a watch says ends the growing pauses: a server that gives lists and no history would else be listed for ever
+without a pause."""
 
 import random
 import time
@@ -41,7 +44,7 @@ class Watcher(Thread):
             except Gone:
                 reason = "gone"
                 self._mirror.broken(self._kind, "the history is gone: everything is listed again", whole=False)
-                self._pause(_FIRST)
+                self._pause(self._backoff())
             except Absent as error:
                 reason = "absent"
                 if not self._kind.needed:
@@ -62,9 +65,10 @@ class Watcher(Thread):
     def _follow(self, reason: str) -> None:
         """List, and watch until that can't go on. Raises Gone, Broken."""
         version = self._reader.version(self._kind)
-        found = self._reader.list(self._kind, version)
+        found = self._reader.list(self._kind, version, self._stopping.is_set)
+        if self._stopping.is_set():
+            return
         self._mirror.listed(self._kind, self._kind.api_version(version), found, reason)
-        self._failures = 0
         since = found.version
         while not self._stopping.is_set():
             begun = time.monotonic()
@@ -72,9 +76,10 @@ class Watcher(Thread):
                 for event in self._reader.watch(self._kind, version, since):
                     if self._stopping.is_set():
                         return
+                    if event.item is not None or event.version != since:  # only that it is connected proves nothing
+                        self._failures = 0
                     since = event.version or since
                     self._mirror.apply(self._kind, event)
-                    self._failures = 0
             except Absent:
                 raise
             except Broken as error:  # the history may still be there: go on from where it ended
@@ -83,6 +88,8 @@ class Watcher(Thread):
             else:
                 if time.monotonic() - begun < 1.0:
                     self._pause(_FIRST)
+                else:
+                    self._failures = 0
 
     def _backoff(self) -> float:
         self._failures += 1

@@ -3,7 +3,9 @@
 import signal
 import subprocess
 import threading
+import time
 from contextlib import suppress
+from datetime import UTC, datetime
 from types import FrameType
 
 import structlog
@@ -14,6 +16,8 @@ _PATIENCE = 3.0
 """Seconds that it has to give back its job."""
 _PAUSE = 1.0
 """Before the next one is started."""
+_STEADY_SECONDS = 5.0
+"""After which one that was started in place of another counts as able."""
 
 log = structlog.stdlib.get_logger("arbiter.worker")
 
@@ -22,12 +26,23 @@ class Companion:
     """Runs ``python -m module``. It reads ``settings``, a line of JSON, from its standard input, and ends when that
     is closed: no worker outlives a service that was killed."""
 
-    def __init__(self, module: str, settings: str) -> None:
+    def __init__(self, module: str, settings: str, name: str = "background") -> None:
+        self.name = name
+        self._failing: datetime | None = None
+        self._began = 0.0
         self._command = [*python(), "-m", module]
         self._settings = settings.encode() + b"\n"
         self._closing = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._watch, name="companion", daemon=True)
+
+    def failing(self) -> datetime | None:
+        """Since when no process of it has lived for some seconds; None: it is able, or has only begun."""
+        process = self._process
+        lives = process is not None and process.poll() is None
+        if lives and time.monotonic() - self._began >= _STEADY_SECONDS:
+            self._failing = None
+        return self._failing
 
     def start(self) -> None:
         """Start it, and whenever it has ended start another."""
@@ -64,6 +79,7 @@ class Companion:
 
     def _watch(self) -> None:
         while not self._closing.is_set():
+            self._began = time.monotonic()
             process = self._process = self._started()
             assert process.stdin is not None
             with suppress(OSError):
@@ -73,5 +89,6 @@ class Companion:
                 process.terminate()
             code = process.wait()
             process.stdin.close()
+            self._failing = self.failing() or datetime.now(UTC)
             if not self._closing.wait(_PAUSE):
                 log.warning("worker ended, another is started", code=code)

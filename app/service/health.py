@@ -1,6 +1,7 @@
 """``/healthz``: the process lives. ``/readyz``: it can do all of its work, and if not, what is missing."""
 
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 import msgspec
@@ -15,7 +16,9 @@ from app.db import Database, is_newer
 from app.http.openapi import operation
 from app.http.responses import json_response
 from app.http.services import service
+from app.jobs.companion import Companion
 from app.solver.model.base import Wire
+from app.workers.dispatcher import Dispatcher
 
 _SECONDS = 1.5
 """That a look at the database may take: whoever asks whether we are ready does not wait for long."""
@@ -28,6 +31,46 @@ router = APIRouter(tags=["operations"])
 class Health(Wire, frozen=True, kw_only=True, omit_defaults=False):
     status: Literal["ok"] = "ok"
     """The process answers."""
+
+
+class Unable(Wire, frozen=True, kw_only=True, omit_defaults=False):
+    """A part of the service that can't do its work."""
+
+    part: str
+    """`database`, `workers` (solver processes), `background` (simulations, forecasts, backtests), `follower NAME`."""
+    since: datetime
+    """Since when, as far as this process has seen."""
+    detail: str
+    """What is wrong, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outages:
+    """What runs beside the service, and since when the database is seen not to do what is needed."""
+
+    beside: tuple[Companion, ...] = ()
+    _database: list[datetime] = field(default_factory=list[datetime])
+
+    def database(self, detail: str) -> list[Unable]:
+        """The database as just seen; ``detail``: what is wrong with it, empty where nothing is."""
+        if not detail:
+            self._database.clear()
+            return []
+        if not self._database:
+            self._database.append(datetime.now(UTC))
+        return [Unable(part="database", since=self._database[0], detail=detail)]
+
+    def processes(self, dispatcher: Dispatcher, count: int) -> list[Unable]:
+        """Processes that end as soon as they are started, or have ended and not answered since then."""
+        found: list[Unable] = []
+        if failing := dispatcher.failing():
+            detail = f"{len(failing)} of {count} solver processes ended and have answered nothing since"
+            found.append(Unable(part="workers", since=min(failing.values()), detail=detail))
+        return found + [
+            Unable(part=companion.name, since=since, detail="its process ends and is started again")
+            for companion in self.beside
+            if (since := companion.failing()) is not None
+        ]
 
 
 class Readiness(Wire, frozen=True, kw_only=True, omit_defaults=False):
@@ -51,9 +94,11 @@ class Readiness(Wire, frozen=True, kw_only=True, omit_defaults=False):
     """When names were last looked up; null before the first look."""
     detail: str = ""
     """What is missing, in one sentence."""
+    unable: list[Unable] = []
+    """Each part that can't do its work."""
 
 
-DOCUMENTED = (Health, Readiness)
+DOCUMENTED = (Health, Readiness, Unable)
 
 
 @router.get("/healthz", operation_id="get_health", **operation(needs=None, responses={200: Health}))
@@ -74,14 +119,25 @@ Purpose = Annotated[
     **operation(needs=None, responses={200: Readiness, 503: Readiness}),
 )
 async def readiness(request: Request, purpose: Purpose = "everything") -> Response:
-    """Whether the database answers and is migrated to what this version needs, or further.
+    """Whether all parts can do their work: the database answers and is migrated to what this version needs or further,
+    solver processes answer, what runs beside the service stays alive. `unable` names those that can't.
 
-    Decisions by name go on without the database, on what names last meant; `for=decisions` asks only for that.
+    Decisions by name go on without the database, on what names last meant; `for=decisions` asks only for that and for a
+    solver process.
     """
-    found = await to_thread.run_sync(_found, service(request, Database), *_heads(request), limiter=_LOOKS)
-    if purpose == "decisions" and found.configurations != "unknown":
-        found = msgspec.structs.replace(found, status="ready")
-    ready = found.status == "ready"
+    outages, dispatcher, count = (
+        service(request, Outages),
+        service(request, Dispatcher),
+        service(request, Settings).workers,
+    )
+    found = await to_thread.run_sync(_found, service(request, Database), outages, *_heads(request), limiter=_LOOKS)
+    unable = [*found.unable, *outages.processes(dispatcher, count)]
+    ready = not unable
+    if purpose == "decisions":
+        ready = found.configurations != "unknown" and len(dispatcher.failing()) < max(count, 1)
+    found = msgspec.structs.replace(
+        found, status="ready" if ready else "unready", unable=unable, detail=unable[0].detail if unable else ""
+    )
     return json_response(found, 200 if ready else 503, {} if ready else {"Retry-After": "5"})
 
 
@@ -93,16 +149,18 @@ def _heads(request: Request) -> tuple[Literal["current", "stale", "unknown"], da
     return ("stale" if stale else "current"), heads.as_of
 
 
-def _found(database: Database, heads: Literal["current", "stale", "unknown"], as_of: datetime | None) -> Readiness:
+def _found(
+    database: Database, outages: Outages, heads: Literal["current", "stale", "unknown"], as_of: datetime | None
+) -> Readiness:
     try:
         migration, needed = database.migration_state(_SECONDS)
     except Unavailable as away:
         return Readiness(
             status="unready", database="unreachable", migration=None, needed=None, configurations=heads,
-            configurations_as_of=as_of, detail=away.detail,
+            configurations_as_of=as_of, unable=outages.database(away.detail),
         )  # fmt: skip
-    ready = migration == needed or is_newer(migration)
+    current = migration == needed or is_newer(migration)
     return Readiness(
-        status="ready" if ready else "unready", database="ok", migration=migration, needed=needed,
-        configurations=heads, configurations_as_of=as_of, detail="" if ready else "run `make migrate`",
+        status="ready", database="ok", migration=migration, needed=needed, configurations=heads,
+        configurations_as_of=as_of, unable=outages.database("" if current else "run `make migrate`"),
     )  # fmt: skip

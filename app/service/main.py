@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any, get_args
@@ -56,6 +56,7 @@ from app.http.sites import SitesMiddleware
 from app.http.timeout import TimeoutMiddleware
 from app.http.tracing import TracingMiddleware
 from app.jobs.census import Census
+from app.jobs.companion import Companion
 from app.jobs.service import Jobs
 from app.metrics import Metrics
 from app.metrics import router as metrics
@@ -159,8 +160,10 @@ TAGS = [
 ]
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """The service on ``settings``. Nothing connects or starts before its lifespan begins."""
+def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
+    """The service on ``settings``; ``beside``: processes that run as long, which ``/readyz`` tells of.
+
+    Nothing connects or starts before its lifespan begins."""
     app = FastAPI(
         title="Arbiter", summary=SUMMARY, description=DESCRIPTION, version=VERSION, openapi_tags=TAGS,
         lifespan=_lifespan, redirect_slashes=False, openapi_url=None,
@@ -194,6 +197,7 @@ def create_app(settings: Settings) -> FastAPI:
         Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds),
         traces_configured(),
         Guesses(),
+        health.Outages(tuple(beside)),
         *_simulations(database, settings, stored, log, snapshots),
     )  # fmt: skip
     install(app.state, services)

@@ -121,7 +121,7 @@ def run(settings: Settings, say: Callable[[str], None], beside: Callable[[str], 
         for companion in companions:
             companion.start()
         fills = first and settings.examples == "on" and settings.authentication == "open"
-        Server(create_app(settings), fill=fills).run(sockets=[listening])
+        Server(create_app(settings, companions), fill=fills).run(sockets=[listening])
     except EmbeddedError as error:
         say(str(error))
         return 1

@@ -4,6 +4,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
 from typing import TypeVar
 
 import msgspec
@@ -113,6 +114,10 @@ class Dispatcher:
     def workers(self) -> tuple[int, int]:
         """How many run, and how many of them are at work."""
         return (0, 0) if self._pool is None else (self._pool.alive(), self._pool.busy())
+
+    def failing(self) -> dict[int, datetime]:
+        """Workers that don't answer, and since when."""
+        return {} if self._pool is None else self._pool.failing()
 
     def kept(self) -> tuple[int, int]:
         """Snapshots in memory, and their estimated bytes."""

@@ -8,7 +8,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from threading import Lock
+from datetime import UTC, datetime
+from threading import Lock, Thread
 
 from app.answering.answerer import Reply
 from app.answering.operations import Inquiry, Operation
@@ -25,6 +26,8 @@ from app.workers.turns import CLOSING, Turns
 _MOST_NAMES = 65_536
 _GRACE_SECONDS = 10.0
 """Past its deadline a worker gets this long to reach a safe point; then it is stuck and is replaced."""
+_TRIAL_SECONDS = 5.0
+"""That a worker may take to start and answer something small when it is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,8 @@ class Pool:
         self._putting: Counter[str] = Counter()
         self._closing = False
         self._guard = Lock()
+        self._failing: dict[int, datetime] = {}
+        self._trial: Thread | None = None
 
     def start(self) -> None:
         """Start the processes; before that nobody can be called."""
@@ -105,6 +110,18 @@ class Pool:
         """How many workers run."""
         return sum(worker.process.poll() is None for worker in self._workers)
 
+    def failing(self) -> dict[int, datetime]:
+        """Workers that ended and have answered nothing since, and since when. They are tried meanwhile: one that can
+        work again is not among them for long."""
+        for at, worker in enumerate(self._workers):
+            if worker.process.poll() is not None:
+                self._failing.setdefault(at, datetime.now(UTC))
+        found = dict(self._failing)
+        if found and (self._trial is None or not self._trial.is_alive()):
+            self._trial = Thread(target=self._try, args=(tuple(found),), name="trial", daemon=True)
+            self._trial.start()
+        return found
+
     def waiting(self) -> Counter[Class]:
         """How many calls wait for a worker, by class."""
         return self._turns.waiting()
@@ -126,6 +143,14 @@ class Pool:
         for worker in self._workers:
             worker.process.wait()
             worker.connection.close()
+
+    def _try(self, failing: Iterable[int]) -> None:
+        """Ask each something small: the first call on one that has ended starts another, the second asks that one."""
+        for at in failing:
+            ticket = Ticket.now("small", _TRIAL_SECONDS)
+            while at in self._failing and ticket.left and not self._closing:
+                with suppress(Unavailable, DeadlinePassed):
+                    self.call(Inquiry(Operation.SNAPSHOT_LIST, datetime.now(UTC)), b"", ticket, worker=at)
 
     @contextmanager
     def _routed(self, asked: Inquiry) -> Generator[int | None]:
@@ -170,6 +195,7 @@ class Pool:
         with self._guard:
             names = [name for name, owner in self._owners.items() if owner == at]
         self._forget(names)
+        self._failing.setdefault(at, datetime.now(UTC))
         self._workers[at].restart()
         if self._closing:
             self._workers[at].kill()
@@ -183,6 +209,7 @@ class Pool:
             while True:
                 received, answer = receive(worker.connection, FromWorker)
                 header: FromWorker = received
+                self._failing.pop(at, None)
                 _tell(header)
                 match header:
                     case Done():

@@ -1,4 +1,7 @@
+import sys
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import psycopg
 import pytest
@@ -7,7 +10,11 @@ from starlette.testclient import TestClient
 from app.base.settings import Settings
 from app.cli import run
 from app.db import migrate
+from app.jobs import companion
+from app.jobs.companion import Companion
 from app.service.main import create_app
+from app.workers import pool
+from tests.api.requests import decision
 
 
 def test_lives_and_is_ready(service: TestClient) -> None:
@@ -59,3 +66,38 @@ def test_without_database_lives_but_is_not_ready(homeless: TestClient) -> None:
         assert (body["status"], body["database"], body["configurations"]) == ("unready", "unreachable", "unknown")
         assert body["detail"]
         assert ready.headers["Retry-After"] == "5"
+    (unable,) = body["unable"]
+    assert (unable["part"], unable["detail"]) == ("database", body["detail"])
+    again = homeless.get("/readyz").json()["unable"][0]
+    assert again["since"] == unable["since"], "since when it was first seen"
+
+
+def test_what_runs_beside_it_and_ends_is_named(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(companion, "_PAUSE", 0.05)
+    ending = Companion("tests.unit.jobs.no_such_module", "{}", "background")
+    with TestClient(create_app(settings, [ending])) as client:
+        assert client.get("/readyz").json()["unable"] == []
+        ending.start()
+        try:
+            end = time.monotonic() + 60
+            while (ready := client.get("/readyz")).status_code == 200 and time.monotonic() < end:
+                time.sleep(0.02)
+            (unable,) = ready.json()["unable"]
+            assert (ready.status_code, unable["part"]) == (503, "background")
+            assert datetime.fromisoformat(unable["since"]) <= datetime.now(UTC)
+            client.post("/v1/decisions", json=decision())
+            assert client.get("/readyz", params={"for": "decisions"}).json()["unable"] == [unable]
+        finally:
+            ending.close()
+
+
+def test_without_solver_processes_it_is_not_ready(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "python", lambda: [sys.executable, "-c", "raise SystemExit(1)"])
+    with TestClient(create_app(settings.model_copy(update={"workers": 1}))) as client:
+        end = time.monotonic() + 60
+        while (ready := client.get("/readyz")).status_code == 200 and time.monotonic() < end:
+            time.sleep(0.02)
+        (unable,) = ready.json()["unable"]
+        assert (ready.status_code, unable["part"]) == (503, "workers")
+        assert unable["detail"].startswith("1 of 1 solver processes")
+        assert client.get("/readyz", params={"for": "decisions"}).status_code == 503

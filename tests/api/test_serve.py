@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
-from tests.live import ADDRESS, ROOT, started, welcome
+from app.simulations.examples import SIMULATION
+from tests.live import ADDRESS, ROOT, running, started, welcome
 
 Start = Callable[..., "Serving"]
 
@@ -46,14 +48,14 @@ class Serving:
 @pytest.fixture
 def start(open_folder: Path) -> Iterator[Start]:
     """Starts services in one data folder; those still running at the end are stopped."""
-    running: list[Serving] = []
+    begun: list[Serving] = []
 
     def starting(**environment: str) -> Serving:
-        running.append(Serving(open_folder / "data", **environment))
-        return running[-1]
+        begun.append(Serving(open_folder / "data", **environment))
+        return begun[-1]
 
     yield starting
-    for serving in running:
+    for serving in begun:
         if serving.process.poll() is None:
             serving.stop()
         assert serving.process.stdout is not None
@@ -153,3 +155,32 @@ def test_a_database_of_somebody_else_is_used_as_given(
     assert serving.get("/v1/configurations/example")["revision"] == 1
     assert not database_runs(open_folder)
     assert serving.stop() == 0
+
+
+def test_a_folder_with_an_app_package_of_its_own_changes_nothing(database_url: str, tmp_path: Path) -> None:
+    """Python would look there first: for solver processes, jobs, pictures, the readers of traces."""
+    ran = tmp_path / "ran"
+    for package in ("app", "migrations", "examples"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text(
+            f"open({str(ran)!r}, 'a').write(__name__)\nraise SystemExit(9)\n"
+        )
+    document = json.loads((ROOT / "examples" / "kueue-classic.json").read_bytes())
+    settings = {"ARBITER_WORKERS": "1", "ARBITER_SIMULATION_WORKER": "beside"}
+    with (
+        running(database_url, tmp_path / "data", cwd=tmp_path, **settings) as live,
+        httpx2.Client(base_url=live.address, timeout=60) as client,
+    ):
+        kept = {"engine": "kueue", "configuration": document["configuration"], "state": document["state"]}
+        assert client.put("/v1/snapshots/s", json=kept).status_code in (200, 201)
+        asked = {**document, "state": {"snapshot": "s"}}
+        assert client.post("/v1/decisions", json=asked).json()["decisions"][0]["outcome"] == "preempt"
+        simulation = client.post("/v1/simulations", json=SIMULATION)
+        assert simulation.status_code == 202, simulation.text
+        end = time.monotonic() + 60
+        while (found := client.get(simulation.headers["Location"]).json())["status"] in ("queued", "running"):
+            assert time.monotonic() < end, found
+            time.sleep(0.1)
+        assert found["status"] == "done", found
+        assert client.get("/readyz").json()["unable"] == []
+    assert not ran.exists(), ran.read_text()

@@ -142,7 +142,7 @@ def test_nobody_goes_out_of_a_queue_at_its_guarantee_or_across_a_fence(
             )
             kubernetes.apply(pod("web-0", "web", "guard-high"))
             eventually(lambda: "dev-0" not in there(kubernetes))
-            assert ("default/prod-0", "law-2") in refusals(arbiter, "default/web-0")
+            assert ("default/prod-0", "within-guarantee") in refusals(arbiter, "default/web-0")
             kubernetes.apply(pod("inner-0", "fenced.inner", "guard-high"))
             eventually(lambda: ("default/prod-0", "outside-the-fence") in refusals(arbiter, "default/inner-0"))
         assert {"prod-0", "web-0", "inner-0"} <= there(kubernetes)

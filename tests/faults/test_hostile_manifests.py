@@ -94,17 +94,27 @@ STRANGE: list[Any] = [
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("index", range(len(STRANGE)))
-def test_strange_documents_give_findings_not_crashes(index: int, format: str) -> None:  # noqa: A002
-    found = import_configuration(json.dumps(STRANGE[index]).encode(), format)
-    assert isinstance(found.findings, list)
+def test_strange_documents_give_findings_or_a_refusal_and_no_crash(index: int, format: str) -> None:  # noqa: A002
+    def read() -> list[object]:
+        try:
+            return list(import_configuration(json.dumps(STRANGE[index]).encode(), format).findings)
+        except Unreadable as refused:
+            return [problem.detail for problem in refused.problems]
+
+    assert all(read())
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("body", [b"", b"---", b"# nothing\n", b"null", b"---\n---\n", b"[]"])
-def test_nothing_is_an_empty_import_and_said_to_be_one(body: bytes, format: str) -> None:  # noqa: A002
-    found = import_configuration(body, format)
-    assert found.configuration.queues == []
-    assert found.state.workloads == []
+@pytest.mark.parametrize("body", [b"", b"---", b"# nothing\n", b"null", b"---\n---\n"])
+def test_nothing_is_refused_in_those_words(body: bytes, format: str) -> None:  # noqa: A002
+    with pytest.raises(Unreadable, match=r"there is no document in it|nothing in it is a document of"):
+        import_configuration(body, format)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_list_of_nothing_is_an_empty_import_and_said_to_be_one(format: str) -> None:  # noqa: A002
+    found = import_configuration(b"[]", format)  # as YuniKorn prints its applications where there are none
+    assert (found.configuration.queues, found.state.workloads) == ([], [])
     assert ("empty", "warning") in [(finding.rule, finding.severity) for finding in found.findings]
 
 

@@ -24,12 +24,10 @@ def _send(live: Live, body: bytes, answers: list[int]) -> None:
 
 
 def _endless() -> bytes:
-    """A request whose solving takes minutes: YTsaurus divides anew, and hears every node, for each ask."""
+    """A request whose solving takes a minute: many asks, each of which YTsaurus decides after the one before it."""
     nodes = [{"name": f"n{i}", "capacity": {"cpu": 64}} for i in range(1500)]
-    asks = [
-        {"id": f"a{i}", "queue": "a", "tasks": [{"name": "t", "count": 20, "requests": {"cpu": 1}}]}
-        for i in range(1500)
-    ]
+    tasks = [{"name": "t", "count": 20, "requests": {"cpu": 1}}]
+    asks = [{"id": f"a{i}", "queue": "a", "tasks": tasks} for i in range(30_000)]
     configuration = {"queues": [{"name": "a"}]}
     return json.dumps(
         {"engine": "ytsaurus", "configuration": configuration, "state": {"nodes": nodes}, "asks": asks}

@@ -60,6 +60,8 @@ def stays(configuration: Configuration, system: str) -> Configuration:
 def by_amount(configuration: Configuration) -> dict[str, Any]:
     """The document with every amount as a number: how it is spelled is for the system to say."""
     document: dict[str, Any] = msgspec.to_builtins(configuration)
+    if document.get("settings") == {"kai": {}}:  # the same as none
+        document["settings"] = {}
     for queue in cast(list[dict[str, Any]], document.get("queues", [])):
         groups = cast(list[dict[str, Any]], queue.get("resource_groups") or [])
         flavors = cast(list[dict[str, Any]], [flavor for group in groups for flavor in group["flavors"]])
@@ -180,7 +182,8 @@ def yunikorn_configurations(draw: st.DrawFn) -> Configuration:
         if all(p != name for _, p in tree) and draw(st.booleans()):
             block["parent"] = True
         queues.append({**queue, **({"yunikorn": block} if block else {})})
-    return converted({"engine": "yunikorn", "queues": queues})
+    settings = {"yunikorn": {"rules": "shipped"}}  # queues.yaml has no word for other rules
+    return converted({"engine": "yunikorn", "settings": settings, "queues": queues})
 
 
 def _nested(tree: list[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
@@ -229,7 +232,7 @@ def kai_configurations(draw: st.DrawFn) -> Configuration:
         st.none()
         | some(
             {
-                "rules": st.just("shipped"),
+                "rules": st.sampled_from(["shipped", "documented"]),
                 "default_reclaim_min_runtime": st.sampled_from(["10m", "2d", "soon"]),
                 "default_preempt_min_runtime": st.sampled_from(["0s", "1w"]),
                 "reclaim_resolve_method": st.sampled_from(["queue", "leaf"]),

@@ -75,6 +75,8 @@ def read_configuration(found: Iterable[Object], findings: Findings) -> Configura
             if settings is not None:
                 instead(made, findings)
             settings, native = (_scheduler_file(made.root), {}) if made.kind == KAI_SCHEDULER else _shard(made)
+            if settings == AS_INSTALLED and not native:
+                made.root.warn("kind", "it says what KAI does by itself: an export leaves it out", "info", "default")
         elif not named(made):
             continue
         elif made.kind == "Queue":

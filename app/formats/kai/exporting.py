@@ -39,8 +39,9 @@ def export(configuration: Configuration) -> Exported:
     lost.flavors(configuration, "KAI Scheduler")
     documents: list[dict[str, Any]] = []
     native = configuration.native or NativeDocuments()
-    if configuration.settings.kai not in (None, AS_INSTALLED) or native.kai:
-        documents.append(_shard(configuration.settings.kai or kai.Settings(), native, lost))
+    settings = configuration.settings.kai or (kai.Settings() if configuration.engine == "kai" else AS_INSTALLED)
+    if settings != AS_INSTALLED or native.kai:
+        documents.append(_shard(settings, native, lost))
     for at, queue in placed(configuration.queues):
         documents.append(lost.native(at, _queue(queue, at, lost, configuration.engine), queue.native, "kai"))
     return dump([*documents, *lost.objects(configuration, "kai", GROUPS)], lost)

@@ -490,9 +490,7 @@ def test_where_the_programs_are(monkeypatch: pytest.MonkeyPatch, wheel: Any) -> 
         return wheel if len(asked) == 1 else SimpleNamespace(origin="/site/wheel/__init__.py")
 
     monkeypatch.setattr(embedded, "find_spec", find)
-    with pytest.raises(
-        EmbeddedError, match=r"DATABASE_URL is not set, .* uv tool install 'arbiter-preemption\[embedded\]'"
-    ):
+    with pytest.raises(EmbeddedError, match=r"DATABASE_URL is not set, .* 'arbiter-preemption\[embedded\]'"):
         embedded._programs()
     assert embedded._programs() == Path("/site/wheel/pginstall18/bin")
     monkeypatch.setattr(embedded, "sys", SimpleNamespace(platform="win32"))

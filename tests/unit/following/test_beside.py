@@ -1,13 +1,14 @@
 """A follower that a service runs beside itself."""
 
 import io
+import os
 import signal
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from app.following import beside
+from app.following import beside, follower
 from app.following.beside import Beside, run
 from app.following.follower import Task
 from app.following.reading import Broken
@@ -18,8 +19,7 @@ WANTED = Beside(engine="kai", cluster="prod", url="http://127.0.0.1:1", token="t
 def test_it_follows_what_it_is_told_and_ends_with_signals_and_with_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
     signals: dict[int, Any] = {}
-    exits: list[int] = []
-    waits: list[float] = []
+    timers: list[Any] = []
     threads: list[Any] = []
 
     class Follower:
@@ -48,10 +48,11 @@ def test_it_follows_what_it_is_told_and_ends_with_signals_and_with_its_input(mon
     monkeypatch.setattr(beside, "Arbiter", lambda *of: of)
     monkeypatch.setattr(beside, "Tidy", lambda: "tidy")
     monkeypatch.setattr(beside, "Follower", Follower)
-    monkeypatch.setattr(beside.signal, "signal", signals.__setitem__)
+    monkeypatch.setattr(follower.signal, "signal", signals.__setitem__)
+    monkeypatch.setattr(
+        follower.threading, "Timer", lambda *of: timers.append(of) or SimpleNamespace(daemon=False, start=lambda: None)
+    )
     monkeypatch.setattr(beside.threading, "Thread", Thread)
-    monkeypatch.setattr(beside.threading, "Event", lambda: SimpleNamespace(wait=waits.append))
-    monkeypatch.setattr(beside.os, "_exit", exits.append)
     assert run(WANTED) == 0
     ((task, reader, arbiter, tidy),) = made
     assert (task, reader) == (Task("kai", "prod", "prod", "prod"), ("client of", "own"))
@@ -62,7 +63,8 @@ def test_it_follows_what_it_is_told_and_ends_with_signals_and_with_its_input(mon
     monkeypatch.setattr(beside.sys, "stdin", SimpleNamespace(buffer=stdin))
     target(*args)
     assert stdin.read() == b"", "it waits for the end"
-    assert (Follower.stops, waits, exits) == (3, [2.0], [0])
+    assert Follower.stops == 3
+    assert timers == [(1.5, os._exit, (0,))] * 3, "whatever it waits for, the process ends soon"
 
 
 def test_without_a_cluster_it_says_why(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

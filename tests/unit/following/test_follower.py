@@ -28,7 +28,7 @@ class Cluster(Reader):
     def version(self, kind: Kind) -> str:
         return kind.versions[0]
 
-    def list(self, kind: Kind, version: str) -> Listed:
+    def list(self, kind: Kind, version: str, stopped: Callable[[], bool] = bool) -> Listed:
         del version
         return Listed([item for item in self._items if item["kind"] == kind.name], "1")
 

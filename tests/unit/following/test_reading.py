@@ -28,10 +28,10 @@ class Answer:
 
     def stream(self, size: int) -> Iterator[bytes]:
         """The body with a last line break."""
-        del size
         body = self.data + b"\n"
-        for at in range(0, len(body), 7):
-            yield body[at : at + 7]
+        piece = 7 if len(body) < 10_000 else size
+        for at in range(0, len(body), piece):
+            yield body[at : at + piece]
 
     def close(self) -> None:
         """Counted."""
@@ -128,6 +128,39 @@ def test_a_watch_that_ends_with_an_error_says_whether_the_history_is_gone(code: 
     reader, _ = reading(Answer({"type": "ERROR", "object": {"code": code, "message": "because"}}))
     with pytest.raises(raised, match="because"):
         list(reader.watch(QUEUE, "v2", "7"))
+
+
+def test_a_list_that_never_ends_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    same = page("a", resourceVersion="7", **{"continue": "x"})
+    reader, client = reading(same, same)
+    with pytest.raises(Broken, match="goes on from where it was"):
+        reader.list(QUEUE, "v2")
+    assert len(client.asked) == 2
+    monkeypatch.setattr(module, "_MOST_CHUNKS", 3)
+    reader, client = reading(*(page(resourceVersion="7", **{"continue": str(i)}) for i in range(9)))
+    with pytest.raises(Broken, match="does not end after 3 answers"):
+        reader.list(QUEUE, "v2")
+    assert len(client.asked) == 3
+
+
+def test_a_list_is_left_once_nobody_wants_it() -> None:
+    reader, client = reading(*(page(f"q{i}", **{"continue": str(i)}) for i in range(9)))
+    assert len(reader.list(QUEUE, "v2", lambda: len(client.asked) == 2).items) == 2
+
+
+def test_answers_and_lines_that_are_too_long_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_ANSWER", 2 << 20)
+    monkeypatch.setattr(module, "_MOST_LINE", 1000)
+    long = Answer(b"[" + b"1," * (1 << 20) + b"1]")
+    reader, _ = reading(long)
+    with pytest.raises(Broken, match="an answer of more than 2 MiB"):
+        reader.list(QUEUE, "v2")
+    assert long.released == 1
+    line = Answer({"type": "ADDED", "object": {"metadata": {"name": "a" * 1000}}})
+    reader, _ = reading(line)
+    with pytest.raises(Broken, match="a line of a watch has more than"):
+        list(reader.watch(QUEUE, "v2", "7"))
+    assert line.released == 1
 
 
 COHORT = Kind("Cohort", "kueue.x-k8s.io", "cohorts", ("v1beta2", "v1beta1"), needed=False)

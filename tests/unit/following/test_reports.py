@@ -36,7 +36,7 @@ class Cluster(Reader):
             raise Absent("no cohorts")
         return "v1beta1"
 
-    def list(self, kind: Kind, version: str) -> Listed:
+    def list(self, kind: Kind, version: str, stopped: Callable[[], bool] = bool) -> Listed:
         if kind.name == "Workload" and self.broken:
             raise Broken(self.broken)
         return Listed([dict(one) for one in OBJECTS if one["kind"] == kind.name], "5")

@@ -1,6 +1,6 @@
 """A watcher lists, watches from there, and says what went wrong, whatever goes wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -42,7 +42,7 @@ class Script(Reader):
     def version(self, kind: Kind) -> str:
         return kind.versions[0]
 
-    def list(self, kind: Kind, version: str) -> Listed:
+    def list(self, kind: Kind, version: str, stopped: Callable[[], bool] = bool) -> Listed:
         return self._next("list", "list")
 
     def watch(self, kind: Kind, version: str, since: str) -> Iterator[Event]:
@@ -105,7 +105,7 @@ def test_what_fails_before_a_watch_is_listed_again(pauses: list[float], why: Exc
     assert script.asked == ["list", "list", "list", "watch 5"]
     reason = {Gone: "gone", Broken: "broken", Absent: "absent"}.get(type(why), "failed")
     assert mirror.lists == {reason: 1}
-    assert pauses == ([0.5, 0.5, 1.0] if isinstance(why, Gone) else [1.0, 2.0, 1.0])
+    assert pauses == [1.0, 2.0, 4.0]
     assert (pod.breaks, pod.whole, pod.absent) == (3, True, False)
 
 
@@ -120,11 +120,11 @@ def test_what_fails_before_a_watch_is_listed_again(pauses: list[float], why: Exc
 )
 def test_what_can_not_be_listed_says_why(pauses: list[float], why: Exception, said: str) -> None:
     class Once(Script):
-        def list(self, kind: Kind, version: str) -> Listed:
+        def list(self, kind: Kind, version: str, stopped: Callable[[], bool] = bool) -> Listed:
             if self.asked:
                 assert self.watcher is not None
                 self.watcher.stop()
-            return super().list(kind, version)
+            return super().list(kind, version, stopped)
 
     script, mirror = Once(listed("a"), ("list", why)), Mirror((POD,))
     script.watcher = Watcher(POD, script, mirror)
@@ -138,7 +138,14 @@ def test_a_kind_that_went_while_it_was_watched_is_listed_again(pauses: list[floa
     script, mirror, _ = watched(listed("a"), ("watch", Absent("no pods")), listed("b"))
     assert script.asked == ["list", "watch 5", "list", "watch 5"]
     assert mirror.lists == {"start": 1, "absent": 1}
-    assert pauses == [1.0, 1.0]
+    assert pauses == [1.0, 2.0]
+
+
+def test_a_server_that_lists_and_has_no_history_is_listed_ever_more_rarely(pauses: list[float]) -> None:
+    round_ = (listed("a"), ("watch", [Event(False, None, "5"), Gone("compacted")]))
+    _, mirror, _ = watched(*round_ * 7)
+    assert mirror.lists == {"start": 1, "gone": 6}
+    assert pauses[:7] == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0], "that a watch is connected proves nothing"
 
 
 def test_a_kind_that_is_not_needed_is_looked_for_once_a_minute(pauses: list[float]) -> None:

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,9 @@ class Process:
     def kill(self) -> None:
         self.told.append("kill")
         self.ended.set()
+
+    def poll(self) -> int | None:
+        return 75 if self.ended.is_set() else None
 
     def wait(self, seconds: float | None = None) -> int:
         if seconds is None:
@@ -188,3 +192,28 @@ def test_a_worker_has_a_session_of_its_own_and_hears_of_us_by_its_input(monkeypa
     Companion("some.module", "{}")._started()  # pyright: ignore[reportPrivateUsage]
     command = [sys.executable, "-P", "-m", "some.module"]
     assert begun == [(command, {"stdin": companion.subprocess.PIPE, "start_new_session": True})]
+
+
+def test_one_whose_processes_end_at_once_is_failing_and_one_that_stays_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(companion, "_PAUSE", 0.05)
+    monkeypatch.setattr(companion, "_STEADY_SECONDS", 0.5)
+    began = tmp_path / "began"
+    began.touch()
+    made = Companion("tests.unit.jobs.dying", json.dumps(str(began)), "background")
+    assert made.failing() is None, "not begun is not failing"
+    before = datetime.now(UTC)
+    made.start()
+    try:
+        end = time.monotonic() + GENEROUS
+        while (since := made.failing()) is None and time.monotonic() < end:
+            time.sleep(0.01)
+        assert since is not None
+        assert before <= since <= datetime.now(UTC)
+        while (now := made.failing()) is not None and time.monotonic() < end:
+            assert now == since
+            time.sleep(0.01)
+        assert made.failing() is None, "the second one stays"
+    finally:
+        made.close()

@@ -2,6 +2,9 @@
 
 import os
 import signal
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -234,3 +237,32 @@ def test_snapshots_are_spread_evenly_and_stay_where_they_are(pool: Pool) -> None
     for name in "bcde":
         listed = msgspec.json.decode(call(pool, Operation.SNAPSHOT_LIST, b"", worker=pool.owner(name)).body)
         assert name in {item["name"] for item in listed["items"]}
+
+
+def test_workers_that_end_are_failing_until_one_answers(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pool.failing() == {}
+    began = datetime.now(UTC)
+    started = [worker._start for worker in pool._workers]  # pyright: ignore[reportPrivateUsage]
+
+    def dying() -> tuple[subprocess.Popen[bytes], socket.socket]:
+        ours, theirs = socket.socketpair()
+        theirs.close()
+        return subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"]), ours
+
+    for worker in pool._workers:  # pyright: ignore[reportPrivateUsage]
+        worker._start = dying  # pyright: ignore[reportPrivateUsage]
+        os.kill(worker.process.pid, signal.SIGKILL)
+        worker.process.wait()
+    first = pool.failing()
+    assert set(first) == {0, 1}
+    assert all(began <= since <= datetime.now(UTC) for since in first.values())
+    for _ in range(3):
+        time.sleep(0.1)
+        assert pool.failing() == first, "tried again and again, and never able: since when stays"
+    for worker, start in zip(pool._workers, started, strict=True):  # pyright: ignore[reportPrivateUsage]
+        worker._start = start  # pyright: ignore[reportPrivateUsage]
+    end = time.monotonic() + SECONDS
+    while pool.failing() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert pool.failing() == {}, "nobody had to ask them something for it"
+    assert pool.alive() == 2
