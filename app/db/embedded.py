@@ -9,7 +9,7 @@ because the kernel drops those when a process dies, however it dies:
   whose lock is free is left over from a crash, whatever process has that number now.
 
 PostgreSQL refuses to run as root. Started by root it runs as an unprivileged account of the system, which
-then needs to pass through (never to list) the folders above its data and programs.
+then needs to pass through (never to list) the folders above its data and programs: it alone, by their access lists.
 """
 
 import fcntl
@@ -31,6 +31,8 @@ from urllib.parse import quote
 import psycopg
 import structlog
 from psycopg import sql
+
+from app.db.passage import NoAccessLists, let_pass
 
 DATABASE = "arbiter"
 _ACCOUNTS = ("arbiter", "postgres", "pgserver", "nobody")
@@ -285,26 +287,37 @@ class EmbeddedPostgres:
             os.chown(folder, self._account.pw_uid, self._account.pw_gid)
 
     def _open_the_way(self) -> None:
-        """Let the unprivileged account pass through to its data and programs; say where that changes a folder."""
-        changed = [folder for folder in _above(self._pgdata) | _above(self._programs) if _allow(folder, stat.S_IXOTH)]
+        """Let the unprivileged account, and no other, pass through to its data and programs; say where that changed a
+        folder. Raises EmbeddedError where it can't be done."""
+        for file in (self._programs.parent, *self._programs.parent.rglob("*")):
+            if not file.is_symlink():
+                mode = file.stat().st_mode
+                _allow(file, stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0))
+        account = self._account
+        assert account is not None
+        changed: list[str] = []
+        for folder in _above(self._pgdata) | _above(self._programs):
+            try:
+                if let_pass(folder, account.pw_uid):
+                    changed.append(str(folder))
+            except NoAccessLists as error:
+                raise EmbeddedError(
+                    f"PostgreSQL's account {account.pw_name!r} can't pass through {folder}, and letting it alone pass "
+                    f"fails: {error.strerror}. Start Arbiter as another user than root, put DATA_DIR and the "
+                    "installation where others may pass, or set DATABASE_URL"
+                ) from None
         if changed:
-            self._say(f"opened for passage to PostgreSQL's account: {', '.join(str(folder) for folder in changed)}")
-        for found in (self._programs.parent, *self._programs.parent.rglob("*")):
-            if not found.is_symlink():
-                mode = found.stat().st_mode
-                _allow(found, stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0))
+            self._say(f"{account.pw_name}, PostgreSQL's account, may now pass through {', '.join(changed)}")
 
 
 def _above(path: Path) -> dict[Path, None]:
     return dict.fromkeys(path.resolve().parents)
 
 
-def _allow(path: Path, bits: int) -> bool:
+def _allow(path: Path, bits: int) -> None:
     mode = stat.S_IMODE(path.stat().st_mode)
-    if mode & bits == bits:
-        return False
-    path.chmod(mode | bits)
-    return True
+    if mode & bits != bits:
+        path.chmod(mode | bits)
 
 
 def _open(path: Path) -> int:
