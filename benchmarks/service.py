@@ -52,15 +52,17 @@ class Client:
 
 
 @contextmanager
-def service(workers: int = 1, **environment: str) -> Generator[tuple[int, subprocess.Popen[bytes]]]:
-    """A running service: its port and process. It doesn't begin with examples of its own, whose simulations would run
-    beside what is measured for the first minute."""
+def service(
+    workers: int = 1, program: tuple[str, ...] = ("app.cli",), **environment: str
+) -> Generator[tuple[int, subprocess.Popen[bytes]]]:
+    """A running service: its port and process; ``program``: the module that it is, and words before ``serve``.
+    It has no examples of its own, whose simulations would run beside what is measured for the first minute."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="arbiter-bench-") as folder:
         process = subprocess.Popen(
-            [sys.executable, "-m", "app.cli", "serve"],
+            [sys.executable, "-m", *program, "serve"],
             env={
                 **os.environ,
                 "PORT": str(port),
@@ -128,6 +130,15 @@ def peak_memory_mb(process: subprocess.Popen[bytes]) -> dict[str, float]:
                 if line.startswith("VmHWM:"):
                     found[name] = round(int(line.split()[1]) / 1024, 1)
     return found
+
+
+def memory_mb(process: subprocess.Popen[bytes]) -> float:
+    """Resident memory of the service and of each worker now, database excluded. Linux only; else 0."""
+    pages = 0
+    for pid in (process.pid, *(pid for pid, _ in _workers_of(process.pid))):
+        with suppress(OSError):
+            pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return round(pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20), 1)
 
 
 def _workers_of(pid: int) -> list[tuple[int, str]]:

@@ -134,7 +134,8 @@ async def readiness(request: Request, purpose: Purpose = "everything") -> Respon
     unable = [*found.unable, *outages.processes(dispatcher, count)]
     ready = not unable
     if purpose == "decisions":
-        ready = found.configurations != "unknown" and len(dispatcher.failing()) < max(count, 1)
+        named = not found.unable or found.configurations != "unknown"
+        ready = named and len(dispatcher.failing()) < max(count, 1)
     found = msgspec.structs.replace(
         found, status="ready" if ready else "unready", unable=unable, detail=unable[0].detail if unable else ""
     )

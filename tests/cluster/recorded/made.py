@@ -41,7 +41,7 @@ def queues(request: Mapping[str, Any], engine: EngineName) -> list[Item]:
     made = export(msgspec.convert(configuration, Configuration), engine)
     if made.findings:
         raise Inexpressible(f"queues: {made.findings[0].detail}")
-    return list(yaml.safe_load_all(made.text))
+    return [one for one in yaml.safe_load_all(made.text) if one.get("kind") != "SchedulingShard"]
 
 
 def node(of: Mapping[str, Any], capacity: Mapping[str, str]) -> Item:

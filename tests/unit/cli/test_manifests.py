@@ -157,7 +157,7 @@ def test_export_speaks_the_words_of_a_system(tmp_path: Path, capsys: pytest.Capt
     file.write_text(json.dumps({"engine": "kai", "queues": [{"name": "q", "ytsaurus": {"mode": "fifo"}}]}))
     assert run(["export", str(file)]) == 0
     said = capsys.readouterr()
-    assert yaml.safe_load(said.out)["kind"] == "Queue"
+    assert [made["kind"] for made in yaml.safe_load_all(said.out)] == ["SchedulingShard", "Queue"]
     assert "warning /queues/0/ytsaurus" in said.err
     assert run(["export", str(file), "--format", "ytsaurus"]) == 0
     assert yaml.safe_load(capsys.readouterr().out) == {"pools": {"q": {"mode": "fifo"}}}

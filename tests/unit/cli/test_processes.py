@@ -19,7 +19,7 @@ import app.service.serve
 from app import cli
 from app.base.errors import BadInput, NotFound, Unavailable
 from app.base.settings import Settings
-from app.cli import follow, run, serve
+from app.cli import run, serve
 from app.cli.output import ReaderGone
 from app.following.follower import Task
 from app.following.kinds import manifests
@@ -79,7 +79,8 @@ def following(monkeypatch: pytest.MonkeyPatch) -> Json:
     monkeypatch.setattr(app.following.keeping, "Arbiter", lambda *of: of)
     monkeypatch.setattr(app.following.follower, "Tidy", lambda: "tidy")
     monkeypatch.setattr(app.following.follower, "serve", serving)
-    monkeypatch.setattr(follow.signal, "signal", found["signals"].__setitem__)
+    monkeypatch.setattr(app.following.follower.signal, "signal", found["signals"].__setitem__)
+    monkeypatch.setattr(app.following.follower.os, "_exit", found.__delitem__)
     return found
 
 

@@ -10,7 +10,7 @@ from app.base.errors import BadInput, BadRequest, Conflict, DeadlinePassed, NotF
 from app.base.settings import Settings
 from app.decisions.guard import _outcome  # pyright: ignore[reportPrivateUsage]
 from app.metrics import Metrics
-from app.service.health import _found, _heads  # pyright: ignore[reportPrivateUsage]
+from app.service.health import Outages, _found, _heads  # pyright: ignore[reportPrivateUsage]
 from app.workers.ticket import CLASSES
 
 
@@ -132,9 +132,14 @@ def test_readiness_is_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("app.service.health.is_newer", lambda migration: migration == "9")
     database: Any = SimpleNamespace(migration_state=migration_state)
-    found = [_found(database, "stale", None) for _ in range(5)]
-    assert [(one.status, one.database, one.migration, one.needed, one.detail) for one in found] == [
-        ("ready", "ok", "1", "1", ""), ("ready", "ok", "9", "1", ""), ("unready", "ok", "0", "1", "run `make migrate`"),
-        ("unready", "ok", None, "1", "run `make migrate`"), ("unready", "unreachable", None, None, "away"),
+    outages = Outages()
+    found = [_found(database, outages, "stale", None) for _ in range(5)]
+    migrate = "run `make migrate`"
+    told = [[(part.part, part.detail) for part in one.unable] for one in found]
+    assert [(one.database, one.migration, one.needed, *said) for one, said in zip(found, told, strict=True)] == [
+        ("ok", "1", "1"), ("ok", "9", "1"), ("ok", "0", "1", ("database", migrate)),
+        ("ok", None, "1", ("database", migrate)), ("unreachable", None, None, ("database", "away")),
     ]  # fmt: skip
+    begun = {part.since for one in found for part in one.unable}
+    assert len(begun) == 1, "it has not been able since the first of these looks"
     assert (seconds, {one.configurations for one in found}) == ([1.5] * 5, {"stale"})

@@ -13,6 +13,7 @@ from app.base.settings import Settings
 from app.configurations.service import Configurations
 from app.db import Database
 from app.service import health
+from app.workers.dispatcher import Dispatcher
 
 AS_OF = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -25,10 +26,15 @@ class Wired:
         self.asked: list[float] = []
         self.heads = SimpleNamespace(is_known=names != "unknown", is_stale=self._stale, as_of=AS_OF)
         self._names = names
+        self._outages = health.Outages()
+        self.failing: dict[int, datetime] = {}
 
     def __call__(self, request: Any, kind: type[Any]) -> Any:
         state = SimpleNamespace(migration_state=self._state)
-        found = {Database: state, Configurations: self, Settings: SimpleNamespace(heads_stale_seconds=7)}
+        found = {
+            Database: state, Configurations: self, Settings: SimpleNamespace(heads_stale_seconds=7, workers=2),
+            health.Outages: self._outages, Dispatcher: SimpleNamespace(failing=lambda: self.failing),
+        }  # fmt: skip
         return found[cast("Any", kind)]
 
     def _stale(self, seconds: float) -> bool:
@@ -66,12 +72,32 @@ def test_everything_needs_the_database_and_decisions_need_names(
     for purpose, ready in (("everything", migrated), ("decisions", migrated or names != "unknown")):
         answer = asyncio.run(health.readiness(cast("Any", None), cast("Any", purpose)))
         assert (answer.status_code, answer.headers.get("Retry-After")) == ((200, None) if ready else (503, "5"))
-        assert msgspec.json.decode(bytes(answer.body)) == {
+        said = msgspec.json.decode(bytes(answer.body))
+        assert [(part["part"], part["detail"]) for part in said.pop("unable")] == (
+            [] if migrated else [("database", detail)]
+        )
+        assert said == {
             "status": "ready" if ready else "unready", "database": database, "migration": migration,
             "needed": None if migration is None else "0002", "configurations": names,
             "configurations_as_of": None if names == "unknown" else "2026-11-22T12:00:00Z", "detail": detail,
         }  # fmt: skip
     assert wired.asked == [1.5, 1.5]
+
+
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_solver_processes_that_fail_are_named_and_decisions_need_one(
+    failing: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wired = Wired("0002", "current")
+    wired.failing = dict.fromkeys(range(failing), AS_OF)
+    monkeypatch.setattr(health, "service", wired)
+    detail = f"{failing} of 2 solver processes ended and have answered nothing since"
+    for purpose, ready in (("everything", failing == 0), ("decisions", failing < 2)):
+        answer = asyncio.run(health.readiness(cast("Any", None), cast("Any", purpose)))
+        assert answer.status_code == (200 if ready else 503)
+        assert msgspec.json.decode(bytes(answer.body))["unable"] == (
+            [{"part": "workers", "since": "2026-11-22T12:00:00Z", "detail": detail}] if failing else []
+        )
 
 
 def test_it_is_asked_for_everything_unless_told_otherwise_and_four_look_at_once(

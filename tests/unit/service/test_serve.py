@@ -103,7 +103,7 @@ class Staged:
         for name in ("EmbeddedPostgres", "Companion", "Server"):
             monkeypatch.setattr(serve, name, getattr(self, f"_{name.lower()}"))
         monkeypatch.setattr(serve, "_prepare", self._prepare)
-        monkeypatch.setattr(serve, "create_app", lambda settings: settings.database_url)
+        monkeypatch.setattr(serve, "create_app", lambda settings, beside: (settings.database_url, len(beside)))
         monkeypatch.setattr(serve.logs, "configure", lambda _: None)
 
     def _embeddedpostgres(self, folder: Path, *, say: Any) -> Any:
@@ -150,7 +150,7 @@ def test_what_was_begun_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (code, said[0].startswith("Arbiter listens on http://127.0.0.1:")) == (0, True)
     own = "postgresql://own"
     assert staged.told == [
-        "database", "watched", ("prepared", own), *BESIDE, ("served", own, True), *ENDED, "no database",
+        "database", "watched", ("prepared", own), *BESIDE, ("served", (own, 2), True), *ENDED, "no database",
     ]  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def test_a_database_of_ones_own_is_left_alone_and_not_filled(monkeypatch: pytest
     staged = Staged(monkeypatch)
     assert staged.run(database_url="postgresql://x", simulation_worker="elsewhere")[0] == 0
     assert staged.told == [
-        ("prepared", "postgresql://x"), BESIDE[1], ("served", "postgresql://x", False), ENDED[1],
+        ("prepared", "postgresql://x"), BESIDE[1], ("served", ("postgresql://x", 1), False), ENDED[1],
     ]  # fmt: skip
 
 
@@ -171,7 +171,7 @@ def test_only_a_new_open_service_begins_with_examples(
 ) -> None:
     staged = Staged(monkeypatch, prepared)
     assert staged.run(**settings)[0] == 0
-    assert ("served", "postgresql://own", False) in staged.told
+    assert ("served", ("postgresql://own", 2), False) in staged.told
 
 
 @pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 0), (serve.EmbeddedError, 1)])
