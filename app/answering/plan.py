@@ -38,7 +38,7 @@ from app.solver.model.base import Quantity, Time
 from app.solver.model.configuration import Queue, Quota
 from app.solver.model.decision import Decision, Outcome
 from app.solver.model.instant import micros
-from app.solver.model.problems import Finding, InvalidInput, Problem
+from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported
 from app.solver.model.quantity import UNLIMITED, parse, scale_of, units
 from app.solver.model.request import Options
 from app.solver.model.state import Ask
@@ -189,6 +189,9 @@ def _planned(request: PlanRequest, cluster: Situation, submitted: datetime, find
         node in loaded.state.nodes),
     )  # fmt: skip
     documents = _documents(request)
+    if loaded.configured.engine.name not in (*_READERS, "ytsaurus"):
+        detail = f"manifests are not planned for {loaded.configured.engine.name} yet: ask POST /v1/decisions"
+        raise Unsupported([Problem(pointer="/engine", detail=detail)])
     if loaded.configured.engine.name == "ytsaurus":
         found = ytsaurus.plan_operations(documents, around)
     else:

@@ -29,11 +29,12 @@ from app.solver.quotas import PlacedQuota, quotas
 
 Severity = Literal["warning", "info"]
 
-_KUEUE, _YUNIKORN, _KAI, _YTSAURUS = "kueue", "yunikorn", "kai", "ytsaurus"
-_ON_NODES = (_YUNIKORN, _KAI, _YTSAURUS)
-_IN_ORDER = (_KUEUE, _YUNIKORN, _KAI)
+_KUEUE, _YUNIKORN, _KAI, _YTSAURUS, _KUBE = "kueue", "yunikorn", "kai", "ytsaurus", "kube-scheduler"
+_ON_NODES = (_YUNIKORN, _KAI, _YTSAURUS, _KUBE)
+_THREE = (_YUNIKORN, _KAI, _YTSAURUS)
+_PODS = (_KUEUE, _YUNIKORN, _KAI, _KUBE)
 _OF_WORK: dict[str, tuple[str, ...]] = {
-    "uid": (_KUEUE, _KAI), "priority": _IN_ORDER, "created_at": _IN_ORDER, "min_available": (_KAI,),
+    "uid": (_KUEUE, _KAI), "priority": _PODS, "min_available": (_KAI, _KUBE),
     "weight": (_YTSAURUS,), "limit": (_YTSAURUS,), "ytsaurus": (_YTSAURUS,),
 }  # fmt: skip
 
@@ -41,26 +42,30 @@ READ_BY: dict[type[msgspec.Struct], dict[str, tuple[str, ...]]] = {
     Configuration: {"flavors": (_KUEUE,)},
     Queue: {"priority": (_KAI,), "created_at": (_KAI,)},
     Quota: {"borrowing_limit": (_KUEUE,), "lending_limit": (_KUEUE,), "weight": (_KAI,)},
-    State: {"nodes": _ON_NODES, "reservations": (_YUNIKORN,), "queues": (_YTSAURUS,)},
+    State: {"nodes": _ON_NODES, "reservations": (_YUNIKORN, _KUBE), "queues": (_YTSAURUS,),
+            "disruption_budgets": (_KUBE,)},
     Node: {
-        "capacity": _ON_NODES, "occupied": _ON_NODES, "labels": _ON_NODES, "taints": (_KAI, _YUNIKORN),
+        "capacity": _ON_NODES, "occupied": _ON_NODES, "labels": _ON_NODES, "taints": (_KAI, _YUNIKORN, _KUBE),
         "schedulable": _ON_NODES, "ytsaurus": (_YTSAURUS,),
     },
     Workload: {
-        **_OF_WORK, "started_at": (_KUEUE, _KAI, _YTSAURUS), "preemptible": _ON_NODES, "evicted": (_KUEUE,),
-        "on_preemption": (_KUEUE,), "disruption_cost_milestones": (_KUEUE,),
+        **_OF_WORK, "created_at": (_KUEUE, _YUNIKORN, _KAI), "started_at": (_KUEUE, *_ON_NODES[1:]),
+        "preemptible": _THREE, "evicted": (_KUEUE,), "disruption_mode": (_KUBE,), "on_preemption": (_KUEUE,),
+        "disruption_cost_milestones": (_KUEUE,),
     },
     Ask: {
-        **_OF_WORK, "workload": _ON_NODES, "preemption_policy": (_YUNIKORN,), "preemptible": (_KAI, _YUNIKORN),
-        "originator": (_YUNIKORN,), "required_node": _ON_NODES, "feasible_nodes": _ON_NODES,
+        **_OF_WORK, "created_at": _PODS, "workload": _THREE, "preemption_policy": (_YUNIKORN, _KUBE),
+        "preemptible": (_KAI, _YUNIKORN), "originator": (_YUNIKORN,), "required_node": _ON_NODES,
+        "feasible_nodes": _THREE, "nominated_node": (_KUBE,),
         "yunikorn": (_YUNIKORN,), "kueue": (_KUEUE,),
     },
     Task: {
         "min_count": (_KUEUE,), "usage": (_YTSAURUS,), "node": _ON_NODES, "flavors": (_KUEUE,),
-        "priority": (_YUNIKORN,), "created_at": (_YUNIKORN,), "started_at": (_KAI, _YTSAURUS),
+        "priority": (_YUNIKORN, _KUBE), "created_at": (_YUNIKORN,), "started_at": (_KAI, _YTSAURUS, _KUBE),
         "preemptible": (_YUNIKORN,), "originator": (_YUNIKORN,), "required_node": _ON_NODES,
-        "state": (_YUNIKORN, _KAI), "tolerations": (_KUEUE, _KAI, _YUNIKORN),
-        "node_affinity": (_KUEUE, _KAI, _YUNIKORN),
+        "state": (_YUNIKORN, _KAI, _KUBE), "tolerations": _PODS, "node_affinity": _PODS, "labels": (_KUBE,),
+        "host_ports": (_KUBE,), "pod_affinity": (_KUBE,), "pod_anti_affinity": (_KUBE,), "topology_spread": (_KUBE,),
+        "scheduling_gates": (_KUBE,), "nominated_node": (_KUBE,),
     },
 }  # fmt: skip
 """By struct and field, the engines that read it; what is not listed is read by all, or by none."""
@@ -95,7 +100,7 @@ _DEFAULTS = {
     }
     for kind in READ_BY
 }  # fmt: skip
-_ENGINES = (_KUEUE, _YUNIKORN, _KAI, _YTSAURUS)
+_ENGINES = (_KUEUE, _YUNIKORN, _KAI, _YTSAURUS, _KUBE)
 _LOST = {
     (kind, old, new): [
         name for name, readers in fields.items()
@@ -163,6 +168,13 @@ def _steps(amounts: dict[str, Quantity]) -> dict[str, int]:
 
 
 R = TypeVar("R", Workload, Ask)
+
+
+def _block(engine: str) -> str:
+    """What an engine's blocks are called."""
+    return engine.replace("-", "_")
+
+
 _ROOT = "root"
 _CALLED: dict[type[msgspec.Struct], str] = {
     Configuration: "a configuration", Queue: "queues", State: "a state", Node: "nodes", Workload: "running work",
@@ -206,9 +218,9 @@ class _Telling:
         engine: Any = self._new
         configuration = msgspec.structs.replace(self._configuration, engine=engine, queues=queues)
         self._lose_unsaid(self._configuration, "/configuration")
-        if getattr(self._configuration.settings, self._old) is not None:
+        if getattr(self._configuration.settings, _block(self._old)) is not None:
             detail = f"settings of {self._old} do not count: {self._new} decides by its own, or by its defaults"
-            self._lose(pointer("configuration", "settings", self._old), "no-word", detail)
+            self._lose(pointer("configuration", "settings", _block(self._old)), "no-word", detail)
         if state.snapshot is not None:
             self._lose(
                 "/state/snapshot", "kept-as-is", "a snapshot is decided on as it is: its names are not translated"
@@ -266,12 +278,14 @@ class _Telling:
     def _queue(self, i: int, queue: Queue) -> Queue:
         at = pointer("configuration", "queues", i)
         self._lose_unsaid(queue, at)
-        own = getattr(queue, self._old)
+        own = getattr(queue, _block(self._old), None)
         if own is not None:
             self._lose(f"{at}/{self._old}", "no-word", f"what only {self._old} reads of a queue does not count")
         changes: dict[str, Any] = {"name": self._name(queue.name), "quota": None, "resource_groups": None}
         parent = self._name(queue.parent) if queue.parent is not None else None
         changes["parent"] = _ROOT if parent is None and self._names else parent
+        if self._new == _KUBE:
+            return self._namespace(at, queue, changes)
         flavored = queue.resource_groups is not None and self._new != "kueue"
         if flavored:
             self._lose(
@@ -287,6 +301,19 @@ class _Telling:
         if queue.priority:
             changes |= self._priority(at, queue)
         return msgspec.structs.replace(queue, **changes)
+
+    def _namespace(self, at: str, queue: Queue, changes: dict[str, Any]) -> Queue:
+        """kube-scheduler knows namespaces, which are flat and promise nothing."""
+        if queue.parent is not None:
+            self._lose(f"{at}/parent", "no-word", "kube-scheduler's namespaces have no parents")
+        for field in ("quota", "resource_groups"):
+            if getattr(queue, field):
+                self._lose(f"{at}/{field}", "no-word", "kube-scheduler knows no quotas: priority alone decides")
+        if queue.has_weight and queue.weight != 1:
+            self._lose(f"{at}/weight", "no-word", "kube-scheduler has no weights of queues")
+        if queue.priority:
+            self._lose(f"{at}/priority", "no-word", "kube-scheduler has no priorities of queues")
+        return msgspec.structs.replace(queue, **(changes | {"parent": None}), weight=UNWEIGHTED, priority=0)
 
     def _priority(self, at: str, queue: Queue) -> dict[str, Any]:
         """KAI's priority of a queue is an offset of its asks' priorities in YuniKorn, and nothing elsewhere."""
@@ -375,12 +402,12 @@ class _Telling:
         return msgspec.structs.replace(one, queue=self._name(one.queue), tasks=tasks)
 
     def _tasks(self, task: Task, at: str) -> list[Task]:
-        """Under KAI a task is one pod."""
+        """Under KAI and kube-scheduler a task is one pod."""
         usage = None if task.usage is None else self._amounts(task.usage)
         made = msgspec.structs.replace(task, requests=self._amounts(task.requests), usage=usage)
-        if self._new != "kai" or task.count == 1 or task.count > _MOST_PODS:
+        if self._new not in (_KAI, _KUBE) or task.count == 1 or task.count > _MOST_PODS:
             return [made]
-        self._lose(at, "pods", "a task of several pods is that many tasks to kai", "info")
+        self._lose(at, "pods", f"a task of several pods is that many tasks to {self._new}", "info")
         return _pods(made)
 
     def _flavors(self, one: Workload) -> dict[str, str]:

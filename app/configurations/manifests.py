@@ -128,6 +128,9 @@ async def _in_time(request: Request, work: Callable[[], Response]) -> Response:
 def _exported(request: Request, found: Revision, wanted: ExportFormat | None, conditions: Preconditions) -> Response:
     configuration = decode(bytes(found.document), Configuration)
     chosen = wanted or configuration.engine
+    if chosen == "kube-scheduler":
+        detail = "kube-scheduler's configuration is not written yet: say another format"
+        raise BadInput([Problem(pointer="/engine", detail=detail)])
     if chosen is None:
         raise BadInput([Problem(pointer="/engine", detail="the configuration names no engine: say which format")])
     as_json = "application/json" in request.headers.get("accept", "")

@@ -36,6 +36,7 @@ _TITLES: dict[EngineName, str] = {
     "yunikorn": "YuniKorn",
     "kai": "KAI Scheduler",
     "ytsaurus": "YTsaurus",
+    "kube-scheduler": "kube-scheduler",
 }
 
 

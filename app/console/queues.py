@@ -36,8 +36,10 @@ WORDS = {
     "kai": Words("deserved", "Over quota"),
     "yunikorn": Words("guaranteed", "Over guaranteed"),
     "ytsaurus": Words("strong guarantee", "Above guarantee"),
+    "kube-scheduler": Words("promised", "Used"),
 }
-_PROMISED = {"kueue": "fair_share", "kai": "deserved", "yunikorn": "guaranteed", "ytsaurus": "strong_guarantee"}
+_PROMISED = {"kueue": "fair_share", "kai": "deserved", "yunikorn": "guaranteed", "ytsaurus": "strong_guarantee",
+             "kube-scheduler": "fair_share"}  # fmt: skip
 
 
 class Use(NamedTuple):

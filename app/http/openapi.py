@@ -10,7 +10,7 @@ from fastapi import APIRouter
 
 from app.http.problems import MEDIA_TYPE, ProblemDocument
 
-VERSION = "1.42.0"
+VERSION = "1.43.0"
 """Of the interface, by semantic versioning; openapi/README.md says when it must change."""
 
 Content = dict[str, dict[str, Any]]
@@ -18,7 +18,13 @@ NDJSON = "application/x-ndjson"
 SHARED_ERRORS = (400, 401, 403, 422, 500)
 _BODY_ERRORS = (408, 413, 415, 429)
 SCHEMA = "#/components/schemas/{name}"
-_ENGINES = {"kueue": "Kueue", "yunikorn": "YuniKorn", "kai": "Kai", "ytsaurus": "Ytsaurus"}
+_ENGINES = {
+    "kueue": "Kueue",
+    "yunikorn": "YuniKorn",
+    "kai": "Kai",
+    "ytsaurus": "Ytsaurus",
+    "kube_scheduler": "KubeScheduler",
+}
 _BEARER = "bearer"
 _BASIC = "x-basic-credentials"
 _ETAG = {"ETag": {"$ref": "#/components/headers/ETag"}}

@@ -52,13 +52,17 @@ def apply_delta(state: State, index: Index, delta: Delta) -> tuple[State, Index,
     reservations = _reservations(state.reservations, delta, problems)
     if problems:
         raise InvalidInput(problems)
-    new = State(nodes=nodes, workloads=workloads, reservations=reservations, queues={**state.queues, **delta.queues})
+    budgets = state.disruption_budgets if delta.disruption_budgets is None else delta.disruption_budgets
+    new = State(
+        nodes=nodes, workloads=workloads, reservations=reservations, queues={**state.queues, **delta.queues},
+        disruption_budgets=budgets,
+    )  # fmt: skip
     stay = not (delta.nodes.add or delta.nodes.remove)
     changes = Changes(
         workloads=_touched(state, index, delta, changed),
         moved=bool(delta.workloads.remove),
         nodes=_named(delta.nodes),
-        rest=bool(delta.queues) or reservations is not state.reservations,
+        rest=bool(delta.queues) or reservations is not state.reservations or budgets is not state.disruption_budgets,
         replaced=[at[node.name] for node in delta.nodes.change] if stay and delta.nodes.change else None,
     )
     return new, index.after(new, delta.workloads.remove, [w.id for w in delta.workloads.add], same_nodes=stay), changes

@@ -107,7 +107,8 @@ class StateDigest:
                 self._encode(workloads[i * size : (i + 1) * size], buffer)
                 found[i] = sha256(buffer).digest()
         self._stretches = found
-        rest = _encoder.encode([state.reservations, state.queues])
+        budgets = [state.disruption_budgets] if state.disruption_budgets else []
+        rest = _encoder.encode([state.reservations, state.queues, *budgets])
         return sha256(b"".join([self._nodes, sha256(rest).digest(), *cast(list[bytes], found)])).hexdigest()
 
 

@@ -1,8 +1,8 @@
 """From one state to another as an edit script: what a log keeps of a state whose predecessor it has.
 
 A list of nodes or workloads is walked from its front: a positive number copies so many items, a negative one leaves so
-many out, a list puts its items in. So order is kept, and what did not change costs nothing. Reservations and what
-queues carry over are few: they are given whole where they differ.
+many out, a list puts its items in. So order is kept, and what did not change costs nothing. Reservations,
+budgets and what queues carry over are few: they are given whole where they differ.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from app.solver.index import Index
 from app.solver.model.base import Wire
+from app.solver.model.kube_scheduler import DisruptionBudget
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import Node, QueueState, Reservation, State, Workload
 from app.solver.stopping import safe_point
@@ -24,6 +25,7 @@ class Patch(Wire, frozen=True, kw_only=True):
     workloads: list[int | list[Workload]] = []
     reservations: list[Reservation] | None = None
     queues: dict[str, QueueState] | None = None
+    disruption_budgets: list[DisruptionBudget] | None = None
 
 
 def patch(old: State, index: Index, new: State) -> Patch:
@@ -35,6 +37,7 @@ def patch(old: State, index: Index, new: State) -> Patch:
         workloads=_steps(old.workloads, new.workloads, index.workloads, lambda workload: workload.id),
         reservations=None if new.reservations == old.reservations else new.reservations,
         queues=None if new.queues == old.queues else new.queues,
+        disruption_budgets=None if new.disruption_budgets == old.disruption_budgets else new.disruption_budgets,
     )
 
 
@@ -45,6 +48,7 @@ def patched(old: State, change: Patch) -> State:
         workloads=_after(old.workloads, change.workloads),
         reservations=old.reservations if change.reservations is None else change.reservations,
         queues=old.queues if change.queues is None else change.queues,
+        disruption_budgets=old.disruption_budgets if change.disruption_budgets is None else change.disruption_budgets,
     )
 
 

@@ -20,7 +20,7 @@ _STEP_LIMIT = 200
 class Why:
     """The record of one ask's decision."""
 
-    __slots__ = ("_blocker", "_candidates", "_changes", "_full", "_headline", "_steps", "_steps_dropped", "on")
+    __slots__ = ("_blocker", "_candidates", "_changes", "_full", "_headline", "_steps", "_steps_dropped", "_ties", "on")
 
     def __init__(self, level: Explain) -> None:
         self.on = level != "none"
@@ -31,6 +31,7 @@ class Why:
         self._blocker: str | None = None
         self._changes: list[Change] = []
         self._headline = ""
+        self._ties: list[str] = []
 
     def candidate(
         self, verdict: Verdict, rule: str, workload: str, *, task: str | None = None, queue: str | None = None,
@@ -76,6 +77,11 @@ class Why:
             self._blocker = blocker
             self._changes.extend(changes)
 
+    def tied(self, nodes: list[str]) -> None:
+        """The origin chooses among these by chance."""
+        if self.on:
+            self._ties.extend(nodes)
+
     def explanation(self) -> Explanation | None:
         """What was recorded, at the level asked for; None when off."""
         if not self.on:
@@ -90,7 +96,7 @@ class Why:
             level="full" if self._full else "summary", headline=self._headline, steps=steps,
             candidates=list(self._candidates.values()) if self._full else None,
             groups=None if self._full else self._groups(),
-            blocker=self._blocker, smallest_change=self._changes or None,
+            blocker=self._blocker, smallest_change=self._changes or None, ties=self._ties or None,
         )  # fmt: skip
 
     def _groups(self) -> list[Group]:

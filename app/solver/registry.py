@@ -11,6 +11,7 @@ ENGINES: dict[str, str] = {
     "yunikorn": "app.solver.engines.yunikorn",
     "kai": "app.solver.engines.kai",
     "ytsaurus": "app.solver.engines.ytsaurus",
+    "kube-scheduler": "app.solver.engines.kube_scheduler",
 }
 
 

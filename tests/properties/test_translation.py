@@ -14,27 +14,37 @@ from app.solver.model import kueue, ytsaurus, yunikorn
 from app.solver.model import state as state_model
 from app.solver.model.configuration import Configuration, EngineName, Flavor, Queue, Quota, Settings, Taint
 from app.solver.model.instant import at
+from app.solver.model.kube_scheduler import (
+    DisruptionBudget,
+    HostPort,
+    PodAffinityTerm,
+    TopologySpreadConstraint,
+)
 from app.solver.model.request import StateOrReference
 from app.solver.model.state import Ask, Expression, Node, QueueState, Reservation, Task, Toleration, Workload
 
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
-SPOKEN = {"Kueue": "kueue", "YuniKorn": "yunikorn", "KAI": "kai", "YTsaurus": "ytsaurus"}
+SPOKEN = {"Kueue": "kueue", "YuniKorn": "yunikorn", "KAI": "kai", "YTsaurus": "ytsaurus",
+          "kube-scheduler": "kube-scheduler"}  # fmt: skip
 PAIRS = [(old, new) for old in ENGINES for new in ENGINES if old != new]
 
 
 def test_the_table_is_what_the_descriptions_say() -> None:
     for kind, fields in READ_BY.items():
         for name, text in descriptions(kind).items():
-            found = re.search(r"Read by ((?:Kueue|YuniKorn|KAI|YTsaurus|,| and|\s)+)", text)
+            found = re.search(r"Read by ((?:Kueue|YuniKorn|KAI|YTsaurus|kube-scheduler|,| and|\s)+)", text)
             if found is not None:
-                readers = {SPOKEN[word] for word in re.findall(r"[A-Z]\w+", found[1])}
+                readers = {SPOKEN[word] for word in re.findall(r"kube-scheduler|[A-Z]\w+", found[1])}
                 assert set(fields.get(name, ())) == readers, (kind.__name__, name)
 
 
 TASK = Task(
     name="t", min_count=1, requests={"cpu": 1}, usage={"cpu": 1}, node="n", flavors={"cpu": "f"}, priority=3,
     created_at=at(5), started_at=at(6), preemptible=False, originator=True, required_node="n", state="releasing",
-    node_selector={"a": "b"}, tolerations=[Toleration(key="a")],
+    node_selector={"a": "b"}, tolerations=[Toleration(key="a")], labels={"a": "b"}, host_ports=[HostPort(port=1)],
+    pod_affinity=[PodAffinityTerm(topology_key="a")], pod_anti_affinity=[PodAffinityTerm(topology_key="a")],
+    topology_spread=[TopologySpreadConstraint(max_skew=1, topology_key="a")], scheduling_gates=["a"],
+    nominated_node="n",
     node_affinity=[[Expression(key="a", operator="Exists")]],
 )  # fmt: skip
 COMMON: dict[str, Any] = {
@@ -43,10 +53,11 @@ COMMON: dict[str, Any] = {
 }  # fmt: skip
 ASK = Ask(
     id="ask", **COMMON, workload="w", preemption_policy="Never", originator=True, required_node="n",
-    feasible_nodes=["n"], yunikorn=yunikorn.Ask(triggered_preemption=True), kueue=kueue.Ask(first_attempt_at=at(3)),
+    feasible_nodes=["n"], nominated_node="n",
+    yunikorn=yunikorn.Ask(triggered_preemption=True), kueue=kueue.Ask(first_attempt_at=at(3)),
 )  # fmt: skip
 RUNNING = Workload(
-    id="w", **COMMON, started_at=at(8), evicted=True, on_preemption="Terminate",
+    id="w", **COMMON, started_at=at(8), evicted=True, disruption_mode="all", on_preemption="Terminate",
     disruption_cost_milestones=[kueue.Milestone(seconds=60, cost=2)],
 )  # fmt: skip
 NODE = Node(
@@ -56,6 +67,7 @@ NODE = Node(
 STATE = StateOrReference(
     nodes=[NODE], workloads=[RUNNING], reservations=[Reservation(node="n", ask=ASK)],
     queues={"root.a": QueueState(ytsaurus=ytsaurus.PoolState(starvation="starving"))},
+    disruption_budgets=[DisruptionBudget(name="b", queue="root.a")],
 )  # fmt: skip
 CONFIGURATION = Configuration(
     flavors=[Flavor(name="f", node_labels={"a": "b"})],
@@ -87,11 +99,14 @@ def test_whatever_the_other_engine_does_not_read_is_a_finding(old: EngineName, n
 @pytest.mark.parametrize(("old", "new"), PAIRS)
 def test_settings_and_blocks_of_an_engine_are_findings_of_every_other(old: EngineName, new: EngineName) -> None:
     """And queues that only lose words are taken by the other."""
-    settings: Any = getattr(configuration_model, f"{old}_model").Settings()
-    block: Any = getattr(configuration_model, f"{old}_model").Queue()
-    queues = [CONFIGURATION.queues[0], msgspec.structs.replace(CONFIGURATION.queues[1], **{old: block})]
-    changes: Any = {"queues": queues, "settings": Settings(**{old: settings})}
+    called = old.replace("-", "_")
+    model: Any = getattr(configuration_model, f"{called}_model")
+    queue, wanted = CONFIGURATION.queues[1], {f"/configuration/settings/{called}"}
+    if hasattr(model, "Queue"):
+        queue = msgspec.structs.replace(queue, **{called: model.Queue()})
+        wanted.add(f"/configuration/queues/1/{called}")
+    changes: Any = {"queues": [CONFIGURATION.queues[0], queue], "settings": Settings(**{called: model.Settings()})}
     made = told(msgspec.structs.replace(CONFIGURATION, **changes), StateOrReference(), [], old, new)
     named = {finding.pointer for finding in made.findings}
-    assert {f"/configuration/settings/{old}", f"/configuration/queues/1/{old}"} <= named
+    assert wanted <= named
     solve.configure(made.configuration, new)

@@ -91,7 +91,7 @@ def _killers(engine: str, recorded: dict[Path, list[bytes]], given: argparse.Nam
 
 def packages_of(engine: str) -> Sequence[str]:
     """The modules of an engine."""
-    return packages(HERE.parents[1])[f"solver/engines/{engine}"]
+    return packages(HERE.parents[1])[f"solver/engines/{engine.replace('-', '_')}"]
 
 
 def _write(engine: str, recorded: dict[Path, list[bytes]], chosen: Sequence[Line]) -> None:

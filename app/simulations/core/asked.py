@@ -39,7 +39,8 @@ def in_words(configured: Configured, state: State, question: Question) -> bytes:
         now=time_of(question.now), mode=question.mode,
         configuration=configured.configuration if used.name is None else f"{used.name}@{used.revision}",
         state=StateOrReference(
-            nodes=state.nodes, workloads=state.workloads, reservations=state.reservations, queues=state.queues
+            nodes=state.nodes, workloads=state.workloads, reservations=state.reservations, queues=state.queues,
+            disruption_budgets=state.disruption_budgets,
         ),
         asks=question.asks, options=question.options, explain=question.explain,
     )  # fmt: skip

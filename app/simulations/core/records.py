@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from app.simulations.core.asked import in_words
+from app.solver.model.kube_scheduler import DisruptionBudget
 from app.solver.model.request import Explain, Mode, Options
 from app.solver.model.state import Ask, Delta, Node, QueueState, Reservation, State, Workload
 from app.solver.question import Question
@@ -111,6 +112,7 @@ def request_of(lines: Iterable[bytes], configured: Callable[[int], Configured]) 
     Raises what ``configured`` does."""
     nodes, workloads = dict[str, Node](), dict[str, Workload]()
     reservations, queues = dict[tuple[str, str], Reservation](), dict[str, QueueState]()
+    budgets: list[DisruptionBudget] = []
     asks, record = dict[str, Ask](), None
     for line in lines:
         record = _decode(line)
@@ -119,6 +121,7 @@ def request_of(lines: Iterable[bytes], configured: Callable[[int], Configured]) 
             workloads = {workload.id: workload for workload in record.state.workloads}
             reservations = {(held.node, held.ask.id): held for held in record.state.reservations}
             queues = record.state.queues
+            budgets = record.state.disruption_budgets
         for delta in record.deltas:
             nodes |= {node.name: node for node in delta.nodes.change}
             workloads |= {one.id: one for one in delta.workloads.change}
@@ -129,11 +132,12 @@ def request_of(lines: Iterable[bytes], configured: Callable[[int], Configured]) 
                 del reservations[gone.node, gone.ask]
             reservations |= {(held.node, held.ask.id): held for held in delta.reservations.add}
             queues = {**queues, **delta.queues}
+            budgets = budgets if delta.disruption_budgets is None else delta.disruption_budgets
         asks |= {ask.id: ask for ask in record.asks}
     assert record is not None, "the lines of a round begin with its base"
     state = State(
         nodes=list(nodes.values()), workloads=list(workloads.values()), reservations=list(reservations.values()),
-        queues=queues,
+        queues=queues, disruption_budgets=budgets,
     )  # fmt: skip
     question = Question(record.now, [asks[name] for name in record.ids], record.mode, record.options, record.explain)
     return in_words(configured(record.configuration), state, question)

@@ -3,12 +3,13 @@
 from typing import Literal
 
 from app.solver.model import kai as kai_model
+from app.solver.model import kube_scheduler as kube_scheduler_model
 from app.solver.model import kueue as kueue_model
 from app.solver.model import ytsaurus as ytsaurus_model
 from app.solver.model import yunikorn as yunikorn_model
 from app.solver.model.base import Name, Native, NativeDocuments, Priority, Quantity, Time, Wire
 
-EngineName = Literal["kueue", "yunikorn", "kai", "ytsaurus"]
+EngineName = Literal["kueue", "yunikorn", "kai", "ytsaurus", "kube-scheduler"]
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
@@ -117,6 +118,8 @@ class Settings(Wire, frozen=True, kw_only=True):
     """KAI Scheduler's settings."""
     ytsaurus: ytsaurus_model.Settings | None = None
     """YTsaurus' settings: those of the pool tree and of the scheduler."""
+    kube_scheduler: kube_scheduler_model.Settings | None = None
+    """kube-scheduler's settings."""
 
 
 class Configuration(Wire, frozen=True, kw_only=True):

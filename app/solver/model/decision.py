@@ -98,6 +98,8 @@ class Explanation(Wire, frozen=True, kw_only=True):
     """What stands most in the way of an ask that waits."""
     smallest_change: list[Change] | None = None
     """The smallest changes of one quota that would each let the ask in."""
+    ties: list[str] | None = None
+    """Nodes that the origin chooses among by chance; the answer has the first (kube-scheduler). Absent: no chance."""
 
 
 Units = int | float
@@ -225,6 +227,8 @@ class Decision(Wire, frozen=True, kw_only=True):
     """How many of each task are admitted, where fewer than asked."""
     victims: list[Victim]
     """What stops for it, in the engine's order."""
+    violations: Total | None = None
+    """How many of the victims violate a PodDisruptionBudget (kube-scheduler)."""
     conditions: list[Condition]
     """The conditions that the origin would set on it; one says why it waits."""
     shortages: list[Shortage] | None = None

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from app.solver.model import kai as kai_model
+from app.solver.model import kube_scheduler as kube_scheduler_model
 from app.solver.model import kueue as kueue_model
 from app.solver.model import ytsaurus as ytsaurus_model
 from app.solver.model import yunikorn as yunikorn_model
@@ -29,6 +30,8 @@ class Options(Wire, frozen=True, kw_only=True):
     """Options of KAI Scheduler."""
     ytsaurus: ytsaurus_model.Options | None = None
     """Options of YTsaurus."""
+    kube_scheduler: kube_scheduler_model.Options | None = None
+    """Options of kube-scheduler."""
 
 
 class StateOrReference(State, frozen=True, kw_only=True):

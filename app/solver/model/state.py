@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from app.solver.model import kube_scheduler as kube_scheduler_model
 from app.solver.model import kueue as kueue_model
 from app.solver.model import ytsaurus as ytsaurus_model
 from app.solver.model import yunikorn as yunikorn_model
@@ -51,32 +52,48 @@ class Task(Wire, frozen=True, kw_only=True):
     """What one unit really uses, by resource, where that is less than `requests`. Absent: as requested. Read by
     YTsaurus."""
     node: str | None = None
-    """The node it runs on, one of `state.nodes`. Read by YuniKorn, KAI and YTsaurus."""
+    """The node it runs on, one of `state.nodes`. Read by YuniKorn, KAI, YTsaurus and kube-scheduler."""
     flavors: dict[str, str] | None = None
     """The flavor assigned to each resource, by resource; for an ask: the one it is pinned to. Read by Kueue."""
     priority: Priority | None = None
-    """Higher goes first. Absent: the workload's or ask's. Read by YuniKorn."""
+    """Higher goes first. Absent: the workload's or ask's. Read by YuniKorn and kube-scheduler."""
     created_at: Time | None = None
     """When it was created. Absent: the workload's or ask's. Read by YuniKorn."""
     started_at: Time | None = None
-    """When it last started. Absent: the workload's. Read by KAI and YTsaurus."""
+    """When it last started. Absent: the workload's. Read by KAI, YTsaurus and kube-scheduler."""
     preemptible: bool | None = None
     """Whether it lets itself be preempted (YuniKorn: opted in). Absent: the workload's. Read by YuniKorn."""
     originator: bool = False
     """Whether it is the first pod of its application, the driver, which goes last. Read by YuniKorn."""
     required_node: str | None = None
-    """The only node it may run on, as a DaemonSet pod has one. Read by YuniKorn, KAI and YTsaurus."""
+    """The only node it may run on, as a DaemonSet pod has one. Read by YuniKorn, KAI, YTsaurus and
+    kube-scheduler."""
     state: TaskState = "running"
     """`running`; `releasing`: told to stop, still holds its resources; `preempted`: marked for preemption by an earlier
-    cycle; `released`: gone. Read by YuniKorn and KAI."""
+    cycle; `released`: gone. Read by YuniKorn, KAI and kube-scheduler."""
     placeholder: bool = False
     """Whether it only keeps room for a gang member. Kept, and decided like any other task."""
     node_selector: dict[str, str] | None = None
     """Labels that its node (Kueue: its flavor) must have, by key. Read by all engines."""
     tolerations: list[Toleration] | None = None
-    """Taints that it bears. Read by Kueue, YuniKorn and KAI."""
+    """Taints that it bears. Read by Kueue, YuniKorn, KAI and kube-scheduler."""
     node_affinity: list[list[Expression]] | None = None
-    """Required node affinity: any of these terms, each all of its expressions. Read by Kueue, YuniKorn and KAI."""
+    """Required node affinity: any of these terms, each all of its expressions. Read by Kueue, YuniKorn, KAI and
+    kube-scheduler."""
+    labels: dict[str, str] | None = None
+    """Its labels, by key. Read by kube-scheduler."""
+    host_ports: list[kube_scheduler_model.HostPort] | None = None
+    """Ports of its node that it takes. Read by kube-scheduler."""
+    pod_affinity: list[kube_scheduler_model.PodAffinityTerm] | None = None
+    """Required affinity to other pods: all of these terms. Read by kube-scheduler."""
+    pod_anti_affinity: list[kube_scheduler_model.PodAffinityTerm] | None = None
+    """Required anti-affinity to other pods: all of these terms. Read by kube-scheduler."""
+    topology_spread: list[kube_scheduler_model.TopologySpreadConstraint] | None = None
+    """How evenly it and its like are spread: all of these constraints. Read by kube-scheduler."""
+    scheduling_gates: list[str] | None = None
+    """What must be lifted before it is scheduled at all. Read by kube-scheduler."""
+    nominated_node: str | None = None
+    """Of an ask: the node that an earlier cycle nominated it to. Absent: the ask's. Read by kube-scheduler."""
 
 
 class Workload(Wire, frozen=True, kw_only=True):
@@ -89,18 +106,19 @@ class Workload(Wire, frozen=True, kw_only=True):
     uid: str | None = None
     """The last tie break: lower goes first. Absent: the id. Read by Kueue and KAI."""
     priority: Priority = 0
-    """Higher stays longer. Read by Kueue, YuniKorn and KAI."""
+    """Higher stays longer. Read by Kueue, YuniKorn, KAI and kube-scheduler."""
     created_at: Time | None = None
     """When it was created. Absent: older than everything. Read by Kueue, YuniKorn and KAI."""
     started_at: Time | None = None
     """When its quota was reserved (Kueue) or when it last started. Absent: unknown, which each engine takes its own
-    way. Read by Kueue, KAI and YTsaurus."""
+    way. Read by Kueue, KAI, YTsaurus and kube-scheduler."""
     preemptible: bool = True
     """Whether it may be evicted at all (YuniKorn: opted in). Read by YuniKorn, KAI and YTsaurus."""
     evicted: bool = False
     """Whether its eviction has begun; it goes first and counts as gone. Read by Kueue."""
     min_available: Count | None = None
-    """How many tasks it needs to be of use; those beyond can be taken one by one. Absent: all. Read by KAI."""
+    """How many tasks it needs to be of use; those beyond can be taken one by one. Absent: all. Read by KAI and
+    kube-scheduler."""
     weight: float | None = None
     """Its weight among its siblings; above 0. Absent: 1, or inferred where the settings say so. Read by YTsaurus."""
     limit: Resources | None = None
@@ -109,6 +127,9 @@ class Workload(Wire, frozen=True, kw_only=True):
     """What becomes of it: queued again or ended (KEP-83, not in Kueue yet). Shown with its victim. Read by Kueue."""
     disruption_cost_milestones: list[kueue_model.Milestone] | None = None
     """What stopping it costs, by how long it has run (KEP-83, not in Kueue yet). Absent: its queue's. Read by Kueue."""
+    disruption_mode: Literal["pod", "all"] | None = None
+    """Whether the pods of a group are evicted one by one or all together. Absent: one by one. Read by
+    kube-scheduler."""
     ytsaurus: ytsaurus_model.Workload | None = None
     """What only YTsaurus knows of an operation."""
     tasks: list[Task] = []
@@ -127,22 +148,25 @@ class Ask(Wire, frozen=True, kw_only=True):
     uid: str | None = None
     """The last tie break: lower goes first. Absent: the id. Read by Kueue and KAI."""
     priority: Priority | None = None
-    """Higher goes first and may preempt lower. Absent: the workload's, else 0. Read by Kueue, YuniKorn and KAI."""
+    """Higher goes first and may preempt lower. Absent: the workload's, else 0. Read by Kueue, YuniKorn, KAI and
+    kube-scheduler."""
     created_at: Time | None = None
-    """When it was created. Absent: older than everything. Read by Kueue, YuniKorn and KAI."""
+    """When it was created. Absent: older than everything. Read by Kueue, YuniKorn, KAI and
+    kube-scheduler."""
     tasks: list[Task]
     """What it wants. Read by all engines."""
     min_available: Count | None = None
-    """How many tasks must start together. Absent: all. Read by KAI."""
+    """How many tasks must start together. Absent: all. Read by KAI and kube-scheduler."""
     preemption_policy: Literal["PreemptLowerPriority", "Never"] = "PreemptLowerPriority"
-    """Whether it may preempt others. Read by YuniKorn."""
+    """Whether it may preempt others. Read by YuniKorn and kube-scheduler."""
     preemptible: bool | None = None
     """Whether it may be evicted once it runs; KAI's quota rules depend on it. Absent: the workload's, else true. Read
     by KAI and YuniKorn."""
     originator: bool = False
     """Whether it is the first pod of its application. Read by YuniKorn."""
     required_node: str | None = None
-    """The only node it may run on, as a DaemonSet pod has one. Read by YuniKorn, KAI and YTsaurus."""
+    """The only node it may run on, as a DaemonSet pod has one. Read by YuniKorn, KAI, YTsaurus and
+    kube-scheduler."""
     feasible_nodes: list[str] | None = None
     """The nodes that can take it at all, by rules that the state does not show. Absent: every node. Read by YuniKorn,
     KAI and YTsaurus."""
@@ -150,6 +174,8 @@ class Ask(Wire, frozen=True, kw_only=True):
     """As of a workload, for an operation that runs nothing yet. Read by YTsaurus."""
     limit: Resources | None = None
     """As of a workload, for an operation that runs nothing yet. Read by YTsaurus."""
+    nominated_node: str | None = None
+    """The node that an earlier cycle nominated it to. Absent: none. Read by kube-scheduler."""
     ytsaurus: ytsaurus_model.Workload | None = None
     """As of a workload, for an operation that runs nothing yet."""
     yunikorn: yunikorn_model.Ask | None = None
@@ -162,15 +188,15 @@ class Node(Wire, frozen=True, kw_only=True):
     name: Name
     """Unique among the nodes."""
     capacity: Resources
-    """What workloads may use of it in total, by resource. Read by YuniKorn, KAI and YTsaurus."""
+    """What workloads may use of it in total, by resource. Read by YuniKorn, KAI, YTsaurus and kube-scheduler."""
     occupied: Resources = {}
-    """What others, who are not in the state, use of it. Read by YuniKorn, KAI and YTsaurus."""
+    """What others, who are not in the state, use of it. Read by YuniKorn, KAI, YTsaurus and kube-scheduler."""
     labels: dict[str, str] = {}
-    """Its labels, by key. Read by YuniKorn, KAI and YTsaurus."""
+    """Its labels, by key. Read by YuniKorn, KAI, YTsaurus and kube-scheduler."""
     taints: list[Taint] = []
-    """Its taints. Read by YuniKorn and KAI."""
+    """Its taints. Read by YuniKorn, KAI and kube-scheduler."""
     schedulable: bool = True
-    """Whether new work may start there. Read by YuniKorn, KAI and YTsaurus."""
+    """Whether new work may start there. Read by YuniKorn, KAI, YTsaurus and kube-scheduler."""
     ytsaurus: ytsaurus_model.Node | None = None
     """What earlier heartbeats left behind."""
 
@@ -191,13 +217,15 @@ class QueueState(Wire, frozen=True, kw_only=True):
 
 class State(Wire, frozen=True, kw_only=True):
     nodes: list[Node] = []
-    """The nodes. Read by YuniKorn, KAI and YTsaurus; Kueue knows quotas only."""
+    """The nodes. Read by YuniKorn, KAI, YTsaurus and kube-scheduler; Kueue knows quotas only."""
     workloads: list[Workload] = []
     """What runs."""
     reservations: list[Reservation] = []
-    """Nodes that earlier decisions keep for asks. Read by YuniKorn."""
+    """Nodes that earlier decisions keep for asks. Read by YuniKorn and kube-scheduler."""
     queues: dict[str, QueueState] = {}
     """What queues carry over from update to update, by name. Read by YTsaurus."""
+    disruption_budgets: list[kube_scheduler_model.DisruptionBudget] = []
+    """PodDisruptionBudgets, in the order in which they are asked. Read by kube-scheduler."""
 
 
 class NodeChanges(Wire, frozen=True, kw_only=True):
@@ -287,6 +315,8 @@ class Delta(Wire, frozen=True, kw_only=True):
     """What became of reservations."""
     queues: dict[str, QueueState] = {}
     """What queues carry over, by name; each replaces what was kept of that queue."""
+    disruption_budgets: list[kube_scheduler_model.DisruptionBudget] | None = None
+    """All PodDisruptionBudgets as they are now. Absent: they stay as they are."""
     asks: AskChanges = AskChanges()
     """What became of the asks that are kept beside the state."""
     resource_versions: dict[str, str] | None = None

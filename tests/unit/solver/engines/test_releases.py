@@ -8,13 +8,13 @@ import pytest
 from app.solver import solve
 from app.solver.model.configuration import Configuration
 
-RELEASES = [("kueue", "ff69552e"), ("yunikorn", "be3bb487"), ("ytsaurus", "2026")]
+RELEASES = [("kueue", "ff69552e"), ("yunikorn", "be3bb487"), ("ytsaurus", "2026"), ("kube-scheduler", "1.37")]
 
 
 def configuration(engine: str, **settings: Any) -> Configuration:
     name = "root" if engine == "yunikorn" else "a"
     return msgspec.convert(
-        {"engine": engine, "settings": {engine: settings}, "queues": [{"name": name}]}, Configuration
+        {"engine": engine, "settings": {engine.replace("-", "_"): settings}, "queues": [{"name": name}]}, Configuration
     )
 
 
@@ -28,5 +28,5 @@ def test_the_release_is_known_by_its_name_and_told(engine: str, release: str) ->
 
 @pytest.mark.parametrize("engine", [engine for engine, _ in RELEASES])
 def test_no_other_release_is_taken(engine: str) -> None:
-    with pytest.raises(msgspec.ValidationError, match=rf"\$\.settings\.{engine}\.release"):
+    with pytest.raises(msgspec.ValidationError, match=rf"\$\.settings\.{engine.replace('-', '_')}\.release"):
         configuration(engine, release="0.1")

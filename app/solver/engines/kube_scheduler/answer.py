@@ -1,0 +1,322 @@
+"""What kube-scheduler says: decisions, explanations, usage, protection, settings."""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from app.solver.engines.kube_scheduler.attempt import Outcome
+from app.solver.engines.kube_scheduler.filters import World
+from app.solver.engines.kube_scheduler.pods import Budget, CompiledConfiguration, CompiledState, Pod
+from app.solver.engines.kube_scheduler.victims import Candidate, chosen
+from app.solver.model.configuration import Configuration
+from app.solver.model.decision import Condition, Decision, Placement, Plan, Refusal, Victim, plan_of
+from app.solver.model.instant import at
+from app.solver.model.problems import Finding
+from app.solver.model.quantity import units
+from app.solver.model.request import Eviction, Options
+from app.solver.model.state import Ask, State
+from app.solver.question import ProtectionQuestion, Question, Why
+
+_REASON = "PreemptionByScheduler"
+_MOST_STEPS = 50
+Json = dict[str, Any]
+
+
+def decision(world: World, question: Question, ask: Ask, outcomes: list[Outcome]) -> tuple[Decision, Plan]:
+    """The decision of one ask from what became of its pods, and the plan to carry out."""
+    state, when = world.state, at(question.now)
+    victims = [pod for outcome in outcomes for pod in outcome.victims]
+    placed = [(pod, node, o.kind) for o in outcomes for pod, node in o.placed]
+    kind = "preempt" if victims else "admit" if placed else "wait"
+    nodes = dict.fromkeys(node for _, node, _ in placed)
+    names = [machine.node.name for machine in state.machines]
+    why = question.why()
+    if why.on:
+        _explain(why, world, ask, outcomes)
+    decided = Decision(
+        ask=ask.id, outcome=kind, node=names[next(iter(nodes))] if len(nodes) == 1 else None,
+        placements={pod.name: names[node] for pod, node, _ in placed} or None,
+        victims=[_victim(state, pod, ask, when) for pod in victims],
+        violations=sum(outcome.violations for outcome in outcomes) if victims else None,
+        conditions=list(dict.fromkeys(_condition(names, outcome, when) for outcome in outcomes)),
+        starts=[pod.name for pod, _, _ in placed] if placed and len(placed) < len(ask.tasks) else None,
+        explanation=why.explanation(),
+    )  # fmt: skip
+    placements = [
+        Placement(ask=ask.id, task=pod.name, node=names[node], pipelined=kind == "preempt")
+        for pod, node, kind in placed
+    ]
+    return decided, Plan(evictions=plan_of([decided]).evictions, placements=placements)
+
+
+def _victim(state: CompiledState, pod: Pod, ask: Ask, when: datetime) -> Victim:
+    message = f"default-scheduler: preempting to accommodate a higher priority pod ({ask.id} of {ask.queue})"
+    return Victim(
+        workload=pod.workload, task=pod.name, queue=pod.namespace, node=state.machines[pod.node].node.name,
+        reason=_REASON, message=message,
+        conditions=[Condition(
+            type="DisruptionTarget", status="True", reason=_REASON, message=message, last_transition_time=when,
+        )],
+        freed=shown(pod.requests),
+    )  # fmt: skip
+
+
+def _condition(names: list[str], outcome: Outcome, when: datetime) -> Condition:
+    if outcome.kind == "wait":
+        reason = "SchedulingGated" if outcome.rule == "gated" else "Unschedulable"
+        return Condition(
+            type="PodScheduled", status="False", reason=reason, message=outcome.reason, last_transition_time=when
+        )
+    where = ", ".join(dict.fromkeys(names[node] for _, node in outcome.placed))
+    if outcome.kind == "admit":
+        return Condition(
+            type="PodScheduled",
+            status="True",
+            reason="Scheduled",
+            message=f"fits on {where}",
+            last_transition_time=when,
+        )
+    message = f"nominated to {where}, preempting {len(outcome.victims)} pods"
+    return Condition(
+        type="PodScheduled", status="False", reason="Unschedulable", message=message, last_transition_time=when
+    )
+
+
+def _explain(why: Why, world: World, ask: Ask, outcomes: list[Outcome]) -> None:
+    names = [machine.node.name for machine in world.state.machines]
+    if len(outcomes) > 1:
+        why.step("pods-in-turn", f"{len(outcomes)} pods, one after the other")
+    for outcome in outcomes:
+        _filters(why, outcome, names)
+        _candidates(why, world, ask, outcome)
+        _choice(why, world, outcome, names)
+    last = outcomes[-1]
+    if last.kind == "wait":
+        why.headline(f"{ask.id} waits: {last.reason}")
+        why.blocked(_blocker(last))
+    elif last.kind == "admit":
+        why.headline(f"{ask.id} fits on {', '.join(dict.fromkeys(names[node] for _, node in last.placed))}")
+    else:
+        gone = ", ".join(f"{pod.workload}/{pod.name}" for pod in last.victims[:3])
+        more = f" and {len(last.victims) - 3} more" if len(last.victims) > 3 else ""
+        where = ", ".join(dict.fromkeys(names[node] for _, node in last.placed))
+        why.headline(f"{gone}{more} must stop so that {ask.id} can run on {where}")
+
+
+def _blocker(outcome: Outcome) -> str:
+    """The reason that most nodes give, else that of the attempt."""
+    told = Counter(status.reason for status in outcome.statuses if status is not None)
+    if not told:
+        return outcome.reason
+    reason, count = told.most_common(1)[0]
+    return f"{count} of {len(outcome.statuses)} nodes: {reason}"
+
+
+def _filters(why: Why, outcome: Outcome, names: list[str]) -> None:
+    for name, status in list(zip(names, outcome.statuses, strict=False))[:_MOST_STEPS]:
+        if status is not None:
+            help_ = "preemption can't help there" if status.final else "preemption may help there"
+            why.step(status.rule, f"{name}: {status.reason}; {help_}")
+
+
+def _candidates(why: Why, world: World, ask: Ask, outcome: Outcome) -> None:
+    places = {node for _, node in outcome.placed}
+    if outcome.kind != "preempt":
+        return
+
+    def tell(pod: Pod, verdict: Any, rule: str) -> None:
+        why.candidate(
+            verdict, rule, pod.workload, task=pod.name, queue=pod.namespace,
+            node=world.state.machines[pod.node].node.name, priority=pod.effective_priority, asks=ask.priority or 0,
+        )  # fmt: skip
+
+    gone, spared = {id(pod) for pod in outcome.victims}, {id(pod) for pod in outcome.spared}
+    for pod in world.state.pods:
+        if id(pod) in gone or id(pod) in spared:
+            continue
+        if pod.node in places:
+            tell(pod, "protected", "not-less-important")
+        else:
+            tell(pod, "out-of-reach", "another-node")
+    for pod in outcome.spared:
+        tell(pod, "put-back", "reprieved")
+    for pod in outcome.victims:
+        tell(pod, "victim", "preempted")
+
+
+def _choice(why: Why, world: World, outcome: Outcome, names: list[str]) -> None:
+    if outcome.run is not None:
+        run = outcome.run
+        why.step("looked-at", f"{run.looked_at} of {run.possible} nodes were looked at", nodes=run.looked_at)
+        for candidate in run.candidates[:_MOST_STEPS]:
+            _node(why, candidate, names)
+    if outcome.sample is not None:
+        worse, starts = outcome.sample
+        why.step("sample", f"from {worse} of {starts} starting points the released sample would have chosen worse",
+                 worse=worse, starting_points=starts)  # fmt: skip
+    if outcome.gang:
+        where = ", ".join(f"{pod.name} on {names[node]}" for pod, node in outcome.placed)
+        why.step("gang", where or "no pod could be placed")
+        if outcome.victims:
+            why.step("gang-node-order", "another order of the nodes may lead to other victims")
+    if outcome.ties:
+        tied = [names[node] for node in outcome.ties]
+        why.tied(tied)
+        why.step("tie", f"the origin takes one of {', '.join(tied)} by chance; the first in order is taken here")
+    if outcome.violations:
+        why.step("budgets-not-binding", f"{outcome.violations} victims violate {', '.join(outcome.broken)}")
+    if outcome.victims and _overlapping(world.state.budgets, outcome.victims + outcome.spared):
+        why.step("budget-order", "budgets overlap; with another order of them others may be the victims")
+    for pod in outcome.victims:
+        if world.terminates(pod):
+            why.step("terminating-victim", f"{pod.workload}/{pod.name} terminates already and gets no new call")
+
+
+def _node(why: Why, candidate: Candidate, names: list[str]) -> None:
+    victims = ", ".join(f"{pod.workload}/{pod.name}" for pod in candidate.victims[:5])
+    why.step(
+        "node", f"{names[candidate.site.machine.at]} would lose {victims}", victims=len(candidate.victims),
+        violations=candidate.violations, highest_priority=candidate.victims[0].priority,
+    )  # fmt: skip
+
+
+def _overlapping(budgets: list[Budget], pods: Iterable[Pod]) -> bool:
+    return len(budgets) > 1 and any(sum(selected(budget, pod) for budget in budgets) > 1 for pod in pods if pod.labels)
+
+
+def sampled(candidates: dict[int, Candidate], order: list[int], most: int) -> tuple[int, int]:
+    """With every node looked at: from how many of the starting points the released sample would have chosen one that is
+    not among the best, and of how many. ``order``: all nodes that preemption might help on."""
+    best = {id(one) for one in chosen(list(candidates.values()))}
+    worse = 0
+    for start in range(len(order)):
+        kept: list[Candidate] = []
+        violating: list[Candidate] = []
+        for i in range(len(order)):
+            found = candidates.get(order[(start + i) % len(order)])
+            if found is not None:
+                into = kept if found.violations == 0 else violating
+                if len(into) < most:
+                    into.append(found)
+                if kept and len(kept) + len(violating) >= most:
+                    break
+        taken = chosen([*kept, *violating])
+        worse += not any(id(one) in best for one in taken)
+    return worse, len(order)
+
+
+def shares(state: CompiledState, asks: list[Ask], now: int, options: Options) -> Json:
+    """By namespace, in whole units: what its pods request, by priority too, what of it terminates, and what is asked
+    for. kube-scheduler knows no entitlement: there is no fair share. The time has no say."""
+    del now, options
+    queues: dict[str, Json] = {
+        name: {"fair_share": {}, "usage": {}, "preempting": {}, "pending": {}, "by_priority": {}}
+        for name in state.configuration.namespaces
+    }
+    workloads: dict[str, Json] = {}
+    for pod in state.pods:
+        line = queues[pod.namespace]
+        _count(line["usage"], pod.requests)
+        _count(line["by_priority"].setdefault(str(pod.effective_priority), {}), pod.requests)
+        if pod.terminating:
+            _count(line["preempting"], pod.requests)
+        _count(workloads.setdefault(pod.workload, {"queue": pod.namespace, "usage": {}})["usage"], pod.requests)
+    for ask in asks:
+        for pod in state.pods_of(ask):
+            _count(queues[pod.namespace]["pending"], pod.requests)
+    for line in queues.values():
+        for key in ("usage", "preempting", "pending"):
+            line[key] = shown(line[key])
+        line["by_priority"] = {priority: shown(of) for priority, of in sorted(line["by_priority"].items())}
+    for line in workloads.values():
+        line["usage"] = shown(line["usage"])
+    return {"queues": queues, "workloads": workloads}
+
+
+def _count(into: dict[str, int], requests: dict[str, int]) -> None:
+    for resource, amount in requests.items():
+        into[resource] = into.get(resource, 0) + amount
+
+
+def shown(steps: dict[str, int]) -> dict[str, int | float]:
+    """In whole units."""
+    return {name: units(amount, name) for name, amount in steps.items()}
+
+
+def preemptibility(state: CompiledState, question: ProtectionQuestion) -> Json:
+    """By workload: whether its pods may be preempted, and by whom: kube-scheduler protects nothing but by priority."""
+    asking = None if question.ask is None else state.pods_of(question.ask)[0].priority
+    found: dict[str, Json] = {}
+    refused: set[tuple[str, str]] = set()
+    for pod in state.pods:
+        line = found.setdefault(
+            pod.workload,
+            {"preemptible": False, "reason": "not-less-important", "tasks": {}, "priorities": {}, "budgets": {}},
+        )
+        line["priorities"][pod.name] = pod.effective_priority
+        if names := [budget.name for budget in state.budgets if selected(budget, pod)]:
+            line["budgets"][pod.name] = names
+        if asking is None or pod.effective_priority < asking:
+            line["tasks"][pod.name] = "preemptible"
+            line |= {"preemptible": True, "reason": "lower-priority"}
+        else:
+            line["tasks"][pod.name] = "non_preemptible"
+            refused.add((pod.workload, pod.name))
+    answer: Json = {"workloads": found}
+    if question.evict:
+        answer["evict_allowed"] = not any(
+            (name == one.workload and one.task in (None, task)) for name, task in refused for one in question.evict
+        )
+    return answer
+
+
+def selected(budget: Budget, pod: Pod) -> bool:
+    """Whether the budget is one of the pod's."""
+    return budget.namespace == pod.namespace and not budget.selector.everything and budget.selector.matches(pod.labels)
+
+
+def judge(state: CompiledState, now: int, ask: Ask, proposals: list[list[Eviction]]) -> list[list[Refusal]]:
+    """See ``Engine.judge``: whoever is of lower priority may go; budgets are preferred, not binding."""
+    del now
+    asking = state.pods_of(ask)[0].priority
+    pods: dict[str, list[Pod]] = {}
+    for pod in state.pods:
+        pods.setdefault(pod.workload, []).append(pod)
+    return [
+        [
+            Refusal(workload=one.workload, task=one.task, rule="not-less-important", detail="")
+            for one in evictions
+            if any(
+                pod.effective_priority >= asking for pod in pods.get(one.workload, ()) if one.task in (None, pod.name)
+            )
+        ]
+        for evictions in proposals
+    ]
+
+
+def effective_settings(configuration: CompiledConfiguration, state: State | None) -> Json:
+    """Settings with what holds where nothing is said."""
+    del state
+    settings = configuration.settings
+    return {
+        "settings": {
+            "release": settings.release, "workload_aware": settings.workload_aware,
+            "min_candidate_nodes_percentage": settings.min_candidate_nodes_percentage,
+            "min_candidate_nodes_absolute": settings.min_candidate_nodes_absolute,
+        },
+        "queues": {name: {} for name in configuration.namespaces},
+    }  # fmt: skip
+
+
+def findings(configuration: Configuration) -> list[Finding]:
+    """Quotas and weights of namespaces, which kube-scheduler does not read."""
+    return [
+        Finding(
+            rule="no-quota", severity="warning", pointer=f"/queues/{i}/{field}",
+            detail="kube-scheduler knows no quotas of namespaces: this is not looked at",
+        )
+        for i, queue in enumerate(configuration.queues)
+        for field in ("quota", "resource_groups")
+        if getattr(queue, field)
+    ]  # fmt: skip

@@ -1,0 +1,328 @@
+"""What is read: pods, nodes and budgets, compiled from the wire.
+
+A pod here is one task: its namespace is its workload's queue. Pods of a node stand in the order of the request,
+workloads first, then tasks, for the released code decides ties by the order of a node's list.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from app.solver.delta import Changes
+from app.solver.model import kube_scheduler as wire
+from app.solver.model.configuration import Configuration
+from app.solver.model.instant import micros
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.quantity import parse, scale_of
+from app.solver.model.state import Ask, Node, State, Task, Workload
+
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+PODS = "pods"
+_ANY_ADDRESS = "0.0.0.0"
+Labels = Mapping[str, str]
+Matcher = Callable[[Labels], bool]
+Port = tuple[str, str, int]
+"""Address, protocol, number."""
+NO_LABELS: dict[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A label selector. ``nothing``: none was given; ``everything``: an empty one was."""
+
+    requirements: tuple[tuple[str, str, frozenset[str]], ...] = ()
+    nothing: bool = False
+
+    @property
+    def everything(self) -> bool:
+        return not self.nothing and not self.requirements
+
+    def matches(self, labels: Labels) -> bool:
+        """Kubernetes: ``NotIn`` and ``DoesNotExist`` match where the label is missing."""
+        if self.nothing:
+            return False
+        for key, operator, values in self.requirements:
+            value = labels.get(key)
+            if operator == "In":
+                fits = value is not None and value in values
+            elif operator == "NotIn":
+                fits = value is None or value not in values
+            else:
+                fits = (value is not None) == (operator == "Exists")
+            if not fits:
+                return False
+        return True
+
+
+NOTHING = Selector(nothing=True)
+
+
+def selector_of(given: wire.LabelSelector | None, also: Iterable[tuple[str, str]] = ()) -> Selector:
+    """``also``: labels that must be there besides; with any of these an absent selector is an empty one."""
+    more = [(key, "In", frozenset((value,))) for key, value in also]
+    if given is None:
+        return Selector(tuple(more)) if more else NOTHING
+    labels = [(key, "In", frozenset((value,))) for key, value in given.match_labels.items()]
+    rest = [(one.key, one.operator, frozenset(one.values)) for one in given.match_expressions]
+    return Selector((*labels, *rest, *more))
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A required term of affinity: of which pods, by which label of nodes."""
+
+    key: str
+    selector: Selector
+    namespaces: frozenset[str]
+    others: Selector
+    """Namespaces by their labels."""
+
+    def matches(self, namespace: str, labels: Labels) -> bool:
+        """Kubernetes: a namespace that is listed, or whose labels are selected."""
+        if namespace not in self.namespaces and not self.others.matches({NAMESPACE_LABEL: namespace}):
+            return False
+        return self.selector.matches(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A constraint that decides where a pod may go."""
+
+    key: str
+    max_skew: int
+    min_domains: int
+    selector: Selector
+    affinity: bool
+    taints: bool
+
+
+@dataclass(slots=True, eq=False)
+class Pod:
+    """One pod that runs, asks or is nominated. ``start``: microseconds, None: it says none; ``requests``: steps."""
+
+    workload: str
+    name: str
+    namespace: str
+    priority: int
+    task: Task
+    requests: dict[str, int]
+    labels: Labels
+    ports: tuple[Port, ...] = ()
+    affinity: tuple[Term, ...] = ()
+    anti: tuple[Term, ...] = ()
+    start: int | None = None
+    terminating: bool = False
+    preempted: bool = False
+    node: int = -1
+    required_node: str | None = None
+    group: "Group | None" = None
+    place: int = -1
+    """Its place among all pods that run; -1: it asks."""
+
+    @property
+    def effective_priority(self) -> int:
+        """kube-scheduler: a pod of a group has the group's priority."""
+        return self.priority if self.group is None else self.group.priority
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Pods of one workload that are a scheduling group."""
+
+    name: str
+    priority: int
+    whole: bool
+    pods: list[Pod] = field(default_factory=list[Pod])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Machine:
+    """A node as the state has it. ``capacity``: steps; ``most``: how many pods, None: no limit;
+    ``used``: by pods and ``others``, who are not in the state."""
+
+    at: int
+    node: Node
+    labels: Labels
+    capacity: dict[str, int]
+    most: int | None
+    used: dict[str, int]
+    others: dict[str, int]
+    pods: tuple[Pod, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Budget:
+    name: str
+    namespace: str
+    selector: Selector
+    allowed: int
+    disrupted: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledConfiguration:
+    settings: wire.Settings
+    namespaces: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledState:
+    """``nominated``: by node, pods that an earlier cycle nominated to it, each with the ask that it is of. ``anti``:
+    running pods with required anti-affinity; ``friends``: those with required affinity."""
+
+    configuration: CompiledConfiguration
+    machines: list[Machine]
+    place: dict[str, int]
+    pods: list[Pod]
+    nominated: dict[int, list[tuple[str, Pod]]]
+    budgets: list[Budget]
+    anti: list[Pod]
+    friends: list[Pod]
+
+    def pods_of(self, ask: Ask) -> list[Pod]:
+        """The pods that ``ask`` asks for. Raises InvalidInput, QuantityError."""
+        priority = ask.priority if ask.priority is not None else self._priority_of(ask)
+        _one_each(ask.tasks, ("asks", ask.id))
+        return [
+            _pod(ask.id, ask.queue, task, priority if task.priority is None else task.priority, ask.required_node)
+            for task in ask.tasks
+        ]
+
+    def _priority_of(self, ask: Ask) -> int:
+        name = ask.workload or ask.id
+        return next((pod.priority for pod in self.pods if pod.workload == name), 0)
+
+
+def compile_configuration(configuration: Configuration) -> CompiledConfiguration:
+    """Raises InvalidInput: namespaces are flat."""
+    problems = [
+        Problem(pointer=pointer("configuration", "queues", i, "parent"), detail="a namespace has no parent")
+        for i, queue in enumerate(configuration.queues)
+        if queue.parent is not None
+    ]
+    if problems:
+        raise InvalidInput(problems)
+    settings = configuration.settings.kube_scheduler or wire.Settings()
+    return CompiledConfiguration(settings, tuple(queue.name for queue in configuration.queues))
+
+
+def compile_state(configuration: CompiledConfiguration, state: State) -> CompiledState:
+    """Raises InvalidInput, QuantityError, or KeyError for a node that is not there; the caller diagnoses."""
+    place = {node.name: i for i, node in enumerate(state.nodes)}
+    on: list[list[Pod]] = [[] for _ in state.nodes]
+    pods: list[Pod] = []
+    for at, workload in enumerate(state.workloads):
+        _one_each(workload.tasks, ("state", "workloads", at))
+        group = _group_of(workload) if configuration.settings.workload_aware else None
+        for task in workload.tasks:
+            if task.state == "released" or task.node is None:
+                continue
+            pod = _running(workload, task, place[task.node], group)
+            pod.place = len(pods)
+            pods.append(pod)
+            on[pod.node].append(pod)
+    nominated: dict[int, list[tuple[str, Pod]]] = {}
+    for at, held in enumerate(state.reservations):
+        _one_each(held.ask.tasks, ("state", "reservations", at, "ask"))
+        for task in held.ask.tasks:
+            priority = held.ask.priority or 0 if task.priority is None else task.priority
+            pod = _pod(held.ask.id, held.ask.queue, task, priority, held.ask.required_node)
+            nominated.setdefault(place[held.node], []).append((held.ask.id, pod))
+    return CompiledState(
+        configuration=configuration,
+        machines=[_machine(i, node, on[i]) for i, node in enumerate(state.nodes)],
+        place=place,
+        pods=pods,
+        nominated=nominated,
+        budgets=[
+            Budget(one.name, one.queue, selector_of(one.selector), one.disruptions_allowed, frozenset(one.disrupted))
+            for one in state.disruption_budgets
+        ],
+        anti=[pod for pod in pods if pod.anti],
+        friends=[pod for pod in pods if pod.affinity],
+    )
+
+
+def update(old: CompiledState, configuration: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
+    """The state compiled anew: what a delta changes moves pods in the lists of their nodes."""
+    del old, changes
+    return compile_state(configuration, state)
+
+
+def _one_each(tasks: Sequence[Task], at: tuple[str | int, ...]) -> None:
+    problems = [
+        Problem(pointer=pointer(*at, "tasks", i, "count"), detail="a task is one pod here: its count is 1")
+        for i, task in enumerate(tasks)
+        if task.count != 1
+    ]
+    if problems:
+        raise InvalidInput(problems)
+
+
+def _group_of(workload: Workload) -> Group | None:
+    if workload.disruption_mode is None and workload.min_available is None:
+        return None
+    return Group(workload.id, workload.priority, workload.disruption_mode == "all")
+
+
+def _running(workload: Workload, task: Task, node: int, group: Group | None) -> Pod:
+    priority = workload.priority if task.priority is None else task.priority
+    pod = _pod(workload.id, workload.queue, task, priority, None)
+    started = task.started_at or workload.started_at
+    pod.start = None if started is None else micros(started)
+    pod.terminating = task.state in ("preempted", "releasing")
+    pod.preempted = task.state == "preempted"
+    pod.node = node
+    pod.group = group
+    if group is not None:
+        group.pods.append(pod)
+    return pod
+
+
+def _pod(workload: str, namespace: str, task: Task, priority: int, required: str | None) -> Pod:
+    return Pod(
+        workload=workload, name=task.name, namespace=namespace, priority=priority, task=task,
+        requests=_steps(task.requests), labels=task.labels or NO_LABELS,
+        ports=tuple((p.ip or _ANY_ADDRESS, p.protocol, p.port) for p in task.host_ports or () if p.port > 0),
+        affinity=_terms(task.pod_affinity, namespace), anti=_terms(task.pod_anti_affinity, namespace),
+        required_node=task.required_node or required,
+    )  # fmt: skip
+
+
+def _terms(given: Sequence[wire.PodAffinityTerm] | None, namespace: str) -> tuple[Term, ...]:
+    return tuple(
+        Term(
+            key=one.topology_key,
+            selector=selector_of(one.label_selector),
+            namespaces=frozenset(one.namespaces or ((namespace,) if one.namespace_selector is None else ())),
+            others=selector_of(one.namespace_selector),
+        )
+        for one in given or ()
+    )
+
+
+def spreads_of(pod: Pod) -> tuple[Spread, ...]:
+    """Its constraints; ``match_label_keys`` become part of the selector, where the pod has these labels."""
+    return tuple(
+        Spread(
+            key=one.topology_key, max_skew=one.max_skew, min_domains=one.min_domains or 1,
+            selector=selector_of(
+                one.label_selector, [(key, pod.labels[key]) for key in one.match_label_keys if key in pod.labels]
+            ),
+            affinity=one.node_affinity_policy == "Honor", taints=one.node_taints_policy == "Honor",
+        )
+        for one in pod.task.topology_spread or ()
+    )  # fmt: skip
+
+
+def _machine(at: int, node: Node, pods: list[Pod]) -> Machine:
+    capacity = _steps(node.capacity)
+    others = _steps(node.occupied) if node.occupied else {}
+    used = dict(others)
+    for pod in pods:
+        for resource, amount in pod.requests.items():
+            used[resource] = used.get(resource, 0) + amount
+    return Machine(at, node, node.labels, capacity, capacity.get(PODS), used, others, tuple(pods))
+
+
+def _steps(given: Mapping[str, object]) -> dict[str, int]:
+    return {name: parse(value, scale_of(name)) for name, value in given.items()}  # pyright: ignore[reportArgumentType]
