@@ -39,7 +39,7 @@ def test_the_page_lists_what_the_catalogue_has() -> None:
 def test_the_page_has_a_table_for_each_engine() -> None:
     first = catalogue("kai").rules[0]
     titles = re.findall(r"\n\n## (.+)\n\n\| rule \| says \| source \|\n\| --- \| --- \| --- \|\n\| `", page())
-    assert titles == ["Kueue", "YuniKorn", "KAI Scheduler", "YTsaurus"]
+    assert titles == ["Kueue", "YuniKorn", "KAI Scheduler", "YTsaurus", "kube-scheduler"]
     table = page().split("## KAI Scheduler\n")[1]
     assert table.splitlines()[3] == f"| `{first.rule}` | {first.sentence} | {first.source} |"
     assert page().startswith("# Rules\n")

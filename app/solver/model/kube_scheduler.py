@@ -29,7 +29,7 @@ class Options(Wire, frozen=True, kw_only=True):
     offset: Total | Literal["all"] = 0
     """From which of the nodes that preemption might help on they are looked at (the released code draws it); `all`:
     every node is looked at, however many there are."""
-    parallelism: Annotated[int, msgspec.Meta(ge=1)] = 1
+    parallelism: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 1
     """How many nodes are looked at at once. Only 1 is decided on: more make the released answer depend on timing."""
 
 
@@ -76,13 +76,13 @@ class PodAffinityTerm(Wire, frozen=True, kw_only=True):
 class TopologySpreadConstraint(Wire, frozen=True, kw_only=True):
     """A constraint with `whenUnsatisfiable: DoNotSchedule`."""
 
-    max_skew: Annotated[int, msgspec.Meta(ge=1)]
+    max_skew: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
     """By how much a place may have more matching pods than the place with the fewest."""
     topology_key: str
     """The label of nodes whose equal values are one place."""
     label_selector: LabelSelector | None = None
     """Which pods are counted. Absent: none."""
-    min_domains: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    min_domains: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] | None = None
     """With fewer places than this the fewest counts as 0. Absent: 1."""
     node_affinity_policy: Literal["Honor", "Ignore"] = "Honor"
     """`Honor`: only nodes that the pod's selector and affinity allow are counted."""
@@ -101,7 +101,7 @@ class DisruptionBudget(Wire, frozen=True, kw_only=True):
     """Its namespace."""
     selector: LabelSelector | None = None
     """Which pods it is of. Absent or empty: none."""
-    disruptions_allowed: int = 0
+    disruptions_allowed: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] = 0
     """How many of them may be disrupted now (`status.disruptionsAllowed`)."""
     disrupted: list[str] = []
     """Pods whose disruption it knows of (`status.disruptedPods`): they take none."""

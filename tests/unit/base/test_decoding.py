@@ -65,7 +65,7 @@ def test_every_problem_is_listed_with_its_pointer() -> None:
         }
     )
     assert found == {
-        "/engine": "'borg' is none of kueue, yunikorn, kai, ytsaurus",
+        "/engine": "'borg' is none of kueue, yunikorn, kai, ytsaurus, kube-scheduler",
         "/mode": "Expected `str`, got `int`",
         "/configuration/queues/0/name": "Expected `str` of length >= 1",
         "/configuration/queues/0/x~0~1y": "unknown field",

@@ -37,7 +37,7 @@ def test_a_form_to_begin_with_is_the_example_or_a_decisions_request() -> None:
     assert '"queues"' in shown.values["fields"]["request"]
     page = Page({f"GET /v1/decisions/{ID}/request": {"asks": []}})
     assert run(ask.ask(page.visit, ID)).values["fields"] == {"request": '{\n  "asks": []\n}'}
-    assert shown.values["engines"] == ["kueue", "yunikorn", "kai", "ytsaurus"]
+    assert shown.values["engines"] == ["kueue", "yunikorn", "kai", "ytsaurus", "kube-scheduler"]
     assert shown.values["quotas"][0] == "guaranteed"
 
 

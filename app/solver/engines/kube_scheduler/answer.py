@@ -222,8 +222,8 @@ def shares(state: CompiledState, asks: list[Ask], now: int, options: Options) ->
         if pod.terminating:
             _count(line["preempting"], pod.requests)
         _count(workloads.setdefault(pod.workload, {"queue": pod.namespace, "usage": {}})["usage"], pod.requests)
-    for ask in asks:
-        for pod in state.pods_of(ask):
+    for i, ask in enumerate(asks):
+        for pod in state.pods_of(ask, "asks", i):
             _count(queues[pod.namespace]["pending"], pod.requests)
     for line in queues.values():
         for key in ("usage", "preempting", "pending"):
@@ -246,7 +246,7 @@ def shown(steps: dict[str, int]) -> dict[str, int | float]:
 
 def preemptibility(state: CompiledState, question: ProtectionQuestion) -> Json:
     """By workload: whether its pods may be preempted, and by whom: kube-scheduler protects nothing but by priority."""
-    asking = None if question.ask is None else state.pods_of(question.ask)[0].priority
+    asking = None if question.ask is None else state.pods_of(question.ask, "ask")[0].priority
     found: dict[str, Json] = {}
     refused: set[tuple[str, str]] = set()
     for pod in state.pods:
@@ -279,7 +279,7 @@ def selected(budget: Budget, pod: Pod) -> bool:
 def judge(state: CompiledState, now: int, ask: Ask, proposals: list[list[Eviction]]) -> list[list[Refusal]]:
     """See ``Engine.judge``: whoever is of lower priority may go; budgets are preferred, not binding."""
     del now
-    asking = state.pods_of(ask)[0].priority
+    asking = state.pods_of(ask, "asks", 0)[0].priority
     pods: dict[str, list[Pod]] = {}
     for pod in state.pods:
         pods.setdefault(pod.workload, []).append(pod)

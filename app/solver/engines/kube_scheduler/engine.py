@@ -43,7 +43,7 @@ def plan(state: CompiledState, question: Question) -> Result:
         detail = "with more than 1 the released answer depends on timing: only 1 is decided on"
         raise InvalidInput([Problem(pointer="/options/kube_scheduler/parallelism", detail=detail)])
     chance = Chance(question.now, None if options.offset == "all" else options.offset)
-    pods = {ask.id: state.pods_of(ask) for ask in question.asks}
+    pods = {ask.id: state.pods_of(ask, "asks", i) for i, ask in enumerate(question.asks)}
     cycle = question.mode == "cycle"
     asks = sorted(question.asks, key=_turn) if cycle else question.asks
     world = World(state)

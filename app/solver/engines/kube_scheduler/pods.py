@@ -178,10 +178,10 @@ class CompiledState:
     anti: list[Pod]
     friends: list[Pod]
 
-    def pods_of(self, ask: Ask) -> list[Pod]:
-        """The pods that ``ask`` asks for. Raises InvalidInput, QuantityError."""
+    def pods_of(self, ask: Ask, *at: str | int) -> list[Pod]:
+        """The pods that ``ask``, which stands at ``at`` in the request, wants. Raises InvalidInput, QuantityError."""
         priority = ask.priority if ask.priority is not None else self._priority_of(ask)
-        _one_each(ask.tasks, ("asks", ask.id))
+        _one_each(ask.tasks, at)
         return [
             _pod(ask.id, ask.queue, task, priority if task.priority is None else task.priority, ask.required_node)
             for task in ask.tasks

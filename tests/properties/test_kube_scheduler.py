@@ -1,0 +1,99 @@
+"""Laws that hold for every cluster under kube-scheduler's rules."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.solver.engines.kube_scheduler.asked import ask, decided, node, pod, request, told
+
+Json = dict[str, Any]
+PRIORITIES = st.integers(0, 5)
+CPUS = st.sampled_from([0.5, 1, 1.5, 2])
+LABELS = st.sampled_from([{}, {"app": "web"}, {"app": "db"}])
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Json:
+    nodes = [node(f"n{i}", draw(st.sampled_from([2, 4, 8]))) for i in range(draw(st.integers(1, 4)))]
+    running: list[Json] = []
+    for i in range(draw(st.integers(0, 20))):
+        made = pod(
+            f"p{i}", f"n{draw(st.integers(0, len(nodes) - 1))}", draw(CPUS), draw(PRIORITIES), labels=draw(LABELS)
+        )
+        made["tasks"][0]["started_at"] = f"2026-01-01T0{draw(st.integers(0, 3))}:00:00Z"
+        running.append(made)
+    budgets = [
+        {"name": f"b{i}", "queue": "default",
+         "selector": {"match_labels": {"app": draw(st.sampled_from(["web", "db"]))}},
+         "disruptions_allowed": draw(st.integers(0, 2))}
+        for i in range(draw(st.integers(0, 2)))
+    ]  # fmt: skip
+    wanted = ask(cpu=draw(st.sampled_from([1, 2, 4, 9])), priority=draw(st.integers(0, 6)))
+    return request(
+        nodes, running, [wanted], disruption_budgets=budgets, explain=draw(st.sampled_from(["none", "full"]))
+    )
+
+
+def without(body: Json, names: list[str]) -> Json:
+    left = [one for one in body["state"]["workloads"] if one["id"] not in names]
+    return body | {"state": body["state"] | {"workloads": left}}
+
+
+@given(clusters())
+def test_victims_are_less_important_stand_on_the_node_and_make_room(body: Json) -> None:
+    answer = decided(body)
+    outcome, where, victims = told(answer)
+    of = {one["id"]: one for one in body["state"]["workloads"]}
+    for name in victims:
+        assert of[name]["priority"] < body["asks"][0]["priority"]
+        assert of[name]["tasks"][0]["node"] == where
+    if outcome == "preempt":
+        after = without(body, victims)
+        hint = {**body["asks"][0], "nominated_node": where}
+        assert told(decided({**after, "asks": [hint]})) == ("admit", where, [])
+
+
+@given(clusters())
+def test_nobody_goes_who_could_stay(body: Json) -> None:
+    """Each victim alone, put back, would leave too little room: all others stay gone."""
+    outcome, where, victims = told(decided(body))
+    if outcome != "preempt":
+        return
+    for name in victims:
+        others = without(body, [one for one in victims if one != name])
+        hint = {**body["asks"][0], "nominated_node": where, "preemption_policy": "Never"}
+        again = told(decided({**others, "asks": [hint]}))
+        assert again[:2] != ("admit", where)
+
+
+@given(clusters())
+def test_explaining_changes_nothing(body: Json) -> None:
+    bare, full = (decided({**body, "explain": level}) for level in ("none", "full"))
+    assert told(bare) == told(full)
+    assert bare.decisions[0].violations == full.decisions[0].violations
+    found = full.decisions[0].explanation
+    assert found is not None
+    assert (found.candidates or []) == [] or {c.verdict for c in found.candidates or []} <= {
+        "victim", "put-back", "protected", "out-of-reach",
+    }  # fmt: skip
+
+
+@given(clusters())
+def test_every_node_looked_at_is_never_worse(body: Json) -> None:
+    """Where all nodes are candidates anyway, the starting point changes no more than a tie."""
+    first = decided(body).decisions[0]
+    every = decided({**body, "options": {"kube_scheduler": {"offset": "all"}}}).decisions[0]
+    assert (first.outcome, first.violations, len(first.victims)) == (
+        every.outcome,
+        every.violations,
+        len(every.victims),
+    )
+
+
+@given(clusters(), st.integers(0, 6))
+def test_a_higher_priority_never_waits_where_a_lower_one_runs(body: Json, more: int) -> None:
+    low = decided(body).decisions[0].outcome
+    raised = {**body["asks"][0], "priority": body["asks"][0]["priority"] + more}
+    high = decided({**body, "asks": [raised]}).decisions[0].outcome
+    assert high != "wait" or low == "wait"

@@ -1,0 +1,191 @@
+"""kube-scheduler's rules, each on a cluster small enough to follow by hand."""
+
+from typing import Any
+
+import pytest
+
+from app.solver.model.problems import InvalidInput
+from tests.unit.solver.engines.kube_scheduler.asked import NOW, ask, decided, node, pod, request, told
+
+
+def test_what_fits_evicts_nobody_and_goes_to_the_emptiest_node() -> None:
+    answer = decided(request([node("a"), node("b")], [pod("p", "a")], [ask()]))
+    assert told(answer) == ("admit", "b", [])
+    assert [(p.node, p.pipelined) for p in answer.plan.placements] == [("b", False)]
+
+
+def test_only_lower_priorities_go_and_no_more_than_must() -> None:
+    running = [pod("low", "a", 2, 1), pod("lower", "a", 1, 0), pod("equal", "a", 1, 10)]
+    assert told(decided(request([node("a")], running, [ask(cpu=1)]))) == ("preempt", "a", ["lower"])
+    assert told(decided(request([node("a")], running, [ask(cpu=2)]))) == ("preempt", "a", ["low"])
+    assert told(decided(request([node("a")], running, [ask(cpu=3)]))) == ("preempt", "a", ["low", "lower"])
+    answer = decided(request([node("a")], running, [ask(cpu=4)]))
+    assert told(answer) == ("wait", None, [])
+    assert answer.decisions[0].conditions[0].reason == "Unschedulable"
+
+
+def test_more_than_a_node_has_is_not_helped_by_preemption() -> None:
+    answer = decided(request([node("a")], [pod("p", "a", 4)], [ask(cpu=5)], explain="full"))
+    assert told(answer)[0] == "wait"
+    told_why = answer.decisions[0].explanation
+    assert told_why is not None
+    assert [step.rule for step in told_why.steps] == ["resources"]
+    assert "preemption can't help" in told_why.steps[0].detail
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "chosen"),
+    [
+        ([("x", 4, 5)], [("y", 4, 4)], "b"),  # the highest victim is lower
+        ([("x", 2, 4), ("w", 2, 4)], [("y", 2, 4), ("z", 2, 3)], "b"),  # the sum is lower
+        ([("x", 2, 4), ("w", 2, 4)], [("y", 4, 4)], "b"),  # fewer
+    ],
+)
+def test_the_node_whose_victims_matter_least(first: Any, second: Any, chosen: str) -> None:
+    running = [pod(name, "a", cpu, priority) for name, cpu, priority in first]
+    running += [pod(name, "b", cpu, priority) for name, cpu, priority in second]
+    assert told(decided(request([node("a"), node("b")], running, [ask(cpu=4)])))[1] == chosen
+
+
+def test_the_latest_start_goes_and_what_is_alike_is_a_tie_that_is_told() -> None:
+    early, late = pod("early", "a", 4), pod("late", "b", 4)
+    late["tasks"][0]["started_at"] = "2026-01-01T06:00:00Z"
+    nodes = [node("a"), node("b")]
+    assert told(decided(request(nodes, [early, late], [ask(cpu=4)]))) == ("preempt", "b", ["late"])
+    late["tasks"][0]["started_at"] = early["tasks"][0]["started_at"]
+    answer = decided(request(nodes, [early, late], [ask(cpu=4)], explain="summary"))
+    assert told(answer) == ("preempt", "a", ["early"])
+    why = answer.decisions[0].explanation
+    assert why is not None
+    assert why.ties == ["a", "b"]
+
+
+def test_budgets_are_preferred_and_not_binding() -> None:
+    nodes = [node("a"), node("b")]
+    running = [pod("kept", "a", 4, 1, labels={"app": "web"}), pod("free", "b", 4, 5, labels={"app": "db"})]
+    budget = {"name": "web", "queue": "default", "selector": {"match_labels": {"app": "web"}}}
+    body = request(nodes, running, [ask(cpu=4)], disruption_budgets=[budget])
+    assert told(decided(body)) == ("preempt", "b", ["free"])
+    alone = request(nodes[:1], running[:1], [ask(cpu=4)], disruption_budgets=[budget], explain="summary")
+    answer = decided(alone)
+    assert told(answer) == ("preempt", "a", ["kept"])
+    assert answer.decisions[0].violations == 1
+    why = answer.decisions[0].explanation
+    assert why is not None
+    assert "budgets-not-binding" in {step.rule for step in why.steps}
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"preemption_policy": "Never"}, "preemptionPolicy=Never"),
+        ({"scheduling_gates": ["quota"]}, "scheduling gate"),
+        ({"nominated_node": "a"}, "terminating pod on the nominated node"),
+    ],
+)
+def test_who_does_not_preempt(more: Any, reason: str) -> None:
+    running = [pod("p", "a", 3), pod("q", "a", 1, 0, state="preempted")]
+    answer = decided(request([node("a")], running, [ask(cpu=4, **more)]))
+    assert told(answer)[0] == "wait"
+    assert reason in answer.decisions[0].conditions[0].message
+
+
+def test_nominated_pods_of_at_least_the_priority_keep_their_room() -> None:
+    held = [{"node": "a", "ask": ask("held", 3, 10)}]
+    assert told(decided(request([node("a")], [], [ask(cpu=2)], reservations=held)))[0] == "wait"
+    assert told(decided(request([node("a")], [], [ask(cpu=2, priority=11)], reservations=held)))[0] == "admit"
+
+
+def test_ports_taints_and_affinity() -> None:
+    port = {"host_ports": [{"port": 80}]}
+    taken = [pod("p", "a", 1, 0, **port)]
+    assert told(decided(request([node("a")], taken, [ask(**port)]))) == ("preempt", "a", ["p"])
+    tainted = node("a", taints=[{"key": "k", "effect": "NoSchedule"}])
+    assert told(decided(request([tainted], [pod("p", "a", 4)], [ask()])))[0] == "wait"
+    away = {"pod_anti_affinity": [{"topology_key": "zone", "label_selector": {"match_labels": {"app": "db"}}}]}
+    zone = node("a", labels={"zone": "x"})
+    enemy = [pod("db", "a", 1, 0, labels={"app": "db"}), pod("web", "a", 1, 0)]
+    assert told(decided(request([zone], enemy, [ask(**away)]))) == ("preempt", "a", ["db"])
+    near = {"pod_affinity": away["pod_anti_affinity"]}
+    assert told(decided(request([zone], enemy[1:], [ask(**near)])))[0] == "wait"
+
+
+def test_spread_evicts_who_makes_it_uneven() -> None:
+    like = {"labels": {"app": "web"}}
+    rule = {"max_skew": 1, "topology_key": "zone", "label_selector": {"match_labels": {"app": "web"}}}
+    nodes = [node("a", labels={"zone": "x"}), node("b", 0.5, labels={"zone": "y"})]
+    answer = decided(request(nodes, [pod("p", "a", 1, 0, **like)], [ask(**like, topology_spread=[rule])]))
+    assert told(answer) == ("preempt", "a", ["p"])
+
+
+def test_a_cycle_goes_by_priority_and_sees_what_was_nominated() -> None:
+    running = [pod("p", "a", 4), pod("q", "b", 4)]
+    body = request([node("a"), node("b")], running, [ask("low", 4, 5), ask("high", 4, 9)], mode="cycle")
+    answer = decided(body)
+    assert answer.order == ["high", "low"]
+    assert [told(answer, i) for i in (0, 1)] == [("preempt", "b", ["q"]), ("preempt", "a", ["p"])]
+    one = decided(request([node("a")], running[:1], [ask("low", 4, 5), ask("high", 4, 9)], mode="cycle"))
+    assert [told(one, i)[0] for i in (0, 1)] == ["wait", "preempt"]
+
+
+def test_a_gang_is_placed_whole_or_waits() -> None:
+    gang: Any = ask("gang", 2, 9)
+    gang["tasks"] = [{"name": f"g{i}", "requests": {"cpu": 2}} for i in range(3)]
+    running = [pod("p", "a", 4), pod("q", "b", 4, 9)]
+    body = request([node("a"), node("b")], running, [gang], settings={"workload_aware": True})
+    assert told(decided(body))[0] == "wait"
+    gang["min_available"] = 2
+    answer = decided(body)
+    assert told(answer) == ("preempt", "a", ["p"])
+    assert answer.decisions[0].placements == {"g0": "a", "g1": "a"}
+
+
+def test_a_group_goes_as_one_where_it_says_so() -> None:
+    group: Any = pod("one", "a", 4)
+    group["tasks"].append({"name": "two", "requests": {"cpu": 1}, "node": "b"})
+    group["disruption_mode"] = "all"
+    body = request([node("a"), node("b", 1)], [group], [ask(cpu=4)], settings={"workload_aware": True})
+    assert told(decided(body)) == ("preempt", "a", ["one", "two"])
+
+
+def test_every_node_looked_at_says_whether_a_sample_had_chosen_worse() -> None:
+    nodes = [node(f"n{i}") for i in range(6)]
+    running = [pod(f"p{i}", f"n{i}", 4, 6 - i) for i in range(6)]
+    settings = {"min_candidate_nodes_absolute": 2, "min_candidate_nodes_percentage": 0}
+    body = request(nodes, running, [ask(cpu=4)], settings=settings, explain="summary")
+    assert told(decided(body))[1] == "n1", "of the first two"
+    body["options"] = {"kube_scheduler": {"offset": 4}}
+    assert told(decided(body))[1] == "n5"
+    body["options"] = {"kube_scheduler": {"offset": "all"}}
+    answer = decided(body)
+    assert told(answer)[1] == "n5"
+    why = answer.decisions[0].explanation
+    assert why is not None
+    (sample,) = [step for step in why.steps if step.rule == "sample"]
+    assert sample.numbers == {"worse": 4, "starting_points": 6}
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"options": {"kube_scheduler": {"parallelism": 2}}}, "/options/kube_scheduler/parallelism"),
+        ({"asks": [{**ask(), "tasks": [{"name": "t", "count": 2}]}]}, "/asks/0/tasks/0/count"),
+    ],
+)
+def test_what_is_not_decided_on_is_refused_by_name(change: Any, where: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        decided(request([node("a")], [], [ask()]) | change)
+    assert [problem.pointer for problem in refused.value.problems] == [where]
+
+
+def test_namespaces_are_flat() -> None:
+    body = request([node("a")], [], [ask()])
+    body["configuration"]["queues"].append({"name": "below", "parent": "default"})
+    with pytest.raises(InvalidInput, match="a namespace has no parent"):
+        decided(body)
+
+
+def test_times_are_those_of_the_request() -> None:
+    assert decided(request([node("a")], [], [ask()])).decisions[0].conditions[0].last_transition_time.isoformat() == (
+        NOW.replace("Z", "+00:00")
+    )
