@@ -10,7 +10,7 @@ from fastapi import APIRouter
 
 from app.http.problems import MEDIA_TYPE, ProblemDocument
 
-VERSION = "1.44.0"
+VERSION = "1.45.0"
 """Of the interface, by semantic versioning; openapi/README.md says when it must change."""
 
 Content = dict[str, dict[str, Any]]
@@ -139,7 +139,8 @@ def is_page(documented: Mapping[str, Any] | None) -> bool:
     return documented is not None and documented.get(_PAGE, False)
 
 
-# msgspec tells structs of the same name apart by their module.
+# msgspec tells structs of the same name apart by their module, whose dots it may write as underscores.
+_MODEL = "app_solver_model_"
 _SCHEMA_NAME = re.compile(r"\bapp[._](?:[a-z0-9_]+[._])+([A-Z][A-Za-z]+)\b")
 
 
@@ -149,12 +150,11 @@ def renamed(text: str) -> str:
 
 
 def _rename(match: re.Match[str]) -> str:
-    module, _, name = re.sub(r"[._]", ".", match[0]).rpartition(".")
+    module, _, name = match[0].replace(".", "_").rpartition("_")
     return name_of(module, name)
 
 
 def name_of(module: str, name: str) -> str:
     """``Queue`` of the Kueue model is ``KueueQueue``; every other struct keeps its name."""
-    last = module.rpartition(".")[2]
-    prefix = _ENGINES.get(last, "") if module.startswith("app.solver.model.") else ""
-    return prefix + name
+    flat = module.replace(".", "_")
+    return _ENGINES.get(flat.removeprefix(_MODEL), "") + name if flat.startswith(_MODEL) else name

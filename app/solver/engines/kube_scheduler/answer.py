@@ -240,8 +240,8 @@ def _count(into: dict[str, int], requests: dict[str, int]) -> None:
 
 
 def shown(steps: dict[str, int]) -> dict[str, int | float]:
-    """In whole units."""
-    return {name: units(amount, name) for name, amount in steps.items()}
+    """In whole units, by name: the order that a request names resources in never shows."""
+    return {name: units(amount, name) for name, amount in sorted(steps.items())}
 
 
 def preemptibility(state: CompiledState, question: ProtectionQuestion) -> Json:

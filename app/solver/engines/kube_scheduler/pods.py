@@ -6,6 +6,7 @@ workloads first, then tasks, for the released code decides ties by the order of 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from app.solver.delta import Changes
 from app.solver.model import kube_scheduler as wire
@@ -325,4 +326,9 @@ def _machine(at: int, node: Node, pods: list[Pod]) -> Machine:
 
 
 def _steps(given: Mapping[str, object]) -> dict[str, int]:
-    return {name: parse(value, scale_of(name)) for name, value in given.items()}  # pyright: ignore[reportArgumentType]
+    """By name, so that the order that a request names resources in never shows."""
+    steps = given.items() if len(given) < 2 else sorted(given.items(), key=_name)
+    return {name: parse(value, scale_of(name)) for name, value in steps}  # pyright: ignore[reportArgumentType]
+
+
+_name = itemgetter(0)
