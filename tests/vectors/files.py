@@ -11,16 +11,16 @@ SHARED = HERE.parents[2] / "shared" / "vectors"
 AT_HAND = SHARED if SHARED.is_dir() else HERE
 """All there are here. The selection is a part of the collection, so nothing is replayed twice."""
 ENGINES = ("kueue", "yunikorn", "kai", "ytsaurus", "kube-scheduler")
-NEXT = ("kube-scheduler",)
-"""Engines whose vectors below ``next``, recorded ahead of the work, all agree."""
+NEXT = ("kueue/pods", "kube-scheduler/*")
+"""Vectors below ``next``, recorded ahead of the work, that agree by now."""
 
 
 def files(root: Path) -> list[Path]:
     """Vector files of all engines below ``root``, in a fixed order; none where the folder is missing.
 
     In a full checkout those that were recorded ahead of the work are below ``next``."""
-    folders = [root / engine for engine in ENGINES] + [root / "next" / engine for engine in NEXT]
-    return [path for folder in folders for path in sorted(folder.glob("*.jsonl.gz"))]
+    patterns = [f"{engine}/*" for engine in ENGINES] + [f"next/{those}" for those in NEXT]
+    return [path for pattern in patterns for path in sorted(root.glob(f"{pattern}.jsonl.gz"))]
 
 
 def parts(path: Path, size: int) -> int:

@@ -11,8 +11,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from app.solver.engines.kueue.compile.state import CompiledState
-from app.solver.engines.kueue.decide.cycle import Cycle, queues
+from app.solver.engines.kueue.decide.booking import Books
+from app.solver.engines.kueue.decide.cycle import OUTRUN, Cycle, queues
 from app.solver.engines.kueue.decide.independent import alone, check_asks
+from app.solver.engines.kueue.decide.nomination import Nomination
+from app.solver.engines.kueue.decide.overlay import Overlay
+from app.solver.engines.kueue.decide.recorder import Recorder
 from app.solver.engines.kueue.decide.run import KNOBS, NONE, Knob, Run, check_knobs, knobs_set
 from app.solver.engines.kueue.report.answer import answer, waits_behind
 from app.solver.engines.kueue.report.explain import explain
@@ -56,9 +60,20 @@ def _independent(run: Run, question: Question) -> Result:
     for ask in question.asks:
         record = explain(question.why())
         overlay, nomination = alone(run, ask, record)
-        decision = answer(overlay, nomination, record)
+        waiting = _outrun(overlay, nomination, record)
+        decision = answer(overlay, nomination, record, waiting)
         decided.append((decision, plan_of([decision])))
     return each_alone(decided)
+
+
+def _outrun(overlay: Overlay, nomination: Nomination, record: Recorder) -> str | None:
+    """Why an ask alone stops nobody although victims were found: the search does not see its "pods", the fit does."""
+    if nomination.targets and nomination.seeker is not nomination.preemptor:
+        books = Books(overlay)
+        if not books.fits(nomination):
+            record.outrun(books, nomination, OUTRUN)
+            return OUTRUN
+    return None
 
 
 def _cycle(run: Run, question: Question) -> Result:

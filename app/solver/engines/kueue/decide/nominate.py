@@ -6,7 +6,7 @@ Source: Kueue ``pkg/scheduler/scheduler.go`` (getInitialAssignments). Nothing is
 from collections.abc import Collection
 from dataclasses import replace
 
-from app.solver.engines.kueue.compile.amounts import listed, pinned
+from app.solver.engines.kueue.compile.amounts import PODS, listed, pinned
 from app.solver.engines.kueue.compile.quota import FlavorResource
 from app.solver.engines.kueue.decide.flavors.assign import (
     Assigner,
@@ -57,7 +57,7 @@ def nominate(
     counts, reduced = found
     record.reduced(ask.tasks, counts)
     if reduced.targets and record is not SILENT:
-        search(overlay, reduced.preemptor, reduced.contested, record)
+        search(overlay, reduced.seeker, reduced.contested, record)
     return reduced
 
 
@@ -105,14 +105,24 @@ def _targeted(
 ) -> Nomination:
     asking = replace(preemptor, request=assignment.request())
     disputed = contested(overlay, preemptor.queue, assignment)
+    seeker = _seeker(overlay, asking)
     targets: list[Target] = []
     if disputed and assignment.mode is Mode.PREEMPT:
-        targets = search(overlay, asking, disputed, record)
+        targets = search(overlay, seeker, disputed, record)
 
     def elsewhere(other: Overlay) -> Nomination:
         return nominate(other, ask, asking, search)
 
-    return Nomination(ask, asking, assignment, disputed, targets, is_pinned(ask), elsewhere)
+    return Nomination(ask, asking, seeker, assignment, disputed, targets, is_pinned(ask), elsewhere)
+
+
+def _seeker(overlay: Overlay, preemptor: Preemptor) -> Preemptor:
+    """The ask as the search for victims sees it: Kueue puts "pods" on a copy of the request that flavors are assigned
+    by, so that they select candidates and count in the fit of the cycle, and never in the search itself."""
+    if PODS not in overlay.state.configuration.covering[preemptor.queue]:
+        return preemptor
+    frs = overlay.usage.quotas.frs
+    return replace(preemptor, request=tuple(pair for pair in preemptor.request if frs[pair[0]][1] != PODS))
 
 
 def is_pinned(ask: Ask) -> bool:

@@ -10,12 +10,14 @@ from app.solver.model.state import Ask
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """``preemptor.request`` is what the assignment asks for. ``contested``: flavor-resources of the request that need
-    preemption. ``targets``: who stops; none in mode PREEMPT when nobody may. ``pinned``: the ask named its flavors.
+    """``preemptor.request`` is what the assignment asks for; ``seeker`` is the same ask as the search for victims sees
+    it, without "pods". ``contested``: flavor-resources of the request that need preemption. ``targets``: who stops;
+    none in mode PREEMPT when nobody may. ``pinned``: the ask named its flavors.
     ``elsewhere``: the same nomination, victims searched for alike, on another overlay, with nothing told of it."""
 
     ask: Ask
     preemptor: Preemptor
+    seeker: Preemptor
     assignment: Assignment
     contested: list[int]
     targets: list[Target]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from app.solver.engines.kueue.compile.amounts import PODS
 from app.solver.engines.kueue.decide.booking import Books, Entry
 from app.solver.engines.kueue.decide.nominate import demands
 from app.solver.engines.kueue.decide.nomination import Nomination
@@ -89,6 +90,8 @@ def outrun(books: Books, head: Nomination) -> str:
     lack, fr = found
     resource = books.overlay.usage.quotas.frs[fr][1]
     text = f"{fr_name(books.overlay, fr)}: {units(lack, resource)} more needed once all victims are gone"
+    if resource == PODS:
+        text += ", and Kueue's search for victims does not count pods"
     before = _in_the_way(books, head, fr)
     return f"{text}; {_booked(books, before, fr)} before it in this cycle" if before else text
 

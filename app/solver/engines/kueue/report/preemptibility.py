@@ -79,7 +79,7 @@ def _reasons(state: CompiledState, ask: Ask, now: int) -> list[dict[str, Any]]:
     if everybody is not None:
         return [_line(everybody)] * len(state.workloads)
     candidates = _candidates(overlay, nomination)
-    judge = Judge(overlay, nomination.preemptor, frozenset(nomination.contested))
+    judge = Judge(overlay, nomination.seeker, frozenset(nomination.contested))
     out: list[dict[str, Any]] = []
     for i in range(len(state.workloads)):
         kept = None if i in candidates else judge.protection(i)
@@ -101,7 +101,7 @@ def _for_everybody(nomination: Nomination, ask: Ask, *, may_search: bool) -> str
 
 def _candidates(overlay: Overlay, nomination: Nomination) -> dict[int, Reason]:
     """Candidates with the reason that their preemption would carry."""
-    preemptor, contested = nomination.preemptor, frozenset(nomination.contested)
+    preemptor, contested = nomination.seeker, frozenset(nomination.contested)
     out: dict[int, Reason] = {}
     if overlay.state.configuration.fair_sharing:
         overlay.usage.add(preemptor.queue, preemptor.request)

@@ -7,6 +7,7 @@ same ask were given. The resources of one group share one flavor; groups are ind
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from app.solver.engines.kueue.compile.amounts import PODS
 from app.solver.engines.kueue.compile.configuration import DEFAULT_FLAVOR, CompiledConfiguration, Group
 from app.solver.engines.kueue.decide.flavors.assignment import Assignment, Choice
 from app.solver.engines.kueue.decide.flavors.eligibility import refusal
@@ -17,8 +18,6 @@ from app.solver.engines.kueue.decide.recorder import SILENT, Recorder
 from app.solver.model.configuration import Flavor
 from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Task
-
-PODS = "pods"
 
 Pins = Mapping[str, Mapping[str, str]]
 """Flavors that must be kept: by task, by resource."""

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from app.solver.engines.kueue.decide.cycle import OUTRUN
 from app.solver.model.problems import InvalidInput
 from tests.unit.solver.engines.kueue.cluster import asks, configuration, flavors, one, queue, runs, victims
 
@@ -109,6 +110,25 @@ def test_pods_count_without_being_asked_for() -> None:
     assert assigned(decision) == {"cpu": "default", "pods": "default"}
     assert one(of, [], asks("x", "q", 1, count=6))["outcome"] == "infeasible"
     assert one(of, [runs("w", "q", 1)], asks("x", "q", 1, count=5))["outcome"] == "wait"
+
+
+@pytest.mark.parametrize("mode", ["cycle", "independent"])
+def test_the_search_for_victims_does_not_count_pods_and_the_fit_does(mode: str) -> None:
+    """Of 4 cpu and 4 pods v and w use 2 cpu and a pod each. 3 pods of 1 cpu take both; for 4 pods of half a cpu one
+    victim frees enough cpu and too few pods."""
+    of = configuration({
+        "name": "q", "quota": {"cpu": {"guaranteed": 4}, "pods": {"guaranteed": 4}}, "kueue": {"preemption": LOWER},
+    })  # fmt: skip
+    running = [runs(name, "q", 2) for name in ("v", "w")]
+    for workload in running:
+        workload["tasks"][0]["flavors"]["pods"] = "default"
+    few = one(of, running, asks("x", "q", 1, priority=1, count=3), mode=mode, explain="full")
+    assert (few["outcome"], victims(few)) == ("preempt", ["v", "w"])
+    x = asks("x", "q", 0.5, priority=1, count=4)
+    skipped = one(of, running, x, mode=mode, explain="full")
+    assert (skipped["outcome"], victims(skipped)) == ("wait", [])
+    assert skipped["conditions"][0]["message"].startswith(OUTRUN)
+    assert "does not count pods" in skipped["explanation"]["blocker"]
 
 
 def test_a_resource_that_the_queue_does_not_cover() -> None:
