@@ -10,7 +10,7 @@ from app.solver.model import ytsaurus as ytsaurus_model
 from app.solver.model import yunikorn as yunikorn_model
 from app.solver.model.base import Duration, Priority, Time, Wire
 from app.solver.model.configuration import Configuration, EngineName, Quota, ResourceGroup
-from app.solver.model.request import Explain, Variant
+from app.solver.model.request import Explain, RunOptions, Variant
 from app.solver.model.state import Ask, NodeChanges, State
 
 Instant = Annotated[
@@ -132,6 +132,8 @@ class SimulationRequest(Wire, frozen=True, kw_only=True):
     """Which time an evicted job has in queue order afterwards: that of its creation, or that of its eviction."""
     on_loop: OnLoop = "stop"
     """What follows a loop: `stop` goes on at the next event from outside, `continue` plays its turns again."""
+    options: RunOptions = RunOptions()
+    """Options of the engine for the whole run."""
     explain: Explain = "none"
     """How much the decision requests of the rounds ask about why."""
     seed: Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)] | None = None
@@ -319,3 +321,6 @@ class Summary(Wire, frozen=True, kw_only=True):
     """How many loops were found."""
     first_loops: list[Loop] = []
     """The first of them."""
+    orbits: int = 0
+    """How often rounds of one instant went round for ever, without an end of their own: a real scheduler spins there,
+    and in which phase the next event meets it is chance. The run goes on from the last."""

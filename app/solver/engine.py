@@ -8,7 +8,7 @@ from app.solver.delta import Changes
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Refusal, Result
 from app.solver.model.problems import Finding, Rule
-from app.solver.model.request import Eviction, Options
+from app.solver.model.request import Eviction, Options, RunOptions
 from app.solver.model.state import Ask, State
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.rounds import Rounds
@@ -41,7 +41,7 @@ class Engine(Generic[C, S]):
     ``load``, and compiled anew where following costs more."""
     plan: Callable[[S, Question], Result]
     """Decide. Pure: the same arguments give the same result."""
-    rounds: Callable[[C, Configuration], Rounds[C, S]]
+    rounds: Callable[[C, Configuration, RunOptions], Rounds[C, S]]
     """The keeper of what waits in one simulation, by the configuration compiled and as written."""
     shares: Callable[[S, list[Ask], int, Options], dict[str, Any]]
     """The body of ``POST /v1/shares`` at an instant in microseconds: ``{queues: {...}, workloads?: {...}}``."""

@@ -6,7 +6,7 @@ engines that place tasks on nodes ask for everything that waits at once.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import ClassVar, Generic, Literal, TypeVar
@@ -17,7 +17,7 @@ from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.decision import PlannedEviction, Result
 from app.solver.model.instant import at
 from app.solver.model.quantity import UNLIMITED, parse, scale_of
-from app.solver.model.request import Options
+from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, Node, QueueState, Reservation, State, Task, TaskState, Workload
 from app.solver.question import Question
 from app.solver.quotas import quotas
@@ -92,7 +92,11 @@ class Rounds(ABC, Generic[C, S]):
 
     @abstractmethod
     def freed(self, queue: str) -> None:
-        """Something that ran in ``queue`` finished, was evicted, or released what it held."""
+        """Something that ran in ``queue`` finished, or released what it held."""
+
+    def stopping(self, queue: str) -> None:
+        """Something that runs in ``queue`` was evicted, and holds what it has until it is released."""
+        self.freed(queue)
 
     @abstractmethod
     def changed(self, configured: C, configuration: Configuration, nodes: Sequence[Node]) -> None:
@@ -113,6 +117,11 @@ class Rounds(ABC, Generic[C, S]):
     @abstractmethod
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
         """Take note of an answer. ``leaving``: whether what an eviction names is on its way out already."""
+
+    def carried(self) -> tuple[Hashable, Hashable]:
+        """What is carried from round to round beside the state and what waits, and how old that is as far as it counts:
+        equal for equal."""
+        return (), ()
 
     def job_of(self, ask: str) -> str:
         """The job that an ask is for."""
@@ -142,7 +151,8 @@ class PlacedRounds(Rounds[C, S]):
     on_its_way: TaskState = "releasing"
     """What a task is called that was told to stop."""
 
-    def __init__(self, configured: C, configuration: Configuration) -> None:
+    def __init__(self, configured: C, configuration: Configuration, options: RunOptions) -> None:
+        del options  # none of these engines has one
         self.configured = configured
         self.waiting: dict[str, Ask] = {}
         self._entitled = _guarantees(configuration.queues)
@@ -260,6 +270,10 @@ class Wakes:
         if len(self._heap) > 2 * len(self._at) + 64:
             self._heap = [(when, name) for name, when in self._at.items()]
             heapify(self._heap)
+
+    def has(self, key: str) -> bool:
+        """Whether ``key`` has an instant."""
+        return key in self._at
 
     def first(self) -> int | None:
         """The earliest instant; None: there is none."""

@@ -70,6 +70,47 @@ def node(name: str) -> Json:
 
 
 @st.composite
+def flavored(draw: st.DrawFn) -> SimulationRequest:
+    """Runs of Kueue in which cycles leave behind what counts in the next: several flavors, heads that are outrun or
+    wait for victims, classes that step aside."""
+    names = ["f0", "f1", "f2"][: draw(st.integers(2, 3))]
+    found: list[Json] = [{"name": "root"}]
+    for name in "abc":
+        cells = [
+            {"name": flavor, "quota": quota("kueue", draw(st.integers(0, 3)), draw(st.sampled_from([None, None, 2])))}
+            for flavor in names
+        ]
+        fungibility = {
+            "when_can_borrow": draw(st.sampled_from(["MayStopSearch", "TryNextFlavor"])),
+            "when_can_preempt": draw(st.sampled_from(["MayStopSearch", "TryNextFlavor"])),
+        }
+        block = {
+            "preemption": {
+                "within_cluster_queue": draw(st.sampled_from(["Never", "LowerPriority"])),
+                "reclaim_within_cohort": draw(st.sampled_from(["Never", "LowerPriority", "Any"])),
+            },
+            "flavor_fungibility": fungibility,
+            "queueing_strategy": draw(st.sampled_from(["BestEffortFIFO", "BestEffortFIFO", "StrictFIFO"])),
+        }
+        group = {"resources": ["cpu", "gpu"], "flavors": cells}
+        found.append({"name": name, "parent": "root", "resource_groups": [group], "kueue": block})
+    sharing = {"kueue": {"fair_sharing": draw(st.booleans())}}
+    configuration = {
+        "engine": "kueue", "settings": sharing, "flavors": [{"name": name} for name in names], "queues": found,
+    }  # fmt: skip
+    possible = [one | {"ask": one["ask"] | {"tasks": _small(one["ask"]["tasks"])}} for one in draw(jobs(list("abc")))]
+    return request_for(
+        configuration, possible, grace=draw(st.sampled_from([0, 1, 7])), until=200,
+        on_loop=draw(st.sampled_from(["stop", "continue"])),
+        options={"kueue": {"requeue_batch_period": draw(st.sampled_from([0, 1, "2s"]))}},
+    )  # fmt: skip
+
+
+def _small(tasks: list[Json]) -> list[Json]:
+    return [task | {"count": 1, "requests": {"cpu": 1, "gpu": 1}} for task in tasks]
+
+
+@st.composite
 def requests(draw: st.DrawFn, engines: Sequence[str] = ENGINES) -> SimulationRequest:
     engine = draw(st.sampled_from(engines))
     queues = [prefix(engine) + name for name in "ab"]

@@ -137,7 +137,9 @@ def _nomination(snapshot: Overlay, head: Head) -> Nomination:
     assignment = Assignment(counts=[1], usage=usage)
     queue = snapshot.state.configuration.tree.index[head.queue]
     preemptor = Preemptor(ask.id, queue, head.priority, head.age, assignment.request())
-    return Nomination(ask, preemptor, assignment, [], [], False, elsewhere=lambda _: _nomination(snapshot, head))
+    return Nomination(
+        ask, preemptor, preemptor, assignment, [], [], False, elsewhere=lambda _: _nomination(snapshot, head)
+    )
 
 
 @LAWS

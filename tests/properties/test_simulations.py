@@ -21,9 +21,11 @@ from app.simulations.core.scenario import scenario_of
 from app.simulations.core.times import time_of
 from app.simulations.schemas import Event, SimulationRequest, Spread, Trace
 from app.solver.model.instant import micros
+from app.solver.model.kueue import Ask as KueueAsk
+from app.solver.model.problems import InvalidInput
 from app.solver.model.quantity import parse
 from tests.properties.recount import Recount, S
-from tests.properties.runs import ENGINES, requests
+from tests.properties.runs import ENGINES, flavored, requests
 from tests.support.profiles import examples
 from tests.unit.simulations.running import Told, play, told_again
 
@@ -54,6 +56,31 @@ def test_the_laws_of_a_run(engine: str) -> None:
         assert play(request).bytes() == told.bytes()
 
     check()
+
+
+@given(flavored())
+@examples(40)
+def test_what_a_cycle_of_kueue_leaves_behind_is_in_the_next_request(request: SimulationRequest) -> None:
+    try:
+        told, rounds = observed(request)
+    except InvalidInput:
+        return  # a job that no queue could ever hold
+    _every_round_can_be_posted(told, rounds)
+    assert told_again(request, told) == [asked.request() for asked, _ in rounds]
+    left: dict[str, Any] = {}
+    for asked, _ in rounds:
+        for ask in asked.question.asks:
+            pending, scan = _carried(ask.kueue)
+            assert not scan or scan == left.get(ask.id), "a scan goes on where an answer said it stopped"
+            assert not pending or ask.id in left, "pending since an answer said so"
+        for decision in asked.result.decisions:
+            if decision.kueue is not None:
+                left[decision.ask] = _carried(decision.kueue)[1]
+
+
+def _carried(block: KueueAsk | None) -> tuple[bool, Any]:
+    scan = None if block is None else block.flavor_scan
+    return block is not None and block.preemption_pending, None if scan is None else scan.flavors
 
 
 def observed(request: SimulationRequest) -> tuple[Told, list[Observed]]:

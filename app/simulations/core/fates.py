@@ -104,7 +104,7 @@ class Fates:
         self._occupy(life, names or list(life.leaving), 1)
         task = told.task if names is not None and len(life.tasks) > 1 else None
         self._books.evicted(life, now, lost, task=task, round=n, by=told.by, rule=told.rule)
-        self._rounds.freed(life.ask.queue)
+        self._rounds.stopping(life.ask.queue)
 
     def going(self, name: str, task: str, now: int) -> dict[str, Task]:
         """The tasks of a job (``task``, or empty for all) that are leaving and whose grace is over."""

@@ -1,5 +1,7 @@
-"""Circles: what runs where and what waits is as it was at an earlier round, and somebody was evicted in between."""
+"""Circles: what runs where, what waits and what the engine carries over is as it was at an earlier round, and somebody
+was evicted in between."""
 
+from collections.abc import Hashable
 from hashlib import blake2b
 
 from app.simulations.core.times import time_of
@@ -18,7 +20,7 @@ class Loops:
 
     def __init__(self, most: int = 100) -> None:
         self._most = most
-        self._seen: dict[int, tuple[int, int]] = {}
+        self._seen: dict[Hashable, tuple[int, int]] = {}
         self._evicted: list[Evicted] = []
         self.found = 0
         self.first: list[Loop] = []
@@ -32,16 +34,16 @@ class Loops:
         """What a round evicted."""
         self._evicted += evictions
 
-    def look(self, n: int, mark: int, now: int) -> Loop | None:
-        """Round ``n`` is about to be asked of a situation with this mark; the loop that it closes, if it does."""
-        seen = self._seen.get(mark)
+    def look(self, n: int, situation: Hashable, now: int) -> Loop | None:
+        """Round ``n``, which evicts somebody, was asked of this situation; the loop that it closes, if it does."""
+        seen = self._seen.get(situation)
         if seen is None or seen[1] == len(self._evicted):
-            self._seen.setdefault(mark, (n, len(self._evicted)))
+            self._seen.setdefault(situation, (n, len(self._evicted)))
             return None
         turn = self._evicted[seen[1] :]
         loop = Loop(at=time_of(now), first=seen[0], second=n, jobs=sorted({e.job for e in turn}), evictions=turn)
         self.found += 1
         if len(self.first) < self._most:
             self.first.append(loop)
-        self._seen, self._evicted = {mark: (n, 0)}, []
+        self._seen, self._evicted = {situation: (n, 0)}, []
         return loop

@@ -111,6 +111,8 @@ class _Lengths:
         self.problems: list[Problem] = []
         self.round_every = self._read(request.round_every, "/round_every", least=1)
         self.grace = self._read(request.grace, "/grace")
+        if request.options.kueue is not None:
+            self._read(request.options.kueue.requeue_batch_period, "/options/kueue/requeue_batch_period")
         self.remaining = {
             name: self._read(value, pointer("remaining", name), least=1) for name, value in request.remaining.items()
         }

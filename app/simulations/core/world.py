@@ -1,5 +1,6 @@
 """What a run changes: jobs, the kept state, what waits, and the books."""
 
+from collections.abc import Hashable
 from dataclasses import replace as with_
 from typing import Any
 
@@ -28,6 +29,28 @@ from app.solver.rounds import Rounds, Turn
 from app.solver.solve import Configured, Loaded
 from app.solver.stopping import safe_point
 
+_TURNS = 1000
+"""So often a loop is played at one instant where the caller wants it to go on."""
+
+
+class _Instant:
+    """The rounds of one instant. ``acts``: how many of them started or evicted somebody."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.acts = 0
+        self._seen: dict[Hashable, int] = {}
+        self._turns = 0
+
+    def again(self, situation: Hashable) -> bool:
+        """Whether rounds go round for ever with this one, without any time passing: one was asked of the same
+        situation and nobody was started or evicted since, or the turns in which somebody was are too many. A real
+        scheduler spins, and in which phase the next event meets it is chance."""
+        before = self._seen.get(situation)
+        self._seen[situation] = self.acts
+        self._turns += before is not None
+        return before == self.acts or self._turns > _TURNS
+
 
 class World:
     """Everything of one run but its clock. Instants in microseconds."""
@@ -39,7 +62,9 @@ class World:
         self._recorder = Recorder() if sink.recorded else None
         self._kept = Kept(scenario.configured, scenario.request.state, self._recorder)
         configured = scenario.configured
-        self._rounds: Rounds[Any, Any] = configured.engine.rounds(configured.compiled, configured.configuration)
+        self._rounds: Rounds[Any, Any] = configured.engine.rounds(
+            configured.compiled, configured.configuration, scenario.request.options
+        )
         capacity = self._rounds.capacity(self._kept.nodes)
         level = sink.level if sink.leveled else None
         guarantees = self._rounds.guarantees()
@@ -51,6 +76,9 @@ class World:
         self._fates = Fates(scenario, self._kept, self._rounds, self._books, self._agenda, self._lives)
         self._loops = Loops()
         self._looping = False
+        self._orbits = 0
+        self._spinning = False
+        self._instant = _Instant(scenario.start)
         self._round = 0
         self._initial = {workload.id for workload in scenario.request.state.workloads}
         for i, change in enumerate(scenario.changes):
@@ -69,6 +97,11 @@ class World:
 
     def due(self, now: int) -> bool:
         """Whether a round could lead to anything."""
+        if self._spinning:
+            wakes = self._rounds.wakes_at()
+            if wakes is None or wakes > now:
+                return False
+            self._spinning = False
         return not self._looping and self._rounds.due(now)
 
     def unfinished(self) -> bool:
@@ -86,6 +119,7 @@ class World:
         self._arrivals.pull(now)
         while (item := self._agenda.take(now)) is not None:
             _, kind, name, _, detail = item
+            self._spinning = False
             if kind == ARRIVE:
                 self._arrive(name, now)
             elif kind == FINISH:
@@ -107,8 +141,16 @@ class World:
         result = solve.planned(loaded, question)
         if self._watch is not None:
             self._watch(Asked(self._round, loaded, question, result))
-        loop = self._loops.look(self._round, self._books.mark, now)
-        stop = loop is not None and self.scenario.request.on_loop == "stop"
+        carried, age = self._rounds.carried()
+        situation = (self._books.mark, carried)
+        # A loop is looked for, and ends, before it evicts anybody: whoever runs there runs to its end.
+        evicts = any(not self._fates.leaving(eviction) for eviction in result.plan.evictions)
+        loop = self._loops.look(self._round, (situation, age), now) if evicts else None
+        looping = loop is not None and self.scenario.request.on_loop == "stop"
+        if self._instant.at != now:
+            self._instant = _Instant(now)
+        spinning = self._instant.again(situation)
+        stop = looping or spinning
         turn = Turn() if stop else self._rounds.answered(question, result, self._fates.leaving)
         evicted = [self._evicted(eviction) for eviction in turn.evicted]
         line = RoundLine(
@@ -121,11 +163,15 @@ class World:
             self._sink.record(self._recorder.round(self._round, loaded.state, question))
         if loop is not None:
             self._books.other(now, "loop", round=loop.second, first=loop.first, jobs=loop.jobs)
-            self._looping = stop
+            self._looping = looping
+        if spinning:
+            self._orbits += 1
+            self._spinning = True
         self._loops.evicted(evicted)
+        self._instant.acts += bool(turn.started or evicted)
         self._kept.note(turn)
         self._carry(turn, evicted, now)
-        return turn.more and loop is None and self._rounds.due(now)
+        return turn.more and self._rounds.due(now)
 
     def summary(self, end: int) -> Summary:
         """What the run came to; what is still alive is told of first."""
@@ -140,7 +186,7 @@ class World:
             start=time_of(self.scenario.start), end=time_of(end),
             makespan=0 if books.first is None or books.last is None else seconds(books.last - books.first),
             rounds=self._round, total=ledger.total.totals(), queues=ledger.totals(),
-            loops=self._loops.found, first_loops=self._loops.first,
+            loops=self._loops.found, first_loops=self._loops.first, orbits=self._orbits,
         )  # fmt: skip
 
     def _loaded(self, now: int) -> Loaded:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from app.solver.model.base import Time, Total, Wire
+from app.solver.model.kueue import Ask as KueueAsk
 
 Number = int | float | str | bool | None
 
@@ -239,6 +240,8 @@ class Decision(Wire, frozen=True, kw_only=True):
     """Names of the tasks that start now, where not all of them do."""
     plan: Plan | None = None
     """What to carry out for this ask, as if it were alone (mode `independent`). Absent: the answer's `plan` says it."""
+    kueue: KueueAsk | None = None
+    """What its ask carries to the next cycle (Kueue, mode `cycle`). Absent: nothing."""
     explanation: Explanation | None = None
     """Why, at the level that `explain` asked for."""
 

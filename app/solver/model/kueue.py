@@ -1,6 +1,8 @@
 """Kueue's blocks: settings, queue policies, and the knobs that KEP-83 deferred."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+import msgspec
 
 from app.solver.model.base import Duration, Priority, Time, Wire
 
@@ -106,12 +108,40 @@ class Queue(Wire, frozen=True, kw_only=True):
     """Whether it is a cohort or a ClusterQueue. Absent: a cohort if it has children."""
 
 
-class Ask(Wire, frozen=True, kw_only=True):
-    """``ask.kueue``: when the ask was first tried, for waiting times."""
+class FlavorScan(Wire, frozen=True, kw_only=True):
+    """Where the scan of an ask's flavors stopped when it was last nominated (Kueue: LastAssignment). It goes on one
+    after that, unless it is older than one cycle and ``changed``."""
 
+    flavors: dict[str, dict[str, int]]
+    """By name of the task, by resource: the place, in the order of its resource group and from 0, of the flavor at
+    which the scan of the group stopped; -1: that was the last."""
+    cycles: Annotated[int, msgspec.Meta(ge=1)] = 1
+    """How many cycles ago that was, of the whole scheduler. 1: in the one before this."""
+    changed: bool = False
+    """Whether something was admitted to the queue, evicted from it, finished or released in it since, or its quota
+    changed."""
+
+
+class Ask(Wire, frozen=True, kw_only=True):
+    """``ask.kueue``: when the ask was first tried, for waiting times; and what the last cycle left behind for it, which
+    that cycle's answer says (``decisions[].kueue``)."""
+
+    preemption_pending: bool = False
+    """Whether its last cycle ended with victims that must stop first: in a queue of strategy BestEffortFIFO it goes
+    before everything else in the queue, whatever its priority or age."""
+    flavor_scan: FlavorScan | None = None
+    """Where the scan of its flavors stopped. Absent: it starts at the first."""
     first_attempt_at: Time | None = None
     """When it was first tried, for waiting times (KEP-83, not in Kueue yet). Absent: when it was created."""
 
 
 class Options(Wire, frozen=True, kw_only=True):
     """``options.kueue``: nothing yet."""
+
+
+class RunOptions(Wire, frozen=True, kw_only=True):
+    """``options.kueue`` of a simulation."""
+
+    requeue_batch_period: Duration = 1
+    """How long after something finished or was released those come back that stepped aside. Default: 1 s, as shipped;
+    0: at once."""

@@ -34,6 +34,13 @@ class Options(Wire, frozen=True, kw_only=True):
     """Options of kube-scheduler."""
 
 
+class RunOptions(Wire, frozen=True, kw_only=True):
+    """Options of an engine for a run over time."""
+
+    kueue: kueue_model.RunOptions | None = None
+    """Options of Kueue."""
+
+
 class StateOrReference(State, frozen=True, kw_only=True):
     """A State, or ``{snapshot: name}``: one struct, so that decoding stays one pass."""
 

@@ -68,7 +68,7 @@ def _simulation(request: ForecastRequest) -> SimulationRequest:
         engine=request.engine, configuration=request.configuration, state=request.state,
         remaining=remaining | request.remaining, trace=Trace(jobs=_jobs(request), changes=request.changes),
         start=request.start, until=request.until, round_every=request.round_every, grace=request.grace,
-        requeue=request.requeue, on_loop=request.on_loop,
+        requeue=request.requeue, on_loop=request.on_loop, options=request.options,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from app.simulations.schemas import Change, Checkpoint, Instant, OnLoop, Requeue
 from app.solver.model.base import Duration, Time, Wire
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.decision import Outcome
-from app.solver.model.request import StateOrReference, Variant
+from app.solver.model.request import RunOptions, StateOrReference, Variant
 from app.solver.model.state import Ask
 
 
@@ -57,6 +57,8 @@ class ForecastRequest(Wire, frozen=True, kw_only=True):
     """Which time an evicted job has in queue order afterwards: that of its creation, or that of its eviction."""
     on_loop: OnLoop = "stop"
     """What follows a loop: `stop` goes on at the next event from outside, `continue` plays its turns again."""
+    options: RunOptions = RunOptions()
+    """Options of the engine for the whole forecast."""
 
 
 class Waiting(Wire, frozen=True, kw_only=True):

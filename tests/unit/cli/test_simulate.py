@@ -18,8 +18,8 @@ LOOPS = Path(__file__).parents[3] / "examples" / "loops"
 def test_a_run_is_shown_with_its_loops(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate", str(LOOPS / "kueue-fair-sharing.json")]) == 0
     told = capsys.readouterr().out
-    assert "kueue: 0.006944 days, 6 rounds, loops: 1" in told
-    assert "loop at 2000-01-01 00:00:02, rounds 3 and 5: red-cpu" in told
+    assert "kueue: 0.006944 days, 8 rounds, loops: 1" in told
+    assert "loop at 2000-01-01 00:00:02, rounds 5 and 7: red-cpu" in told
 
 
 def test_the_body_may_be_yaml(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,7 +40,7 @@ def test_a_trace_may_be_a_file_and_lines_go_to_files(tmp_path: Path, capsys: pyt
     assert run(["simulate", str(body), "--json", "--events", str(events)]) == 0
     found = json.loads(capsys.readouterr().out)["variants"]
     assert found["plain"] == found["fair"]
-    assert found["plain"]["total"]["wait"]["max"] == 6
+    assert found["plain"]["total"]["wait"]["max"] == 7
     lines = [json.loads(line) for line in events.read_text().splitlines()]
     assert [line["kind"] for line in lines if line["variant"] == "fair"].count("finished") == 2
 

@@ -17,6 +17,7 @@ from app.simulations.core.sink import Silence
 from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest, Summary
 from app.solver.model.instant import micros
 
+AT_ONCE = {"kueue": {"requeue_batch_period": 0}}
 START = 946_684_800_000_000
 """2000-01-01 in microseconds."""
 
@@ -96,7 +97,9 @@ def rounds_of(request: SimulationRequest) -> list[Asked]:
 
 
 def request_for(configuration: Any, jobs: Iterable[Any], changes: Iterable[Any] = (), **more: Any) -> SimulationRequest:
-    body = {"configuration": configuration, "trace": {"jobs": list(jobs), "changes": list(changes)}, **more}
+    """Who steps aside in Kueue comes back at once, unless ``options`` say otherwise."""
+    trace = {"jobs": list(jobs), "changes": list(changes)}
+    body = {"configuration": configuration, "trace": trace, "options": AT_ONCE, **more}
     return convert(body, SimulationRequest)
 
 

@@ -35,7 +35,8 @@ class Bench:
         self.told, self.agenda, self.lives = Told(), Agenda(), dict[str, Life]()
         rounds: Any = SimpleNamespace(
             unit=unit, occupies=occupies, arrive=lambda ask: self.asked.append([t.name for t in ask.tasks]),  # pyright: ignore
-            freed=self.asked.append, leave=self.asked.append, evicting=lambda workload, task: workload,  # pyright: ignore
+            freed=self.asked.append, stopping=self.asked.append, leave=self.asked.append,
+            evicting=lambda workload, task: workload,  # pyright: ignore
         )  # fmt: skip
         kept: Any = SimpleNamespace(
             workload=self.workloads.get, set=lambda w: self.workloads.update({w.id: w}),  # pyright: ignore

@@ -8,6 +8,7 @@ import pytest
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Plan, PlannedEviction, Result
 from app.solver.model.instant import at
+from app.solver.model.request import RunOptions
 from app.solver.model.state import Ask, Node, Workload
 from app.solver.rounds import Move, PlacedRounds
 
@@ -41,7 +42,7 @@ class Plain(PlacedRounds[None, None]):
 
 @pytest.fixture
 def rounds() -> Plain:
-    return Plain(None, msgspec.convert(CONFIGURATION, Configuration))
+    return Plain(None, msgspec.convert(CONFIGURATION, Configuration), RunOptions())
 
 
 def ask(name: str, *tasks: str) -> Ask:

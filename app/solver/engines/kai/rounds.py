@@ -14,6 +14,7 @@ from app.solver.engines.kai.compile.state import CompiledState
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import PlannedEviction, Result
 from app.solver.model.instant import micros
+from app.solver.model.request import RunOptions
 from app.solver.model.state import Node, State, Workload
 from app.solver.question import Question
 from app.solver.rounds import PlacedRounds, Turn, Unit, Wakes
@@ -26,8 +27,8 @@ class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     unit: ClassVar[Unit] = "gang"
 
-    def __init__(self, configured: CompiledConfiguration, configuration: Configuration) -> None:
-        super().__init__(configured, configuration)
+    def __init__(self, configured: CompiledConfiguration, configuration: Configuration, options: RunOptions) -> None:
+        super().__init__(configured, configuration, options)
         self._since: dict[str, tuple[str, int]] = {}
         self._wakes = Wakes()
         self._known = False

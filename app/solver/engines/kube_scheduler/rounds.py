@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from app.solver.engines.kube_scheduler.pods import CompiledConfiguration, CompiledState
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import PlannedEviction, Result
-from app.solver.model.request import Options
+from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, Node, Reservation, TaskState
 from app.solver.question import Question
 from app.solver.rounds import Holds, PlacedRounds, Turn, Unit
@@ -29,8 +29,8 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     infeasible: ClassVar[bool] = False
     on_its_way: TaskState = "preempted"
 
-    def __init__(self, configured: CompiledConfiguration, configuration: Configuration) -> None:
-        super().__init__(configured, configuration)
+    def __init__(self, configured: CompiledConfiguration, configuration: Configuration, options: RunOptions) -> None:
+        super().__init__(configured, configuration, options)
         self._names: dict[str, str] = {}
         self._several: set[str] = set()
         self._held: dict[str, Reservation] = {}

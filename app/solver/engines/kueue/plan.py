@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from app.solver.engines.kueue.compile.state import CompiledState
 from app.solver.engines.kueue.decide.booking import Books
-from app.solver.engines.kueue.decide.cycle import OUTRUN, Cycle, queues
+from app.solver.engines.kueue.decide.cycle import OUTRUN, Cycle, carried, queues
 from app.solver.engines.kueue.decide.independent import alone, check_asks
 from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay
@@ -79,10 +79,11 @@ def _outrun(overlay: Overlay, nomination: Nomination, record: Recorder) -> str |
 def _cycle(run: Run, question: Question) -> Result:
     heads, behind = queues(run, question.asks)
     cycle = Cycle(run, lambda: explain(question.why()))
-    decided = [
-        answer(cycle.overlay, outcome.head, outcome.record, outcome.waiting, outcome.books)
-        for outcome in cycle.outcomes(heads)
-    ]
+    decided = list[Decision]()
+    for outcome in cycle.outcomes(heads):
+        decision = answer(cycle.overlay, outcome.head, outcome.record, outcome.waiting, outcome.books)
+        left = carried(outcome, decision.outcome)
+        decided.append(decision if left is None else replace(decision, kueue=left))
     found = {decision.ask: decision for decision in decided}
     for ask, head in behind:
         found[ask.id] = waits_behind(cycle.overlay, ask, head, explain(question.why()))

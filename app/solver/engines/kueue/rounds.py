@@ -2,13 +2,15 @@
 
 Source: Kueue ``pkg/cache/queue`` (Heads, RequeueWorkload, QueueAssociatedInadmissibleWorkloadsAfter) and
 ``pkg/scheduler/scheduler.go`` (requeueAndUpdate): a head that was nominated and could not go on stays, one that does
-not fit steps aside in a BestEffortFIFO queue with all that are like it, and all of a cohort come back when something in
-it changes. Where time alone lets an ask preempt or somebody be preempted (the knobs that KEP-83 deferred), it comes
-back at that time.
+not fit steps aside in a BestEffortFIFO queue with all that are like it, and all of a cohort come back a second after
+something in it finished or was released. Whose preemption is pending goes first in its queue. A scan of flavors that
+stopped before the last one goes on from there in the next cycle, and its ask does not step aside. Where time alone lets
+an ask preempt or somebody be preempted (the knobs that KEP-83 deferred), it comes back at that time.
 """
 
-from collections.abc import Callable, Sequence
-from typing import ClassVar
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import ClassVar, NamedTuple
 
 from msgspec.structs import replace
 
@@ -20,9 +22,12 @@ from app.solver.engines.kueue.decide.line import Line, shape_of
 from app.solver.engines.kueue.decide.turns import ask_turns, victim_turns
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, PlannedEviction, Result
+from app.solver.model.duration import parse as span
 from app.solver.model.instant import at, micros
-from app.solver.model.kueue import Preemption
-from app.solver.model.request import Options
+from app.solver.model.kueue import Ask as AskBlock
+from app.solver.model.kueue import FlavorScan, Preemption
+from app.solver.model.kueue import RunOptions as KueueRun
+from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, Node, State, Workload
 from app.solver.question import Question
 from app.solver.rounds import Holds, Rounds, Start, Turn, Unit, Wakes
@@ -31,19 +36,35 @@ _NO_OPTIONS = Options()
 _NOMINATED = (OUTRUN, OVERLAP, OTHERS)
 
 
+class _Scanned(NamedTuple):
+    """Where the scan of an ask's flavors stopped, in which cycle, and how often its queue had changed by then."""
+
+    flavors: dict[str, dict[str, int]]
+    cycle: int
+    generation: int
+
+
 class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
-    """See the module. Trees are told apart by their root's node. ``_wakes``: when time matters, by job that waits or
+    """See the module. Trees are told apart by their root's name. ``_wakes``: when time matters, by job that waits or
     runs; ``_running``: queue, priority and start of what runs where priorities fall with time; ``_known``: whether that
-    is all; ``_own``: classes of asks that are like no other, ``_came``: how many there were."""
+    is all; ``_own``: classes of asks that are like no other, ``_came``: how many there were. ``_freed``: trees in which
+    something finished or was released, until who is aside in them comes back at ``_returns``; ``_generation``: by
+    queue, how often something came into it, left it, or its quota changed; ``_cycle``: how many there were."""
 
     unit: ClassVar[Unit] = "job"
 
-    def __init__(self, configured: CompiledConfiguration, configuration: Configuration) -> None:
+    def __init__(self, configured: CompiledConfiguration, configuration: Configuration, options: RunOptions) -> None:
         del configuration  # a round asks nothing of it that is not compiled
+        self._period = span((options.kueue or KueueRun()).requeue_batch_period)
         self._configuration = configured
         self._lines: dict[str, Line] = {}
         self._waiting: dict[str, Ask] = {}
-        self._aside: dict[int, dict[str, None]] = {}
+        self._aside: dict[str, dict[str, None]] = {}
+        self._freed: dict[str, None] = {}
+        self._returns: int | None = None
+        self._scans: dict[str, _Scanned] = {}
+        self._generation: Counter[str] = Counter()
+        self._cycle = 0
         self._heads: dict[str, Ask] = {}
         self._due = False
         self._wakes = Wakes()
@@ -53,45 +74,93 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._known = False
 
     def arrive(self, ask: Ask) -> None:
-        self._waiting[ask.id] = ask
-        line = self._lines.get(ask.queue)
+        block, of = ask.kueue, ask.queue
+        line = self._lines.get(of)
         if line is None:
-            line = self._lines[ask.queue] = Line(self._waiting)
-        shape = shape_of(ask) if self._has_likes(ask.queue) else self._alone(ask)
-        line.arrive(ask, shape)
-        self._find_head(ask.queue)
+            line = self._lines[of] = Line(self._waiting)
+        if block is not None and (block.preemption_pending or block.flavor_scan is not None):
+            ask = replace(ask, kueue=_without_carried(block))
+            if block.preemption_pending and not self._strict(of):
+                line.sticky = ask.id
+            if (scan := block.flavor_scan) is not None:
+                cycle, generation = self._cycle + 1 - scan.cycles, self._generation[of] - scan.changed
+                self._scans[ask.id] = _Scanned(scan.flavors, cycle, generation)
+        self._waiting[ask.id] = ask
+        line.arrive(ask, shape_of(ask) if self._has_likes(of) else self._alone(ask))
+        self._find_head(of)
 
     def leave(self, job: str) -> None:
         found = self._waiting.pop(job, None)
         self._own.pop(job, None)
         self._running.pop(job, None)
         self._wakes.set(job, None)
-        if found is not None and self._heads.get(found.queue) is found:
-            self._find_head(found.queue)
+        self._scans.pop(job, None)
+        if found is not None:
+            self._lines[found.queue].leave(job)
+            if self._heads.get(found.queue) is found:
+                self._find_head(found.queue)
 
     def freed(self, queue: str) -> None:
         root = self._root(queue)
-        for name in self._aside.pop(root, ()):
-            self._lines[name].come_back()
-            self._find_head(name)
+        self._generation[queue] += 1
+        if self._period:
+            self._freed[root] = None
+        else:
+            self._come_back(root)
         if not self._due:
             self._due = any(self._root(name) == root for name in self._heads)
 
+    def stopping(self, queue: str) -> None:
+        """An eviction brings nobody back: what is released does."""
+        self._generation[queue] += 1
+
     def changed(self, configured: CompiledConfiguration, configuration: Configuration, nodes: Sequence[Node]) -> None:
         del configuration, nodes
+        changed = _changed(self._configuration, configured)
+        likes = {name: self._has_likes(name) for name in self._lines}
         self._configuration, self._known = configured, False
-        self._lines, self._aside, self._heads = {}, {}, {}
-        for ask in list(self._waiting.values()):
-            self.arrive(ask)
+        aside = [name for names in self._aside.values() for name in names]
+        self._aside = {}
+        for name in aside:
+            self._aside.setdefault(self._root(name), {})[name] = None
+        for name in self._lines:
+            if likes[name] != self._has_likes(name):
+                self._line_up_again(name)
+        trees = {self._root(name) for name in changed}
+        self._freed |= dict.fromkeys(sorted(trees))
+        for name in self._lines:
+            self._generation[name] += self._root(name) in trees
+        if self._freed and not self._period:
+            self._all_come_back()
         self._due = bool(self._heads)
 
     def due(self, now: int) -> bool:
+        if self._freed:
+            self._returns = self._returns or now + self._period
+            if self._returns <= now:
+                self._all_come_back()
         for job in self._wakes.passed(now):
             self._time_passed(job, now)
         return self._due and bool(self._heads)
 
     def wakes_at(self) -> int | None:
-        return self._wakes.first() if self._waiting else None
+        if not self._waiting:
+            return None
+        return min((at for at in (self._wakes.first(), self._returns) if at is not None), default=None)
+
+    def carried(self) -> tuple[Hashable, Hashable]:
+        """Who is aside, who is sticky, and where scans of flavors stopped; whether those are older than a cycle, and
+        whether their queues have changed since."""
+        lines = [(name, line.mark, line.sticky) for name, line in self._lines.items() if line.mark or line.sticky]
+        scans = sorted(self._scans.items())
+        places = [
+            (job, tuple((task, *sorted(of.items())) for task, of in sorted(scan.flavors.items())))
+            for job, scan in scans
+        ]
+        ages = [
+            (self._cycle > of.cycle, self._generation[self._waiting[job].queue] > of.generation) for job, of in scans
+        ]
+        return (frozenset(lines), tuple(places), tuple(sorted(self._freed))), tuple(ages)
 
     def before(self, loaded: CompiledState, state: State, now: int) -> Turn | None:
         """Nothing is carried over; what runs that no round started is taken note of."""
@@ -109,10 +178,12 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
 
     def question(self, now: int, holds: Holds) -> Question:
         del holds
-        return Question(now, sorted(self._heads.values(), key=_id), "cycle", _NO_OPTIONS)
+        heads = [self._asked(ask) for ask in sorted(self._heads.values(), key=_id)]
+        return Question(now, heads, "cycle", _NO_OPTIONS)
 
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
         self._due = False
+        self._cycle += 1
         turn = Turn(evicted=[eviction for eviction in result.plan.evictions if not leaving(eviction)])
         turn.more = bool(turn.evicted)
         when, asks = at(question.now), {ask.id: ask for ask in question.asks}
@@ -122,11 +193,17 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
             if decision.outcome == "admit":
                 turn.started.append(Start(name, admitted_tasks(ask, decision, when)))
                 self.leave(name)
+                self._generation[ask.queue] += 1
                 self._runs(name, ask.queue, ask.priority or 0, question.now, question.now)
                 turn.more = True
                 continue
             self._wakes.set(name, ask_turns(self._preemption(ask.queue), ask, question.now))
-            if _inadmissible(decision) and not self._strict(ask.queue):
+            scan = decision.kueue.flavor_scan if decision.kueue is not None else None
+            turn.more |= self._scanned(name, ask.queue, scan)
+            strict = self._strict(ask.queue)
+            if not strict and _pending(decision):
+                self._lines[ask.queue].sticky = name
+            if _inadmissible(decision) and not strict and scan is None:
                 self._step_aside(ask)
                 turn.more = True
         self._due = turn.more
@@ -185,8 +262,49 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
     def _preemption(self, queue: str) -> Preemption:
         return self._configuration.policy[self._configuration.tree.index[queue]].preemption
 
+    def _asked(self, ask: Ask) -> Ask:
+        """With what the last cycle left behind for it."""
+        scan, sticky = self._scans.get(ask.id), self._lines[ask.queue].sticky == ask.id
+        if scan is None and not sticky:
+            return ask
+        told = None
+        if scan is not None:
+            changed = self._generation[ask.queue] > scan.generation
+            told = FlavorScan(flavors=scan.flavors, cycles=self._cycle + 1 - scan.cycle, changed=changed)
+        block = replace(ask.kueue or AskBlock(), preemption_pending=sticky, flavor_scan=told)
+        return replace(ask, kueue=block)
+
+    def _scanned(self, job: str, queue: str, scan: FlavorScan | None) -> bool:
+        """Take note of where its scan stopped in this cycle; whether that is another place than before. The queue's
+        own changes of this cycle are still to come."""
+        before = self._scans.pop(job, None)
+        if scan is not None:
+            self._scans[job] = _Scanned(scan.flavors, self._cycle, self._generation[queue])
+        return (None if before is None else before.flavors) != (None if scan is None else scan.flavors)
+
+    def _line_up_again(self, queue: str) -> None:
+        """Its asks are told apart in another way from now on; nobody is aside."""
+        sticky = self._lines[queue].sticky
+        line = self._lines[queue] = Line(self._waiting)
+        for ask in self._waiting.values():
+            if ask.queue == queue:
+                line.arrive(ask, shape_of(ask) if self._has_likes(queue) else self._alone(ask))
+        line.sticky = None if self._strict(queue) else sticky
+        self._find_head(queue)
+
+    def _all_come_back(self) -> None:
+        for root in self._freed:
+            self._come_back(root)
+        self._freed.clear()
+        self._returns = None
+
+    def _come_back(self, root: str) -> None:
+        for name in self._aside.pop(root, ()):
+            self._lines[name].come_back()
+            self._find_head(name)
+
     def _step_aside(self, ask: Ask) -> None:
-        self._lines[ask.queue].step_aside()
+        self._lines[ask.queue].step_aside(ask.id)
         self._aside.setdefault(self._root(ask.queue), {})[ask.queue] = None
         self._find_head(ask.queue)
 
@@ -214,12 +332,31 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
     def _strict(self, queue: str) -> bool:
         return self._configuration.policy[self._configuration.tree.index[queue]].strict_fifo
 
-    def _root(self, queue: str) -> int:
-        return self._configuration.root[self._configuration.tree.index[queue]]
+    def _root(self, queue: str) -> str:
+        tree = self._configuration.tree
+        return tree.names[self._configuration.root[tree.index[queue]]]
+
+
+def _changed(before: CompiledConfiguration, after: CompiledConfiguration) -> list[str]:
+    """Queues that are new or have another quota or policy; all of them where a setting is another."""
+    known = {queue.name: queue for queue in before.source.queues}
+    if before.source.settings != after.source.settings or before.source.flavors != after.source.flavors:
+        known = {}
+    return [queue.name for queue in after.source.queues if known.get(queue.name) != queue]
 
 
 def _id(ask: Ask) -> str:
     return ask.id
+
+
+def _without_carried(block: AskBlock) -> AskBlock | None:
+    rest = replace(block, preemption_pending=False, flavor_scan=None)
+    return None if rest == AskBlock() else rest
+
+
+def _pending(decision: Decision) -> bool:
+    """Whether it goes on once somebody has stopped, for it or for another."""
+    return decision.outcome == "preempt" or decision.conditions[0].message.startswith(OTHERS)
 
 
 def _inadmissible(decision: Decision) -> bool:

@@ -35,6 +35,13 @@ RULES: tuple[Rule, ...] = (
         ("share-too-low", "The share of its side is not high enough against that of the ask's side."),
     ),
     *_rules(
+        _SCHEDULER,
+        (
+            "scan-resumes",
+            "The scan of flavors goes on after the flavor at which the ask's last cycle stopped, not at the first.",
+        ),
+    ),
+    *_rules(
         _POP,
         ("queue-back-within-quota", "When its turn comes, its queue or a cohort above it is within quota."),
     ),

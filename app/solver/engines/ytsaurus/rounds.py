@@ -19,6 +19,7 @@ from app.solver.model import ytsaurus as wire
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import PlannedEviction, Result
 from app.solver.model.instant import at, micros
+from app.solver.model.request import RunOptions
 from app.solver.model.state import Ask, Node, QueueState, State, Workload
 from app.solver.question import Question
 from app.solver.rounds import Holds, PlacedRounds, Turn, Unit
@@ -40,8 +41,8 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     _starves: bool
     """Those of the last update, and whether anybody starved then."""
 
-    def __init__(self, configured: CompiledConfiguration, configuration: Configuration) -> None:
-        super().__init__(configured, configuration)
+    def __init__(self, configured: CompiledConfiguration, configuration: Configuration, options: RunOptions) -> None:
+        super().__init__(configured, configuration, options)
         self._standing: dict[str, Standing] = {}
         self._last: int | None = None
         self._tried: dict[str, int] = {}

@@ -18,7 +18,7 @@ from app.solver.model import yunikorn as wire
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, PlannedEviction, Result
 from app.solver.model.instant import at, micros
-from app.solver.model.request import Options
+from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, Node, Reservation, TaskState
 from app.solver.question import Question
 from app.solver.rounds import Holds, PlacedRounds, Start, Turn, Unit
@@ -35,8 +35,8 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     infeasible: ClassVar[bool] = False
     on_its_way: TaskState = "preempted"
 
-    def __init__(self, configured: CompiledConfiguration, configuration: Configuration) -> None:
-        super().__init__(configured, configuration)
+    def __init__(self, configured: CompiledConfiguration, configuration: Configuration, options: RunOptions) -> None:
+        super().__init__(configured, configuration, options)
         self._asks: dict[str, dict[str, Ask]] = {}
         self._names: dict[str, dict[str, str]] = {}
         self._of: dict[str, str] = {}

@@ -20,7 +20,7 @@ from app.studies.forecasts.foretelling import foretell, scenarios
 from app.studies.forecasts.running import Forecasting
 from app.studies.forecasts.schemas import Forecast, ForecastOutcome, ForecastRequest
 from app.studies.forecasts.service import Forecasts
-from tests.unit.simulations.running import job
+from tests.unit.simulations.running import AT_ONCE, job
 from tests.unit.simulations.test_kueue_run import two_queues
 from tests.unit.studies.forecasts.test_foretelling import asks, running
 
@@ -32,7 +32,8 @@ ID = UUID(int=1)
 def request(*jobs: dict[str, Any], **more: Any) -> ForecastRequest:
     given = asks(list(jobs) or [job("two", "a", 1, 0, 5)])
     return convert(
-        {"configuration": two_queues(), "start": "2000-01-01T00:00:00Z", "asks": given, **more}, ForecastRequest
+        {"configuration": two_queues(), "start": "2000-01-01T00:00:00Z", "asks": given, "options": AT_ONCE, **more},
+        ForecastRequest,
     )
 
 
@@ -164,8 +165,8 @@ def test_a_forecast_that_is_done_tells_how_far_it_looked_and_every_ask() -> None
 def test_the_example_waits_for_what_runs_and_one_more_cpu_lets_it_start_at_once() -> None:
     found = foretell(convert(FORECAST, ForecastRequest), Compiled(None), 1, lambda: False)
     (one,) = found.asks
-    assert (one.wait, one.freed_by) == (2700, ["train-1"])
-    assert [(what.wait, what.later) for what in one.what_if] == [(0, -2700)]
+    assert (one.wait, one.freed_by) == (2701, ["train-1"])
+    assert [(what.wait, what.later) for what in one.what_if] == [(0, -2701)]
     less = {**FORECAST, "variants": [{"name": "none", "set": {"queues.team-b.quota.cpu.guaranteed": 4}}]}
     (same,) = foretell(convert(less, ForecastRequest), Compiled(None), 1, lambda: False).asks
     assert same.what_if[0].later == 0

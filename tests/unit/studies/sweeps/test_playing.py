@@ -10,7 +10,7 @@ import zstandard
 from app.simulations.schemas import Summary
 from app.solver.model.problems import InvalidInput
 from app.studies.sweeps.playing import Played, play
-from tests.unit.simulations.running import job
+from tests.unit.simulations.running import AT_ONCE, job
 from tests.unit.simulations.test_kueue_run import two_queues
 
 JOBS = [job(f"j{i:03}", "ab"[i % 2], 1, i, 1) for i in range(200)]
@@ -24,7 +24,13 @@ def traced(lines: list[Any], sample: float | None = None, start: str | None = No
 
 
 def played(trace: Played, seed: int | None = None, **more: Any) -> Summary:
-    body = {"configuration": two_queues(), "trace": "t", **({} if seed is None else {"seed": seed}), **more}
+    body = {
+        "configuration": two_queues(),
+        "trace": "t",
+        "options": AT_ONCE,
+        **({} if seed is None else {"seed": seed}),
+        **more,
+    }
     return msgspec.json.decode(play(msgspec.json.encode(body), trace), type=Summary)
 
 

@@ -17,6 +17,8 @@ from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay
 from app.solver.engines.kueue.decide.recorder import Recorder
 from app.solver.engines.kueue.decide.run import Run
+from app.solver.model.kueue import Ask as AskBlock
+from app.solver.model.kueue import FlavorScan
 from app.solver.model.state import Ask
 
 OUTRUN = "Workload no longer fits after processing another workload"
@@ -38,7 +40,8 @@ class Outcome:
 
 def queues(run: Run, asks: Iterable[Ask]) -> tuple[list[Ask], list[tuple[Ask, Ask]]]:
     """The head of every queue in the order of the request, and every other ask with the head it waits behind. A queue
-    goes by priority, then age, then UID (Kueue's queue order); what is left goes by the order of the request."""
+    goes by priority, then age, then UID (Kueue's queue order); what is left goes by the order of the request. Before
+    all of it, whose preemption is pending (Kueue: sticky workload), but in a StrictFIFO queue."""
     by_queue: dict[str, list[Ask]] = {}
     for ask in asks:
         by_queue.setdefault(ask.queue, []).append(ask)
@@ -52,9 +55,27 @@ def queues(run: Run, asks: Iterable[Ask]) -> tuple[list[Ask], list[tuple[Ask, As
     return sorted(heads, key=lambda ask: place[ask.id]), behind
 
 
-def _queue_order(run: Run, ask: Ask) -> tuple[int, int, str]:
+def _queue_order(run: Run, ask: Ask) -> tuple[bool, int, int, str]:
     of = run.preemptor(ask)
-    return -of.priority, of.created, ask.uid or ""
+    pending = ask.kueue is not None and ask.kueue.preemption_pending
+    sticky = pending and not run.state.configuration.policy[of.queue].strict_fifo
+    return not sticky, -of.priority, of.created, ask.uid or ""
+
+
+def carried(outcome: Outcome, decided: str) -> AskBlock | None:
+    """What the head's ask carries to the next cycle, given what was ``decided``; None: nothing.
+
+    Kueue: a head that preempts, or fits once others have stopped, becomes its queue's preemptor and forgets where its
+    scan of flavors stopped; one that was skipped, or for which nobody may stop, goes on from there."""
+    if decided == "admit":
+        return None
+    head = outcome.head
+    pending = decided == "preempt" or outcome.waiting == OTHERS
+    scan = None
+    if not pending and head.assignment.unfinished:
+        scan = FlavorScan(flavors=head.assignment.scan)
+    pending = pending or (head.ask.kueue is not None and head.ask.kueue.preemption_pending)
+    return AskBlock(preemption_pending=pending, flavor_scan=scan) if pending or scan is not None else None
 
 
 class Cycle:

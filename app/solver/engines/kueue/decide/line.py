@@ -11,16 +11,22 @@ import msgspec
 from msgspec.structs import replace
 
 from app.solver.engines.kueue.compile.state import instant
-from app.solver.model.state import Ask
+from app.solver.model.quantity import parse, scale_of
+from app.solver.model.state import Ask, Task
 
 Key = tuple[int, int, str, str, int]
 """Queue order: higher priority, older, lower UID, lower id; with a serial number, so that asks are never compared."""
-_encode = msgspec.msgpack.Encoder().encode
+_encode = msgspec.msgpack.Encoder(order="sorted").encode
 
 
 def shape_of(ask: Ask) -> bytes:
-    """Equal for asks of one class: everything but who it is and since when it waits."""
-    return _encode(replace(ask, id="-", uid=None, created_at=None, priority=ask.priority or 0))
+    """Equal for asks of one class: priority, and of each pod set all but how its requests are written. Whether it may
+    preempt at all is part of it too, which Kueue does not know. Raises QuantityError."""
+    return _encode((ask.priority or 0, ask.preemption_policy == "Never", [_exact(task) for task in ask.tasks]))
+
+
+def _exact(task: Task) -> Task:
+    return replace(task, requests={r: parse(amount, scale_of(r)) for r, amount in task.requests.items()})
 
 
 class _Class:
@@ -38,16 +44,20 @@ class _Class:
 
 class Line:
     """``waiting``: the asks of all lines that still wait, by id; what has left is dropped when its turn comes. An ask
-    that comes again is given anew, once it has left."""
+    that comes again is given anew, once it has left. ``sticky``: the id of the one that goes first wherever it stands
+    (Kueue: sticky workload); None: nobody. ``mark`` stands for who is aside: equal for equal."""
 
-    __slots__ = ("_active", "_aside", "_classes", "_serial", "_waiting")
+    __slots__ = ("_active", "_aside", "_classes", "_serial", "_shapes", "_waiting", "mark", "sticky")
 
     def __init__(self, waiting: Mapping[str, Ask]) -> None:
         self._waiting = waiting
         self._active: list[tuple[Key, _Class]] = []
         self._aside: list[_Class] = []
         self._classes: dict[bytes, _Class] = {}
+        self._shapes: dict[str, bytes] = {}
         self._serial = 0
+        self.sticky: str | None = None
+        self.mark = 0
 
     def arrive(self, ask: Ask, shape: bytes) -> None:
         """``ask`` waits; it is aside at once where its class is."""
@@ -57,11 +67,20 @@ class Line:
         self._serial += 1
         key = -(ask.priority or 0), instant(ask.created_at), ask.uid or "", ask.id, self._serial
         heappush(of.asks, (key, ask))
+        self._shapes[ask.id] = shape
         if not of.aside:
             self._enter(of)
 
+    def leave(self, ask: str) -> None:
+        """It waits no longer."""
+        self._shapes.pop(ask, None)
+        if self.sticky == ask:
+            self.sticky = None
+
     def head(self) -> Ask | None:
         """The first that is not aside."""
+        if self.sticky is not None and not self._classes[self._shapes[self.sticky]].aside:
+            return self._waiting[self.sticky]
         while self._active:
             key, of = self._active[0]
             first = self._first(of)
@@ -73,17 +92,19 @@ class Line:
                 self._enter(of)
         return None
 
-    def step_aside(self) -> None:
-        """The head does, and with it everybody of its class, now and later."""
-        _, of = heappop(self._active)
+    def step_aside(self, ask: str) -> None:
+        """It does, and with it everybody of its class, now and later."""
+        of = self._classes[self._shapes[ask]]
         of.entry, of.aside = None, True
         self._aside.append(of)
+        self.mark ^= hash(of.shape)
 
     def come_back(self, shape: bytes | None = None) -> None:
         """Everybody who is aside comes back, or the class of one shape."""
         for of in self._aside:
             if shape is None or of.shape == shape:
                 of.aside = False
+                self.mark ^= hash(of.shape)
                 self._enter(of)
         self._aside = [of for of in self._aside if of.aside]
 

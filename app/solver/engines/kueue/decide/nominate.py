@@ -11,6 +11,7 @@ from app.solver.engines.kueue.compile.quota import FlavorResource
 from app.solver.engines.kueue.decide.flavors.assign import (
     Assigner,
     Pins,
+    Scan,
     Search,
     flavor_called,
     requests,
@@ -36,12 +37,16 @@ def nominate(
     """The full size where it fits or somebody can be preempted for it; else the largest partial size that either
     fits or finds victims; else the full size without victims. The overlay is left as it was.
 
-    ``preemptor.request`` is not read; ``pins``: flavors to keep. Raises QuantityError."""
+    ``preemptor.request`` is not read; ``pins``: flavors to keep, with which every scan starts at the first flavor.
+    Raises QuantityError."""
     safe_point()
     if is_pinned(ask):
         return _targeted(overlay, ask, preemptor, _as_pinned(overlay, preemptor.queue, ask), search, record)
     search = _remembering(search, overlay)
-    assigner = Assigner(overlay, preemptor, ask.tasks, search, pins, record)
+    scanned = None if pins is not None else scan_of(ask)
+    if scanned is not None:
+        record.resumes(scanned)
+    assigner = Assigner(overlay, preemptor, ask.tasks, search, pins, record, scanned)
     whole = _targeted(overlay, ask, preemptor, assigner.assign(), search, record)
     if whole.assignment.mode is Mode.FIT or whole.targets or not may_shrink(ask.tasks):
         return whole
@@ -59,6 +64,13 @@ def nominate(
     if reduced.targets and record is not SILENT:
         search(overlay, reduced.seeker, reduced.contested, record)
     return reduced
+
+
+def scan_of(ask: Ask) -> Scan | None:
+    """Where the scan of the ask's flavors goes on; None: at the first. What is older than one cycle holds only while
+    nothing has come into its queue or left it (Kueue: lastAssignmentOutdated)."""
+    of = ask.kueue.flavor_scan if ask.kueue is not None else None
+    return None if of is None or (of.cycles > 1 and of.changed) else of.flavors
 
 
 def _remembering(search: Search, home: Overlay) -> Search:

@@ -5,7 +5,7 @@ one that explains (``explain.Explainer``). So an answer without an explanation c
 explanation can't change a decision.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from app.solver.engines.kueue.decide.booking import Books
 from app.solver.engines.kueue.decide.flavors.modes import Suit
@@ -21,6 +21,9 @@ class Recorder:
 
     def boosted(self, given: int, counts: int) -> None:
         """The ask's priority counts as another one after waiting (KEP-83)."""
+
+    def resumes(self, scan: Mapping[str, Mapping[str, int]]) -> None:
+        """The scan of flavors goes on where the last cycle left it."""
 
     def flavor_refused(self, task: str, flavor: str, reason: str) -> None:
         """A pod set may not use a flavor at all."""

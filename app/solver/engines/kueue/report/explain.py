@@ -5,7 +5,7 @@ back what was said before, and a head that is skipped stops nobody.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.solver.engines.kueue.decide.booking import Books
@@ -52,6 +52,10 @@ class Explainer(Recorder):
         if counts != given:
             detail = f"priority {given} counts as {counts} after waiting"
             self._why.step("waiting-boost", detail, priority=given, counts_as=counts)
+
+    def resumes(self, scan: Mapping[str, Mapping[str, int]]) -> None:
+        detail = "flavors are looked at from where the last cycle stopped, not from the first"
+        self._why.step("scan-resumes", detail, stopped_at={task: dict(of) for task, of in scan.items()})
 
     def flavor_refused(self, task: str, flavor: str, reason: str) -> None:
         self._why.step("flavor-refused", reason, task=task, flavor=flavor)

@@ -11,6 +11,7 @@ from app.solver.engines.kai.rounds import KaiRounds
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Plan, PlannedEviction, Result
 from app.solver.model.instant import at
+from app.solver.model.request import RunOptions
 from app.solver.model.state import Ask, Node, State, Workload
 
 SECOND = 1_000_000
@@ -39,7 +40,7 @@ def runs(name: str, since: int | None, *states: str) -> Workload:
 def opened(of: Configuration, *workloads: Workload) -> tuple[KaiRounds, CompiledState, State]:
     configured = compile_configuration(of)
     state = State(nodes=[Node(name="n", capacity={"cpu": 9})], workloads=list(workloads))
-    return KaiRounds(configured, of), compile_state(configured, state), state
+    return KaiRounds(configured, of, RunOptions()), compile_state(configured, state), state
 
 
 def beginning(of: Configuration, *workloads: Workload, now: int = NOW) -> KaiRounds:

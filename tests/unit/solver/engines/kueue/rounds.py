@@ -1,4 +1,5 @@
-"""Cycles fed back: who is admitted starts, victims ask again with the age they had, whoever preempted asks again."""
+"""Cycles fed back: who is admitted starts, victims ask again with the age they had, whoever preempted asks again, each
+with what the cycle left behind for it."""
 
 from typing import Any
 
@@ -24,10 +25,18 @@ def cycles(of: Json, running: list[Json], waiting: list[Json], most: int) -> lis
         back = [_as_ask(work) for work in running if work["id"] in stopped]
         running[:] = [work for work in running if work["id"] not in stopped]
         running += [
-            ask | {"started_at": at(f"{13 + cycle // 60}:{cycle % 60:02}")} for ask in waiting if ask["id"] in started
+            _bare(ask) | {"started_at": at(f"{13 + cycle // 60}:{cycle % 60:02}")}
+            for ask in waiting
+            if ask["id"] in started
         ]
-        waiting[:] = [ask for ask in waiting if ask["id"] not in started] + back
+        left = {d["ask"]: {"kueue": d["kueue"]} for d in decisions if "kueue" in d}
+        waiting[:] = [_bare(ask) | left.get(ask["id"], {}) for ask in waiting if ask["id"] not in started] + back
     return moves
+
+
+def _bare(ask: Json) -> Json:
+    """Without what a cycle left behind."""
+    return {key: value for key, value in ask.items() if key != "kueue"}
 
 
 def _as_ask(work: Json) -> Json:

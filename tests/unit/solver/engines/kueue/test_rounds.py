@@ -1,6 +1,7 @@
 """Kueue's rounds against plain lists that are looked through whole, and what they say of entitlements."""
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,12 +16,17 @@ from app.solver.engines.kueue.rounds import KueueRounds
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, Plan, PlannedEviction, Result
 from app.solver.model.instant import at, micros
+from app.solver.model.kueue import Ask as Block
+from app.solver.model.kueue import FlavorScan
+from app.solver.model.kueue import RunOptions as KueueRun
+from app.solver.model.request import RunOptions
 from app.solver.model.state import Ask, State, Workload
 from app.solver.question import Question
 from tests.unit.solver.engines.kueue.cluster import configuration, queue
 
 Json = dict[str, Any]
 HOUR = 3_600_000_000
+AT_ONCE = RunOptions(kueue=KueueRun(requeue_batch_period=0))
 PENALTY = {"long_runner_penalty": {"grace": "1h", "rate_per_hour": 1, "floor": 0}}
 TRIGGER = {"trigger_after_workload_waiting_seconds": 5400}
 BOOST = {"waiting_boost": {"grace": 0, "rate_per_hour": 1, "ceiling": 4}}
@@ -39,9 +45,18 @@ def compiled(*queues: Json) -> CompiledConfiguration:
 
 class Plain:
     """What waits, who is head, whether a round is due and when time matters, without any index. ``failed``: queue and
-    priority of those that are aside with all that are like them; they differ in nothing else here."""
+    priority of those that are aside with all that are like them; they differ in nothing else here. ``sticky`` by queue;
+    ``scans``: where they stopped, in which cycle, and how often the queue had changed; ``period``: until those come
+    back that are aside."""
 
-    def __init__(self, of: CompiledConfiguration) -> None:
+    def __init__(self, of: CompiledConfiguration, period: int) -> None:
+        self.period = period
+        self.freed_trees: set[str] = set()
+        self.returns: int | None = None
+        self.sticky: dict[str, str] = {}
+        self.scans: dict[str, tuple[dict[str, dict[str, int]], int, int]] = {}
+        self.generation: Counter[str] = Counter()
+        self.cycle = 0
         self.blocks = {name: of.policy[of.tree.index[name]] for name in ROOT}
         self.waiting: dict[str, Ask] = {}
         self.aside: set[str] = set()
@@ -61,25 +76,58 @@ class Plain:
         self.aside.discard(job)
         self.running.pop(job, None)
         self.wakes.pop(job, None)
+        self.scans.pop(job, None)
         if gone is not None:
+            if self.sticky.get(gone.queue) == job:
+                del self.sticky[gone.queue]
             self._look(gone.queue)
 
     def freed(self, of: str) -> None:
-        tree = [name for name in ROOT if ROOT[name] == ROOT[of]]
+        self.generation[of] += 1
+        self.freed_trees.add(ROOT[of])
+        if not self.period:
+            self._return()
+        self.flag = self.flag or any(ROOT[name] == ROOT[of] for name in self.heads)
+
+    def _return(self) -> None:
+        tree = [name for name in ROOT if ROOT[name] in self.freed_trees]
         self.aside -= {name for name in self.aside if self.waiting[name].queue in tree}
         self.failed = {(name, priority) for name, priority in self.failed if name not in tree}
+        self.freed_trees, self.returns = set(), None
         for name in tree:
             self._look(name)
-        self.flag = self.flag or any(name in self.heads for name in tree)
 
-    def changed(self) -> None:
-        self.aside.clear()
-        self.failed.clear()
+    def changed(self, trees: set[str]) -> None:
         for name in ROOT:
-            self._look(name)
+            self.generation[name] += ROOT[name] in trees
+        self.freed_trees |= trees
+        if trees and not self.period:
+            self._return()
         self.flag = bool(self.heads)
 
+    def wakes_at(self) -> int | None:
+        found = [*self.wakes.values(), *([] if self.returns is None else [self.returns])]
+        return min(found, default=None) if self.waiting else None
+
+    def asked(self) -> list[Ask]:
+        """The heads, with what they carry."""
+        return [self._carrying(ask) for ask in sorted(self.heads.values(), key=lambda ask: ask.id)]
+
+    def _carrying(self, ask: Ask) -> Ask:
+        sticky, scan = self.sticky.get(ask.queue) == ask.id, None
+        if ask.id in self.scans:
+            flavors, cycle, generation = self.scans[ask.id]
+            changed = self.generation[ask.queue] != generation
+            scan = FlavorScan(flavors=flavors, cycles=self.cycle + 1 - cycle, changed=changed)
+        if not sticky and scan is None:
+            return ask
+        return msgspec.structs.replace(ask, kueue=Block(preemption_pending=sticky, flavor_scan=scan))
+
     def due(self, now: int) -> bool:
+        if self.freed_trees:
+            self.returns = self.returns or now + self.period
+            if self.returns <= now:
+                self._return()
         while due := sorted((when, job) for job, when in self.wakes.items() if when <= now):
             for _, job in due:
                 self._turn(job, now)
@@ -109,10 +157,12 @@ class Plain:
 
     def answered(self, order: Sequence[str], decisions: dict[str, Decision], now: int, evicted: bool) -> bool:
         more = evicted
+        self.cycle += 1
         for name in order:
             ask, decision = self.waiting[name], decisions[name]
             if decision.outcome == "admit":
                 self.leave(name)
+                self.generation[ask.queue] += 1
                 self.runs(name, ask.queue, ask.priority or 0, now, now)
                 more = True
                 continue
@@ -120,7 +170,16 @@ class Plain:
             nominated = decision.outcome == "preempt" or decision.conditions[0].message.startswith(
                 (OUTRUN, OVERLAP, OTHERS)
             )
-            if (decision.outcome == "infeasible" or not nominated) and not self.blocks[ask.queue].strict_fifo:
+            pending = decision.outcome == "preempt" or decision.conditions[0].message.startswith(OTHERS)
+            if pending and not self.blocks[ask.queue].strict_fifo:
+                self.sticky[ask.queue] = name
+            before = self.scans.pop(name, (None,))[0]
+            scan = None if decision.kueue is None else decision.kueue.flavor_scan
+            if scan is not None:
+                self.scans[name] = (scan.flavors, self.cycle, self.generation[ask.queue])
+            more = more or before != (None if scan is None else scan.flavors)
+            steps_aside = (decision.outcome == "infeasible" or not nominated) and scan is None
+            if steps_aside and not self.blocks[ask.queue].strict_fifo:
                 self.aside.add(name)
                 self.failed |= {(ask.queue, ask.priority or 0)} if ask.queue in BY_CLASS else set()
                 self._look(ask.queue)
@@ -131,7 +190,7 @@ class Plain:
     def _look(self, of: str) -> None:
         here = [ask for ask in self.waiting.values() if ask.queue == of]
         active = [ask for ask in here if ask.id not in self.aside and (of, ask.priority or 0) not in self.failed]
-        head = min(active, key=_order, default=None)
+        head = min(active, key=lambda ask: (self.sticky.get(of) != ask.id, *_order(ask)), default=None)
         if head is None:
             self.heads.pop(of, None)
         elif self.heads.get(of) is not head:
@@ -164,9 +223,11 @@ def answers(rng: random.Random, asks: Sequence[Ask], now: int) -> tuple[Result, 
             "type": "QuotaReserved", "status": "False", "reason": "Pending", "message": message,
             "last_transition_time": at(now).isoformat(),
         }  # fmt: skip
-        decisions.append(
-            msgspec.convert({"ask": ask.id, "outcome": outcome, "victims": [], "conditions": [condition]}, Decision)
-        )
+        left = {}
+        if outcome in ("wait", "infeasible") and not message.startswith(OTHERS) and rng.random() < 0.4:
+            left = {"kueue": {"flavor_scan": {"flavors": {"main": {"cpu": rng.randint(0, 1)}}}}}
+        of = {"ask": ask.id, "outcome": outcome, "victims": [], "conditions": [condition]}
+        decisions.append(msgspec.convert(of | left, Decision))
     gone = [PlannedEviction(workload=name, queue="a", reason="r") for name in rng.choice([[], ["x"], ["x", "y"]])]
     order = [ask.id for ask in asks]
     rng.shuffle(order)
@@ -175,12 +236,14 @@ def answers(rng: random.Random, asks: Sequence[Ask], now: int) -> tuple[Result, 
     }
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(40))
 def test_rounds_are_those_of_plain_lists(seed: int) -> None:
     rng, of = random.Random(seed), compiled(*QUEUES)
-    rounds, plain = KueueRounds(of, of.source), Plain(of)
+    period = seed % 2 * HOUR // 4
+    options = RunOptions(kueue=KueueRun(requeue_batch_period=period // 10**6))
+    rounds, plain = KueueRounds(of, of.source, options), Plain(of, period)
     home = {f"j{i}": rng.choice(sorted(ROOT)) for i in range(12)}
-    now = 100 * HOUR
+    now, lent = 100 * HOUR, 3
     for _ in range(120):
         now += rng.choice([0, 0, 1, HOUR // 2, HOUR])
         act = rng.random()
@@ -197,9 +260,15 @@ def test_rounds_are_those_of_plain_lists(seed: int) -> None:
             name = rng.choice(sorted(ROOT))
             rounds.freed(name)
             plain.freed(name)
-        elif act < 0.58:
+        elif act < 0.56:
             rounds.changed(of, of.source, [])
-            plain.changed()
+            plain.changed(set())
+        elif act < 0.58:
+            quota = rng.choice([*(one for one in range(1, 9) if one != lent), 9])
+            trees = {"co"} if quota != lent else set[str]()
+            of, lent = compiled(queue("co", quota), *QUEUES[1:]), quota
+            rounds.changed(of, of.source, [])
+            plain.changed(trees)
         elif act < 0.63 and plain.running:
             job = rng.choice(sorted(plain.running))
             running = Workload(id=job, queue="d", tasks=[])
@@ -209,9 +278,9 @@ def test_rounds_are_those_of_plain_lists(seed: int) -> None:
         due = plain.due(now)
         assert rounds.due(now) is due
         question = rounds.question(now, lambda name: False)
-        assert question.asks == sorted(plain.heads.values(), key=lambda ask: ask.id)
+        assert question.asks == plain.asked()
         assert (question.now, question.mode) == (now, "cycle")
-        assert rounds.wakes_at() == (min(plain.wakes.values(), default=None) if plain.waiting else None)
+        assert rounds.wakes_at() == plain.wakes_at()
         if due and rng.random() < 0.8:
             result, decisions = answers(rng, question.asks, now)
             turn = rounds.answered(question, result, lambda eviction: eviction.workload == "x")
@@ -225,7 +294,7 @@ def test_rounds_are_those_of_plain_lists(seed: int) -> None:
 def test_what_ran_before_the_first_round_counts_too() -> None:
     """After an hour of grace a point falls off each hour: d1 has run for 90 minutes, d2 is leaving, e1 never falls."""
     of = compiled(*QUEUES)
-    rounds, now = KueueRounds(of, of.source), 100 * HOUR
+    rounds, now = KueueRounds(of, of.source, AT_ONCE), 100 * HOUR
     began = at(now - HOUR * 3 // 2).isoformat()
     running = [
         {"id": "d1", "queue": "d", "priority": 3, "started_at": began},
@@ -253,7 +322,7 @@ def test_entitlements_are_nominal_quota_of_the_subtree() -> None:
     flavors = [{"name": f, "quota": {"cpu": {"guaranteed": 1}, "memory": {"guaranteed": 5}}} for f in "xy"]
     groups = {"resource_groups": [{"resources": ["cpu", "memory"], "flavors": flavors}]}
     of = compiled(queue("co", 3), queue("in", 1, "co"), queue("a", parent="in") | groups, queue("alone", 2))
-    rounds = KueueRounds(of, of.source)
+    rounds = KueueRounds(of, of.source, AT_ONCE)
     assert rounds.guarantees() == {
         "co": {"cpu": 6000, "memory": 10}, "in": {"cpu": 3000, "memory": 10}, "a": {"cpu": 2000, "memory": 10},
         "alone": {"cpu": 2000},

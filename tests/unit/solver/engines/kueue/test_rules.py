@@ -41,6 +41,9 @@ def scenes() -> Iterator[Json]:
     yield _full(mixed, [], asks("x", "q", 1))
     labelled = configuration(queue("q", **flavors(a=1)), flavors=[{"name": "a", "node_labels": {"zone": "a"}}])
     yield _full(labelled, [], asks("x", "q", 1, node_selector={"zone": "b"}))
+    two = configuration(queue("q", **flavors(a=1, b=1)), flavors=[{"name": "a"}, {"name": "b"}])
+    left = {"kueue": {"flavor_scan": {"flavors": {"main": {"cpu": 0}}}}}
+    yield _full(two, [], asks("x", "q", 1) | left)
     one = configuration(queue("q", 4, preemption=NEWER), queue("never", 4))
     yield _full(one, [runs("a", "q", 2, 1), runs("b", "q", 2, 0)], asks("x", "q", 2, 1))
     yield _full(one, [runs("a", "q", 4, 5)], asks("x", "q", 2, 1))

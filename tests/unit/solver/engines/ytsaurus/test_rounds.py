@@ -10,6 +10,7 @@ from app.solver import solve
 from app.solver.engines.ytsaurus.rounds import YtsaurusRounds
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
+from app.solver.model.request import RunOptions
 from app.solver.model.state import Ask, Node, QueueState, State
 from app.solver.rounds import Turn
 from tests.unit.solver.engines.ytsaurus.cluster import alloc, node, operation, pool
@@ -39,7 +40,7 @@ class World:
         document = {"engine": "ytsaurus", "settings": {"ytsaurus": settings}, "queues": queues}
         configuration = msgspec.convert(document, Configuration)
         self.configured = solve.configure(configuration)
-        self.rounds = YtsaurusRounds(self.configured.compiled, configuration)
+        self.rounds = YtsaurusRounds(self.configured.compiled, configuration, RunOptions())
         self.state = msgspec.convert({"nodes": [node(cpu=cpu), node("m", 0)], "workloads": operations}, State)
 
     def update(self, seconds: float, more: int = 0) -> Turn | None:

@@ -12,7 +12,7 @@ from app.solver.model import yunikorn as wire
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import PlannedEviction, Result
 from app.solver.model.instant import at
-from app.solver.model.request import Options
+from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, Node, State, Workload
 from app.solver.rounds import Turn
 from tests.yunikorn_world import queue
@@ -37,7 +37,7 @@ def job(name: str, *tasks: str, age: float = 60, **more: Any) -> Ask:
 
 def opened(*jobs: Ask, delay: str = "10s") -> YuniKornRounds:
     of = configuration(delay)
-    rounds = YuniKornRounds(compile_configuration(of), of)
+    rounds = YuniKornRounds(compile_configuration(of), of, RunOptions())
     for one in jobs:
         rounds.arrive(one)
     return rounds
@@ -298,7 +298,7 @@ def test_a_node_held_by_who_evicted_for_it_counts_as_its_own_in_the_next_round()
     quota = {"cpu": 2}
     queues = [queue("root"), queue("root.a", quota, preemption_delay="1s"), queue("root.b")]
     of = msgspec.convert({"engine": "yunikorn", "queues": queues}, Configuration)
-    rounds = YuniKornRounds(compile_configuration(of), of)
+    rounds = YuniKornRounds(compile_configuration(of), of, RunOptions())
     tasks = [{"name": f"t{i}", "node": "mn"[i % 2], "requests": {"cpu": 2}} for i in range(4)]
     state = State(nodes=NODES, workloads=[msgspec.convert({"id": "w", "queue": "root.b", "tasks": tasks}, Workload)])
     for name in "xy":

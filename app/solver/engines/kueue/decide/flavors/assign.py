@@ -21,6 +21,8 @@ from app.solver.model.state import Task
 
 Pins = Mapping[str, Mapping[str, str]]
 """Flavors that must be kept: by task, by resource."""
+Scan = Mapping[str, Mapping[str, int]]
+"""By task, by resource, the place of the flavor at which the scan of its group stopped; -1: that was the last."""
 Search = Callable[[Overlay, Preemptor, Collection[int], Recorder], list[Target]]
 """How victims are searched for: ``targets.get_targets``, or one that knows whom an ask must spare."""
 
@@ -28,7 +30,7 @@ Search = Callable[[Overlay, Preemptor, Collection[int], Recorder], list[Target]]
 @dataclass(frozen=True, slots=True)
 class Assigner:
     """Assigns for one ask against one overlay. ``preemptor.request`` is not read. ``search`` answers the question
-    whether a flavor could be had by preemption."""
+    whether a flavor could be had by preemption. ``scanned``: where scans stopped last time, as ``Assignment.scan``."""
 
     overlay: Overlay
     preemptor: Preemptor
@@ -36,6 +38,7 @@ class Assigner:
     search: Search
     pins: Pins | None = None
     record: Recorder = SILENT
+    scanned: Scan | None = None
     _simulated: dict[tuple[int, int], Suit] = field(default_factory=dict[tuple[int, int], Suit])
 
     def assign(self, counts: Sequence[int] | None = None) -> Assignment:
@@ -60,18 +63,21 @@ class Assigner:
             out.lacking = [f"{task.name}: no flavor offers {resource}" for resource in lacking]
             return Mode.NO_FIT
         choices: dict[str, Choice] = {}
+        scan: dict[str, int] = {}
         all_fit = True
         for at, group in enumerate(configuration.groups[self.preemptor.queue]):
             mine = {r: amount for r, amount in wanted.items() if covering.get(r) == at}
             if not mine:
                 continue
-            found, suit = self._group(task, group, mine, out)
+            found, suit, stopped = self._group(task, group, mine, out)
             if found is None:
                 out.lacking = [f"{task.name}: no flavor for {', '.join(mine)}"]
                 return Mode.NO_FIT
             choices |= found
+            scan |= dict.fromkeys(found, stopped)
             all_fit = all_fit and suit.fit is Fit.FIT
         self._book(task, choices, wanted, out)
+        out.scan[task.name] = scan
         return Mode.FIT if all_fit else min(choice.mode for choice in choices.values())
 
     def _book(self, task: Task, choices: dict[str, Choice], wanted: Mapping[str, int], out: Assignment) -> None:
@@ -83,13 +89,17 @@ class Assigner:
 
     def _group(
         self, task: Task, group: Group, wanted: Mapping[str, int], out: Assignment
-    ) -> tuple[dict[str, Choice] | None, Suit]:
-        """The best flavor of a group, trying them in order until one stops the search."""
+    ) -> tuple[dict[str, Choice] | None, Suit, int]:
+        """The best flavor of a group, trying them in order until one stops the search, and the place of the last one
+        looked at: -1 where there is none after it. The scan goes on where it stopped last time (Kueue:
+        FlavorFungibilityPreserveScanProgress)."""
         configuration = self.overlay.state.configuration
         rules = configuration.policy[self.preemptor.queue].fungibility
         best: dict[str, Choice] | None = None
         best_suit = WORST
-        for name in group.flavors:
+        last = len(group.flavors) - 1
+        for place in range(self._start(task, wanted), last + 1):
+            name = group.flavors[place]
             refused = self._refusal(configuration, task, name, wanted)
             if refused is not None:
                 self.record.flavor_refused(task.name, name, refused)
@@ -104,10 +114,15 @@ class Assigner:
                 choices[resource] = Choice(name, mode_of(suit.fit), suit.level)
             self.record.flavor_considered(task.name, name, worst)
             if stops_search(worst, rules):
-                return choices, worst
+                return choices, worst, -1 if place == last else place
             if preferred(worst, best_suit, rules):
                 best, best_suit = choices, worst
-        return best, best_suit
+        return best, best_suit, -1
+
+    def _start(self, task: Task, wanted: Mapping[str, int]) -> int:
+        if self.scanned is None:
+            return 0
+        return self.scanned.get(task.name, {}).get(next(iter(wanted)), -1) + 1
 
     def _refusal(
         self, configuration: CompiledConfiguration, task: Task, name: str, wanted: Mapping[str, int]

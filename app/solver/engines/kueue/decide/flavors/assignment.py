@@ -18,7 +18,8 @@ class Choice:
 class Assignment:
     """``choices``: by task, by resource; ``usage``: steps by flavor-resource index, of all pod sets, a request of 0
     among them; ``level``: the highest borrowing level; ``mode``: the worst over pod sets; ``lacking``: what kept a pod
-    set without flavors."""
+    set without flavors; ``scan``: by task, by resource, the place of the flavor at which the scan of its group stopped,
+    -1 where that was the last."""
 
     counts: list[int]
     choices: dict[str, dict[str, Choice]] = field(default_factory=dict[str, dict[str, Choice]])
@@ -26,11 +27,17 @@ class Assignment:
     level: int = 0
     mode: Mode = Mode.FIT
     lacking: list[str] = field(default_factory=list[str])
+    scan: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
 
     def request(self) -> tuple[tuple[int, int], ...]:
         """Usage as a Preemptor's request: what is asked for, without what is asked for 0 times (Kueue:
         TotalRequestsFor)."""
         return tuple(sorted((fr, amount) for fr, amount in self.usage.items() if amount))
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether some scan stopped before its last flavor (Kueue: PendingFlavors)."""
+        return any(place >= 0 for of in self.scan.values() for place in of.values())
 
     def flavors(self) -> dict[str, dict[str, str]]:
         """As the wire shows it."""
