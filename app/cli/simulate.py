@@ -270,7 +270,8 @@ def _shown(found: dict[str, Summary], *, json: bool) -> None:
         if name:
             say(f"{name}:")
         days = (summary.end - summary.start).total_seconds() / 86400
-        say(f"{summary.engine}: {days:.4g} days, {summary.rounds} rounds, loops: {summary.loops}")
+        spun = f", orbits: {summary.orbits}" if summary.orbits else ""
+        say(f"{summary.engine}: {days:.4g} days, {summary.rounds} rounds, loops: {summary.loops}{spun}")
         table(_HEADER, _rows(summary))
         for loop in summary.first_loops[:3]:
             say(f"  loop at {loop.at:%Y-%m-%d %H:%M:%S}, rounds {loop.first} and {loop.second}: {', '.join(loop.jobs)}")

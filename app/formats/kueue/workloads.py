@@ -1,5 +1,6 @@
 """Kueue's Workload objects: what holds quota becomes state, what waits becomes asks."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +16,8 @@ from app.solver.model.state import Ask, Task, Workload
 
 _ON_PREEMPTION = {"Terminate": "Terminate", "Requeue": "Requeue"}
 _PODS = "pods"
+# What the scheduler says of the one that goes before all in its queue (scheduler.go): nothing else tells.
+_PENDING = re.compile(r"Pending the preemption of \d+ workload|will fit after these preemptions complete")
 _REQUEUED_BY_EVICTION = ("PodsReadyTimeout", "AdmissionCheck")
 
 
@@ -23,6 +26,7 @@ class _Condition:
     holds: bool
     since: datetime | None
     reason: str
+    message: str = ""
 
 
 _Conditions = Mapping[str, _Condition]
@@ -107,7 +111,10 @@ def _priority(spec: Reader, classes: Classes) -> int:
 def _conditions(status: Reader) -> _Conditions:
     return {
         condition.text("type") or "": _Condition(
-            condition.take("status") == "True", condition.time("lastTransitionTime"), condition.text("reason") or ""
+            condition.take("status") == "True",
+            condition.time("lastTransitionTime"),
+            condition.text("reason") or "",
+            condition.text("message") or "",
         )
         for condition in status.children("conditions")
     }
@@ -191,7 +198,10 @@ def _ask(
     requeued = evicted.since if evicted.holds and evicted.reason in _REQUEUED_BY_EVICTION else None
     # KEP-83 counts waiting from the first attempt: the moment at which Admitted became False.
     admitted = conditions.get("Admitted", _NEVER)
-    attempted = None if admitted.holds or admitted.since is None else kueue.Ask(first_attempt_at=admitted.since)
+    block = kueue.Ask(
+        preemption_pending=_PENDING.search(conditions.get("QuotaReserved", _NEVER).message) is not None,
+        first_attempt_at=None if admitted.holds else admitted.since,
+    )
     return Ask(
         id=made.id,
         queue=queue,
@@ -210,5 +220,5 @@ def _ask(
             )
             for pod_set in pod_sets
         ],
-        kueue=attempted,
+        kueue=None if block == kueue.Ask() else block,
     )
