@@ -134,11 +134,17 @@ def peak_memory_mb(process: subprocess.Popen[bytes]) -> dict[str, float]:
 
 def memory_mb(process: subprocess.Popen[bytes]) -> float:
     """Resident memory of the service and of each worker now, database excluded. Linux only; else 0."""
-    pages = 0
-    for pid in (process.pid, *(pid for pid, _ in _workers_of(process.pid))):
+    return round(sum(memory_of(process).values()), 1)
+
+
+def memory_of(process: subprocess.Popen[bytes]) -> dict[str, float]:
+    """The same by process. Linux only; else empty."""
+    found: dict[str, float] = {}
+    for pid, name in ((process.pid, "service"), *_workers_of(process.pid)):
         with suppress(OSError):
-            pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return round(pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20), 1)
+            pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+            found[name] = round(pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20), 1)
+    return found
 
 
 def _workers_of(pid: int) -> list[tuple[int, str]]:

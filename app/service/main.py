@@ -1,5 +1,6 @@
 """create_app: wiring only. What a request passes through, top to bottom, and who answers it."""
 
+import asyncio
 import gc
 import time
 from collections.abc import AsyncGenerator, Sequence
@@ -77,7 +78,7 @@ from app.traces import router as traces
 from app.traces.ingest import Limits as TraceLimits
 from app.traces.service import Traces
 from app.workers.dispatcher import Dispatcher
-from app.workers.memory import Reserve, keep_freed_blocks
+from app.workers.memory import Reserve, give_back_when_idle, keep_freed_blocks
 from app.workers.offload import Offload, Room
 from app.workers.pool import Limits, Pool
 from app.workers.ticket import CLASSES, Class
@@ -128,6 +129,7 @@ after some milliseconds. So a burst of slow ones does not shut out the others.""
 _AT_ONCE = 4
 """Small requests in memory at the same time that memory is kept for."""
 _RESERVE_BYTES = 64 << 20
+_REST_SECONDS = 15.0
 _SETTLE_SECONDS = 1.0
 _COLLECT_EVERY = 20_000
 """Containers made and not yet freed, between collections: with the usual 700 every small decision would pay for one."""
@@ -334,9 +336,11 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_EVERY, 10, 10)
+    resting = asyncio.create_task(give_back_when_idle(_REST_SECONDS))
     try:
         yield
     finally:
+        resting.cancel()
         log.stop()
         dispatcher.close()
         services.of(Traces).close()

@@ -1,6 +1,7 @@
 """A solver process: ``python -m app.workers.worker FD BUDGET IDLE``, one request at a time."""
 
 import gc
+import select
 import signal
 import socket
 import sys
@@ -17,7 +18,7 @@ from app.base import tracing
 from app.solver.registry import ENGINES, engine_of
 from app.solver.stopping import stoppable
 from app.workers.frames import Closed, receive, send
-from app.workers.memory import Reserve, keep_freed_blocks
+from app.workers.memory import Reserve, give_back, keep_freed_blocks
 from app.workers.messages import Call, Done, Failed, ToWorker, failed
 from app.workers.remote import Remote
 from app.workers.ticket import Ticket
@@ -25,6 +26,7 @@ from app.workers.ticket import Ticket
 _CONFIGURATION_BYTES = 512 << 20
 _FULL_COLLECTION_EVERY = 64
 _RESERVE_BYTES = 256 << 20
+_REST_SECONDS = 15.0
 
 
 def serve(connection: socket.socket, budget: int, idle: float) -> None:
@@ -38,8 +40,13 @@ def serve(connection: socket.socket, budget: int, idle: float) -> None:
     gc.disable()
     keep_freed_blocks()
     reserve = Reserve(_RESERVE_BYTES)
-    calls = 0
+    calls, at_rest = 0, True
     while True:
+        if not at_rest and not select.select([connection], [], [], _REST_SECONDS)[0]:
+            gc.collect()
+            reserve.release()
+            give_back()
+            at_rest = True
         call, body = receive(connection, ToWorker)
         assert isinstance(call, Call)
         size = len(body)
@@ -53,6 +60,7 @@ def serve(connection: socket.socket, budget: int, idle: float) -> None:
         gc.collect(2 if calls % _FULL_COLLECTION_EVERY == 0 else 0)
         if not call.asked.snapshot:
             reserve.grow(size)
+        at_rest = False
 
 
 def _answer(answerer: Answerer, store: SnapshotStore, call: Call, body: bytes) -> tuple[Done | Failed, bytes]:

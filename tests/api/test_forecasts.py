@@ -15,9 +15,9 @@ def test_a_forecast_is_made_told_of_and_forgotten(service: TestClient, settings:
     with working(settings) as worker:
         assert worker.once()
     told = service.get(where).json()
-    assert (told["status"], told["end"]) == ("done", "2026-03-02T10:15:00Z"), told
+    assert (told["status"], told["end"]) == ("done", "2026-03-02T10:15:01Z"), told
     (ask,) = told["asks"]
-    assert (ask["wait"], ask["freed_by"], ask["what_if"][0]["later"]) == (2700, ["train-1"], -2700)
+    assert (ask["wait"], ask["freed_by"], ask["what_if"][0]["later"]) == (2701, ["train-1"], -2701)
     (item,) = service.get("/v1/forecasts").json()["items"]
     assert (item["id"], "asks" in item) == (told["id"], False)
     assert service.get("/v1/simulations").json()["items"] == []

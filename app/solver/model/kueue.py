@@ -108,14 +108,17 @@ class Queue(Wire, frozen=True, kw_only=True):
     """Whether it is a cohort or a ClusterQueue. Absent: a cohort if it has children."""
 
 
+Place = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
+
+
 class FlavorScan(Wire, frozen=True, kw_only=True):
     """Where the scan of an ask's flavors stopped when it was last nominated (Kueue: LastAssignment). It goes on one
     after that, unless it is older than one cycle and ``changed``."""
 
-    flavors: dict[str, dict[str, int]]
+    flavors: dict[str, dict[str, Place]]
     """By name of the task, by resource: the place, in the order of its resource group and from 0, of the flavor at
     which the scan of the group stopped; -1: that was the last."""
-    cycles: Annotated[int, msgspec.Meta(ge=1)] = 1
+    cycles: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] = 1
     """How many cycles ago that was, of the whole scheduler. 1: in the one before this."""
     changed: bool = False
     """Whether something was admitted to the queue, evicted from it, finished or released in it since, or its quota
