@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from benchmarks import chart, crowd, inputs, measure, simulations, ytsaurus_tree
-from benchmarks.budgets import BUDGETS, CROWD_SECONDS, MEMORY_MB, SMALL_MEDIAN, SMALL_TAIL, Budget
+from benchmarks.budgets import BUDGETS, BUSY_CROWD_SECONDS, CROWD_SECONDS, MEMORY_MB, SMALL_MEDIAN, SMALL_TAIL, Budget
 from benchmarks.inputs import Input
 from benchmarks.measure import Figure
 from benchmarks.service import Client, peak_memory_mb, service, wait_for_rest
@@ -100,14 +100,17 @@ def _small() -> None:
 
 
 def _crowd() -> None:
-    with service() as (port, _):
-        taken = crowd.crowded(port, SMALL.read_bytes())
-    tail = taken[len(taken) * 99 // 100]
-    verdict = "ok  " if tail <= CROWD_SECONDS else "OVER"
-    print(
-        f"{verdict} small decision beside {crowd.CLIENTS} slow ones, 99th percentile: {tail * 1e3:.0f} ms "
-        f"of {CROWD_SECONDS * 1e3:.0f} (median {taken[len(taken) // 2] * 1e3:.1f} ms, longest {taken[-1] * 1e3:.0f} ms)"
-    )
+    """Also with twice as many runnable processes as there are cores, as on a machine that others use too."""
+    for processes, most in ((0, CROWD_SECONDS), (2 * (os.cpu_count() or 1), BUSY_CROWD_SECONDS)):
+        with service() as (port, _), crowd.busy(processes):
+            taken = crowd.crowded(port, SMALL.read_bytes())
+        tail = taken[len(taken) * 99 // 100]
+        verdict = "ok  " if tail <= most else "OVER"
+        beside = f"{crowd.CLIENTS} slow ones" + (f" and {processes} busy processes" if processes else "")
+        print(
+            f"{verdict} small decision beside {beside}, 99th percentile: {tail * 1e3:.0f} ms of {most * 1e3:.0f} "
+            f"(median {taken[len(taken) // 2] * 1e3:.1f} ms, longest {taken[-1] * 1e3:.0f} ms)"
+        )
 
 
 def _growth() -> None:

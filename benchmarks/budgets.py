@@ -47,3 +47,5 @@ SMALL_TAIL = 3.0
 """Its 99th percentile against its median, with the decision log on."""
 CROWD_SECONDS = 0.25
 """The 99th percentile of a small decision while eighty small requests that take seconds arrive at once."""
+BUSY_CROWD_SECONDS = 1.0
+"""The same with twice as many processes that would run all the time as the machine has cores."""

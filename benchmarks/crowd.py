@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 from benchmarks.service import Client
@@ -24,6 +26,18 @@ def slow() -> bytes:
     asks = [{"id": f"a{i}", "queue": "a", "tasks": tasks} for i in range(300)]
     document: dict[str, Any] = {"engine": "ytsaurus", "configuration": {"queues": [{"name": "a"}]}}
     return json.dumps(document | {"state": {"nodes": nodes}, "asks": asks}, separators=(",", ":")).encode()
+
+
+@contextmanager
+def busy(processes: int) -> Generator[None]:
+    """Beside so many that would run all the time."""
+    spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
 
 
 def crowded(port: int, small: bytes) -> list[float]:
