@@ -39,7 +39,7 @@ _OF_WORK: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 READ_BY: dict[type[msgspec.Struct], dict[str, tuple[str, ...]]] = {
-    Configuration: {"flavors": (_KUEUE,)},
+    Configuration: {"flavors": (_KUEUE,), "topologies": (_KUEUE,)},
     Queue: {"priority": (_KAI,), "created_at": (_KAI,)},
     Quota: {"borrowing_limit": (_KUEUE,), "lending_limit": (_KUEUE,), "weight": (_KAI,)},
     State: {"nodes": _ON_NODES, "reservations": (_YUNIKORN, _KUBE), "queues": (_YTSAURUS,),
@@ -66,14 +66,16 @@ READ_BY: dict[type[msgspec.Struct], dict[str, tuple[str, ...]]] = {
         "state": (_YUNIKORN, _KAI, _KUBE), "tolerations": _PODS, "node_affinity": _PODS, "labels": (_KUBE,),
         "host_ports": (_KUBE,), "pod_affinity": (_KUBE,), "pod_anti_affinity": (_KUBE,), "topology_spread": (_KUBE,),
         "scheduling_gates": (_KUBE,), "nominated_node": (_KUBE,),
+        "topology_request": (_KUEUE,), "topology_assignment": (_KUEUE,),
     },
 }  # fmt: skip
 """By struct and field, the engines that read it; what is not listed is read by all, or by none."""
 
 _TOLD_ELSEWHERE = {(Queue, "priority"), (Quota, "borrowing_limit"), (Quota, "lending_limit"), (Quota, "weight")}
-_WHERE_IT_IS = {(Task, "node"), (Task, "flavors"), (Task, "uid"), (Workload, "uid"), (Ask, "uid"), (Ask, "workload"),
-                (State, "nodes"),
-    (Node, "capacity"), (Node, "occupied"), (Node, "schedulable")}  # fmt: skip
+_WHERE_IT_IS = {
+    (Task, "node"), (Task, "topology_assignment"), (Task, "flavors"), (Task, "uid"), (Workload, "uid"), (Ask, "uid"),
+    (Ask, "workload"), (State, "nodes"), (Node, "capacity"), (Node, "occupied"), (Node, "schedulable"),
+}  # fmt: skip
 """What the other engine does without: it has its own way to say where work is."""
 
 

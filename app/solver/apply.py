@@ -162,6 +162,7 @@ def _once(names: list[ReservationName]) -> list[ReservationName]:
 def admitted_tasks(ask: Ask, decision: Decision, now: datetime) -> list[Task]:
     """The tasks of an ask that is admitted whole, as they run: with their flavors, sizes and nodes."""
     flavors, counts, placed = decision.assignment or {}, decision.counts or {}, decision.placements or {}
+    domains = decision.topology_assignment or {}
     return [
         msgspec.structs.replace(
             task,
@@ -169,6 +170,7 @@ def admitted_tasks(ask: Ask, decision: Decision, now: datetime) -> list[Task]:
             min_count=None,
             flavors=flavors.get(task.name, task.flavors),
             node=placed.get(task.name, decision.node),
+            topology_assignment=domains.get(task.name),
             started_at=now,
         )
         for task in ask.tasks

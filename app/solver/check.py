@@ -138,6 +138,9 @@ def configuration_problems(configuration: Configuration, *, implicit_parents: bo
     ``implicit_parents``: a parent that is no queue of the document exists all the same."""
     base = ("configuration",)
     found = list(_duplicates((f.name for f in configuration.flavors), (*base, "flavors"), "flavor"))
+    found += _duplicates((t.name for t in configuration.topologies), (*base, "topologies"), "topology")
+    for i, topology in enumerate(configuration.topologies):
+        found += _duplicates(topology.levels, (*base, "topologies", i, "levels"), "level")
     found += _duplicates((q.name for q in configuration.queues), (*base, "queues"), "queue")
     found += _tree_problems(configuration.queues, implicit=implicit_parents)
     found += native_problems(configuration)

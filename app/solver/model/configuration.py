@@ -22,6 +22,17 @@ class Taint(Wire, frozen=True, kw_only=True):
     """What it does to pods that do not tolerate it; `PreferNoSchedule` is not looked at."""
 
 
+class Toleration(Wire, frozen=True, kw_only=True):
+    key: str = ""
+    """The taint key that is tolerated; empty with `Exists`: every key."""
+    operator: Literal["Equal", "Exists"] = "Equal"
+    """`Equal`: key and value must match; `Exists`: the key alone."""
+    value: str = ""
+    """The taint value that is tolerated; read with `Equal` only."""
+    effect: TaintEffect | None = None
+    """The taint effect that is tolerated; absent: every effect."""
+
+
 class Flavor(Wire, frozen=True, kw_only=True):
     """A kind of resource (Kueue: ResourceFlavor)."""
 
@@ -31,6 +42,10 @@ class Flavor(Wire, frozen=True, kw_only=True):
     """Labels of the flavor's nodes: a task that selects others can't use it."""
     node_taints: list[Taint] = []
     """Taints of the flavor's nodes: a task must tolerate them."""
+    topology: Name | None = None
+    """The topology of its nodes, one of `topologies`. Absent: pods are not placed. Read by Kueue."""
+    tolerations: list[Toleration] | None = None
+    """Taints of nodes that every task bears that gets the flavor. Read by Kueue."""
     native: Native | None = None
     """What its own document says beyond this. Absent: nothing. Read by no engine."""
 
@@ -133,5 +148,7 @@ class Configuration(Wire, frozen=True, kw_only=True):
     """Kinds of resources. Read by Kueue; the flavor `default` need not be listed."""
     queues: list[Queue] = []
     """The queues, in any order, as one tree or several."""
+    topologies: list[kueue_model.Topology] = []
+    """Topologies of nodes, which flavors name. Read by Kueue."""
     native: NativeDocuments | None = None
     """What the system's own documents say beyond this, for an export. Absent: nothing. Read by no engine."""

@@ -6,6 +6,7 @@ import msgspec
 
 from app.solver.model.base import Time, Total, Wire
 from app.solver.model.kueue import Ask as KueueAsk
+from app.solver.model.kueue import TopologyAssignment
 
 Number = int | float | str | bool | None
 
@@ -240,6 +241,9 @@ class Decision(Wire, frozen=True, kw_only=True):
     """Names of the tasks that start now, where not all of them do."""
     plan: Plan | None = None
     """What to carry out for this ask, as if it were alone (mode `independent`). Absent: the answer's `plan` says it."""
+    topology_assignment: dict[str, TopologyAssignment] | None = None
+    """Where the pods of each task run, by name of the task: of `admit`; of `preempt`, where they would once the victims
+    have stopped (Kueue). Absent: no topology has a say."""
     kueue: KueueAsk | None = None
     """What its ask carries to the next cycle (Kueue, mode `cycle`). Absent: nothing."""
     explanation: Explanation | None = None

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from app.solver.model.base import Duration, Priority, Time, Wire
+from app.solver.model.base import Count, Duration, Name, Priority, Time, Wire
 
 Strategy = Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 Sorting = Literal["ByLowestPriority", "ByLowestRuntime", "ByLongestRuntime"]
@@ -109,6 +109,57 @@ class Queue(Wire, frozen=True, kw_only=True):
 
 
 Place = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
+
+
+class SliceLayer(Wire, frozen=True, kw_only=True):
+    level: str
+    """The level, a node label key, within one domain of which each slice must lie."""
+    size: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+    """How many pods a slice of this layer has."""
+
+
+class TopologyRequest(Wire, frozen=True, kw_only=True):
+    """How close together the pods of a pod set must run (Kueue: PodSetTopologyRequest)."""
+
+    required: str | None = None
+    """The level, a node label key, within one domain of which all must run."""
+    preferred: str | None = None
+    """The level within one domain of which they run where that is possible, else in a domain above, else in several."""
+    unconstrained: bool = False
+    """Whether they may run anywhere, the fullest domains first."""
+    slice_required: str | None = None
+    """The level within one domain of which each slice of them must run."""
+    slice_size: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] | None = None
+    """How many pods such a slice has."""
+    slice_layers: Annotated[list[SliceLayer], msgspec.Meta(max_length=3)] | None = None
+    """Slices within slices, outermost first, instead of the two before."""
+    pod_set_group: str | None = None
+    """Pod sets with the same name here get the same flavors and are placed together: workers and their leader."""
+
+
+class TopologyDomain(Wire, frozen=True, kw_only=True):
+    values: list[str]
+    """Its label values, one for each of the assignment's levels."""
+    count: Count
+    """How many pods run there."""
+
+
+class TopologyAssignment(Wire, frozen=True, kw_only=True):
+    """Where the pods of a pod set run."""
+
+    levels: list[str]
+    """Node label keys, outermost first: `kubernetes.io/hostname` alone where that is the lowest level."""
+    domains: list[TopologyDomain]
+    """Domains of the lowest level, in the order of their label values."""
+
+
+class Topology(Wire, frozen=True, kw_only=True):
+    """Levels of nodes, as racks in blocks (Kueue: Topology)."""
+
+    name: Name
+    """Unique among the topologies; flavors name it."""
+    levels: Annotated[list[str], msgspec.Meta(min_length=1, max_length=16)]
+    """Node label keys, outermost first."""
 
 
 class FlavorScan(Wire, frozen=True, kw_only=True):

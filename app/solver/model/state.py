@@ -7,20 +7,9 @@ from app.solver.model import kueue as kueue_model
 from app.solver.model import ytsaurus as ytsaurus_model
 from app.solver.model import yunikorn as yunikorn_model
 from app.solver.model.base import Count, Name, Priority, Resources, Time, Total, Wire
-from app.solver.model.configuration import Taint, TaintEffect
+from app.solver.model.configuration import Taint, Toleration
 
 TaskState = Literal["running", "releasing", "preempted", "released"]
-
-
-class Toleration(Wire, frozen=True, kw_only=True):
-    key: str = ""
-    """The taint key that is tolerated; empty with `Exists`: every key."""
-    operator: Literal["Equal", "Exists"] = "Equal"
-    """`Equal`: key and value must match; `Exists`: the key alone."""
-    value: str = ""
-    """The taint value that is tolerated; read with `Equal` only."""
-    effect: TaintEffect | None = None
-    """The taint effect that is tolerated; absent: every effect."""
 
 
 class Expression(Wire, frozen=True, kw_only=True):
@@ -94,6 +83,10 @@ class Task(Wire, frozen=True, kw_only=True):
     """What must be lifted before it is scheduled at all. Read by kube-scheduler."""
     nominated_node: str | None = None
     """Of an ask: the node that an earlier cycle nominated it to. Absent: the ask's. Read by kube-scheduler."""
+    topology_request: kueue_model.TopologyRequest | None = None
+    """How close together its pods must run. Absent: nothing is asked of the topology. Read by Kueue."""
+    topology_assignment: kueue_model.TopologyAssignment | None = None
+    """Where its pods run, of running work. Absent: nowhere that a topology knows of. Read by Kueue."""
 
 
 class Workload(Wire, frozen=True, kw_only=True):

@@ -70,7 +70,7 @@ def _outrun(overlay: Overlay, nomination: Nomination, record: Recorder) -> str |
     """Why an ask alone stops nobody although victims were found: the search does not see its "pods", the fit does."""
     if nomination.targets and nomination.seeker is not nomination.preemptor:
         books = Books(overlay)
-        if not books.fits(nomination):
+        if books.fits(nomination) != "yes":
             record.outrun(books, nomination, OUTRUN)
             return OUTRUN
     return None

@@ -37,6 +37,11 @@ RULES: tuple[Rule, ...] = (
     *_rules(
         _SCHEDULER,
         (
+            "nodes-short",
+            "Quota is there, but the flavor's nodes have no room for the pods as their topology request wants them.",
+        ),
+        ("places-taken", "Earlier heads of the cycle took its nodes: it is assigned again, with its flavors."),
+        (
             "scan-resumes",
             "The scan of flavors goes on after the flavor at which the ask's last cycle stopped, not at the first.",
         ),

@@ -8,6 +8,7 @@ from app.solver.engines.kueue.compile.settings import DEFAULT_STRATEGIES, Policy
 from app.solver.model import kueue as model
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Flavor, Queue, Quota
+from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.quantity import UNLIMITED, parse, scale_of
 
 DEFAULT_FLAVOR = "default"
@@ -29,6 +30,8 @@ class CompiledConfiguration:
     ``height``: the longest way down to a queue, 0 for a queue or a childless cohort. ``groups``: resource groups in
     order; ``covering``: for each covered resource its group's index. ``strategies``: fair sharing, in order.
     ``penalises``, ``has_costs``: whether some queue sets a long runner penalty, or disruption costs (KEP-83).
+    ``topologies``: the levels of every flavor that has a topology; ``only_topologies``: whether all flavors of a queue
+    do.
     """
 
     source: Configuration
@@ -51,6 +54,8 @@ class CompiledConfiguration:
     tree_queues: dict[int, list[int]]
     penalises: bool
     has_costs: bool
+    topologies: dict[str, tuple[str, ...]]
+    only_topologies: list[bool]
 
     def queues_of(self, node: int) -> list[int]:
         """The ClusterQueues of the tree that ``node`` is in."""
@@ -66,6 +71,7 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
     groups = [_groups(queue) for queue in queues] + [()] * implicit
     flavors = {f.name: f for f in configuration.flavors}
     named = {name for of in groups for group in of for name in group.flavors}
+    topologies = _topologies(configuration)
     settings = configuration.settings.kueue or model.Settings()
     root = [-1] * len(tree)
     for node in tree.top_down:
@@ -95,7 +101,24 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
         tree_queues=tree_queues,
         penalises=any(_preemption(queue).long_runner_penalty is not None for queue in queues),
         has_costs=any(_preemption(queue).disruption_cost_milestones for queue in queues),
+        topologies=topologies,
+        only_topologies=[
+            bool(topologies) and bool(of) and all(name in topologies for group in of for name in group.flavors)
+            for of in groups
+        ],
     )
+
+
+def _topologies(configuration: Configuration) -> dict[str, tuple[str, ...]]:
+    """Raises InvalidInput where a flavor names a topology that is not there."""
+    levels = {topology.name: tuple(topology.levels) for topology in configuration.topologies}
+    missing = [(i, of.topology) for i, of in enumerate(configuration.flavors) if of.topology not in {None, *levels}]
+    if missing:
+        raise InvalidInput(
+            Problem(pointer=pointer("configuration", "flavors", i, "topology"), detail=f"no topology {name!r}")
+            for i, name in missing
+        )
+    return {of.name: levels[of.topology] for of in configuration.flavors if of.topology is not None}
 
 
 def _preemption(queue: Queue) -> model.Preemption:

@@ -18,6 +18,7 @@ from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
 from app.solver.engines.kueue.compile.places import Places
 from app.solver.engines.kueue.compile.quota import Quotas
 from app.solver.engines.kueue.compile.usage import Usage
+from app.solver.engines.kueue.topology.room import Rooms
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import State, Workload
@@ -39,13 +40,14 @@ class CompiledState:
 
     ``queue``: its node; ``shape``: index into ``shapes.found``, the amounts it uses; ``evicted``, ``protected``:
     indices of workloads being evicted, and of those marked not preemptible. ``quotas``: the configuration's, extended
-    where running workloads use what has no quota; ``used``: usage by cell. ``places``: where a workload stands in the
-    order of candidates, once that has paid off (``settle``).
+    where running workloads use what has no quota; ``used``: usage by cell. ``rooms``: what is left on nodes, where
+    flavors have topologies. ``places``: where a workload stands in the order of candidates, once that has paid off
+    (``settle``).
     """
 
     __slots__ = (
         "_costs", "_lowest", "_members", "_settled", "_users", "configuration", "evicted", "places",
-        "priority", "protected", "queue", "quotas", "shape", "shapes", "used", "workloads",
+        "priority", "protected", "queue", "quotas", "rooms", "shape", "shapes", "used", "workloads",
     )  # fmt: skip
 
     def __init__(
@@ -62,6 +64,7 @@ class CompiledState:
         self.shape: NDArray[np.int64]
         self.quotas: Quotas
         self.used: list[int]
+        self.rooms: Rooms | None = None
         self.places: Places | None = None
         self._settled = 0
         self._costs: bool | None = None
@@ -185,7 +188,15 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
     quotas = configuration.quotas
     out.quotas = quotas.extended(out.shapes.frs, totals) if quotas.missing(totals) else quotas
     out.used = _usage(out.quotas, totals)
+    out.rooms = rooms_of(configuration, state)
     return out
+
+
+def rooms_of(configuration: CompiledConfiguration, state: State) -> Rooms | None:
+    """What is left on nodes; None where no flavor has a topology. Raises QuantityError."""
+    if not configuration.topologies:
+        return None
+    return Rooms(configuration.flavors, configuration.topologies, state.nodes, state.workloads)
 
 
 class Marks(NamedTuple):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from app.solver.delta import Changes
 from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
-from app.solver.engines.kueue.compile.state import CompiledState, compile_state, refuse_cohorts
+from app.solver.engines.kueue.compile.state import CompiledState, compile_state, refuse_cohorts, rooms_of
 from app.solver.engines.kueue.compile.usage import Usage
 from app.solver.model.state import State, Workload
 
@@ -79,6 +79,7 @@ def update(
         return compile_state(configuration, state)
     out.quotas = configuration.quotas
     out.used = _used(before, out, rows)
+    out.rooms = rooms_of(configuration, state)
     if before.places is not None:
         out.places = before.places.moved(rows.leaving, workloads, out.priority, fresh)
     out.settled_as(before)

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay, Target
 
 T = TypeVar("T")
+Fits = Literal["yes", "no", "nodes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +33,25 @@ class Books:
         self.victims: set[int] = set()
         self.entries: list[Entry] = []
         self._without = overlay.usage.copy()
+        self._room_without = None if overlay.room is None else overlay.room.copy()
         self._uneven = False
 
     def overlaps(self, targets: Sequence[Target]) -> bool:
         """Whether somebody among ``targets`` stops for an earlier head already."""
         return any(workload in self.victims for workload, _ in targets)
 
-    def fits(self, head: Nomination) -> bool:
-        """Whether the head fits once all victims so far, and its own, have stopped."""
-        return self.without(head, lambda: self.overlay.usage.fits(head.preemptor.queue, head.preemptor.request))
+    def fits(self, head: Nomination) -> Fits:
+        """Whether the head fits once all victims so far, and its own, have stopped: ``nodes``: quota is left, and its
+        places are taken."""
+        return self.without(head, lambda: self._fits(head))
+
+    def _fits(self, head: Nomination) -> Fits:
+        if not self.overlay.usage.fits(head.preemptor.queue, head.preemptor.request):
+            return "no"
+        room = self.overlay.room
+        if room is None or room.holds(head.preemptor.pod_sets, head.places):
+            return "yes"
+        return "nodes"
 
     def without(self, head: Nomination, work: Callable[[], T]) -> T:
         """Do ``work`` on the overlay as it would be with every victim so far, and the head's own, gone."""
@@ -64,10 +75,10 @@ class Books:
             done = work()
             overlay.revive(self.victims)
             return done
-        usage, gone = overlay.usage, overlay.gone
-        overlay.usage, overlay.gone = self._without, self.victims
+        usage, room, gone = overlay.usage, overlay.room, overlay.gone
+        overlay.usage, overlay.room, overlay.gone = self._without, self._room_without, self.victims
         done = work()
-        overlay.usage, overlay.gone = usage, gone
+        overlay.usage, overlay.room, overlay.gone = usage, room, gone
         return done
 
     def book(self, head: Nomination) -> None:
@@ -77,15 +88,24 @@ class Books:
         self._without.add(queue, request)
         state = self.overlay.state
         self.entries.append(Entry(head.ask.id, queue, request, tuple(workload for workload, _ in head.targets)))
+        self._take_nodes(head)
         for workload, _ in head.targets:
             if workload not in self.victims:
                 self.victims.add(workload)
                 self._without.remove(int(state.queue[workload]), state.amounts(workload))
+                if self._room_without is not None:
+                    self._room_without.add(self._room_without.rooms.used_by(state.workloads[workload]), -1)
+
+    def _take_nodes(self, head: Nomination) -> None:
+        for room in (self.overlay.room, self._room_without):
+            if room is not None:
+                room.add(room.rooms.used_at(head.preemptor.pod_sets, head.places))
 
     def reserve(self, head: Nomination) -> None:
         """The head keeps its capacity from later heads although nobody stops for it."""
         queue = head.preemptor.queue
         usage = self.overlay.usage
+        self._take_nodes(head)
         amounts = reservation(self.overlay, head)
         self.entries.append(Entry(head.ask.id, queue, tuple(amounts)))
         for fr, amount in amounts:

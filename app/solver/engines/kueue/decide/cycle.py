@@ -108,10 +108,16 @@ class Cycle:
 
     def _process(self, books: Books, head: Nomination, record: Recorder) -> Iterator[Outcome]:
         deferred = False
+        fits = books.fits(head)
         if books.overlaps(head.targets):
             record.again()
             head = self._again(books, head, record)
             deferred = head.assignment.mode is Mode.FIT
+            fits = books.fits(head)
+        elif fits == "nodes":
+            record.places_taken()
+            head = self._nominate(head.ask, record, head.assignment.flavors())
+            fits = books.fits(head)
         if head.assignment.mode is Mode.NO_FIT:
             yield Outcome(head, record, books=books)
         elif head.assignment.mode is Mode.PREEMPT and not head.targets:
@@ -119,7 +125,7 @@ class Cycle:
         elif books.overlaps(head.targets):
             record.overlaps(books, head, OVERLAP)
             yield Outcome(head, record, OVERLAP)
-        elif not books.fits(head):
+        elif fits != "yes":
             record.outrun(books, head, OUTRUN)
             yield Outcome(head, record, OUTRUN)
         else:

@@ -24,6 +24,7 @@ from app.solver.engines.kueue.decide.level import borrowing_level
 from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor, Target
 from app.solver.engines.kueue.decide.recorder import SILENT, Recorder
+from app.solver.engines.kueue.topology.pod_sets import Place
 from app.solver.model.state import Ask
 from app.solver.stopping import safe_point
 
@@ -75,11 +76,12 @@ def scan_of(ask: Ask) -> Scan | None:
 
 def _remembering(search: Search, home: Overlay) -> Search:
     """One nomination looks at one overlay, ``home``: what is asked twice of it is searched once. An ask for a single
-    flavor-resource wants the same victims as the simulation that found its flavor."""
+    flavor-resource wants the same victims as the simulation that found its flavor; one whose pods must be placed does
+    not."""
     known: dict[tuple[tuple[tuple[int, int], ...], tuple[int, ...]], list[Target]] = {}
 
     def ask(overlay: Overlay, preemptor: Preemptor, contested: Collection[int], record: Recorder) -> list[Target]:
-        if overlay is not home:
+        if overlay is not home or preemptor.pod_sets:
             return search(overlay, preemptor, contested, record)
         key = (preemptor.request, tuple(contested))
         if record is not SILENT or key not in known:
@@ -115,17 +117,31 @@ def demands(overlay: Overlay, nomination: Nomination) -> list[dict[int, int]]:
 def _targeted(
     overlay: Overlay, ask: Ask, preemptor: Preemptor, assignment: Assignment, search: Search, record: Recorder
 ) -> Nomination:
-    asking = replace(preemptor, request=assignment.request())
+    asking = replace(preemptor, request=assignment.request(), pod_sets=assignment.pod_sets)
     disputed = contested(overlay, preemptor.queue, assignment)
     seeker = _seeker(overlay, asking)
     targets: list[Target] = []
     if disputed and assignment.mode is Mode.PREEMPT:
         targets = search(overlay, seeker, disputed, record)
 
+    places = assignment.places
+    if targets and assignment.pod_sets:
+        places = _after(overlay, targets, assignment)
+
     def elsewhere(other: Overlay) -> Nomination:
         return nominate(other, ask, asking, search)
 
-    return Nomination(ask, asking, seeker, assignment, disputed, targets, is_pinned(ask), elsewhere)
+    return Nomination(ask, asking, seeker, assignment, disputed, targets, places, is_pinned(ask), elsewhere)
+
+
+def _after(overlay: Overlay, targets: list[Target], assignment: Assignment) -> dict[str, Place]:
+    """Where the pods go once the targets have stopped."""
+    for workload, _ in targets:
+        overlay.remove(workload)
+    places, _ = overlay.place(assignment.pod_sets)
+    for workload, _ in targets:
+        overlay.restore(workload)
+    return places
 
 
 def _seeker(overlay: Overlay, preemptor: Preemptor) -> Preemptor:

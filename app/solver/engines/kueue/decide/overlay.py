@@ -15,8 +15,12 @@ from numpy.typing import NDArray
 from app.solver.engines.kueue.compile.quota import FlavorResource
 from app.solver.engines.kueue.compile.state import CompiledState
 from app.solver.engines.kueue.compile.usage import Usage
+from app.solver.engines.kueue.topology.placement import PodSet
+from app.solver.engines.kueue.topology.pod_sets import Misfit, Place, place_all
+from app.solver.engines.kueue.topology.room import Room
 
 Reason = Literal["InClusterQueue", "InCohortReclamation", "InCohortReclaimWhileBorrowing", "InCohortFairSharing"]
+PodSets = tuple[tuple[str, PodSet], ...]
 Target = tuple[int, Reason]
 """(workload index, reason)."""
 
@@ -24,13 +28,14 @@ Target = tuple[int, Reason]
 @dataclass(frozen=True, slots=True)
 class Preemptor:
     """Pending work as the algorithms see it. ``request``: steps by flavor-resource, in ascending order, all above 0;
-    ``created``: microseconds, the queue-order timestamp."""
+    ``created``: microseconds, the queue-order timestamp; ``pod_sets``: those to be placed, with their flavors."""
 
     id: str
     queue: int
     priority: int
     created: int
     request: tuple[tuple[int, int], ...]
+    pod_sets: PodSets = ()
 
     def only(self, fr: int, value: int) -> "Preemptor":
         """The same ask wanting ``value`` of one flavor-resource and nothing else (flavor simulations)."""
@@ -43,12 +48,13 @@ class Overlay:
     asks at once, known of the state, or chosen by the ask's queue (KEP-83), that stand for priority and start; or None.
     """
 
-    __slots__ = ("barred", "gone", "now", "rank", "state", "usage")
+    __slots__ = ("barred", "gone", "now", "rank", "room", "state", "usage")
 
     def __init__(self, state: CompiledState, now: int) -> None:
         self.state = state
         self.now = now
         self.usage = state.usage()
+        self.room = None if state.rooms is None else Room(state.rooms)
         self.gone: set[int] = set()
         self.barred: frozenset[int] = state.protected
         self.rank: NDArray[np.int64] | None = self.usual_rank()
@@ -62,6 +68,7 @@ class Overlay:
         """A copy in which quotas and usage are others."""
         other = copy(self)
         other.usage, other.gone = usage, set(self.gone)
+        other.room = None if self.room is None else self.room.copy()
         return other
 
     def spare_own(self, workload: str | None) -> None:
@@ -97,11 +104,27 @@ class Overlay:
         """Take the workload's usage off. It stays a candidate of searches already under way."""
         state = self.state
         self.usage.remove(int(state.queue[workload]), state.amounts(workload))
+        if self.room is not None:
+            self.room.add(self.room.rooms.used_by(state.workloads[workload]), -1)
 
     def restore(self, workload: int) -> None:
         """The inverse of ``remove``."""
         state = self.state
         self.usage.add(int(state.queue[workload]), state.amounts(workload))
+        if self.room is not None:
+            self.room.add(self.room.rooms.used_by(state.workloads[workload]))
+
+    def fits(self, preemptor: Preemptor, *, borrow: bool = True) -> bool:
+        """Whether quota is left for it, and its pod sets find places (Kueue: workloadFits)."""
+        if not self.usage.fits(preemptor.queue, preemptor.request, borrow=borrow):
+            return False
+        return not preemptor.pod_sets or self.place(preemptor.pod_sets)[1] is None
+
+    def place(self, pod_sets: PodSets, *, empty: bool = False) -> tuple[dict[str, Place], Misfit | None]:
+        """Where pod sets go as things are; ``empty``: as if nothing of Kueue's ran."""
+        room = self.room
+        assert room is not None, "whoever has pod sets to place has nodes"
+        return place_all(room.rooms.forests, pod_sets, room.empty if empty else room.left)
 
     def evict(self, workloads: Iterable[int]) -> None:
         """Take workloads out for good: neither usage nor candidates from here on."""

@@ -12,6 +12,7 @@ from app.solver.engines.kueue.decide.flavors.modes import Suit
 from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor, Target
 from app.solver.engines.kueue.decide.share import Rivals
+from app.solver.engines.kueue.topology.pod_sets import Misfit
 from app.solver.model.decision import Explanation, Victim
 from app.solver.model.state import Ask, Task
 
@@ -27,6 +28,9 @@ class Recorder:
 
     def flavor_refused(self, task: str, flavor: str, reason: str) -> None:
         """A pod set may not use a flavor at all."""
+
+    def nodes_short(self, misfit: Misfit, *, empty: bool) -> None:
+        """Quota is there, and nodes have no room for a pod set; ``empty``: nor would they with nothing of Kueue's."""
 
     def flavor_considered(self, task: str, flavor: str, suit: Suit) -> None:
         """How well a flavor suits a pod set."""
@@ -78,6 +82,9 @@ class Recorder:
 
     def again(self) -> None:
         """Cycle: assigned anew, since somebody of its victims stops for an earlier head."""
+
+    def places_taken(self) -> None:
+        """Cycle: assigned anew, since earlier heads took the nodes that it was to have."""
 
     def reserves(self) -> None:
         """Cycle: nobody may stop for it, and it keeps its capacity from later heads."""

@@ -8,7 +8,9 @@ from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay
 from app.solver.engines.kueue.decide.recorder import Recorder
 from app.solver.engines.kueue.report import conditions
+from app.solver.engines.kueue.topology.pod_sets import shown
 from app.solver.model.decision import Decision
+from app.solver.model.kueue import TopologyAssignment
 from app.solver.model.state import Ask
 
 
@@ -32,6 +34,7 @@ def _admitted(overlay: Overlay, nomination: Nomination, record: Recorder) -> Dec
     record.fits(ask)
     return Decision(
         ask=ask.id, outcome="admit", assignment=assignment.flavors(), borrowing=assignment.level > 0, victims=[],
+        topology_assignment=_places(overlay, nomination),
         counts=_counts(nomination), conditions=[conditions.reserved(overlay, nomination.preemptor.queue)],
         explanation=record.explanation(),
     )  # fmt: skip
@@ -46,6 +49,7 @@ def _preempting(overlay: Overlay, nomination: Nomination, record: Recorder) -> D
     pending += f". Pending the preemption of {len(nomination.targets)} workload(s)"
     return Decision(
         ask=ask.id, outcome="preempt", assignment=assignment.flavors(), borrowing=assignment.level > 0,
+        topology_assignment=_places(overlay, nomination),
         counts=_counts(nomination), victims=victims, shortages=conditions.shortages(overlay, queue, wanted) or None,
         beyond=conditions.beyond(victims), conditions=[conditions.pending(overlay, pending)],
         explanation=record.explanation(),
@@ -82,6 +86,13 @@ def waits_behind(overlay: Overlay, ask: Ask, head: Ask, record: Recorder) -> Dec
         ask=ask.id, outcome="wait", victims=[], conditions=[conditions.pending(overlay, message)],
         explanation=record.explanation(),
     )  # fmt: skip
+
+
+def _places(overlay: Overlay, nomination: Nomination) -> dict[str, TopologyAssignment] | None:
+    if overlay.room is None or not nomination.places:
+        return None
+    forests = overlay.room.rooms.forests
+    return {task: shown(forests[place.flavor], place.pods) for task, place in nomination.places.items()}
 
 
 def _wanted(overlay: Overlay, nomination: Nomination) -> list[tuple[int, int]]:

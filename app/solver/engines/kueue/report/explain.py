@@ -17,6 +17,7 @@ from app.solver.engines.kueue.decide.share import Rivals, Share, share_without
 from app.solver.engines.kueue.report import blocker, conditions
 from app.solver.engines.kueue.report.protection import Judge, fr_name
 from app.solver.engines.kueue.report.what_if import smallest_changes
+from app.solver.engines.kueue.topology.pod_sets import Misfit
 from app.solver.model.decision import Explanation, Verdict, Victim
 from app.solver.model.quantity import units
 from app.solver.model.state import Ask, Task
@@ -59,6 +60,10 @@ class Explainer(Recorder):
 
     def flavor_refused(self, task: str, flavor: str, reason: str) -> None:
         self._why.step("flavor-refused", reason, task=task, flavor=flavor)
+
+    def nodes_short(self, misfit: Misfit, *, empty: bool) -> None:
+        when = ", even with none of Kueue's work running" if empty else " as things are"
+        self._why.step("nodes-short", f"{misfit.task}: {misfit.reason}{when}", task=misfit.task)
 
     def flavor_considered(self, task: str, flavor: str, suit: Suit) -> None:
         level = None if suit.fit is Fit.NO_FIT else suit.level
@@ -179,6 +184,11 @@ class Explainer(Recorder):
 
     def again(self) -> None:
         self._why.step("targets-overlap", "some targets already stop for another head: assigned again without them")
+        self._forget()
+
+    def places_taken(self) -> None:
+        detail = "earlier heads took nodes that it was to have: assigned again with its flavors"
+        self._why.step("places-taken", detail)
         self._forget()
 
     def reserves(self) -> None:

@@ -77,8 +77,9 @@ def configuration(*queues: dict[str, Any], fair: bool = False, **more: Any) -> d
 def decide(
     of: dict[str, Any], workloads: list[dict[str, Any]], pending: list[dict[str, Any]], **more: Any
 ) -> dict[str, Any]:
-    """The answer to a decision request, as parsed JSON; ``decisions`` by ask."""
-    body = {"configuration": of, "state": {"workloads": workloads}, "asks": pending, "now": NOW} | more
+    """The answer to a decision request, as parsed JSON; ``decisions`` by ask. ``nodes`` go into the state."""
+    state = {"workloads": workloads, "nodes": more.pop("nodes", [])}
+    body = {"configuration": of, "state": state, "asks": pending, "now": NOW} | more
     request = msgspec.json.decode(json.dumps(body), type=DecisionRequest)
     assert isinstance(request.configuration, Configuration)
     assert request.now is not None

@@ -59,6 +59,7 @@ def scenes() -> Iterator[Json]:
     yield _full(no, [runs("w", "r", 2), runs("v", "q", 2)], asks("x", "q", 1, 1))
     yield from _fair()
     yield from _cycles()
+    yield from _on_nodes()
     yield from _beyond_kueue()
     yield from _protection(one, no)
 
@@ -84,6 +85,22 @@ def _cycles() -> Iterator[Json]:
     taking = [asks("x", "a", 6, 1, flavors=PINNED), asks("y", "b", 2, 2)]
     yield _full(of, [runs("w", "a", 4)], *taking, mode="cycle")
     yield _full(of, [runs("w", "a", 4, 9)], *taking, mode="cycle")
+
+
+def _on_nodes() -> Iterator[Json]:
+    """Two heads of two cohorts want the one node that there is; a third asks for more than it has."""
+    host = "kubernetes.io/hostname"
+    node = {"name": "n", "labels": {host: "n"}, "capacity": {"cpu": 2, "pods": 9}}
+    of = configuration(
+        queue("a", **flavors(f=9)), queue("b", **flavors(f=9)), flavors=[{"name": "f", "topology": "t"}],
+        topologies=[{"name": "t", "levels": [host]}],
+    )  # fmt: skip
+    pending = [asks(name, name, cpu) for name, cpu in (("a", 2), ("b", 2))]
+    for ask in pending:
+        ask["tasks"][0]["topology_request"] = {"required": host}
+    yield _full(of, [], *pending, mode="cycle", nodes=[node])
+    pending[0]["tasks"][0]["requests"] = {"cpu": 3}
+    yield _full(of, [], pending[0], nodes=[node])
 
 
 def _beyond_kueue() -> Iterator[Json]:

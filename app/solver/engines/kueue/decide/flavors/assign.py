@@ -4,7 +4,7 @@ Source: Kueue ``pkg/scheduler/flavorassigner``. Pod sets go one after the other 
 same ask were given. The resources of one group share one flavor; groups are independent of one another.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.solver.engines.kueue.compile.amounts import PODS
@@ -15,6 +15,7 @@ from app.solver.engines.kueue.decide.flavors.modes import BEST, WORST, Fit, Mode
 from app.solver.engines.kueue.decide.level import borrowing_level
 from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor, Target
 from app.solver.engines.kueue.decide.recorder import SILENT, Recorder
+from app.solver.engines.kueue.topology.placement import PodSet, asks, levels_of
 from app.solver.model.configuration import Flavor
 from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Task
@@ -47,48 +48,93 @@ class Assigner:
         out = Assignment(counts=[t.count for t in self.tasks] if counts is None else list(counts))
         if not self.tasks:
             out.mode = Mode.NO_FIT
-        for task, count in zip(self.tasks, out.counts, strict=True):
-            mode = self._pod_set(task, count, out)
+        for group in _together(self.tasks, out.counts):
+            mode = self._pod_sets(group, out)
             out.mode = min(out.mode, mode)
             if mode is Mode.NO_FIT:
-                break
+                return out
+        if self.overlay.room is not None:
+            self._place(out)
         return out
 
-    def _pod_set(self, task: Task, count: int, out: Assignment) -> Mode:
-        configuration = self.overlay.state.configuration
-        wanted = requests(configuration, self.preemptor.queue, task, count)
-        covering = configuration.covering[self.preemptor.queue]
+    def _pod_sets(self, group: Sequence[tuple[Task, int]], out: Assignment) -> Mode:
+        """One pod set, or several of a group, which get the same flavors for all that they want together."""
+        configuration, queue = self.overlay.state.configuration, self.preemptor.queue
+        each = [requests(configuration, queue, task, count) for task, count in group]
+        wanted = each[0] if len(each) == 1 else _sum(each)
+        tasks = [task for task, _ in group]
+        names = " and ".join(task.name for task in tasks)
+        covering = configuration.covering[queue]
         lacking = [r for r, amount in wanted.items() if r not in covering and amount]
         if lacking:
-            out.lacking = [f"{task.name}: no flavor offers {resource}" for resource in lacking]
+            out.lacking = [f"{names}: no flavor offers {resource}" for resource in lacking]
             return Mode.NO_FIT
         choices: dict[str, Choice] = {}
         scan: dict[str, int] = {}
         all_fit = True
-        for at, group in enumerate(configuration.groups[self.preemptor.queue]):
+        for at, resource_group in enumerate(configuration.groups[queue]):
             mine = {r: amount for r, amount in wanted.items() if covering.get(r) == at}
             if not mine:
                 continue
-            found, suit, stopped = self._group(task, group, mine, out)
+            found, suit, stopped = self._group(tasks, resource_group, mine, out)
             if found is None:
-                out.lacking = [f"{task.name}: no flavor for {', '.join(mine)}"]
+                out.lacking = [f"{names}: no flavor for {', '.join(mine)}"]
                 return Mode.NO_FIT
             choices |= found
             scan |= dict.fromkeys(found, stopped)
             all_fit = all_fit and suit.fit is Fit.FIT
-        self._book(task, choices, wanted, out)
-        out.scan[task.name] = scan
+        for task, mine in zip(tasks, each, strict=True):
+            self._book(task, self._own(task, choices, mine), mine, out)
+            out.scan[task.name] = {r: place for r, place in scan.items() if r in out.choices[task.name]}
         return Mode.FIT if all_fit else min(choice.mode for choice in choices.values())
 
+    def _own(self, task: Task, choices: dict[str, Choice], wanted: Mapping[str, int]) -> dict[str, Choice]:
+        """What a pod set gets of its group's flavors: those of what it requests; one that requests nothing, those that
+        say where its pods go."""
+        if wanted or task.topology_request is None or task.topology_request.pod_set_group is None:
+            return {r: choice for r, choice in choices.items() if r in wanted}
+        topologies = self.overlay.state.configuration.topologies
+        return {r: choice for r, choice in choices.items() if choice.flavor in topologies}
+
     def _book(self, task: Task, choices: dict[str, Choice], wanted: Mapping[str, int], out: Assignment) -> None:
-        out.choices[task.name] = {r: choices[r] for r in wanted if r in choices}
+        out.choices[task.name] = {r: choices[r] for r in (*wanted, *choices) if r in choices}
         for resource, choice in choices.items():
             fr = self.overlay.fr(self.preemptor.queue, choice.flavor, resource)
-            out.usage[fr] = out.usage.get(fr, 0) + wanted[resource]
+            out.usage[fr] = out.usage.get(fr, 0) + wanted.get(resource, 0)
             out.level = max(out.level, choice.level)
 
+    def _place(self, out: Assignment) -> None:
+        """Kueue: with quota for all, nodes for all; where nodes lack, whoever runs on them may have to stop."""
+        configuration = self.overlay.state.configuration
+        found: list[tuple[str, PodSet]] = []
+        for task, count in zip(self.tasks, out.counts, strict=True):
+            flavors = sorted({c.flavor for c in out.choices[task.name].values()} & configuration.topologies.keys())
+            if not asks(task.topology_request) and not configuration.only_topologies[self.preemptor.queue]:
+                continue
+            if len(flavors) != 1:
+                out.mode = Mode.NO_FIT
+                out.lacking = [f"{task.name}: gets {len(flavors)} flavors with a topology, not one"]
+                return
+            found.append((flavors[0], PodSet.of(task, count)))
+        out.pod_sets = tuple(found)
+        if not found:
+            return
+        if out.mode is Mode.FIT:
+            out.places, misfit = self.overlay.place(out.pod_sets)
+            if misfit is not None:
+                out.preempt([misfit.task])
+                self.record.nodes_short(misfit, empty=False)
+        if out.mode is Mode.PREEMPT:
+            out.places, misfit = self.overlay.place(out.pod_sets, empty=True)
+            if misfit is None:
+                out.preempt(of.task.name for _, of in found)
+            else:
+                out.mode = Mode.NO_FIT
+                out.lacking = [f"{misfit.task}: {misfit.reason}, even with none of Kueue's work running"]
+                self.record.nodes_short(misfit, empty=True)
+
     def _group(
-        self, task: Task, group: Group, wanted: Mapping[str, int], out: Assignment
+        self, tasks: Sequence[Task], group: Group, wanted: Mapping[str, int], out: Assignment
     ) -> tuple[dict[str, Choice] | None, Suit, int]:
         """The best flavor of a group, trying them in order until one stops the search, and the place of the last one
         looked at: -1 where there is none after it. The scan goes on where it stopped last time (Kueue:
@@ -98,11 +144,12 @@ class Assigner:
         best: dict[str, Choice] | None = None
         best_suit = WORST
         last = len(group.flavors) - 1
-        for place in range(self._start(task, wanted), last + 1):
+        names = " and ".join(task.name for task in tasks)
+        for place in range(self._start(tasks[0], wanted), last + 1):
             name = group.flavors[place]
-            refused = self._refusal(configuration, task, name, wanted)
+            refused = self._refusal(configuration, tasks, name, group, wanted)
             if refused is not None:
-                self.record.flavor_refused(task.name, name, refused)
+                self.record.flavor_refused(names, name, refused)
                 continue
             worst, choices = BEST, dict[str, Choice]()
             for resource, amount in wanted.items():
@@ -112,7 +159,7 @@ class Assigner:
                 if worst.fit is Fit.NO_FIT:
                     break
                 choices[resource] = Choice(name, mode_of(suit.fit), suit.level)
-            self.record.flavor_considered(task.name, name, worst)
+            self.record.flavor_considered(names, name, worst)
             if stops_search(worst, rules):
                 return choices, worst, -1 if place == last else place
             if preferred(worst, best_suit, rules):
@@ -125,14 +172,23 @@ class Assigner:
         return self.scanned.get(task.name, {}).get(next(iter(wanted)), -1) + 1
 
     def _refusal(
-        self, configuration: CompiledConfiguration, task: Task, name: str, wanted: Mapping[str, int]
-    ) -> str | None:
+        self, configuration: CompiledConfiguration, tasks: Sequence[Task], name: str, group: Group,
+        wanted: Mapping[str, int],
+    ) -> str | None:  # fmt: skip
         if self.pins is not None:
-            kept = self.pins.get(task.name, {})
-            if not any(kept.get(resource) == name for resource in wanted):
-                return f"flavor {name} is not the one that was nominated"
+            for task in tasks:
+                kept = self.pins.get(task.name, {})
+                if kept and not any(kept.get(resource) == name for resource in wanted):
+                    return f"flavor {name} is not the one that was nominated"
         flavor = flavor_called(configuration, name)
-        return f"flavor {name} not found" if flavor is None else refusal(flavor, task)
+        if flavor is None:
+            return f"flavor {name} not found"
+        found = (
+            refusal(flavor, task)
+            or topology_refusal(configuration, self.preemptor.queue, flavor, task, group.resources)
+            for task in tasks
+        )
+        return next(filter(None, found), None)
 
     def _suit(self, flavor: str, resource: str, amount: int, out: Assignment) -> Suit:
         """How one resource could be had from one flavor (Kueue: fitsResourceQuota)."""
@@ -162,6 +218,42 @@ class Assigner:
         if known is None:
             known = self._simulated[(fr, total)] = simulate(self.overlay, self.preemptor, fr, total, self.search)
         return known
+
+
+def _together(tasks: Sequence[Task], counts: Sequence[int]) -> Iterable[list[tuple[Task, int]]]:
+    """Pod sets with their counts: alone, or with those of their group, in order of the first of each."""
+    if all(task.topology_request is None for task in tasks):
+        return ([pair] for pair in zip(tasks, counts, strict=True))
+    groups: dict[str, list[tuple[Task, int]]] = {}
+    for i, (task, count) in enumerate(zip(tasks, counts, strict=True)):
+        name = task.topology_request.pod_set_group if task.topology_request is not None else None
+        groups.setdefault(f"/{i}" if name is None else name, []).append((task, count))
+    return groups.values()
+
+
+def _sum(each: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for wanted in each:
+        for resource, amount in wanted.items():
+            total[resource] = total.get(resource, 0) + amount
+    return dict(sorted(total.items()))
+
+
+def topology_refusal(
+    configuration: CompiledConfiguration, queue: int, flavor: Flavor, task: Task, resources: Collection[str]
+) -> str | None:
+    """Why ``task`` can't use ``flavor`` for these resources by what it asks of a topology, or None when it can (Kueue:
+    checkPodSetAndFlavorMatchForTAS)."""
+    levels = configuration.topologies.get(flavor.name)
+    request = task.topology_request
+    if request is None or not asks(request):
+        if levels is None or configuration.only_topologies[queue]:
+            return None
+        return f"flavor {flavor.name} is for pods that ask for a topology"
+    if levels is None:
+        return None if task.requests.keys().isdisjoint(resources) else f"flavor {flavor.name} has no topology"
+    missing = [level for level in levels_of(request) if level not in levels]
+    return f"the topology of flavor {flavor.name} has no level {missing[0]}" if missing else None
 
 
 def simulate(overlay: Overlay, preemptor: Preemptor, fr: int, total: int, search: Search) -> Suit:

@@ -165,7 +165,7 @@ class _Search:
                     continue
             overlay.remove(workload)
             targets.append((workload, reason))
-            fits = overlay.usage.fits(preemptor.queue, preemptor.request, borrow=borrow)
+            fits = overlay.fits(preemptor, borrow=borrow)
             record.taken(overlay, preemptor, targets, fits=fits)
             if fits:
                 return minimise.spare(overlay, preemptor, targets, borrow, record)
@@ -196,7 +196,7 @@ class _Search:
                 continue
             overlay.remove(workload)
             taken.append(workload)
-        if not stays and not overlay.usage.fits(preemptor.queue, preemptor.request, borrow=borrow):
+        if not stays and not overlay.fits(preemptor, borrow=borrow):
             stays = dict.fromkeys(taken, "not-enough")
         for workload in taken:
             overlay.restore(workload)

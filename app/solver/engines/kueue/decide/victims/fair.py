@@ -76,7 +76,7 @@ class Proposals:
         taken = [workload for workload, _ in search.targets]
         stays = {workload: self._rule(workload) for workload in sorted(chosen.difference(taken))}
         overlay.usage.remove(preemptor.queue, preemptor.request)
-        if not stays and not overlay.usage.fits(preemptor.queue, preemptor.request):
+        if not stays and not overlay.fits(preemptor):
             stays = dict.fromkeys(taken, "not-enough")
         for workload in taken:
             overlay.restore(workload)
@@ -196,7 +196,7 @@ class _Search:
         tournament.changed(queue)
         self.targets.append((workload, reason))
         overlay.usage.remove(preemptor.queue, preemptor.request)
-        fits = overlay.usage.fits(preemptor.queue, preemptor.request)
+        fits = overlay.fits(preemptor)
         self._record.taken(overlay, preemptor, self.targets, fits=fits)
         overlay.usage.add(preemptor.queue, preemptor.request)
         return fits and self._until_it_fits

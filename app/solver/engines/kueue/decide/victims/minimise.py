@@ -14,13 +14,12 @@ def spare(
     """The targets that must go, in Kueue's order: a spared one's place is taken by the last of the list.
 
     Called with every target removed from the overlay; leaves them all restored."""
-    usage = overlay.usage
     kept = list(targets)
     for i in range(len(kept) - 2, -1, -1):
         safe_point()
         workload = kept[i][0]
         overlay.restore(workload)
-        if usage.fits(preemptor.queue, preemptor.request, borrow=borrow):
+        if overlay.fits(preemptor, borrow=borrow):
             kept[i] = kept[-1]
             kept.pop()
             record.put_back(overlay, workload)

@@ -1,0 +1,102 @@
+"""The nodes of a flavor as a forest: domains by level, what is free in each of its leaves.
+
+Source: Kueue ``pkg/cache/scheduler/tas_topology_tree.go``, ``tas_nodes_cache.go``, ``util/tas/node.go``. A leaf is a
+domain of the lowest level: a host, known by its hostname alone, or all nodes with the same label values, added up.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from app.solver.model.configuration import Flavor, Toleration
+from app.solver.model.quantity import parse, scale_of
+from app.solver.model.state import Node
+
+HOSTNAME = "kubernetes.io/hostname"
+Amounts = dict[str, int]
+"""Steps by resource."""
+
+
+class Domain:
+    """``values``: label values from the highest level down to its own; ``leaf``: its place among the leaves, -1 where
+    it is none. The counts are those of one placement under way: pods that fit below it, slices, how many fit beside a
+    leader, and whether a leader does."""
+
+    __slots__ = ("children", "leader", "leaf", "level", "pods", "pods_beside", "slices", "slices_beside", "values")
+
+    def __init__(self, level: int, values: tuple[str, ...]) -> None:
+        self.level = level
+        self.values = values
+        self.children: list[Domain] = []
+        self.leaf = -1
+        self.pods = self.pods_beside = self.slices = self.slices_beside = self.leader = 0
+
+
+class Forest:
+    """``levels``: node label keys, outermost first; ``by_level``: domains by level, each in order of their values;
+    ``leaves``; ``free``: by leaf, steps that pods outside of Kueue leave; ``nodes``: by leaf, the host, None where
+    leaves are no hosts; ``index``: leaves by the values that an assignment has."""
+
+    def __init__(self, flavor: Flavor, levels: Sequence[str], nodes: Iterable[Node]) -> None:
+        self.levels = tuple(levels)
+        self.tolerations: tuple[Toleration, ...] = tuple(flavor.tolerations or ())
+        self.hosts = self.levels[-1] == HOSTNAME
+        self.by_level: list[list[Domain]] = [[] for _ in levels]
+        self.leaves: list[Domain] = []
+        self.free: list[Amounts] = []
+        self.nodes: list[Node | None] = []
+        self.index: dict[tuple[str, ...], int] = {}
+        known: dict[tuple[str, ...], Domain] = {}
+        for node in nodes:
+            values = _values(node, flavor.node_labels, self.levels)
+            if values is not None:
+                self._add(node, values, known)
+        for domains in self.by_level:
+            domains.sort(key=_values_of)
+        for domain in known.values():
+            domain.children.sort(key=_values_of)
+
+    def _add(self, node: Node, values: tuple[str, ...], known: dict[tuple[str, ...], Domain]) -> None:
+        at = self.index.get(self.key(values))
+        if at is None:
+            at = len(self.leaves)
+            leaf = self._domain(values, known)
+            leaf.leaf = at
+            self.leaves.append(leaf)
+            self.index[self.key(values)] = at
+            self.free.append({})
+            self.nodes.append(node if self.hosts else None)
+        free = self.free[at]
+        for resource, value in node.capacity.items():
+            free[resource] = free.get(resource, 0) + parse(value, scale_of(resource))
+        for resource, value in node.occupied.items():
+            free[resource] = free.get(resource, 0) - parse(value, scale_of(resource))
+
+    def _domain(self, values: tuple[str, ...], known: dict[tuple[str, ...], Domain]) -> Domain:
+        found = known.get(values)
+        if found is None:
+            found = known[values] = Domain(len(values) - 1, values)
+            self.by_level[found.level].append(found)
+            if found.level:
+                self._domain(values[:-1], known).children.append(found)
+        return found
+
+    def key(self, values: tuple[str, ...]) -> tuple[str, ...]:
+        """What an assignment calls a leaf with these values: its hostname alone, or all of them."""
+        return values[-1:] if self.hosts else values
+
+    @property
+    def shown_levels(self) -> list[str]:
+        """The levels that an assignment names."""
+        return [HOSTNAME] if self.hosts else list(self.levels)
+
+
+def _values(node: Node, labels: Mapping[str, str], levels: Sequence[str]) -> tuple[str, ...] | None:
+    """The node's values of all levels; None where it is none of the flavor's, can't be used, or lacks one."""
+    mine = node.labels
+    if not node.schedulable or any(mine.get(key) != value for key, value in labels.items()):
+        return None
+    found = [mine.get(level) for level in levels]
+    return None if None in found else tuple(value for value in found if value is not None)
+
+
+def _values_of(domain: Domain) -> tuple[str, ...]:
+    return domain.values

@@ -1,0 +1,135 @@
+"""What is left in the leaves of every flavor's forest, as a decision sees it and changes it.
+
+Source: Kueue ``pkg/cache/scheduler/snapshot.go`` (what a cycle begins with), ``clusterqueue_snapshot.go`` (what is
+added and removed within it).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from app.solver.engines.kueue.topology.forest import Amounts, Forest
+from app.solver.engines.kueue.topology.placement import PODS, PodSet
+from app.solver.engines.kueue.topology.pod_sets import Place
+from app.solver.model.configuration import Flavor
+from app.solver.model.quantity import parse, scale_of
+from app.solver.model.state import Node, Task, Workload
+
+Usage = dict[tuple[str, int], Amounts]
+"""Steps by resource, by flavor and leaf."""
+
+
+class Rooms:
+    """Of one state, shared and never written. ``left``: by flavor, by leaf, what neither pods outside of Kueue nor
+    running work use. Leaves that are hosts are used through whatever flavor of hosts, others through their own alone."""
+
+    def __init__(
+        self, flavors: Mapping[str, Flavor], topologies: Mapping[str, Sequence[str]], nodes: Sequence[Node],
+        workloads: Iterable[Workload],
+    ) -> None:  # fmt: skip
+        self.forests = {name: Forest(flavors[name], levels, nodes) for name, levels in sorted(topologies.items())}
+        self.left = {name: [dict(of) for of in forest.free] for name, forest in self.forests.items()}
+        self._known: dict[int, Usage] = {}
+        through_hosts = [name for name, forest in self.forests.items() if forest.hosts]
+        for workload in workloads:
+            for task in workload.tasks:
+                self._take(task, through_hosts)
+
+    def _take(self, task: Task, through_hosts: list[str]) -> None:
+        flavor = self._flavor(task)
+        if flavor is None or task.topology_assignment is None:
+            return
+        requests = per_pod(task)
+        for name in through_hosts if self.forests[flavor].hosts else [flavor]:
+            forest, left = self.forests[name], self.left[name]
+            for domain in task.topology_assignment.domains:
+                leaf = forest.index.get(tuple(domain.values))
+                if leaf is not None:
+                    _subtract(left[leaf], requests, domain.count)
+
+    def _flavor(self, task: Task) -> str | None:
+        """The flavor through which it uses nodes."""
+        return next((name for name in (task.flavors or {}).values() if name in self.forests), None)
+
+    def used_by(self, workload: Workload) -> Usage:
+        """What it uses of its own flavors' leaves."""
+        known = self._known.get(id(workload))
+        if known is None:
+            known = self._known[id(workload)] = self._used_by(workload)
+        return known
+
+    def _used_by(self, workload: Workload) -> Usage:
+        found: Usage = {}
+        for task in workload.tasks:
+            flavor = self._flavor(task)
+            if flavor is None or task.topology_assignment is None:
+                continue
+            requests = per_pod(task)
+            for domain in task.topology_assignment.domains:
+                leaf = self.forests[flavor].index.get(tuple(domain.values))
+                if leaf is not None:
+                    _subtract(found.setdefault((flavor, leaf), {}), requests, -domain.count)
+        return found
+
+    def used_at(self, pod_sets: Iterable[tuple[str, PodSet]], places: Mapping[str, Place]) -> Usage:
+        """What pod sets use where they are placed."""
+        found: Usage = {}
+        for flavor, of in pod_sets:
+            place = places.get(of.task.name)
+            for leaf, count in place.pods.items() if place is not None else ():
+                _subtract(found.setdefault((flavor, leaf), {}), of.requests, -count)
+        return found
+
+
+class Room:
+    """One decision's own. ``taken``: beyond what the state has, negative where it was given back."""
+
+    __slots__ = ("rooms", "taken")
+
+    def __init__(self, rooms: Rooms, taken: Usage | None = None) -> None:
+        self.rooms = rooms
+        self.taken: Usage = {} if taken is None else taken
+
+    def copy(self) -> "Room":
+        return Room(self.rooms, {key: dict(of) for key, of in self.taken.items()})
+
+    def add(self, usage: Usage, sign: int = 1) -> None:
+        """It is used from here on, or (``sign`` -1) no longer."""
+        for key, amounts in usage.items():
+            _subtract(self.taken.setdefault(key, {}), amounts, -sign)
+
+    def left(self, flavor: str, leaf: int) -> Amounts:
+        """What is left there."""
+        there, taken = self.rooms.left[flavor][leaf], self.taken.get((flavor, leaf))
+        return (
+            there if taken is None else {name: there.get(name, 0) - taken.get(name, 0) for name in {**there, **taken}}
+        )
+
+    def empty(self, flavor: str, leaf: int) -> Amounts:
+        """What would be left there with no work of Kueue's."""
+        return self.rooms.forests[flavor].free[leaf]
+
+    def holds(self, pod_sets: Iterable[tuple[str, PodSet]], places: Mapping[str, Place]) -> bool:
+        """Whether each leaf has room for the pods that are placed in it: each pod set for itself, and the number of
+        pods aside (Kueue: Fits)."""
+        for flavor, of in pod_sets:
+            place = places.get(of.task.name)
+            for leaf, count in place.pods.items() if place is not None else ():
+                left = self.left(flavor, leaf)
+                if any(left.get(name, 0) < amount * count for name, amount in _asked(of) if amount > 0):
+                    return False
+        return True
+
+
+def per_pod(task: Task) -> Amounts:
+    """What one pod takes of its node. Raises QuantityError."""
+    requests = {name: parse(value, scale_of(name)) for name, value in task.requests.items()}
+    requests[PODS] = requests.get(PODS, 0) + 1
+    return requests
+
+
+def _asked(of: PodSet) -> Iterable[tuple[str, int]]:
+    return ((name, amount - (name == PODS)) for name, amount in of.requests.items())
+
+
+def _subtract(amounts: Amounts, requests: Amounts, count: int) -> None:
+    for name, amount in requests.items():
+        amounts[name] = amounts.get(name, 0) - amount * count

@@ -1,0 +1,165 @@
+"""Topologies in decisions, worked out by hand: two racks of two hosts with 4 cpu each."""
+
+from typing import Any
+
+import pytest
+
+from app.solver.model.problems import InvalidInput
+from tests.unit.solver.engines.kueue.cluster import asks, configuration, decide, flavors, one, queue, runs, victims
+
+Json = dict[str, Any]
+RACK, HOST = "rack", "kubernetes.io/hostname"
+LOWER = {"within_cluster_queue": "LowerPriority"}
+NODES = [
+    {"name": name, "labels": {RACK: rack, HOST: name}, "capacity": {"cpu": 4, "pods": 10}}
+    for rack, name in (("r1", "a"), ("r1", "b"), ("r2", "c"), ("r2", "d"))
+]
+
+
+def of(cpu: int = 16, *more: Json, **fields: Any) -> Json:
+    return configuration(
+        queue("q", preemption=LOWER, **flavors(f=cpu)), *more, flavors=[{"name": "f", "topology": "t"}],
+        topologies=[{"name": "t", "levels": [RACK, HOST]}], **fields,
+    )  # fmt: skip
+
+
+def wants(name: str, cpu: float, count: int, request: Json, priority: int = 0, **more: Any) -> Json:
+    ask = asks(name, "q", cpu, priority, count=count, **more)
+    ask["tasks"][0]["topology_request"] = request
+    return ask
+
+
+def on(name: str, cpu: float, *hosts: str, priority: int = 0) -> Json:
+    """It runs with a pod on each of these hosts."""
+    work = runs(name, "q", cpu, priority, flavor="f")
+    domains = [{"values": [host], "count": 1} for host in hosts]
+    work["tasks"][0] |= {"count": len(hosts), "topology_assignment": {"levels": [HOST], "domains": domains}}
+    return work
+
+
+def places(decision: Json, task: str = "main") -> dict[str, int]:
+    found = decision["topology_assignment"][task]
+    assert found["levels"] == [HOST]
+    return {domain["values"][0]: domain["count"] for domain in found["domains"]}
+
+
+def test_pods_that_must_run_in_one_rack_take_the_rack_that_holds_them_best() -> None:
+    running = [on("w", 2, "c")]  # rack 1 has 8 cpu left, rack 2 has 6
+    decision = one(of(), running, wants("x", 2, 3, {"required": RACK}), nodes=NODES)
+    assert (decision["outcome"], places(decision)) == ("admit", {"c": 1, "d": 2})
+    decision = one(of(), running, wants("x", 2, 4, {"required": RACK}), nodes=NODES)
+    assert places(decision) == {"a": 2, "b": 2}
+
+
+def test_who_prefers_one_rack_takes_several_where_none_holds_all() -> None:
+    running = [on("w", 2, "c"), on("v", 2, "a")]
+    assert one(of(), running, wants("x", 2, 5, {"required": RACK}), nodes=NODES)["outcome"] == "wait"
+    decision = one(of(), running, wants("x", 2, 5, {"preferred": RACK}), nodes=NODES)
+    assert sum(places(decision).values()) == 5
+    assert decision["outcome"] == "admit"
+
+
+def test_who_asks_for_no_place_in_particular_goes_where_least_is_left() -> None:
+    running = [on("w", 3, "d"), on("v", 1, "a")]
+    decision = one(of(), running, wants("x", 1, 1, {"unconstrained": True}), nodes=NODES)
+    assert places(decision) == {"d": 1}
+    decision = one(of(), running, asks("x", "q", 1), nodes=NODES)
+    assert places(decision) == {"d": 1}, "all flavors of its queue have a topology: the same is meant"
+
+
+def test_with_quota_to_spare_somebody_stops_for_room_on_nodes() -> None:
+    """9 of 16 cpu are used, one pod of 4 on each host but one of 1: nowhere in one rack are there two pods of 4."""
+    running = [on("w", 4, "a"), on("v", 4, "c"), on("u", 1, "d", priority=1)]
+    ask = wants("x", 4, 2, {"required": RACK}, priority=5)
+    decision = one(of(), running, ask, nodes=NODES)
+    assert decision["outcome"] == "preempt"
+    assert (victims(decision), places(decision)) == (["w"], {"a": 1, "b": 1})
+    decision = one(of(), running, ask | {"priority": 0}, nodes=NODES)
+    assert (decision["outcome"], victims(decision)) == ("wait", [])
+
+
+def test_who_frees_nothing_that_helps_is_put_back() -> None:
+    """In the order of candidates n goes first; it makes no room for a whole host of 4, and stays in the end."""
+    running = [on("n", 1, "b"), on("w", 4, "a", priority=1), on("v", 4, "c", priority=2), on("u", 4, "d", priority=3)]
+    decision = one(of(20), running, wants("x", 4, 2, {"required": RACK}, priority=5), nodes=NODES, explain="full")
+    assert (decision["outcome"], victims(decision)) == ("preempt", ["n", "w"])
+    decision = one(of(20), running, wants("x", 3, 2, {"required": RACK}, priority=5), nodes=NODES, explain="full")
+    assert (decision["outcome"], victims(decision)) == ("preempt", ["w"])
+    verdicts = {c["workload"]: (c["verdict"], c["rule"]) for c in decision["explanation"]["candidates"]}
+    assert verdicts["n"] == ("put-back", "still-fits")
+
+
+def test_what_no_empty_cluster_has_room_for_waits_and_stops_nobody() -> None:
+    decision = one(
+        of(), [on("w", 4, "a")], wants("x", 5, 1, {"required": HOST}, priority=5), nodes=NODES, explain="full"
+    )
+    assert (decision["outcome"], victims(decision)) == ("wait", [])
+    assert "even with none of Kueue's work running" in decision["conditions"][0]["message"]
+    assert [step["rule"] for step in decision["explanation"]["steps"]].count("nodes-short") == 2
+
+
+def test_slices_come_whole_within_their_level() -> None:
+    """Slices of 3 pods within a rack: rack 1 has room for 4 pods, rack 2 for 3."""
+    running = [on("w", 2, "c")]
+    request = {"preferred": RACK, "slice_required": RACK, "slice_size": 3}
+    found = places(one(of(), running, wants("x", 2, 6, request), nodes=NODES))
+    racks = {rack: sum(found.get(host, 0) for host in hosts) for rack, hosts in {"r1": "ab", "r2": "cd"}.items()}
+    assert racks == {"r1": 3, "r2": 3}
+    assert one(of(), [*running, on("v", 2, "d")], wants("x", 2, 6, request), nodes=NODES)["outcome"] == "wait"
+
+
+def test_a_leader_goes_with_its_workers() -> None:
+    ask = wants("x", 2, 3, {"required": RACK, "pod_set_group": "g"})
+    leader = {
+        "name": "leader",
+        "count": 1,
+        "requests": {"cpu": 2},
+        "topology_request": ask["tasks"][0]["topology_request"],
+    }
+    decision = one(of(), [on("w", 2, "a")], ask | {"tasks": [leader, *ask["tasks"]]}, nodes=NODES)
+    assert set(places(decision)) | set(places(decision, "leader")) == {"c", "d"}
+    assert sum(places(decision).values()) == 3
+
+
+def test_nodes_that_the_pods_may_not_use_are_none() -> None:
+    taint = {"key": "k", "value": "v", "effect": "NoSchedule"}
+    nodes = [{**NODES[0], "taints": [taint]}, {**NODES[1], "schedulable": False}, NODES[2] | {"labels": {HOST: "c"}}]
+    ask = wants("x", 4, 1, {"required": HOST})
+    assert one(of(), [], ask, nodes=nodes)["outcome"] == "wait"
+    tolerant = wants("x", 4, 1, {"required": HOST}, tolerations=[{"key": "k", "operator": "Exists"}])
+    assert places(one(of(), [], tolerant, nodes=nodes)) == {"a": 1}
+    borne = of()
+    borne["flavors"][0]["tolerations"] = [{"key": "k", "operator": "Exists"}]
+    assert places(one(borne, [], ask, nodes=nodes)) == {"a": 1}
+
+
+def test_pods_outside_of_kueue_hold_their_room() -> None:
+    nodes = [node | {"occupied": {"cpu": 3, "pods": 1}} for node in NODES]
+    assert one(of(), [], wants("x", 2, 1, {"required": HOST}), nodes=nodes)["outcome"] == "wait"
+    assert places(one(of(), [], wants("x", 1, 4, {"preferred": RACK}), nodes=nodes)) == dict.fromkeys("abcd", 1)
+
+
+def test_heads_of_one_cycle_do_not_take_the_same_nodes() -> None:
+    """Each for itself would take host a; the second is assigned again and takes b."""
+    second = queue("p", preemption=LOWER, **flavors(f=16))
+    pending = [wants("x", 4, 1, {"required": HOST}, priority=1), wants("y", 4, 1, {"required": HOST}) | {"queue": "p"}]
+    answer = decide(of(16, second), [], pending, mode="cycle", nodes=NODES)
+    assert [places(answer["decisions"][name]) for name in ("x", "y")] == [{"a": 1}, {"b": 1}]
+
+
+def test_a_flavor_without_the_level_or_without_a_topology_is_refused() -> None:
+    plain = configuration(queue("q", **flavors(f=16)), flavors=[{"name": "f"}])
+    assert one(plain, [], wants("x", 1, 1, {"required": RACK}), nodes=NODES)["outcome"] != "admit"
+    assert one(of(), [], wants("x", 1, 1, {"required": "block"}), nodes=NODES)["outcome"] != "admit"
+    mixed = configuration(
+        queue("q", **flavors(f=16, g=16)), flavors=[{"name": "f", "topology": "t"}, {"name": "g"}],
+        topologies=[{"name": "t", "levels": [HOST]}],
+    )  # fmt: skip
+    assert one(mixed, [], asks("x", "q", 1), nodes=NODES)["assignment"] == {"main": {"cpu": "g"}}
+
+
+def test_a_topology_that_is_not_there_is_named() -> None:
+    lost = of() | {"topologies": []}
+    with pytest.raises(InvalidInput) as refused:
+        one(lost, [], asks("x", "q", 1), nodes=NODES)
+    assert [p.pointer for p in refused.value.problems] == ["/configuration/flavors/0/topology"]
