@@ -19,7 +19,7 @@ Usage = dict[tuple[str, int], Amounts]
 
 class Rooms:
     """Of one state, shared and never written. ``left``: by flavor, by leaf, what neither pods outside of Kueue nor
-    running work use. Leaves that are hosts are used through whatever flavor of hosts, others through their own alone."""
+    running work use. Hosts are used through whatever flavor of hosts, other leaves through their own alone."""
 
     def __init__(
         self, flavors: Mapping[str, Flavor], topologies: Mapping[str, Sequence[str]], nodes: Sequence[Node],
