@@ -13,6 +13,7 @@ from app.formats.kai import configuration as kai_import
 from app.formats.kai import pods as kai_pods
 from app.formats.kueue import importing as kueue_import
 from app.formats.kueue import workloads as kueue_workloads
+from app.formats.kueue.topologies import placed_by_kueue
 from app.formats.objects import (
     KAI_SCHEDULER,
     SYSTEM_CLASSES,
@@ -195,13 +196,16 @@ def _kueue(reading: _Reading, kept: dict[str, str]) -> Imported:
     """``kept``: the ClusterQueue of each LocalQueue that the configuration keeps."""
     found, findings = reading.found, reading.findings
     _duplicates(found.kueue, {kind: kind for kind in _KUEUE_KINDS}, findings)
-    own, local = kueue_import.read_configuration(found.kueue, findings)
+    own, local = kueue_import.read_configuration(found.kueue, findings, nodes=bool(found.nodes))
     configuration = reading.counting(_with_classes(own, found.classes))
     local_queues = {**kept, **local}
     workloads, asks = kueue_workloads.read_workloads(found.workloads, configuration, local_queues, reading.classes)
-    if reading.pods:
+    strangers: list[Pod] = []
+    if configuration.topologies:
+        strangers = [pod for pod in reading.pods if not placed_by_kueue(pod.made)]
+    elif reading.pods:
         findings.add("not-carried", "info", (), f"Kueue decides on Workloads: {len(reading.pods)} pods are left out")
-    return _imported(configuration, read_cluster_nodes(found.nodes, [], rename={}), workloads, asks, findings)
+    return _imported(configuration, read_cluster_nodes(found.nodes, strangers, rename={}), workloads, asks, findings)
 
 
 def _with_classes(configuration: Configuration, classes: list[Object]) -> Configuration:

@@ -3,6 +3,8 @@
 import re
 from typing import Any, cast
 
+import msgspec
+
 from app.base.documents import Path
 from app.formats.exported import Exported, Lost, dump, renamed, weight_text
 from app.formats.kueue.importing import CONFIGURATION_GROUP, GROUP, PRESENT_VERSION
@@ -48,7 +50,15 @@ def export(configuration: Configuration) -> Exported:
         made = _queue(queue, ("queues", i), lost, names, configuration.engine, is_cohort=is_cohort)
         documents.append(lost.native(("queues", i), made, queue.native, "kueue"))
     _note_selectors(documents, configuration, lost)
-    return dump([*documents, *lost.objects(configuration, "kueue", GROUPS)], lost)
+    kept = lost.objects(configuration, "kueue", GROUPS)
+    there = {of["metadata"]["name"] for of in kept if of.get("kind") == "Topology"}
+    documents += [_topology(of) for of in configuration.topologies if of.name not in there]
+    return dump([*documents, *kept], lost)
+
+
+def _topology(of: kueue.Topology) -> dict[str, Any]:
+    spec = {"levels": [{"nodeLabel": level} for level in of.levels]}
+    return {"apiVersion": VERSION, "kind": "Topology", "metadata": {"name": of.name}, "spec": spec}
 
 
 def _note_selectors(documents: list[dict[str, Any]], configuration: Configuration, lost: Lost) -> None:
@@ -107,6 +117,12 @@ def _settings(settings: kueue.Settings, lost: Lost, *, switched: bool) -> dict[s
 
 def _flavor(flavor: Flavor) -> dict[str, Any]:
     spec: dict[str, Any] = {}
+    if flavor.topology is not None:
+        spec["topologyName"] = flavor.topology
+    if flavor.tolerations:
+        spec["tolerations"] = [
+            {key: value for key, value in msgspec.to_builtins(one).items() if value} for one in flavor.tolerations
+        ]
     if flavor.node_labels:
         spec["nodeLabels"] = flavor.node_labels
     if flavor.node_taints:

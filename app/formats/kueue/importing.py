@@ -4,11 +4,12 @@ v1beta1 and v1beta2 are read alike; where they spell a field differently, both s
 those of KEP-83's first API.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 import msgspec
 
+from app.formats.kueue.topologies import UNDECIDED, read_flavor_tolerations, read_topology
 from app.formats.objects import Object, config_map, instead, kept, named, unknown_kind, whole
 from app.formats.pods import read_taints
 from app.formats.reader import Findings, Reader
@@ -59,8 +60,14 @@ _OPERATIONAL = (
 )  # fmt: skip
 
 
-def read_configuration(found: Iterable[Object], findings: Findings) -> tuple[Configuration, dict[str, str]]:
-    """The configuration that ``found`` describe together, and the ClusterQueue of each LocalQueue (by its id)."""
+def read_configuration(
+    found: Iterable[Object], findings: Findings, *, nodes: bool = False
+) -> tuple[Configuration, dict[str, str]]:
+    """The configuration that ``found`` describe together, and the ClusterQueue of each LocalQueue (by its id).
+    ``nodes``: whether the source has the cluster's nodes, without which no topology decides anything."""
+    found = list(found)
+    given = [read_topology(made) for made in found if nodes and made.kind == "Topology" and made.name]
+    topologies = {topology.name: topology for topology in given if topology.levels}
     flavors: list[Flavor] = []
     settings: kueue.Settings | None = None
     native: dict[str, Any] | None = None
@@ -75,7 +82,7 @@ def read_configuration(found: Iterable[Object], findings: Findings) -> tuple[Con
         elif not named(made):
             continue
         elif made.kind == "ResourceFlavor":
-            flavors.append(_flavor(made))
+            flavors.append(_flavor(made, topologies))
         elif made.kind == "ClusterQueue":
             queues.append((made, _cluster_queue(made)))
         elif made.kind == "Cohort":
@@ -83,6 +90,8 @@ def read_configuration(found: Iterable[Object], findings: Findings) -> tuple[Con
         else:
             if made.kind == "LocalQueue":
                 local[made.id] = _local_queue(made)
+            elif made.kind == "Topology" and made.name in topologies:
+                pass  # decided on, and kept for what else it says
             elif made.kind in _KEPT_KINDS:
                 made.root.warn("kind", f"{made.kind}: not decided here; kept for an export", "info", "not-decided")
             else:
@@ -92,6 +101,7 @@ def read_configuration(found: Iterable[Object], findings: Findings) -> tuple[Con
     configuration = Configuration(
         engine="kueue", settings=Settings(kueue=settings), flavors=flavors, queues=_told_apart(queues, findings),
         native=NativeDocuments(kueue=native or {}, objects=objects) if native or objects else None,
+        topologies=[topologies[name] for name in sorted({f.topology for f in flavors if f.topology is not None})],
     )  # fmt: skip
     return configuration, local
 
@@ -140,7 +150,7 @@ def _with(queue: Queue, **changes: Any) -> Queue:
     return Queue(**{**fields, **changes})
 
 
-def _flavor(made: Object) -> Flavor:
+def _flavor(made: Object, topologies: Mapping[str, kueue.Topology]) -> Flavor:
     spec = made.root.keep().child("spec")
     labels, taints = spec.labels("nodeLabels"), read_taints(spec, "nodeTaints")
     tolerated = [taint for taint in taints if _tolerates(spec, taint)]
@@ -150,13 +160,21 @@ def _flavor(made: Object) -> Flavor:
     elif spec.value.get("tolerations"):
         spec.undecided("tolerations", "a toleration that matches no taint of the flavor changes no decision", "info")
     spec.keep_as_is("tolerations")
-    spec.not_carried("topologyName", "topology-aware scheduling is not decided here")
+    topology = spec.value.get("topologyName")
+    if isinstance(topology, str) and topology in topologies:
+        spec.ignore("topologyName")
+    else:
+        topology = None
+        spec.not_carried("topologyName", UNDECIDED)
     native = _closed(made, spec)
     if tolerated:
         fields: dict[str, Any] = {} if native is None else native.kueue
         own = {**fields.get("spec", {}), "nodeTaints": [msgspec.to_builtins(taint) for taint in tolerated]}
         native = Native(kueue={**fields, "spec": own})
-    return Flavor(name=made.name, node_labels=labels, node_taints=taints, native=native)
+    return Flavor(
+        name=made.name, node_labels=labels, node_taints=taints, native=native, topology=topology,
+        tolerations=None if topology is None else read_flavor_tolerations(spec),
+    )  # fmt: skip
 
 
 def _tolerates(spec: Reader, taint: Taint) -> bool:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from app.formats.kueue.importing import read_milestones
+from app.formats.kueue.topologies import read_assignment, read_request
 from app.formats.objects import Classes, Object, named
 from app.formats.pods import PodSpec, Steps, quantities, read_pod_spec, steps
 from app.formats.reader import Reader
@@ -39,6 +40,7 @@ class _PodSet:
     count: int
     min_count: int | None
     pod: PodSpec
+    topology: kueue.TopologyRequest | None
 
 
 def read_workloads(
@@ -46,7 +48,7 @@ def read_workloads(
 ) -> tuple[list[Workload], list[Ask]]:
     """Running workloads and asks, in the order of the source; finished ones hold nothing and are left out.
     Where the source has no ClusterQueue, workloads may name any."""
-    queues = {queue.name for queue in configuration.queues}
+    queues, decided = {queue.name for queue in configuration.queues}, bool(configuration.topologies)
     counts_pods = any(
         _PODS in group.resources for queue in configuration.queues for group in queue.resource_groups or ()
     )
@@ -63,7 +65,7 @@ def read_workloads(
         spec = made.spec
         local = _local_queue(made, spec)
         queue = admission.text("clusterQueue") or local_queues.get(local)
-        pod_sets = [_pod_set(reader, counts_pods=counts_pods) for reader in spec.children("podSets")]
+        pod_sets = [_pod_set(reader, counts_pods=counts_pods, decided=decided) for reader in spec.children("podSets")]
         priority = _priority(spec, classes)
         if queue is None:
             detail = f"no LocalQueue {local!r} in the source: workload {made.id!r} is left out"
@@ -72,7 +74,8 @@ def read_workloads(
             detail = f"no ClusterQueue {queue!r} in the source: workload {made.id!r} is left out"
             made.root.warn("spec", detail, "error", "no-queue")
         elif admission.value:
-            running.append(_running(made, spec, queue, priority, conditions, _admitted(pod_sets, admission, status)))
+            tasks = _admitted(pod_sets, admission, status, decided=decided)
+            running.append(_running(made, spec, queue, priority, conditions, tasks))
         elif spec.boolean("active") is False:
             spec.warn("active", f"workload {made.id!r} is not active: left out", "info")
         else:
@@ -120,7 +123,7 @@ def _conditions(status: Reader) -> _Conditions:
     }
 
 
-def _pod_set(reader: Reader, *, counts_pods: bool) -> _PodSet:
+def _pod_set(reader: Reader, *, counts_pods: bool, decided: bool) -> _PodSet:
     template = reader.child("template")
     pod = read_pod_spec(template.child("spec"))
     if counts_pods:
@@ -131,14 +134,15 @@ def _pod_set(reader: Reader, *, counts_pods: bool) -> _PodSet:
         count=1 if count is None else count,
         min_count=reader.count("minCount"),
         pod=pod,
+        topology=read_request(reader, decided=decided),
     )
-    reader.not_carried("topologyRequest", "topology-aware scheduling is not decided here")
     reader.close()
     return made
 
 
-def _admitted(pod_sets: list[_PodSet], admission: Reader, status: Reader) -> list[Task]:
-    """The tasks of an admitted workload: what its admission says that it uses, less pods that are done."""
+def _admitted(pod_sets: list[_PodSet], admission: Reader, status: Reader, *, decided: bool) -> list[Task]:
+    """The tasks of an admitted workload: what its admission says that it uses, less pods that are done. Pods that are
+    placed use of their nodes also what there is no quota for."""
     done = {reader.text("name") or "": reader.count("count") or 0 for reader in status.children("reclaimablePods")}
     by_name = {pod_set.name: pod_set for pod_set in pod_sets}
     tasks: list[Task] = []
@@ -148,13 +152,17 @@ def _admitted(pod_sets: list[_PodSet], admission: Reader, status: Reader) -> lis
         given = assignment.count("count")
         count = given if given is not None else (pod_set.count if pod_set else 1)
         requests, units = _per_pod(steps(assignment, "resourceUsage"), count)
-        assignment.not_carried("topologyAssignment", "topology-aware scheduling is not decided here", "info")
+        domains = read_assignment(assignment, decided=decided)
+        if domains is not None and pod_set is not None and units == count:
+            requests = {**{r: n for r, n in pod_set.pod.requests.items() if r != _PODS}, **requests}
         tasks.append(
             Task(
                 name=name,
                 count=max(0, units - done.get(name, 0)) if units == count else units,
                 requests=quantities(requests),
                 flavors=assignment.labels("flavors") or None,
+                topology_request=pod_set.topology if pod_set is not None else None,
+                topology_assignment=domains,
             )
         )
     return tasks
@@ -217,6 +225,7 @@ def _ask(
                 node_selector=pod_set.pod.node_selector,
                 tolerations=pod_set.pod.tolerations,
                 node_affinity=pod_set.pod.node_affinity,
+                topology_request=pod_set.topology,
             )
             for pod_set in pod_sets
         ],

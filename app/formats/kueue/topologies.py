@@ -1,0 +1,120 @@
+"""Topologies in Kueue's objects: levels, what a pod set asks of them, where its pods are, and whose pods are whose.
+
+An assignment comes in two encodings: v1beta1 lists domains, v1beta2 slices of them, level by level, with what their
+values have in common said once.
+"""
+
+from typing import Any, cast
+
+from app.formats.objects import Object
+from app.formats.reader import Reader
+from app.solver.model.configuration import Toleration
+from app.solver.model.kueue import SliceLayer, Topology, TopologyAssignment, TopologyDomain, TopologyRequest
+
+_ANNOTATIONS = tuple(
+    f"kueue.x-k8s.io/podset-{name}"
+    for name in ("required-topology", "preferred-topology", "unconstrained-topology", "slice-required-topology")
+)
+_LABELS_OF_PODS = ("podIndexLabel", "subGroupIndexLabel", "subGroupCount")
+UNDECIDED = "topology-aware scheduling is decided where the source has the Topology and the cluster's Nodes"
+
+
+def read_topology(made: Object) -> Topology:
+    """A Topology object; what else it says is kept for an export."""
+    levels = [level.text("nodeLabel") or "" for level in made.spec.children("levels")]
+    return Topology(name=made.name, levels=[level for level in levels if level])
+
+
+def placed_by_kueue(made: Object) -> bool:
+    """Whether a pod was placed by its topology, so that its Workload says what it uses."""
+    return any(name in made.annotations for name in _ANNOTATIONS)
+
+
+def read_flavor_tolerations(spec: Reader) -> list[Toleration] | None:
+    """What every pod tolerates that gets the flavor."""
+    given = spec.value.get("tolerations")
+    found: list[Toleration] = []
+    for one in cast(list[Any], given) if isinstance(given, list) else ():
+        if isinstance(one, dict):
+            of = cast(dict[str, Any], one)
+            exists = of.get("operator") == "Exists"
+            found.append(
+                Toleration(
+                    key=str(of.get("key") or ""), operator="Exists" if exists else "Equal",
+                    value=str(of.get("value") or ""), effect=of.get("effect") or None,
+                )
+            )  # fmt: skip
+    return found or None
+
+
+def read_request(pod_set: Reader, *, decided: bool) -> TopologyRequest | None:
+    """What the pod set asks. The index that Kueue gives the pods of every Job asks for nothing. ``decided``: whether
+    the source has what a decision needs."""
+    request = pod_set.child("topologyRequest")
+    if not request.value:
+        return None
+    layers = [
+        SliceLayer(level=layer.text("topology") or "", size=layer.count("size") or 1)
+        for layer in request.children("podsetSliceRequiredTopologyConstraints")
+    ]
+    found = TopologyRequest(
+        required=request.text("required"), preferred=request.text("preferred"),
+        unconstrained=request.boolean("unconstrained") is True,
+        slice_required=request.text("podSetSliceRequiredTopology"), slice_size=request.count("podSetSliceSize") or None,
+        slice_layers=layers or None, pod_set_group=request.text("podSetGroupName"),
+    )  # fmt: skip
+    request.ignore(*_LABELS_OF_PODS)
+    request.close()
+    if found == TopologyRequest():
+        return None
+    if not decided:
+        pod_set.warn("topologyRequest", UNDECIDED, "warning", "not-carried")
+        return None
+    return found
+
+
+def read_assignment(of: Reader, *, decided: bool) -> TopologyAssignment | None:
+    """Where the pods of an admitted pod set are."""
+    assignment = of.child("topologyAssignment")
+    if not assignment.value:
+        return None
+    levels = assignment.strings("levels")
+    domains = [
+        TopologyDomain(values=domain.strings("values"), count=domain.count("count") or 0)
+        for domain in assignment.children("domains")
+    ]
+    for part in assignment.children("slices"):
+        domains += _slice(part, len(levels))
+    assignment.close()
+    if not decided:
+        of.warn("topologyAssignment", UNDECIDED, "info", "not-carried")
+        return None
+    return TopologyAssignment(levels=levels, domains=domains)
+
+
+def _slice(part: Reader, levels: int) -> list[TopologyDomain]:
+    number = part.count("domainCount") or 0
+    columns = [_column(values, number) for values in part.children("valuesPerLevel")]
+    counts = part.child("podCounts")
+    universal = counts.count("universal")
+    given = counts.take("individual")
+    counts.close()
+    part.close()
+    individual = [universal] * number if universal is not None else cast(list[Any], given or [])
+    if len(columns) != levels or len(individual) != number or any(len(column) != number for column in columns):
+        part.findings.add("bad-value", "error", part.at, f"a slice of {number} domains has as many values and counts")
+        return []
+    return [
+        TopologyDomain(values=[column[i] for column in columns], count=int(individual[i] or 0)) for i in range(number)
+    ]
+
+
+def _column(values: Reader, number: int) -> list[str]:
+    """The values of one level, one for each domain."""
+    universal = values.text("universal")
+    individual = values.child("individual")
+    before, after = individual.text("prefix") or "", individual.text("suffix") or ""
+    roots = individual.strings("roots")
+    individual.close()
+    values.close()
+    return [universal] * number if universal is not None else [before + root + after for root in roots]

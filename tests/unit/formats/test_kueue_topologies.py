@@ -1,0 +1,128 @@
+"""A cluster with racks, as its objects say it: what is read, and what of it is given back."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from app.formats import export_configuration
+from app.solver.model.kueue import TopologyAssignment, TopologyDomain, TopologyRequest
+from app.solver.model.state import Toleration
+from tests.unit.formats.test_kubernetes import read
+
+Json = dict[str, Any]
+KUEUE = "kueue.x-k8s.io/v1beta2"
+RACK, HOST = "rack", "kubernetes.io/hostname"
+ROOM = {"allocatable": {"cpu": 4, "pods": 9}}
+POD = {"containers": [{"name": "main", "resources": {"requests": {"cpu": 1, "memory": "1Gi"}}}]}
+OLD = {"levels": [HOST], "domains": [{"values": ["n1"], "count": 1}, {"values": ["n2"], "count": 2}]}
+NEW = {
+    "levels": [HOST],
+    "slices": [{
+        "domainCount": 2, "podCounts": {"individual": [1, 2]},
+        "valuesPerLevel": [{"individual": {"prefix": "n", "roots": ["1", "2"]}}],
+    }],
+}  # fmt: skip
+LEVELS = {
+    "levels": [RACK, HOST],
+    "slices": [{
+        "domainCount": 2, "podCounts": {"universal": 3},
+        "valuesPerLevel": [{"universal": "r"}, {"individual": {"roots": ["1", "2"], "suffix": "x"}}],
+    }],
+}  # fmt: skip
+
+
+def made(kind: str, name: str, spec: Json, version: str = KUEUE, **more: Any) -> Json:
+    metadata = {"name": name, **more.pop("metadata", {})}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec, **more}
+
+
+def cluster() -> list[Json]:
+    cell = {"name": "f", "resources": [{"name": "cpu", "nominalQuota": 9}]}
+    return [
+        made("Topology", "racks", {"levels": [{"nodeLabel": RACK}, {"nodeLabel": HOST}]}),
+        made("ResourceFlavor", "f", {"topologyName": "racks", "tolerations": [{"key": "gpu", "operator": "Exists"}]}),
+        made("ClusterQueue", "q", {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": [cell]}]}),
+        made("LocalQueue", "local", {"clusterQueue": "q"}, metadata={"namespace": "team"}),
+        made("Node", "n1", {}, "v1", metadata={"labels": {RACK: "r", HOST: "n1"}}, status=ROOM),
+        made("Pod", "agent", POD | {"nodeName": "n1"}, "v1", metadata={"namespace": "x"}, status={"phase": "Running"}),
+        made("Pod", "w-0", POD | {"nodeName": "n1"}, "v1", status={"phase": "Running"}, metadata={
+            "namespace": "team", "annotations": {"kueue.x-k8s.io/podset-required-topology": RACK}}),
+    ]  # fmt: skip
+
+
+def workload(request: Json | None, assignment: Json | None = None) -> Json:
+    pod_set: Json = {"name": "main", "count": 3, "template": {"spec": POD}}
+    if request is not None:
+        pod_set["topologyRequest"] = request
+    status: Json = {}
+    if assignment is not None:
+        given = {"name": "main", "count": 3, "flavors": {"cpu": "f"}, "resourceUsage": {"cpu": 3}}
+        status = {"admission": {"clusterQueue": "q", "podSetAssignments": [given | {"topologyAssignment": assignment}]}}
+    return made(
+        "Workload", "w", {"queueName": "local", "podSets": [pod_set]}, metadata={"namespace": "team"}, status=status
+    )
+
+
+def test_a_topology_its_flavor_and_its_nodes_are_read() -> None:
+    found = read(*cluster())
+    assert [(t.name, t.levels) for t in found.configuration.topologies] == [("racks", [RACK, HOST])]
+    (flavor,) = found.configuration.flavors
+    assert (flavor.topology, flavor.tolerations) == ("racks", [Toleration(key="gpu", operator="Exists")])
+    (node,) = found.state.nodes
+    assert node.occupied == {"cpu": 1, "pods": 1}, "pods that Kueue placed are in their Workloads"
+    assert [f.rule for f in found.findings if f.severity != "info"] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "carried"),
+    [
+        ({"podIndexLabel": "batch.kubernetes.io/job-completion-index"}, None),
+        ({"required": RACK, "podIndexLabel": "i"}, TopologyRequest(required=RACK)),
+        ({"unconstrained": True, "podSetGroupName": "g"}, TopologyRequest(unconstrained=True, pod_set_group="g")),
+        (
+            {"preferred": RACK, "podSetSliceRequiredTopology": HOST, "podSetSliceSize": 2},
+            TopologyRequest(preferred=RACK, slice_required=HOST, slice_size=2),
+        ),
+    ],
+)
+def test_what_a_pod_set_asks(given: Json, carried: TopologyRequest | None) -> None:
+    found = read(*cluster(), workload(given))
+    assert [task.topology_request for ask in found.asks for task in ask.tasks] == [carried]
+    assert not [f for f in found.findings if "opology" in f.pointer]
+
+
+@pytest.mark.parametrize(("given", "levels", "domains"), [
+    (OLD, [HOST], [(["n1"], 1), (["n2"], 2)]),
+    (NEW, [HOST], [(["n1"], 1), (["n2"], 2)]),
+    (LEVELS, [RACK, HOST], [(["r", "1x"], 3), (["r", "2x"], 3)]),
+])  # fmt: skip
+def test_where_pods_are_in_both_encodings(given: Json, levels: list[str], domains: list[tuple[list[str], int]]) -> None:
+    (running,) = read(*cluster(), workload({"required": RACK}, given)).state.workloads
+    (task,) = running.tasks
+    expected = [TopologyDomain(values=values, count=count) for values, count in domains]
+    assert task.topology_assignment == TopologyAssignment(levels=levels, domains=expected)
+    assert set(task.requests) == {"cpu", "memory"}, "of nodes they use also what there is no quota for"
+
+
+def test_a_slice_that_does_not_add_up_is_named() -> None:
+    broken = {**NEW, "slices": [NEW["slices"][0] | {"domainCount": 3}]}
+    found = read(*cluster(), workload({"required": RACK}, broken))
+    assert [f.rule for f in found.findings if f.severity == "error"] == ["bad-value"]
+
+
+def test_without_nodes_no_topology_is_decided_on_and_each_place_says_so() -> None:
+    objects = [one for one in cluster() if one["kind"] not in ("Node", "Pod")]
+    found = read(*objects, workload({"required": RACK}))
+    assert found.configuration.topologies == []
+    assert found.configuration.flavors[0].topology is None
+    said = {f.pointer.rpartition("/")[2] for f in found.findings if f.severity == "warning"}
+    assert said == {"topologyName", "topologyRequest"}
+
+
+def test_a_topology_is_given_back() -> None:
+    text = export_configuration(read(*cluster()).configuration, "kueue")
+    of = {(one["kind"], one["metadata"]["name"]): one["spec"] for one in yaml.safe_load_all(text)}
+    assert of["Topology", "racks"] == {"levels": [{"nodeLabel": RACK}, {"nodeLabel": HOST}]}
+    assert of["ResourceFlavor", "f"]["topologyName"] == "racks"
+    assert of["ResourceFlavor", "f"]["tolerations"] == [{"key": "gpu", "operator": "Exists"}]
