@@ -138,7 +138,7 @@ def _nomination(snapshot: Overlay, head: Head) -> Nomination:
     queue = snapshot.state.configuration.tree.index[head.queue]
     preemptor = Preemptor(ask.id, queue, head.priority, head.age, assignment.request())
     return Nomination(
-        ask, preemptor, preemptor, assignment, [], [], False, elsewhere=lambda _: _nomination(snapshot, head)
+        ask, preemptor, preemptor, assignment, [], [], {}, False, elsewhere=lambda _: _nomination(snapshot, head)
     )
 
 

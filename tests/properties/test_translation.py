@@ -44,7 +44,8 @@ TASK = Task(
     node_selector={"a": "b"}, tolerations=[Toleration(key="a")], labels={"a": "b"}, host_ports=[HostPort(port=1)],
     pod_affinity=[PodAffinityTerm(topology_key="a")], pod_anti_affinity=[PodAffinityTerm(topology_key="a")],
     topology_spread=[TopologySpreadConstraint(max_skew=1, topology_key="a")], scheduling_gates=["a"],
-    nominated_node="n",
+    nominated_node="n", topology_request=kueue.TopologyRequest(required="r"),
+    topology_assignment=kueue.TopologyAssignment(levels=["r"], domains=[]),
     node_affinity=[[Expression(key="a", operator="Exists")]],
 )  # fmt: skip
 COMMON: dict[str, Any] = {
@@ -70,7 +71,7 @@ STATE = StateOrReference(
     disruption_budgets=[DisruptionBudget(name="b", queue="root.a")],
 )  # fmt: skip
 CONFIGURATION = Configuration(
-    flavors=[Flavor(name="f", node_labels={"a": "b"})],
+    flavors=[Flavor(name="f", node_labels={"a": "b"})], topologies=[kueue.Topology(name="t", levels=["r"])],
     queues=[
         Queue(name="root"),
         Queue(name="root.a", parent="root", priority=2, created_at=at(1), weight=3.0,

@@ -79,7 +79,11 @@ def update(
         return compile_state(configuration, state)
     out.quotas = configuration.quotas
     out.used = _used(before, out, rows)
-    out.rooms = rooms_of(configuration, state)
+    if before.rooms is None or changes.nodes:
+        out.rooms = rooms_of(configuration, state)
+    else:
+        leaving: list[int] = rows.leaving.tolist()
+        out.rooms = before.rooms.moved([before.workloads[i] for i in leaving], [workloads[i] for i in fresh])
     if before.places is not None:
         out.places = before.places.moved(rows.leaving, workloads, out.priority, fresh)
     out.settled_as(before)

@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from app.solver.engines.kueue.compile.quota import FlavorResource
 from app.solver.engines.kueue.compile.state import CompiledState
 from app.solver.engines.kueue.compile.usage import Usage
-from app.solver.engines.kueue.topology.placement import PodSet
 from app.solver.engines.kueue.topology.pod_sets import Misfit, Place, place_all
-from app.solver.engines.kueue.topology.room import Room
+from app.solver.engines.kueue.topology.room import PodSets, Room
 
 Reason = Literal["InClusterQueue", "InCohortReclamation", "InCohortReclaimWhileBorrowing", "InCohortFairSharing"]
-PodSets = tuple[tuple[str, PodSet], ...]
 Target = tuple[int, Reason]
 """(workload index, reason)."""
 
@@ -118,7 +116,7 @@ class Overlay:
         """Whether quota is left for it, and its pod sets find places (Kueue: workloadFits)."""
         if not self.usage.fits(preemptor.queue, preemptor.request, borrow=borrow):
             return False
-        return not preemptor.pod_sets or self.place(preemptor.pod_sets)[1] is None
+        return not preemptor.pod_sets or (self.room is not None and self.room.fits(preemptor.pod_sets))
 
     def place(self, pod_sets: PodSets, *, empty: bool = False) -> tuple[dict[str, Place], Misfit | None]:
         """Where pod sets go as things are; ``empty``: as if nothing of Kueue's ran."""

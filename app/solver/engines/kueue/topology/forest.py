@@ -6,9 +6,10 @@ domain of the lowest level: a host, known by its hostname alone, or all nodes wi
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from app.solver import kubernetes
 from app.solver.model.configuration import Flavor, Toleration
 from app.solver.model.quantity import parse, scale_of
-from app.solver.model.state import Node
+from app.solver.model.state import Node, Task
 
 HOSTNAME = "kubernetes.io/hostname"
 Amounts = dict[str, int]
@@ -16,18 +17,18 @@ Amounts = dict[str, int]
 
 
 class Domain:
-    """``values``: label values from the highest level down to its own; ``leaf``: its place among the leaves, -1 where
-    it is none. The counts are those of one placement under way: pods that fit below it, slices, how many fit beside a
-    leader, and whether a leader does."""
+    """``id``: its place among all domains; ``values``: label values from the highest level down to its own; ``leaf``:
+    its place among the leaves, -1 where it is none."""
 
-    __slots__ = ("children", "leader", "leaf", "level", "pods", "pods_beside", "slices", "slices_beside", "values")
+    __slots__ = ("above", "children", "id", "leaf", "level", "values")
 
-    def __init__(self, level: int, values: tuple[str, ...]) -> None:
-        self.level = level
+    def __init__(self, id: int, values: tuple[str, ...], above: "Domain | None") -> None:  # noqa: A002
+        self.id = id
+        self.level = len(values) - 1
         self.values = values
+        self.above = above
         self.children: list[Domain] = []
         self.leaf = -1
-        self.pods = self.pods_beside = self.slices = self.slices_beside = self.leader = 0
 
 
 class Forest:
@@ -44,6 +45,7 @@ class Forest:
         self.free: list[Amounts] = []
         self.nodes: list[Node | None] = []
         self.index: dict[tuple[str, ...], int] = {}
+        self._allowed: dict[tuple[object, ...], list[bool]] = {}
         known: dict[tuple[str, ...], Domain] = {}
         for node in nodes:
             values = _values(node, flavor.node_labels, self.levels)
@@ -73,10 +75,32 @@ class Forest:
     def _domain(self, values: tuple[str, ...], known: dict[tuple[str, ...], Domain]) -> Domain:
         found = known.get(values)
         if found is None:
-            found = known[values] = Domain(len(values) - 1, values)
+            above = self._domain(values[:-1], known) if len(values) > 1 else None
+            found = known[values] = Domain(len(known), values, above)
             self.by_level[found.level].append(found)
-            if found.level:
-                self._domain(values[:-1], known).children.append(found)
+            if above is not None:
+                above.children.append(found)
+        return found
+
+    def __len__(self) -> int:
+        """Domains of all levels."""
+        return sum(map(len, self.by_level))
+
+    def allowed(self, task: Task) -> list[bool]:
+        """By leaf, whether pods of ``task`` may run there at all: by taints and labels of hosts; elsewhere anywhere."""
+        if not self.hosts:
+            return [True] * len(self.leaves)
+        demands = kubernetes.demands(task)
+        found = self._allowed.get(demands)
+        if found is None:
+            tolerations = [*(task.tolerations or ()), *self.tolerations]
+            found = self._allowed[demands] = [
+                node is not None
+                and kubernetes.untolerated(node.taints, tolerations) is None
+                and kubernetes.selects(task.node_selector or {}, node.labels)
+                and (not task.node_affinity or kubernetes.matches_any(task.node_affinity, node.labels))
+                for node in self.nodes
+            ]
         return found
 
     def key(self, values: tuple[str, ...]) -> tuple[str, ...]:

@@ -8,11 +8,10 @@ Best fit takes the smallest domain that holds the rest, least free capacity the 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from app.solver import kubernetes
 from app.solver.engines.kueue.topology.forest import Amounts, Domain, Forest
 from app.solver.model.kueue import TopologyRequest
 from app.solver.model.quantity import parse, scale_of
-from app.solver.model.state import Node, Task
+from app.solver.model.state import Task
 
 PODS = "pods"
 Remaining = Callable[[int], Amounts]
@@ -39,7 +38,7 @@ class PodSet:
 
 
 @dataclass(slots=True)
-class _Wanted:
+class Wanted:
     """A request as the levels of one forest have it. ``inner``: by level, the size of which pods below a slice come in
     multiples."""
 
@@ -51,26 +50,6 @@ class _Wanted:
     required: bool
     least_free: bool
     inner: dict[int, int] = field(default_factory=dict[int, int])
-
-
-def place(
-    forest: Forest, remaining: Remaining, workers: PodSet, leader: PodSet | None = None
-) -> tuple[Placed, Placed] | str:
-    """Leaves for the workers and for their leader, if there is one; or why they do not all fit."""
-    wanted = _wanted(forest, workers, leader)
-    if isinstance(wanted, str):
-        return wanted
-    if not forest.leaves:
-        return f"no topology domains at level: {forest.levels[wanted.level]}"
-    _count(forest, remaining, workers, leader, wanted)
-    chosen = _choose(forest, wanted, wanted.level)
-    if isinstance(chosen, str):
-        return chosen
-    found = _descend(forest, wanted, *chosen)
-    return (
-        {domain.leaf: domain.pods for domain in found if domain.pods > 0},
-        {domain.leaf: domain.leader for domain in found if domain.leader > 0},
-    )
 
 
 def layers_of(request: TopologyRequest | None) -> list[tuple[str, int | None]]:
@@ -96,7 +75,8 @@ def asks(request: TopologyRequest | None) -> bool:
     )  # fmt: skip
 
 
-def _wanted(forest: Forest, workers: PodSet, leader: PodSet | None) -> _Wanted | str:
+def wanted_of(forest: Forest, workers: PodSet, leader: PodSet | None) -> Wanted | str:
+    """What the workers ask for, in this forest; or why it can't give that."""
     request, levels = workers.request, forest.levels
     layers = layers_of(request)
     lowest = len(levels) - 1
@@ -112,19 +92,18 @@ def _wanted(forest: Forest, workers: PodSet, leader: PodSet | None) -> _Wanted |
     if layers:
         key, given = layers[0]
         if given is None:
-            return "slice topology requested, but slice size not provided"
+            return "slices are asked for without their size"
         if key not in levels:
             return f"no requested topology level for slices: {key}"
         size, slice_level = given, levels.index(key)
     if level > slice_level:
         return f"slices of level {levels[slice_level]} are above the level {levels[level]} of their pod set"
-    unconstrained = request is None or not asks(request) or bool(request.unconstrained)
-    wanted = _Wanted(
+    unconstrained = request is None or not asks(request) or request.unconstrained
+    wanted = Wanted(
         workers.count, 0 if leader is None else 1, level, slice_level, size,
         required=request is not None and request.required is not None, least_free=unconstrained or only_slices,
     )  # fmt: skip
-    before = size
-    at = slice_level
+    before, at = size, slice_level
     for key, given in layers[1:]:
         if key not in levels:
             return f"no requested topology level for a further layer of slices: {key}"
@@ -138,205 +117,245 @@ def _wanted(forest: Forest, workers: PodSet, leader: PodSet | None) -> _Wanted |
     return wanted
 
 
-def _count(forest: Forest, remaining: Remaining, workers: PodSet, leader: PodSet | None, wanted: _Wanted) -> None:
-    """What fits where (phase 1)."""
-    lowest = len(forest.levels) - 1
-    requests = [(name, amount) for name, amount in workers.requests.items() if amount > 0]
-    for domain in forest.leaves:
-        node = forest.nodes[domain.leaf]
-        domain.leader = domain.slices = domain.slices_beside = 0
-        if node is not None and not _may_use(workers.task, node, forest):
-            domain.pods = domain.pods_beside = 0
-            continue
-        left = remaining(domain.leaf)
-        domain.pods = domain.pods_beside = _fit(requests, left)
-        if leader is not None and _fit([pair for pair in leader.requests.items() if pair[1] > 0], left) > 0:
-            domain.leader = 1
-            beside = {name: amount - leader.requests.get(name, 0) for name, amount in left.items()}
-            domain.pods_beside = _fit(requests, beside)
-        if wanted.slice_level == lowest:
-            domain.slices, domain.slices_beside = domain.pods // wanted.size, domain.pods_beside // wanted.size
-    for level in range(lowest - 1, -1, -1):
-        for domain in forest.by_level[level]:
-            _sum_up(domain, wanted)
+class Placement:
+    """Of one group of pod sets in one forest. By domain: pods that fit below it, slices, how many of both fit beside a
+    leader, and whether a leader does. ``fits`` changes none of them, so that they can be kept up to date, leaf by leaf;
+    ``places`` overwrites them with what is assigned."""
 
+    def __init__(
+        self, forest: Forest, remaining: Remaining, workers: PodSet, leader: PodSet | None, wanted: Wanted,
+        allowed: Sequence[bool] | None = None,
+    ) -> None:  # fmt: skip
+        self._forest, self._remaining, self._wanted = forest, remaining, wanted
+        self._allowed = forest.allowed(workers.task) if allowed is None else allowed
+        self._requests = [(name, amount) for name, amount in workers.requests.items() if amount > 0]
+        self._leader = None if leader is None else [pair for pair in leader.requests.items() if pair[1] > 0]
+        number = len(forest)
+        self._pods, self._beside = [0] * number, [0] * number
+        self._slices, self._slices_beside = [0] * number, [0] * number
+        self._leads = [0] * number
+        for leaf in range(len(forest.leaves)):
+            self._count(leaf)
+        for level in range(len(forest.levels) - 2, -1, -1):
+            for domain in forest.by_level[level]:
+                self._sum_up(domain)
 
-def _sum_up(domain: Domain, wanted: _Wanted) -> None:
-    """From its children. With a leader those count that can take one, and of these the one that loses least by it."""
-    inner = wanted.inner.get(domain.level + 1, 1)
-    pods = slices = leader = 0
-    lost: int | None = None
-    lost_slices = 0
-    for child in domain.children:
-        mine, beside = child.pods // inner * inner, child.pods_beside // inner * inner
-        pods += mine
-        slices += child.slices
-        if not wanted.leaders or child.leader:
-            fewer = child.slices - child.slices_beside
-            lost_slices = fewer if lost is None else min(lost_slices, fewer)
-            lost = mine - beside if lost is None else min(lost, mine - beside)
-        leader = max(leader, child.leader)
-    domain.pods, domain.slices, domain.leader = pods, slices, leader
-    domain.pods_beside = 0 if lost is None else pods - lost
-    domain.slices_beside = 0 if lost is None else slices - lost_slices
-    if domain.level == wanted.slice_level:
-        domain.slices, domain.slices_beside = pods // wanted.size, domain.pods_beside // wanted.size
+    def changed(self, leaf: int) -> None:
+        """What is left in a leaf is something else now."""
+        self._count(leaf)
+        domain = self._forest.leaves[leaf].above
+        while domain is not None:
+            self._sum_up(domain)
+            domain = domain.above
 
+    def why_not(self) -> str | None:
+        """Why they do not all fit; None where they do."""
+        chosen = self._choose(self._wanted.level)
+        return chosen if isinstance(chosen, str) else None
 
-def _may_use(task: Task, node: Node, forest: Forest) -> bool:
-    tolerations = [*(task.tolerations or ()), *forest.tolerations]
-    return (
-        kubernetes.untolerated(node.taints, tolerations) is None
-        and kubernetes.selects(task.node_selector or {}, node.labels)
-        and (not task.node_affinity or kubernetes.matches_any(task.node_affinity, node.labels))
-    )
+    def places(self) -> tuple[Placed, Placed] | str:
+        """Leaves for the workers and for their leader, if there is one; or why they do not all fit."""
+        chosen = self._choose(self._wanted.level)
+        if isinstance(chosen, str):
+            return chosen
+        found = self._descend(*chosen)
+        pods, leads = self._pods, self._leads
+        return (
+            {domain.leaf: pods[domain.id] for domain in found if pods[domain.id] > 0},
+            {domain.leaf: leads[domain.id] for domain in found if leads[domain.id] > 0},
+        )
+
+    def _count(self, leaf: int) -> None:
+        """What fits in a leaf (phase 1)."""
+        wanted, at = self._wanted, self._forest.leaves[leaf].id
+        pods = beside = leads = 0
+        if self._allowed[leaf]:
+            left = self._remaining(leaf)
+            pods = beside = _fit(self._requests, left)
+            if self._leader is not None and _fit(self._leader, left) > 0:
+                leads = 1
+                taken = dict(self._leader)
+                beside = _fit(self._requests, {name: amount - taken.get(name, 0) for name, amount in left.items()})
+        self._pods[at], self._beside[at], self._leads[at] = pods, beside, leads
+        if wanted.slice_level == len(self._forest.levels) - 1:
+            self._slices[at], self._slices_beside[at] = pods // wanted.size, beside // wanted.size
+
+    def _sum_up(self, domain: Domain) -> None:
+        """From its children. With a leader those count that can take one, and of these the one that loses least."""
+        wanted = self._wanted
+        inner = wanted.inner.get(domain.level + 1, 1)
+        pods = slices = leads = lost_slices = 0
+        lost: int | None = None
+        for child in domain.children:
+            at = child.id
+            mine, beside = self._pods[at], self._beside[at]
+            if inner > 1:
+                mine, beside = mine // inner * inner, beside // inner * inner
+            pods += mine
+            slices += self._slices[at]
+            if not wanted.leaders or self._leads[at]:
+                fewer = self._slices[at] - self._slices_beside[at]
+                lost_slices = fewer if lost is None else min(lost_slices, fewer)
+                lost = mine - beside if lost is None else min(lost, mine - beside)
+            leads = max(leads, self._leads[at])
+        at = domain.id
+        self._pods[at], self._leads[at] = pods, leads
+        self._beside[at] = 0 if lost is None else pods - lost
+        if domain.level == wanted.slice_level:
+            self._slices[at], self._slices_beside[at] = pods // wanted.size, self._beside[at] // wanted.size
+        else:
+            self._slices[at], self._slices_beside[at] = slices, 0 if lost is None else slices - lost_slices
+
+    def _order(self, domain: Domain) -> tuple[int, int, tuple[str, ...]]:
+        slices = self._slices[domain.id]
+        return slices if self._wanted.least_free else -slices, self._pods[domain.id], domain.values
+
+    def _order_beside(self, domain: Domain) -> tuple[int, int, int, tuple[str, ...]]:
+        at = domain.id
+        slices = self._slices_beside[at]
+        return -self._leads[at], slices if self._wanted.least_free else -slices, self._beside[at], domain.values
+
+    def _capacity(self, domain: Domain, leaders: int, *, slices: bool) -> int:
+        if slices:
+            return (self._slices_beside if leaders else self._slices)[domain.id]
+        return (self._beside if leaders else self._pods)[domain.id]
+
+    def _best(self, domains: Sequence[Domain], need: int, leaders: int, *, slices: bool) -> Domain:
+        """The first of the smallest that hold all of it; the first of all where none does."""
+        best, least = domains[0], -1
+        for domain in domains:
+            capacity = self._capacity(domain, leaders, slices=slices)
+            if capacity >= need and (least < 0 or capacity < least) and self._leads[domain.id] >= leaders:
+                best, least = domain, capacity
+        return best
+
+    def _choose(self, level: int) -> tuple[int, list[Domain]] | str:
+        """Domains of ``level`` or above that hold everything (phase 2a)."""
+        wanted, leads = self._wanted, self._leads
+        need, leaders = wanted.count // wanted.size, wanted.leaders
+        domains = sorted(self._forest.by_level[level], key=self._order_beside)
+        if not domains:
+            return f"no topology domains at level: {self._forest.levels[level]}"
+        top = domains[0]
+        if wanted.least_free:
+            for domain in domains:
+                if leads[domain.id] >= leaders and self._capacity(domain, leaders, slices=True) >= need:
+                    return level, [domain]
+            if wanted.required:
+                return _short(wanted, max(self._slices[domain.id] for domain in domains))
+        elif self._slices_beside[top.id] >= need and leads[top.id] >= leaders:
+            top = self._best(domains, need, leaders, slices=True)
+        if self._slices_beside[top.id] >= need and leads[top.id] >= leaders:
+            return level, [top]
+        if wanted.required:
+            return _short(wanted, self._slices[top.id])
+        if level > 0 and not wanted.least_free:
+            return self._choose(level - 1)
+        return self._several(level, self._prioritised(domains, wanted.count, leaders, wanted.size, slices=True))
+
+    def _several(self, level: int, domains: list[Domain]) -> tuple[int, list[Domain]] | str:
+        wanted = self._wanted
+        need, leaders = wanted.count // wanted.size, wanted.leaders
+        taken: list[Domain] = []
+        rest, at = need, 0
+        while leaders > 0 and at < len(domains) and self._leads[domains[at].id] > 0:
+            domain = domains[at]
+            if not wanted.least_free and self._slices_beside[domain.id] >= rest:
+                domain = self._best(domains[at:], rest, leaders, slices=True)
+            taken.append(domain)
+            leaders -= self._leads[domain.id]
+            rest -= self._slices_beside[domain.id]
+            at += 1
+        if leaders > 0:
+            return _short(wanted, 0)
+        others = sorted(domains[at:], key=self._order)
+        for i, first in enumerate(others):
+            if rest <= 0:
+                break
+            last = not wanted.least_free and self._slices[first.id] >= rest
+            domain = self._best(others[i:], rest, 0, slices=True) if last else first
+            taken.append(domain)
+            rest -= self._slices[domain.id]
+        return _short(wanted, need - rest) if rest > 0 else (level, taken)
+
+    def _prioritised(self, domains: list[Domain], count: int, leaders: int, size: int, *, slices: bool) -> list[Domain]:
+        """With a leader: the first domain goes first that can take it and still leaves room for all."""
+        if not leaders or len(domains) < 2:
+            return domains
+        need = count // size if slices else count
+        there = sum(self._capacity(domain, 0, slices=slices) for domain in domains)
+        for i, domain in enumerate(domains):
+            lost = self._capacity(domain, 0, slices=slices) - self._capacity(domain, 1, slices=slices)
+            if self._leads[domain.id] >= leaders and there - lost >= need:
+                return [domain, *domains[:i], *domains[i + 1 :]]
+        return domains
+
+    def _descend(self, level: int, chosen: list[Domain]) -> list[Domain]:
+        """From the chosen domains down to leaves, as few as hold everything (phase 2b)."""
+        wanted = self._wanted
+        chosen = self._fewest(chosen, wanted.count, wanted.leaders, wanted.size, slices=True)
+        while level < wanted.slice_level:
+            below = sorted((child for domain in chosen for child in domain.children), key=self._order)
+            chosen = self._fewest(below, wanted.count, wanted.leaders, wanted.size, slices=True)
+            level += 1
+        while level < len(self._forest.levels) - 1:
+            size = wanted.inner.get(level + 1, 1)
+            found: list[Domain] = []
+            for domain in chosen:
+                below = sorted(domain.children, key=self._order)
+                for child in below if size > 1 else ():
+                    self._slices[child.id] = self._pods[child.id] // size
+                    self._slices_beside[child.id] = self._beside[child.id] // size
+                pods, leaders = self._pods[domain.id], self._leads[domain.id]
+                found += self._fewest(below, pods, leaders, size, slices=size > 1)
+            chosen = found
+            level += 1
+        return chosen
+
+    def _fewest(self, domains: list[Domain], count: int, leaders: int, size: int, *, slices: bool) -> list[Domain]:
+        """Of ``domains`` in order as few as hold the pods; what each gets overwrites its counts. None where they
+        don't."""
+        domains = self._prioritised(domains, count, leaders, size, slices=slices)
+        rest, taken, leads = count // size if slices else count, list[Domain](), self._leads
+        for i, first in enumerate(domains):
+            domain, beside = first, leaders > 0
+            capacity = self._capacity(domain, leaders, slices=slices)
+            fits = capacity >= rest and (not beside or leads[domain.id] >= leaders)
+            if fits and not self._wanted.least_free:
+                domain = self._best(domains[i:], rest, leaders, slices=slices)
+                capacity = self._capacity(domain, leaders, slices=slices)
+            at = domain.id
+            if not beside:
+                leads[at] = 0
+            gets = min(capacity, rest)
+            done = capacity >= rest and leads[at] >= leaders
+            if beside:
+                if not done:
+                    (self._slices_beside if slices else self._beside)[at] = gets
+                leads[at] = min(leads[at], leaders)
+                leaders -= leads[at]
+            if slices:
+                self._slices[at] = gets
+            self._pods[at] = gets * size if slices else gets
+            rest -= gets
+            taken.append(domain)
+            if done:
+                return taken
+        return []
 
 
 def _fit(requests: Sequence[tuple[str, int]], left: Amounts) -> int:
     """How many units of ``requests``, all above 0."""
-    return max(0, min(left.get(name, 0) // amount for name, amount in requests))
+    found: int | None = None
+    for name, amount in requests:
+        units = left.get(name, 0) // amount
+        if units <= 0:
+            return 0
+        if found is None or units < found:
+            found = units
+    return found or 0
 
 
-def _order(wanted: _Wanted) -> Callable[[Domain], tuple[int, int, tuple[str, ...]]]:
-    sign = 1 if wanted.least_free else -1
-    return lambda domain: (sign * domain.slices, domain.pods, domain.values)
-
-
-def _order_beside(wanted: _Wanted) -> Callable[[Domain], tuple[int, int, int, tuple[str, ...]]]:
-    sign = 1 if wanted.least_free else -1
-    return lambda domain: (-domain.leader, sign * domain.slices_beside, domain.pods_beside, domain.values)
-
-
-def _capacity(domain: Domain, leaders: int, *, slices: bool) -> int:
-    if slices:
-        return domain.slices_beside if leaders else domain.slices
-    return domain.pods_beside if leaders else domain.pods
-
-
-def _best(domains: Sequence[Domain], need: int, leaders: int, *, slices: bool) -> Domain:
-    """The first of the smallest that hold all of it; the first of all where none does."""
-    enough = [d for d in domains if d.leader >= leaders and _capacity(d, leaders, slices=slices) >= need]
-    return min(enough, key=lambda d: _capacity(d, leaders, slices=slices)) if enough else domains[0]
-
-
-def _choose(forest: Forest, wanted: _Wanted, level: int) -> tuple[int, list[Domain]] | str:
-    """Domains of ``level`` or above that hold everything (phase 2a)."""
-    need, leaders = wanted.count // wanted.size, wanted.leaders
-    domains = sorted(forest.by_level[level], key=_order_beside(wanted))
-    top = domains[0]
-    if not wanted.least_free and top.slices_beside >= need and top.leader >= leaders:
-        top = _best(domains, need, leaders, slices=True)
-    if wanted.least_free:
-        for domain in domains:
-            if domain.leader >= leaders and _capacity(domain, leaders, slices=True) >= need:
-                return level, [domain]
-        if wanted.required:
-            return _short(wanted, max(domain.slices for domain in domains))
-    if top.slices_beside >= need and top.leader >= leaders:
-        return level, [top]
-    if wanted.required:
-        return _short(wanted, top.slices)
-    if level > 0 and not wanted.least_free:
-        return _choose(forest, wanted, level - 1)
-    return _several(wanted, level, _prioritised(domains, wanted.count, leaders, wanted.size, slices=True))
-
-
-def _several(wanted: _Wanted, level: int, domains: list[Domain]) -> tuple[int, list[Domain]] | str:
-    need, leaders = wanted.count // wanted.size, wanted.leaders
-    taken: list[Domain] = []
-    rest, at = need, 0
-    while leaders > 0 and at < len(domains) and domains[at].leader > 0:
-        domain = domains[at]
-        if not wanted.least_free and domain.slices_beside >= rest:
-            domain = _best(domains[at:], rest, leaders, slices=True)
-        taken.append(domain)
-        leaders -= domain.leader
-        rest -= domain.slices_beside
-        at += 1
-    if leaders > 0:
-        return _short(wanted, 0)
-    others = sorted(domains[at:], key=_order(wanted))
-    for i, domain in enumerate(others):
-        if rest <= 0:
-            break
-        if not wanted.least_free and domain.slices >= rest:
-            domain = _best(others[i:], rest, 0, slices=True)  # noqa: PLW2901
-        taken.append(domain)
-        rest -= domain.slices
-    return _short(wanted, need - rest) if rest > 0 else (level, taken)
-
-
-def _short(wanted: _Wanted, fits: int) -> str:
+def _short(wanted: Wanted, fits: int) -> str:
     unit = "pods" if wanted.size == 1 else f"slices of {wanted.size} pods"
     return f"only {max(0, fits)} of {wanted.count // wanted.size} {unit} fit"
-
-
-def _prioritised(domains: list[Domain], count: int, leaders: int, size: int, *, slices: bool) -> list[Domain]:
-    """With a leader: the first domain goes first that can take it and still leaves room for all."""
-    if not leaders or len(domains) < 2:
-        return domains
-    need = count // size if slices else count
-    there = sum(domain.slices if slices else domain.pods for domain in domains)
-    for i, domain in enumerate(domains):
-        lost = domain.slices - domain.slices_beside if slices else domain.pods - domain.pods_beside
-        if domain.leader >= leaders and there - lost >= need:
-            return [domain, *domains[:i], *domains[i + 1 :]]
-    return domains
-
-
-def _descend(forest: Forest, wanted: _Wanted, level: int, chosen: list[Domain]) -> list[Domain]:
-    """From the chosen domains down to leaves, as few as hold everything (phase 2b)."""
-    order = _order(wanted)
-    chosen = _fewest(chosen, wanted, wanted.count, wanted.leaders, wanted.size, slices=True)
-    while level < wanted.slice_level:
-        below = sorted((child for domain in chosen for child in domain.children), key=order)
-        chosen = _fewest(below, wanted, wanted.count, wanted.leaders, wanted.size, slices=True)
-        level += 1
-    while level < len(forest.levels) - 1:
-        size = wanted.inner.get(level + 1, 1)
-        found: list[Domain] = []
-        for domain in chosen:
-            below = sorted(domain.children, key=order)
-            if size > 1:
-                for child in below:
-                    child.slices, child.slices_beside = child.pods // size, child.pods_beside // size
-            found += _fewest(below, wanted, domain.pods, domain.leader, size, slices=size > 1)
-        chosen = found
-        level += 1
-    return chosen
-
-
-def _fewest(
-    domains: list[Domain], wanted: _Wanted, count: int, leaders: int, size: int, *, slices: bool
-) -> list[Domain]:
-    """Of ``domains`` in order as few as hold the pods; what each gets overwrites its counts. None where they don't."""
-    domains = _prioritised(domains, count, leaders, size, slices=slices)
-    rest, taken = count // size if slices else count, list[Domain]()
-    for i, first in enumerate(domains):
-        domain, beside = first, leaders > 0
-        capacity = _capacity(domain, leaders, slices=slices)
-        fits = capacity >= rest and (not beside or domain.leader >= leaders)
-        if fits and not wanted.least_free:
-            domain = _best(domains[i:], rest, leaders, slices=slices)
-            capacity = _capacity(domain, leaders, slices=slices)
-        if not beside:
-            domain.leader = 0
-        gets = min(capacity, rest)
-        done = capacity >= rest and domain.leader >= leaders
-        if beside:
-            if not done and slices:
-                domain.slices_beside = gets
-            elif not done:
-                domain.pods_beside = gets
-            domain.leader = min(domain.leader, leaders)
-            leaders -= domain.leader
-        if slices:
-            domain.slices = gets
-            domain.pods = gets * size
-        else:
-            domain.pods = gets
-        rest -= gets
-        taken.append(domain)
-        if done:
-            return taken
-    return []

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.solver.engines.kueue.topology.forest import Amounts, Forest
-from app.solver.engines.kueue.topology.placement import Placed, PodSet, place
+from app.solver.engines.kueue.topology.placement import Placed, Placement, PodSet, wanted_of
 from app.solver.model.kueue import TopologyAssignment, TopologyDomain
 
 Remaining = Callable[[str, int], Amounts]
@@ -42,9 +42,11 @@ def place_all(
         forest = forests[flavor]
         # Hosts are the same whatever flavor they are seen through; other leaves are a flavor's own.
         assumed = hosts if forest.hosts else {}
-        for group in _groups([of for name, of in pod_sets if name == flavor]):
-            workers, leader = _roles(group)
-            placed = place(forest, _left(forest, flavor, remaining, assumed), workers, leader)
+        for group in groups([of for name, of in pod_sets if name == flavor]):
+            workers, leader = roles(group)
+            wanted = wanted_of(forest, workers, leader)
+            left = _left(forest, flavor, remaining, assumed)
+            placed = wanted if isinstance(wanted, str) else Placement(forest, left, workers, leader, wanted).places()
             if isinstance(placed, str):
                 return found, Misfit(workers.task.name, placed)
             for of, pods in zip((workers, leader), placed, strict=True):
@@ -61,15 +63,16 @@ def shown(forest: Forest, pods: Placed) -> TopologyAssignment:
     return TopologyAssignment(levels=forest.shown_levels, domains=domains)
 
 
-def _groups(pod_sets: Sequence[PodSet]) -> list[list[PodSet]]:
-    groups: dict[str, list[PodSet]] = {}
+def groups(pod_sets: Sequence[PodSet]) -> list[list[PodSet]]:
+    """Pod sets that are placed together, in order of the first of each."""
+    found: dict[str, list[PodSet]] = {}
     for i, of in enumerate(pod_sets):
         name = of.request.pod_set_group if of.request is not None else None
-        groups.setdefault(f"/{i}" if name is None else name, []).append(of)
-    return list(groups.values())
+        found.setdefault(f"/{i}" if name is None else name, []).append(of)
+    return list(found.values())
 
 
-def _roles(group: list[PodSet]) -> tuple[PodSet, PodSet | None]:
+def roles(group: list[PodSet]) -> tuple[PodSet, PodSet | None]:
     """Workers and their leader: the one with fewer pods, of two with as many the second."""
     if len(group) < 2:
         return group[0], None

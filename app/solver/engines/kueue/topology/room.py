@@ -4,15 +4,18 @@ Source: Kueue ``pkg/cache/scheduler/snapshot.go`` (what a cycle begins with), ``
 added and removed within it).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 
 from app.solver.engines.kueue.topology.forest import Amounts, Forest
-from app.solver.engines.kueue.topology.placement import PODS, PodSet
-from app.solver.engines.kueue.topology.pod_sets import Place
+from app.solver.engines.kueue.topology.placement import PODS, Placement, PodSet, wanted_of
+from app.solver.engines.kueue.topology.pod_sets import Place, groups, place_all, roles
 from app.solver.model.configuration import Flavor
 from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Node, Task, Workload
 
+PodSets = tuple[tuple[str, PodSet], ...]
+"""Pod sets with the flavor through which each uses nodes."""
 Usage = dict[tuple[str, int], Amounts]
 """Steps by resource, by flavor and leaf."""
 
@@ -28,22 +31,39 @@ class Rooms:
         self.forests = {name: Forest(flavors[name], levels, nodes) for name, levels in sorted(topologies.items())}
         self.left = {name: [dict(of) for of in forest.free] for name, forest in self.forests.items()}
         self._known: dict[int, Usage] = {}
-        through_hosts = [name for name, forest in self.forests.items() if forest.hosts]
+        self._through_hosts = [name for name, forest in self.forests.items() if forest.hosts]
         for workload in workloads:
-            for task in workload.tasks:
-                self._take(task, through_hosts)
+            for flavor, leaf, requests, count in self._uses(workload):
+                _subtract(self.left[flavor][leaf], requests, count)
 
-    def _take(self, task: Task, through_hosts: list[str]) -> None:
-        flavor = self._flavor(task)
-        if flavor is None or task.topology_assignment is None:
-            return
-        requests = per_pod(task)
-        for name in through_hosts if self.forests[flavor].hosts else [flavor]:
-            forest, left = self.forests[name], self.left[name]
-            for domain in task.topology_assignment.domains:
-                leaf = forest.index.get(tuple(domain.values))
-                if leaf is not None:
-                    _subtract(left[leaf], requests, domain.count)
+    def moved(self, gone: Iterable[Workload], fresh: Iterable[Workload]) -> "Rooms":
+        """The same nodes once some workloads are no longer what they were, and others are new."""
+        other = copy(self)
+        other.left = {name: list(of) for name, of in self.left.items()}
+        other._known = {}
+        own: set[tuple[str, int]] = set()
+        for workloads, sign in ((gone, -1), (fresh, 1)):
+            for workload in workloads:
+                for flavor, leaf, requests, count in other._uses(workload):
+                    if (flavor, leaf) not in own:
+                        own.add((flavor, leaf))
+                        other.left[flavor][leaf] = dict(other.left[flavor][leaf])
+                    _subtract(other.left[flavor][leaf], requests, sign * count)
+        return other
+
+    def _uses(self, workload: Workload) -> Iterator[tuple[str, int, Amounts, int]]:
+        """Flavor, leaf, what a pod takes, and how many pods, through every flavor that shows the leaf."""
+        for task in workload.tasks:
+            flavor = self._flavor(task)
+            if flavor is None or task.topology_assignment is None:
+                continue
+            requests = per_pod(task)
+            for name in self._through_hosts if self.forests[flavor].hosts else [flavor]:
+                index = self.forests[name].index
+                for domain in task.topology_assignment.domains:
+                    leaf = index.get(tuple(domain.values))
+                    if leaf is not None:
+                        yield name, leaf, requests, domain.count
 
     def _flavor(self, task: Task) -> str | None:
         """The flavor through which it uses nodes."""
@@ -80,13 +100,17 @@ class Rooms:
 
 
 class Room:
-    """One decision's own. ``taken``: beyond what the state has, negative where it was given back."""
+    """One decision's own. ``taken``: beyond what the state has, negative where it was given back. What fits where is
+    kept up to date for the pod sets that were last asked about: a search for victims asks after each of them."""
 
-    __slots__ = ("rooms", "taken")
+    __slots__ = ("_asked", "_changed", "_first", "rooms", "taken")
 
     def __init__(self, rooms: Rooms, taken: Usage | None = None) -> None:
         self.rooms = rooms
         self.taken: Usage = {} if taken is None else taken
+        self._asked: PodSets | None = None
+        self._first: tuple[str, Placement] | None = None
+        self._changed: set[tuple[str, int]] = set()
 
     def copy(self) -> "Room":
         return Room(self.rooms, {key: dict(of) for key, of in self.taken.items()})
@@ -95,6 +119,31 @@ class Room:
         """It is used from here on, or (``sign`` -1) no longer."""
         for key, amounts in usage.items():
             _subtract(self.taken.setdefault(key, {}), amounts, -sign)
+        if self._asked is not None:
+            self._changed.update(usage)
+
+    def fits(self, pod_sets: PodSets) -> bool:
+        """Whether all of them find places. Most often the first group is what does not."""
+        if self._asked is not pod_sets:
+            self._asked, self._first = pod_sets, self._first_group(pod_sets)
+        elif self._first is not None:
+            flavor, placement = self._first
+            for changed, leaf in self._changed:
+                if changed == flavor:
+                    placement.changed(leaf)
+        self._changed.clear()
+        if self._first is None or self._first[1].why_not() is not None:
+            return False
+        return len(pod_sets) == 1 or place_all(self.rooms.forests, pod_sets, self.left)[1] is None
+
+    def _first_group(self, pod_sets: PodSets) -> tuple[str, Placement] | None:
+        flavor = min(name for name, _ in pod_sets)
+        workers, leader = roles(groups([of for name, of in pod_sets if name == flavor])[0])
+        forest = self.rooms.forests[flavor]
+        wanted = wanted_of(forest, workers, leader)
+        if isinstance(wanted, str):
+            return None
+        return flavor, Placement(forest, lambda leaf: self.left(flavor, leaf), workers, leader, wanted)
 
     def left(self, flavor: str, leaf: int) -> Amounts:
         """What is left there."""
