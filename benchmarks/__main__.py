@@ -5,7 +5,7 @@ import datetime
 import os
 from pathlib import Path
 
-from benchmarks import chart, crowd, inputs, measure, simulations, ytsaurus_tree
+from benchmarks import chart, crowd, inputs, kueue_racks, measure, simulations, ytsaurus_tree
 from benchmarks.budgets import BUDGETS, BUSY_CROWD_SECONDS, CROWD_SECONDS, MEMORY_MB, SMALL_MEDIAN, SMALL_TAIL, Budget
 from benchmarks.inputs import Input
 from benchmarks.measure import Figure
@@ -45,6 +45,8 @@ def main() -> None:
 def _input(name: str) -> Input | None:
     if name.startswith("ytsaurus"):
         return inputs.of(name, ytsaurus_tree.tree())
+    if name.startswith("kueue-racks"):
+        return inputs.of(name, kueue_racks.racks())
     return inputs.recorded(name)
 
 

@@ -122,7 +122,9 @@ class Overlay:
         """Where pod sets go as things are; ``empty``: as if nothing of Kueue's ran."""
         room = self.room
         assert room is not None, "whoever has pod sets to place has nodes"
-        return place_all(room.rooms.forests, pod_sets, room.empty if empty else room.left)
+        if empty:
+            return place_all(room.rooms.forests, pod_sets, room.empty, room.empty_units)
+        return place_all(room.rooms.forests, pod_sets, room.left, room.units)
 
     def evict(self, workloads: Iterable[int]) -> None:
         """Take workloads out for good: neither usage nor candidates from here on."""

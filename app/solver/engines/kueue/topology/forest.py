@@ -5,6 +5,7 @@ domain of the lowest level: a host, known by its hostname alone, or all nodes wi
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from app.solver import kubernetes
 from app.solver.model.configuration import Flavor, Toleration
@@ -81,6 +82,11 @@ class Forest:
             if above is not None:
                 above.children.append(found)
         return found
+
+    @cached_property
+    def leaf_ids(self) -> list[int]:
+        """By leaf, its place among all domains."""
+        return [leaf.id for leaf in self.leaves]
 
     def __len__(self) -> int:
         """Domains of all levels."""

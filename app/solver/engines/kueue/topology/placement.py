@@ -124,18 +124,22 @@ class Placement:
 
     def __init__(
         self, forest: Forest, remaining: Remaining, workers: PodSet, leader: PodSet | None, wanted: Wanted,
-        allowed: Sequence[bool] | None = None,
+        units: Sequence[int] | None = None,
     ) -> None:  # fmt: skip
+        """``units``: how many of the workers fit in each leaf by what is left there, where that is known."""
         self._forest, self._remaining, self._wanted = forest, remaining, wanted
-        self._allowed = forest.allowed(workers.task) if allowed is None else allowed
+        self._allowed = forest.allowed(workers.task)
         self._requests = [(name, amount) for name, amount in workers.requests.items() if amount > 0]
         self._leader = None if leader is None else [pair for pair in leader.requests.items() if pair[1] > 0]
         number = len(forest)
         self._pods, self._beside = [0] * number, [0] * number
         self._slices, self._slices_beside = [0] * number, [0] * number
         self._leads = [0] * number
-        for leaf in range(len(forest.leaves)):
-            self._count(leaf)
+        if units is None or leader is not None:
+            for leaf in range(len(forest.leaves)):
+                self._count(leaf)
+        else:
+            self._take(units)
         for level in range(len(forest.levels) - 2, -1, -1):
             for domain in forest.by_level[level]:
                 self._sum_up(domain)
@@ -150,7 +154,14 @@ class Placement:
 
     def why_not(self) -> str | None:
         """Why they do not all fit; None where they do."""
-        chosen = self._choose(self._wanted.level)
+        wanted = self._wanted
+        if wanted.required:  # one domain of the level holds all of it, or none does: no order is needed
+            ids = [domain.id for domain in self._forest.by_level[wanted.level]]
+            need, leads, beside = wanted.count // wanted.size, self._leads, self._slices_beside
+            if any(beside[at] >= need and leads[at] >= wanted.leaders for at in ids):
+                return None
+            return _short(wanted, max((self._slices[at] for at in ids), default=0))
+        chosen = self._choose(wanted.level)
         return chosen if isinstance(chosen, str) else None
 
     def places(self) -> tuple[Placed, Placed] | str:
@@ -171,14 +182,25 @@ class Placement:
         pods = beside = leads = 0
         if self._allowed[leaf]:
             left = self._remaining(leaf)
-            pods = beside = _fit(self._requests, left)
-            if self._leader is not None and _fit(self._leader, left) > 0:
+            pods = beside = fit(self._requests, left)
+            if self._leader is not None and fit(self._leader, left) > 0:
                 leads = 1
                 taken = dict(self._leader)
-                beside = _fit(self._requests, {name: amount - taken.get(name, 0) for name, amount in left.items()})
+                beside = fit(self._requests, {name: amount - taken.get(name, 0) for name, amount in left.items()})
         self._pods[at], self._beside[at], self._leads[at] = pods, beside, leads
         if wanted.slice_level == len(self._forest.levels) - 1:
             self._slices[at], self._slices_beside[at] = pods // wanted.size, beside // wanted.size
+
+    def _take(self, units: Sequence[int]) -> None:
+        pods, ids = self._pods, self._forest.leaf_ids
+        for at, fit, allowed in zip(ids, units, self._allowed, strict=True):
+            if allowed:
+                pods[at] = fit
+        self._beside = pods.copy()
+        if self._wanted.slice_level == len(self._forest.levels) - 1:
+            size = self._wanted.size
+            self._slices = pods.copy() if size == 1 else [number // size for number in pods]
+            self._slices_beside = self._slices.copy()
 
     def _sum_up(self, domain: Domain) -> None:
         """From its children. With a leader those count that can take one, and of these the one that loses least."""
@@ -344,7 +366,7 @@ class Placement:
         return []
 
 
-def _fit(requests: Sequence[tuple[str, int]], left: Amounts) -> int:
+def fit(requests: Sequence[tuple[str, int]], left: Amounts) -> int:
     """How many units of ``requests``, all above 0."""
     found: int | None = None
     for name, amount in requests:

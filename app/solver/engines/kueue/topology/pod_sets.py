@@ -13,6 +13,7 @@ from app.solver.model.kueue import TopologyAssignment, TopologyDomain
 
 Remaining = Callable[[str, int], Amounts]
 """What is left in a leaf of a flavor's forest."""
+Units = Callable[[str, Amounts], list[int] | None]
 Assumed = dict[tuple[str, ...], Amounts]
 
 
@@ -33,9 +34,13 @@ class Misfit:
 
 
 def place_all(
-    forests: Mapping[str, Forest], pod_sets: Sequence[tuple[str, PodSet]], remaining: Remaining
+    forests: Mapping[str, Forest],
+    pod_sets: Sequence[tuple[str, PodSet]],
+    remaining: Remaining,
+    units: Units | None = None,
 ) -> tuple[dict[str, Place], Misfit | None]:
-    """Places by name of the task for pod sets with their flavors, up to the first that does not fit."""
+    """Places by name of the task for pod sets with their flavors, up to the first that does not fit. ``units``: how
+    many pods fit in each leaf of a flavor, where that is known for all leaves at once."""
     found: dict[str, Place] = {}
     hosts: Assumed = {}
     for flavor in sorted({flavor for flavor, _ in pod_sets}):
@@ -46,7 +51,10 @@ def place_all(
             workers, leader = roles(group)
             wanted = wanted_of(forest, workers, leader)
             left = _left(forest, flavor, remaining, assumed)
-            placed = wanted if isinstance(wanted, str) else Placement(forest, left, workers, leader, wanted).places()
+            known = units(flavor, workers.requests) if units is not None and not assumed else None
+            placed = (
+                wanted if isinstance(wanted, str) else Placement(forest, left, workers, leader, wanted, known).places()
+            )
             if isinstance(placed, str):
                 return found, Misfit(workers.task.name, placed)
             for of, pods in zip((workers, leader), placed, strict=True):

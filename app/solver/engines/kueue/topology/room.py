@@ -7,8 +7,11 @@ added and removed within it).
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 
+import numpy as np
+from numpy.typing import NDArray
+
 from app.solver.engines.kueue.topology.forest import Amounts, Forest
-from app.solver.engines.kueue.topology.placement import PODS, Placement, PodSet, wanted_of
+from app.solver.engines.kueue.topology.placement import PODS, Placement, PodSet, fit, wanted_of
 from app.solver.engines.kueue.topology.pod_sets import Place, groups, place_all, roles
 from app.solver.model.configuration import Flavor
 from app.solver.model.quantity import parse, scale_of
@@ -16,6 +19,7 @@ from app.solver.model.state import Node, Task, Workload
 
 PodSets = tuple[tuple[str, PodSet], ...]
 """Pod sets with the flavor through which each uses nodes."""
+_MOST = 2**62
 Usage = dict[tuple[str, int], Amounts]
 """Steps by resource, by flavor and leaf."""
 
@@ -31,16 +35,42 @@ class Rooms:
         self.forests = {name: Forest(flavors[name], levels, nodes) for name, levels in sorted(topologies.items())}
         self.left = {name: [dict(of) for of in forest.free] for name, forest in self.forests.items()}
         self._known: dict[int, Usage] = {}
+        self._columns: dict[tuple[str, str, bool], NDArray[np.int64] | None] = {}
         self._through_hosts = [name for name, forest in self.forests.items() if forest.hosts]
         for workload in workloads:
             for flavor, leaf, requests, count in self._uses(workload):
                 _subtract(self.left[flavor][leaf], requests, count)
+
+    def units(self, flavor: str, requests: Amounts, *, empty: bool) -> list[int] | None:
+        """How many pods of ``requests`` each leaf has room for; None where that does not go into machine integers."""
+        found: NDArray[np.int64] | None = None
+        for name, amount in requests.items():
+            if amount <= 0:
+                continue
+            column = self._column(flavor, name, empty=empty)
+            if column is None or amount > _MOST:
+                return None
+            fits = column // amount
+            found = fits if found is None else np.minimum(found, fits)
+        if found is None:
+            return None
+        units: list[int] = np.maximum(found, 0).tolist()
+        return units
+
+    def _column(self, flavor: str, name: str, *, empty: bool) -> NDArray[np.int64] | None:
+        key = flavor, name, empty
+        if key not in self._columns:
+            values = [of.get(name, 0) for of in (self.forests[flavor].free if empty else self.left[flavor])]
+            whole = all(-_MOST < value < _MOST for value in values)
+            self._columns[key] = np.array(values, dtype=np.int64) if whole else None
+        return self._columns[key]
 
     def moved(self, gone: Iterable[Workload], fresh: Iterable[Workload]) -> "Rooms":
         """The same nodes once some workloads are no longer what they were, and others are new."""
         other = copy(self)
         other.left = {name: list(of) for name, of in self.left.items()}
         other._known = {}
+        other._columns = {key: column for key, column in self._columns.items() if key[2]}
         own: set[tuple[str, int]] = set()
         for workloads, sign in ((gone, -1), (fresh, 1)):
             for workload in workloads:
@@ -134,7 +164,7 @@ class Room:
         self._changed.clear()
         if self._first is None or self._first[1].why_not() is not None:
             return False
-        return len(pod_sets) == 1 or place_all(self.rooms.forests, pod_sets, self.left)[1] is None
+        return len(pod_sets) == 1 or place_all(self.rooms.forests, pod_sets, self.left, self.units)[1] is None
 
     def _first_group(self, pod_sets: PodSets) -> tuple[str, Placement] | None:
         flavor = min(name for name, _ in pod_sets)
@@ -143,7 +173,22 @@ class Room:
         wanted = wanted_of(forest, workers, leader)
         if isinstance(wanted, str):
             return None
-        return flavor, Placement(forest, lambda leaf: self.left(flavor, leaf), workers, leader, wanted)
+        units = self.units(flavor, workers.requests)
+        return flavor, Placement(forest, lambda leaf: self.left(flavor, leaf), workers, leader, wanted, units)
+
+    def units(self, flavor: str, requests: Amounts) -> list[int] | None:
+        """How many pods of ``requests`` each leaf has room for now; None where that must be counted one by one."""
+        found = self.rooms.units(flavor, requests, empty=False)
+        if found is not None:
+            asked = [pair for pair in requests.items() if pair[1] > 0]
+            for changed, leaf in self.taken:
+                if changed == flavor:
+                    found[leaf] = fit(asked, self.left(flavor, leaf))
+        return found
+
+    def empty_units(self, flavor: str, requests: Amounts) -> list[int] | None:
+        """The same with no work of Kueue's."""
+        return self.rooms.units(flavor, requests, empty=True)
 
     def left(self, flavor: str, leaf: int) -> Amounts:
         """What is left there."""
