@@ -4,6 +4,7 @@ An assignment comes in two encodings: v1beta1 lists domains, v1beta2 slices of t
 values have in common said once.
 """
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from app.formats.objects import Object
@@ -11,10 +12,12 @@ from app.formats.reader import Reader
 from app.solver.model.configuration import Toleration
 from app.solver.model.kueue import SliceLayer, Topology, TopologyAssignment, TopologyDomain, TopologyRequest
 
-_ANNOTATIONS = tuple(
+ANNOTATIONS = tuple(
     f"kueue.x-k8s.io/podset-{name}"
     for name in ("required-topology", "preferred-topology", "unconstrained-topology", "slice-required-topology")
 )
+"""Of a pod template: any of them says that its pods are placed by a topology."""
+_SLICE_SIZE, _GROUP_NAME = "kueue.x-k8s.io/podset-slice-size", "kueue.x-k8s.io/podset-group-name"
 _LABELS_OF_PODS = ("podIndexLabel", "subGroupIndexLabel", "subGroupCount")
 UNDECIDED = "topology-aware scheduling is decided where the source has the Topology and the cluster's Nodes"
 
@@ -27,7 +30,7 @@ def read_topology(made: Object) -> Topology:
 
 def placed_by_kueue(made: Object) -> bool:
     """Whether a pod was placed by its topology, so that its Workload says what it uses."""
-    return any(name in made.annotations for name in _ANNOTATIONS)
+    return any(name in made.annotations for name in ANNOTATIONS)
 
 
 def read_flavor_tolerations(spec: Reader) -> list[Toleration] | None:
@@ -71,6 +74,18 @@ def read_request(pod_set: Reader, *, decided: bool) -> TopologyRequest | None:
         pod_set.warn("topologyRequest", UNDECIDED, "warning", "not-carried")
         return None
     return found
+
+
+def request_of(annotations: Mapping[str, str]) -> TopologyRequest | None:
+    """What the annotations of a pod template ask for, as Kueue's job integrations read them."""
+    required, preferred, unconstrained, slices = (annotations.get(name) for name in ANNOTATIONS)
+    size = annotations.get(_SLICE_SIZE, "")
+    found = TopologyRequest(
+        required=required, preferred=preferred, unconstrained=unconstrained == "true", slice_required=slices,
+        slice_size=int(size) if size.isascii() and size.isdigit() and 0 < len(size) < 10 and int(size) > 0 else None,
+        pod_set_group=annotations.get(_GROUP_NAME),
+    )  # fmt: skip
+    return None if found == TopologyRequest() else found
 
 
 def read_assignment(of: Reader, *, decided: bool) -> TopologyAssignment | None:

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from app.base.documents import Path
+from app.formats.kueue.topologies import ANNOTATIONS, UNDECIDED, request_of
 from app.formats.pods import quantities
 from app.formats.reader import Reader
 from app.formats.work.kinds import PodSet, Work
@@ -30,9 +31,6 @@ GROUP = "kueue.x-k8s.io"
 QUEUE = f"{GROUP}/queue-name"
 PRIORITY = f"{GROUP}/priority-class"
 _LEAST = f"{GROUP}/job-min-parallelism"
-_TOPOLOGY = tuple(
-    f"{GROUP}/podset-{word}" for word in ("required-topology", "preferred-topology", "unconstrained-topology")
-)
 _PODS = "pods"
 _MOST_ASKS = 5000
 
@@ -103,7 +101,8 @@ def _asks(work: Work, queue: str, cluster: Cluster, names: set[str]) -> Iterator
         cluster.left_out(work, f"{number} Workloads are more than the {_MOST_ASKS} of one plan", rule="too-many")
         return
     priority = _priority(work, cluster)
-    tasks = [_task(pod_set, work, names, one=grouping == "pod") for pod_set in work.pod_sets]
+    decided = bool(cluster.configuration.topologies)
+    tasks = [_task(pod_set, work, names, one=grouping == "pod", decided=decided) for pod_set in work.pod_sets]
     for i in range(number):
         yield Ask(
             id=cluster.free(work.id if number == 1 else f"{work.id}-{i}"),
@@ -111,12 +110,11 @@ def _asks(work: Work, queue: str, cluster: Cluster, names: set[str]) -> Iterator
         )  # fmt: skip
 
 
-def _task(pod_set: PodSet, work: Work, names: set[str], *, one: bool) -> Task:
-    for key in _TOPOLOGY:
+def _task(pod_set: PodSet, work: Work, names: set[str], *, one: bool, decided: bool) -> Task:
+    for key in ANNOTATIONS if not decided else ():
         if key in pod_set.annotations:
             at = (*pod_set.at, "metadata", "annotations", key)
-            detail = "topology-aware scheduling is not decided here: planned without it"
-            work.made.root.findings.add("not-carried", "warning", at, detail)
+            work.made.root.findings.add("not-carried", "warning", at, f"{UNDECIDED}: planned without it")
     requests = as_counted(pod_set.pod.requests, names)
     if _PODS in names:
         requests = {**requests, _PODS: 1}
@@ -129,6 +127,7 @@ def _task(pod_set: PodSet, work: Work, names: set[str], *, one: bool) -> Task:
         node_selector=pod_set.pod.node_selector,
         tolerations=pod_set.pod.tolerations,
         node_affinity=pod_set.pod.node_affinity,
+        topology_request=request_of(pod_set.annotations) if decided else None,
     )
 
 

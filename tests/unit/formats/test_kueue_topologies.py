@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from app.formats import export_configuration
+from app.formats.kueue.topologies import request_of
 from app.solver.model.kueue import TopologyAssignment, TopologyDomain, TopologyRequest
 from app.solver.model.state import Toleration
 from tests.unit.formats.test_kubernetes import read
@@ -118,6 +119,15 @@ def test_without_nodes_no_topology_is_decided_on_and_each_place_says_so() -> Non
     assert found.configuration.flavors[0].topology is None
     said = {f.pointer.rpartition("/")[2] for f in found.findings if f.severity == "warning"}
     assert said == {"topologyName", "topologyRequest"}
+
+
+def test_annotations_of_a_pod_template_ask_for_the_same() -> None:
+    prefix = "kueue.x-k8s.io/podset-"
+    given = {"slice-required-topology": HOST, "slice-size": "2", "preferred-topology": RACK, "group-name": "g"}
+    expected = TopologyRequest(preferred=RACK, slice_required=HOST, slice_size=2, pod_set_group="g")
+    assert request_of({prefix + name: value for name, value in given.items()}) == expected
+    assert request_of({f"{prefix}unconstrained-topology": "true"}) == TopologyRequest(unconstrained=True)
+    assert request_of({f"{prefix}slice-size": "many", "other": "x"}) is None
 
 
 def test_a_topology_is_given_back() -> None:

@@ -126,7 +126,8 @@ def test_topology_of_kueue_is_planned_without() -> None:
     _, said = planned("kueue", job(template=pod(annotations=annotations)), queue="leaf")
     assert said == [
         "warning not-carried /0/spec/template/metadata/annotations/kueue.x-k8s.io~1podset-required-topology: "
-        "topology-aware scheduling is not decided here: planned without it"
+        "topology-aware scheduling is decided where the source has the Topology and the cluster's Nodes: "
+        "planned without it"
     ]
 
 

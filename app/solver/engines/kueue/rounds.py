@@ -117,6 +117,8 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
     def changed(self, configured: CompiledConfiguration, configuration: Configuration, nodes: Sequence[Node]) -> None:
         del configuration, nodes
         changed = _changed(self._configuration, configured)
+        if not changed and configured.topologies:
+            changed = list(self._lines)  # nodes are others, on which pods are placed
         likes = {name: self._has_likes(name) for name in self._lines}
         self._configuration, self._known = configured, False
         aside = [name for names in self._aside.values() for name in names]
