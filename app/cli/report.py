@@ -8,6 +8,7 @@ from app.cli.output import say, table
 from app.solver.model.decision import Answer, Decision, Explanation, Placement, Plan, PlannedEviction, planned
 
 _MOST_ROWS = 200
+_MOST_DOMAINS = 5
 _MOST_MESSAGES = 5
 
 
@@ -54,6 +55,10 @@ def _where(decision: Decision) -> str:
         parts.append(f" on {decision.node}")
     for task, flavors in (decision.assignment or {}).items():
         parts.append(f", {task} on {', '.join(f'{resource}={flavor}' for resource, flavor in flavors.items())}")
+    for task, placed in (decision.topology_assignment or {}).items():
+        domains = [f"{'/'.join(domain.values)} ({domain.count})" for domain in placed.domains[:_MOST_DOMAINS]]
+        more = len(placed.domains) - len(domains)
+        parts.append(f", {task} at {', '.join(domains)}{f' and {more} more' if more else ''}")
     if decision.borrowing:
         parts.append(", borrowing")
     return "".join(parts)

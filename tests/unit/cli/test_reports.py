@@ -76,6 +76,14 @@ def test_an_ask_with_its_victims_conditions_and_shortages(capsys: Captured) -> N
     assert shown(capsys, decision("a", "wait")) == ["a: wait", ""]
 
 
+def test_where_pods_would_go(capsys: Captured) -> None:
+    domains = [{"values": ["r", f"n{i}"], "count": i} for i in range(1, 8)]
+    placed = {"main": {"levels": ["rack", "host"], "domains": domains}}
+    told = shown(capsys, decision("a", "admit", assignment={"main": {"cpu": "f"}}, topology_assignment=placed))
+    places = "r/n1 (1), r/n2 (2), r/n3 (3), r/n4 (4), r/n5 (5) and 2 more"
+    assert told == [f"a: admit, main on cpu=f, main at {places}", ""]
+
+
 def test_long_lists_end(capsys: Captured) -> None:
     victims = [victim(f"w{i}") for i in range(202)]
     lines = shown(capsys, decision("a", "preempt", *victims))
