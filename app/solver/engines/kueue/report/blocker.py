@@ -8,7 +8,7 @@ from app.solver.engines.kueue.decide.nominate import demands
 from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay
 from app.solver.engines.kueue.report.protection import fr_name
-from app.solver.engines.kueue.report.what_if import bottleneck
+from app.solver.engines.kueue.report.what_if import bottleneck, easier_places
 from app.solver.model.decision import Candidate
 from app.solver.model.quantity import units
 
@@ -41,7 +41,10 @@ def sentence(overlay: Overlay, nomination: Nomination, told: Iterable[Candidate]
         if amount > usage.available(queue, fr)
     ]
     if not lacks:
-        return "; ".join(nomination.assignment.lacking) or "nothing is short, but nobody may be preempted"
+        told = (
+            nomination.assignment.lacking or _no_places(nomination) or ["nothing is short, but nobody may be preempted"]
+        )
+        return "; ".join([*told, *easier_places(overlay, nomination)])
     # The largest lack, against what was wanted: steps of different resources do not compare.
     short, fr, amount = max(lacks, key=lambda lack: (lack[0] / lack[2], -lack[1]))
     resource, most = usage.quotas.frs[fr][1], usage.quotas.potential_available(queue, fr)
@@ -51,6 +54,11 @@ def sentence(overlay: Overlay, nomination: Nomination, told: Iterable[Candidate]
     before = [] if books is None else _in_the_way(books, nomination, fr)
     earlier = f"; {_booked(books, before, fr)} in this cycle" if books is not None and before else ""
     return text + bottleneck(overlay, queue, fr) + _holders(overlay, fr, told) + earlier
+
+
+def _no_places(nomination: Nomination) -> list[str]:
+    """Quota is there for all; whoever runs on the nodes may not be preempted."""
+    return ["quota is there, and the nodes have no room for the pods"] if nomination.assignment.pod_sets else []
 
 
 def _holders(overlay: Overlay, fr: int, told: Iterable[Candidate]) -> str:

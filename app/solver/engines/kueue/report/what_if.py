@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from msgspec.structs import replace as struct_replace
+
 from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.kueue.compile.quota import Field
 from app.solver.engines.kueue.compile.usage import Usage
@@ -16,6 +18,7 @@ from app.solver.engines.kueue.decide.flavors.modes import Mode
 from app.solver.engines.kueue.decide.nominate import demands
 from app.solver.engines.kueue.decide.nomination import Nomination
 from app.solver.engines.kueue.decide.overlay import Overlay
+from app.solver.engines.kueue.topology.placement import PodSet
 from app.solver.model.decision import Change
 from app.solver.model.quantity import units
 
@@ -165,3 +168,40 @@ def bottleneck(overlay: Overlay, queue: int, fr: int) -> str:
         of = "its own quota" if node == queue else f"what cohort {names[node]} has in all"
         return f"{of} is used up"
     return f"the borrowing limit of {names[at]} is reached"
+
+
+def easier_places(overlay: Overlay, nomination: Nomination) -> list[str]:
+    """What its pods could ask for instead to find places as things are, in one sentence each; nothing where they find
+    them, or where quota is short as well. Each has been tried."""
+    pod_sets, preemptor = nomination.assignment.pod_sets, nomination.preemptor
+    if overlay.room is None or not pod_sets or not overlay.usage.fits(preemptor.queue, preemptor.request):
+        return []
+    _, misfit = overlay.place(pod_sets)
+    if misfit is None:
+        return []
+    at = next(i for i, (_, of) in enumerate(pod_sets) if of.task.name == misfit.task)
+    flavor, of = pod_sets[at]
+
+    def fits(other: PodSet) -> bool:
+        return overlay.place((*pod_sets[:at], (flavor, other), *pod_sets[at + 1 :]))[1] is None
+
+    found: list[str] = []
+    name, request = of.task.name, of.request
+    if request is not None and request.required is not None:
+        level = request.required
+        if fits(replace(of, request=struct_replace(request, required=None, preferred=level))):
+            found.append(f"{name} fits now with {level} preferred, not required")
+        levels = overlay.room.rooms.forests[flavor].levels
+        above = levels[: levels.index(level)] if level in levels else ()
+        wider = next(
+            (up for up in reversed(above) if fits(replace(of, request=struct_replace(request, required=up)))), None
+        )
+        if wider is not None:
+            found.append(f"{name} fits now within one {wider}")
+    few, many = 0, of.count
+    while many - few > 1:  # of counts only whole slices and their likes differ, and more is never easier
+        middle = (few + many) // 2
+        few, many = (middle, many) if fits(replace(of, count=middle)) else (few, middle)
+    if few:
+        found.append(f"{few} of the {of.count} pods of {name} fit now")
+    return found

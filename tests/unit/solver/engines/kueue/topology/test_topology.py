@@ -98,6 +98,24 @@ def test_what_no_empty_cluster_has_room_for_waits_and_stops_nobody() -> None:
     assert [step["rule"] for step in decision["explanation"]["steps"]].count("nodes-short") == 2
 
 
+def test_what_would_let_it_in_knows_the_nodes() -> None:
+    """Rack 1 has room for 2 pods of 3 cpu, rack 2 for one: all 3 fit only where they may be in several racks."""
+    running = [on("w", 2, "c", priority=9)]
+    decision = one(of(), running, wants("x", 3, 3, {"required": RACK}), nodes=NODES, explain="full")
+    assert decision["outcome"] == "wait"
+    blocker = decision["explanation"]["blocker"]
+    assert "main fits now with rack preferred, not required" in blocker
+    assert "2 of the 3 pods of main fit now" in blocker
+    running = [on("w", 4, *"abc", priority=9)]
+    decision = one(of(), running, wants("x", 3, 1, {"required": HOST}) | {"priority": 1}, nodes=NODES, explain="full")
+    assert places(decision) == {"d": 1}
+    decision = one(of(20), running, wants("x", 2, 3, {"required": RACK}), nodes=NODES, explain="full")
+    blocker = decision["explanation"]["blocker"]
+    assert blocker.startswith("quota is there, and the nodes have no room for the pods; ")
+    assert "2 of the 3 pods of main fit now" in blocker
+    assert "preferred" not in blocker, "there is no third place anywhere"
+
+
 def test_slices_come_whole_within_their_level() -> None:
     """Slices of 3 pods within a rack: rack 1 has room for 4 pods, rack 2 for 3."""
     running = [on("w", 2, "c")]
