@@ -41,10 +41,9 @@ def sentence(overlay: Overlay, nomination: Nomination, told: Iterable[Candidate]
         if amount > usage.available(queue, fr)
     ]
     if not lacks:
-        told = (
-            nomination.assignment.lacking or _no_places(nomination) or ["nothing is short, but nobody may be preempted"]
-        )
-        return "; ".join([*told, *easier_places(overlay, nomination)])
+        lacking = nomination.assignment.lacking or _no_places(nomination)
+        reasons = lacking or ["nothing is short, but nobody may be preempted"]
+        return "; ".join([*reasons, *easier_places(overlay, nomination)])
     # The largest lack, against what was wanted: steps of different resources do not compare.
     short, fr, amount = max(lacks, key=lambda lack: (lack[0] / lack[2], -lack[1]))
     resource, most = usage.quotas.frs[fr][1], usage.quotas.potential_available(queue, fr)
