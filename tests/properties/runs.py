@@ -95,15 +95,35 @@ def flavored(draw: st.DrawFn) -> SimulationRequest:
         group = {"resources": ["cpu", "gpu"], "flavors": cells}
         found.append({"name": name, "parent": "root", "resource_groups": [group], "kueue": block})
     sharing = {"kueue": {"fair_sharing": draw(st.booleans())}}
+    placed = draw(st.booleans())
     configuration = {
-        "engine": "kueue", "settings": sharing, "flavors": [{"name": name} for name in names], "queues": found,
+        "engine": "kueue", "settings": sharing, "queues": found,
+        "flavors": [{"name": name} | ({"topology": "t"} if placed else {}) for name in names],
+        "topologies": [{"name": "t", "levels": [_RACK, _HOST]}],
     }  # fmt: skip
     possible = [one | {"ask": one["ask"] | {"tasks": _small(one["ask"]["tasks"])}} for one in draw(jobs(list("abc")))]
+    for one in possible if placed else ():
+        one["ask"]["tasks"][0] |= {
+            "count": draw(st.integers(1, 3)),
+            "topology_request": draw(st.sampled_from(_REQUESTS)),
+        }
     return request_for(
-        configuration, possible, grace=draw(st.sampled_from([0, 1, 7])), until=200,
-        on_loop=draw(st.sampled_from(["stop", "continue"])),
+        configuration, possible, state={"nodes": [_host(i) for i in range(draw(st.integers(2, 4)))]},
+        grace=draw(st.sampled_from([0, 1, 7])), until=200, on_loop=draw(st.sampled_from(["stop", "continue"])),
         options={"kueue": {"requeue_batch_period": draw(st.sampled_from([0, 1, "2s"]))}},
     )  # fmt: skip
+
+
+_RACK, _HOST = "rack", "kubernetes.io/hostname"
+_REQUESTS: list[Json | None] = [
+    None, {"required": _HOST}, {"required": _RACK}, {"preferred": _HOST}, {"preferred": _RACK}, {"unconstrained": True},
+    {"preferred": _RACK, "slice_required": _HOST, "slice_size": 2},
+]  # fmt: skip
+
+
+def _host(i: int) -> Json:
+    labels = {_RACK: f"r{i % 2}", _HOST: f"h{i}"}
+    return {"name": f"h{i}", "labels": labels, "capacity": {"cpu": 2, "gpu": 2, "pods": 3}}
 
 
 def _small(tasks: list[Json]) -> list[Json]:

@@ -68,13 +68,13 @@ def test_what_a_cycle_of_kueue_leaves_behind_is_in_the_next_request(request: Sim
     _every_round_can_be_posted(told, rounds)
     assert told_again(request, told) == [asked.request() for asked, _ in rounds]
     left: dict[str, Any] = {}
-    for asked, _ in rounds:
+    for line, (asked, _) in zip(told.rounds, rounds, strict=True):
         for ask in asked.question.asks:
             pending, scan = _carried(ask.kueue)
             assert not scan or scan == left.get(ask.id), "a scan goes on where an answer said it stopped"
             assert not pending or ask.id in left, "pending since an answer said so"
         for decision in asked.result.decisions:
-            if decision.kueue is not None:
+            if decision.kueue is not None and not line.loop:  # else the answer was not carried out
                 left[decision.ask] = _carried(decision.kueue)[1]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from app.answering.sources import Compiled
 from app.simulations.core.run import simulate
 from app.solver.model.instant import micros
-from tests.unit.simulations.running import START, Told, job, played, request_for
+from tests.unit.simulations.running import START, Told, job, played, request_for, told_again, watched
 
 PREEMPTS = {"preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}}
 
@@ -169,3 +169,33 @@ def test_one_that_is_given_up_while_aside_holds_nobody_of_its_class_back() -> No
     ]  # fmt: skip
     told = played(two_queues(), jobs)
     assert (told.of("two").wait, told.of("one").status, told.of("also").status) == (9, "cancelled", "cancelled")
+
+
+def test_rounds_carry_where_pods_are() -> None:
+    """Two hosts of 4 cpu: what runs on one keeps a job of 4 on the other, and the third job out, until it ends."""
+    host = "kubernetes.io/hostname"
+    nodes = [{"name": n, "labels": {host: n}, "capacity": {"cpu": 4, "pods": 9}} for n in "ab"]
+    configuration = {
+        "engine": "kueue",
+        "flavors": [{"name": "f", "topology": "t"}],
+        "topologies": [{"name": "t", "levels": [host]}],
+        "queues": [
+            {
+                "name": "q",
+                "resource_groups": [
+                    {"resources": ["cpu"], "flavors": [{"name": "f", "quota": {"cpu": {"guaranteed": 100}}}]}
+                ],
+            }
+        ],
+    }
+    jobs = [job("small", "q", 1, 0, 50), job("large", "q", 4, 1, 20), job("next", "q", 4, 2, 5)]
+    request = request_for(configuration, jobs, state={"nodes": nodes})
+    told, rounds = watched(request)
+    assert [line for line in told.said() if "started" in line] == [
+        "0 started small",
+        "1 started large",
+        "21 started next",
+    ]
+    last = {workload.id: workload.tasks[0].topology_assignment for workload in rounds[-1].loaded.state.workloads}
+    assert {name: of and [d.values for d in of.domains] for name, of in last.items()} == {"small": [["a"]]}
+    assert told_again(request, told) == [asked.request() for asked in rounds]
