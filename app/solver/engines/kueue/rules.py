@@ -40,6 +40,10 @@ RULES: tuple[Rule, ...] = (
             "nodes-short",
             "Quota is there, but the flavor's nodes have no room for the pods as their topology request wants them.",
         ),
+        (
+            "trees-by-chance",
+            "With fair sharing the origin takes cohort trees in an order left to chance; here the request's decides.",
+        ),
         ("places-taken", "Earlier heads of the cycle took its nodes: it is assigned again, with its flavors."),
         (
             "scan-resumes",

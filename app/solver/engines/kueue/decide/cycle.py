@@ -93,8 +93,12 @@ class Cycle:
         fair = self._run.state.configuration.fair_sharing
         books = Books(self.overlay)
         ordered = fair_order(self.overlay, nominations) if fair else classical_order(nominations)
+        root = self._run.state.configuration.root
+        trees = len({root[head.preemptor.queue] for head in nominations}) if fair else 1
         for place, head in enumerate(ordered):
             record = records[head.ask.id]
+            if trees > 1:
+                record.trees_by_chance(trees)
             record.in_order(place, len(heads), head.assignment.level)
             yield from self._process(books, head, record)
 

@@ -77,6 +77,9 @@ class Recorder:
     def search_failed(self, overlay: Overlay, targets: Iterable[Target]) -> None:
         """Nobody is taken in the end: the ask does not fit even with these gone, whom the search may take."""
 
+    def trees_by_chance(self, trees: int) -> None:
+        """Cycle, fair sharing: heads of so many cohort trees, which the origin takes in any order."""
+
     def in_order(self, place: int, heads: int, level: int) -> None:
         """Cycle: the head's turn; ``place`` counts from 0."""
 

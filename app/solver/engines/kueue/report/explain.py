@@ -179,6 +179,12 @@ class Explainer(Recorder):
             if self._rule[workload] == _NOT_REACHED:
                 self.back_within(overlay, workload)
 
+    def trees_by_chance(self, trees: int) -> None:
+        detail = (
+            f"the origin goes through the {trees} cohort trees in an order left to chance; here the request's decides"
+        )
+        self._why.step("trees-by-chance", detail, trees=trees)
+
     def in_order(self, place: int, heads: int, level: int) -> None:
         self._why.step("cycle-order", f"number {place + 1} of {heads} heads", level=level)
 

@@ -86,6 +86,9 @@ def _cycles() -> Iterator[Json]:
     yield _full(of, [runs("w", "a", 4)], *taking, mode="cycle")
     yield _full(of, [runs("w", "a", 4, 9)], *taking, mode="cycle")
 
+    apart = configuration(queue("a", 4), queue("b", 4), fair=True)
+    yield _full(apart, [], asks("x", "a", 1), asks("y", "b", 1), mode="cycle")
+
 
 def _on_nodes() -> Iterator[Json]:
     """Two heads of two cohorts want the one node that there is; a third asks for more than it has."""
