@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.kai.compile.jobs import ALLOCATED, PENDING, PIPELINED, RELEASING, RUNNING
-from app.solver.engines.kai.compile.resources import GPU
-from app.solver.engines.kai.decide.order.victim_order import VictimOrder
-from app.solver.engines.kai.decide.overlay import EVICT, Overlay
-from app.solver.engines.kai.decide.search.scenario import Group, Scenario
-from app.solver.engines.kai.decide.search.solver import Solver
+from app.solver.engines.kai.job_order import VictimOrder
+from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RELEASING, RUNNING
+from app.solver.engines.kai.overlay import EVICT, Overlay
+from app.solver.engines.kai.scenario import Group, Scenario
+from app.solver.engines.kai.solver import Solver
 
 ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
 HOLDING = (*ACTIVE, RELEASING)

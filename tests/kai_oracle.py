@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Sequence
 from math import inf
 
-from app.solver.engines.kai.compile.jobs import ALLOCATED, PIPELINED, RUNNING
-from app.solver.engines.kai.compile.resources import Share
-from app.solver.engines.kai.decide.order.queue_order import QueueOrder
-from app.solver.engines.kai.decide.overlay import Overlay
-from app.solver.engines.kai.decide.search.scenario import Scenario
+from app.solver.engines.kai.jobs import ALLOCATED, PIPELINED, RUNNING, Share
+from app.solver.engines.kai.overlay import Overlay
+from app.solver.engines.kai.queue_order import QueueOrder
+from app.solver.engines.kai.scenario import Scenario
 
 UNIT = (1, 1, 1000)
 """Steps in one unit of KAI: milli-CPU, byte, GPU."""

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.compiled.tree import Tree
-from app.solver.engines.kai.compile.min_runtime import NODE_POOL, MinRuntimes, Rules, is_elastic, keeps_gang, protected
-from app.solver.engines.kai.decide.fair_share import KAI_UNLIMITED, Claims, Ranks, allocatable_share, fair_shares
+from app.solver.engines.kai.configuration import NODE_POOL, MinRuntimes, Rules, is_elastic, keeps_gang, protected
+from app.solver.engines.kai.fair_share import KAI_UNLIMITED, Claims, Ranks, allocatable_share, fair_shares
 from tests.support.profiles import examples
 
 FAST = examples(200)

@@ -6,14 +6,12 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.engines.kai.compile.configuration import compile_configuration
-from app.solver.engines.kai.compile.resident import Key, Victim
-from app.solver.engines.kai.compile.state import compile_state
-from app.solver.engines.kai.decide.order.queue_order import QueueOrder
-from app.solver.engines.kai.decide.order.standing import Standing
-from app.solver.engines.kai.decide.order.victim_order import VictimOrder, VictimTable, sort_victims
-from app.solver.engines.kai.decide.overlay import Overlay
-from app.solver.engines.kai.decide.search.scenario import Group, Scenario
+from app.solver.engines.kai.configuration import compile_configuration
+from app.solver.engines.kai.job_order import VictimOrder, VictimTable, sort_victims
+from app.solver.engines.kai.overlay import Overlay
+from app.solver.engines.kai.queue_order import QueueOrder, Standing
+from app.solver.engines.kai.scenario import Group, Scenario
+from app.solver.engines.kai.state import Key, Victim, compile_state
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.engines.kai.compile.resources import Share
-from app.solver.engines.kai.decide.order.queue_order import QueueOrder
-from app.solver.engines.kai.decide.overlay import Overlay
-from app.solver.engines.kai.decide.placing.placer import Placer
-from app.solver.engines.kai.decide.search.fairness import Fairness
-from app.solver.engines.kai.decide.search.scenario import Scenario
+from app.solver.engines.kai.jobs import Share
+from app.solver.engines.kai.overlay import Overlay
+from app.solver.engines.kai.placing import Placer
+from app.solver.engines.kai.queue_order import QueueOrder
+from app.solver.engines.kai.scenario import Scenario
+from app.solver.engines.kai.validators import Fairness
 from tests.kai_oracle import best_node, queue_first, reclaim_refusal
 from tests.kai_world import ALL_ACTIONS, Json, Shape, cluster, crowded, decide
 from tests.support.profiles import examples

@@ -6,13 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.engines.kai.compile.resources import Share
-from app.solver.engines.kai.decide.order.queue_order import NOTHING, QueueOrder
-from app.solver.engines.kai.decide.order.standing import Standing
-from app.solver.engines.kai.decide.search.gpu_room import Headroom
-from app.solver.engines.kai.decide.search.protection import Protection
-from app.solver.engines.kai.decide.search.scenario import Scenario
-from app.solver.engines.kai.decide.search.solver import Solver
+from app.solver.engines.kai.jobs import Share
+from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, Standing
+from app.solver.engines.kai.scenario import Headroom, Scenario
+from app.solver.engines.kai.solver import Solver
+from app.solver.engines.kai.validators import Protection
 from tests.kai_world import ALL_ACTIONS, Json, Shape, cluster, decide
 from tests.support.profiles import examples
 

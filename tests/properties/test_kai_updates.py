@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.delta import apply_delta
-from app.solver.engines.kai.compile.baseline import baseline
-from app.solver.engines.kai.compile.configuration import CompiledConfiguration
-from app.solver.engines.kai.compile.state import CompiledState
-from app.solver.engines.kai.compile.update import followed
-from app.solver.engines.kai.decide.order.victim_order import VictimTable
-from app.solver.engines.kai.decide.overlay import Overlay
+from app.solver.engines.kai.configuration import CompiledConfiguration
 from app.solver.engines.kai.engine import ENGINE
+from app.solver.engines.kai.job_order import VictimTable
+from app.solver.engines.kai.overlay import Overlay
+from app.solver.engines.kai.state import CompiledState, baseline
+from app.solver.engines.kai.update import followed
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros

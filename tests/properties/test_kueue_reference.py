@@ -9,13 +9,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.solver import solve
-from app.solver.engines.kueue.compile.state import CompiledState
-from app.solver.engines.kueue.decide.fair_order import fair_order
-from app.solver.engines.kueue.decide.flavors.assignment import Assignment
-from app.solver.engines.kueue.decide.level import borrowing_level
-from app.solver.engines.kueue.decide.nomination import Nomination
-from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor
-from app.solver.engines.kueue.decide.share import share
+from app.solver.engines.kueue.fair_share import fair_order, share
+from app.solver.engines.kueue.flavors import borrowing_level
+from app.solver.engines.kueue.nomination import Assignment, Nomination
+from app.solver.engines.kueue.overlay import Overlay, Preemptor
+from app.solver.engines.kueue.state import CompiledState
 from app.solver.model.configuration import Configuration
 from app.solver.model.quantity import scale_of
 from app.solver.model.request import DecisionRequest

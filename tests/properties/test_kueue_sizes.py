@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.engines.kueue import ENGINE
-from app.solver.engines.kueue.compile import state as compiled
-from app.solver.engines.kueue.compile.amounts import Shapes
-from app.solver.engines.kueue.decide import run
-from app.solver.engines.kueue.decide.victims import order
+from app.solver.engines.kueue import ENGINE, candidates, knobs
+from app.solver.engines.kueue import state as compiled
+from app.solver.engines.kueue.amounts import Shapes
 from app.solver.model.state import State, Task
 from tests.properties.test_kueue_updates import cluster, decisions, small_states_are_settled_too, work
 from tests.support.profiles import examples
@@ -39,10 +37,10 @@ def test_few_and_many_are_decided_alike(seed: int, fair: bool) -> None:
     usual = _answers(seed, fair=fair)
     for module, name in (
         (compiled, "_FEW"),
-        (order, "_FEW"),
-        (order, "_FEW_QUEUES"),
-        (order, "_FEW_OF"),
-        (run, "_MANY"),
+        (candidates, "_FEW"),
+        (candidates, "_FEW_QUEUES"),
+        (candidates, "_FEW_OF"),
+        (knobs, "_MANY"),
     ):
         for size in (PLAIN, COLUMNS):
             with pytest.MonkeyPatch.context() as patched:

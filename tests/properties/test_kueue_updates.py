@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from app.solver.delta import apply_delta
 from app.solver.engines.kueue import ENGINE
-from app.solver.engines.kueue.compile.places import Places
-from app.solver.engines.kueue.compile.state import CompiledState
+from app.solver.engines.kueue.state import CompiledState, Places
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros

@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.kai.compile.resident import Key, Victim
-from app.solver.engines.kai.decide.actions import consolidation
-from app.solver.engines.kai.decide.order.standing import Standing
-from app.solver.engines.kai.decide.order.victim_order import VictimOrder
-from app.solver.engines.kai.decide.overlay import Overlay
-from app.solver.engines.kai.decide.search import solver
-from app.solver.engines.kai.decide.search.scenario import Scenario
-from app.solver.engines.kai.decide.search.validators import Foregone, ScenarioValidator
+from app.solver.engines.kai import actions, solver
+from app.solver.engines.kai.job_order import VictimOrder
+from app.solver.engines.kai.overlay import Overlay
+from app.solver.engines.kai.queue_order import Standing
+from app.solver.engines.kai.scenario import Scenario
+from app.solver.engines.kai.state import Key, Victim
+from app.solver.engines.kai.validators import Foregone, ScenarioValidator
 from tests.replay import answer
 from tests.vectors.compare import disagreements
 from tests.vectors.files import SHARED
@@ -66,7 +65,7 @@ def test_agrees_with_other_jobs_below_the_cap_on_moved_ones(name: str, monkeypat
     def taken(number: int, found: list[int], key: Callable[[int], str]) -> list[int]:
         return sorted(found, key=lambda job: place.get(key(job), len(place)))[:number]
 
-    monkeypatch.setattr(consolidation, "nsmallest", taken)
+    monkeypatch.setattr(actions, "nsmallest", taken)
     assert not _differences(vector)
 
 
@@ -124,7 +123,7 @@ def test_agrees_with_the_jobs_of_the_victim_queue_in_another_order(monkeypatch: 
         random.shuffle(nodes)
         return nodes
 
-    monkeypatch.setattr("app.solver.engines.kai.decide.actions.reclaim.Solver", Solver)
+    monkeypatch.setattr("app.solver.engines.kai.actions.Solver", Solver)
     monkeypatch.setattr(solver, "VictimOrder", Order)
     monkeypatch.setattr(Scenario, "nodes_of_latest", nodes_of_latest)
     assert not _differences(vector)

@@ -10,7 +10,7 @@ from tests.vectors.files import HERE, read
 from tests.vectors.killing import Killing
 
 ROOT = Path(__file__).parents[2]
-SHARE = "app/solver/engines/kueue/decide/share.py"
+SHARE = "app/solver/engines/kueue/fair_share.py"
 
 
 @pytest.fixture(scope="module")

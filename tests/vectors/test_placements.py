@@ -9,7 +9,7 @@ import pytest
 
 from app.solver.engines.kueue.topology.forest import Amounts, Forest
 from app.solver.engines.kueue.topology.placement import PodSet
-from app.solver.engines.kueue.topology.pod_sets import place_all, shown
+from app.solver.engines.kueue.topology.room import place_all, shown
 from app.solver.model.configuration import Flavor
 from app.solver.model.kueue import Topology
 from app.solver.model.quantity import parse, scale_of

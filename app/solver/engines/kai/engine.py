@@ -1,17 +1,89 @@
-"""KAI Scheduler as an engine: wiring only, one file a stage."""
+"""KAI Scheduler as an engine: decisions by one cycle over all asks or for every ask alone, and the wiring."""
 
+from collections.abc import Callable, Sequence
+
+from app.solver import kubernetes
 from app.solver.engine import Engine
-from app.solver.engines.kai.compile.configuration import CompiledConfiguration, compile_configuration
-from app.solver.engines.kai.compile.state import CompiledState, compile_state
-from app.solver.engines.kai.compile.update import update
-from app.solver.engines.kai.plan import plan
-from app.solver.engines.kai.report.effective_settings import effective_settings
-from app.solver.engines.kai.report.findings import findings
-from app.solver.engines.kai.report.preemptibility import preemptibility
-from app.solver.engines.kai.report.proposals import judge
-from app.solver.engines.kai.report.shares import shares
+from app.solver.engines.kai.actions import Cycle, allocate, begin, consolidation, preempt, reclaim
+from app.solver.engines.kai.answer import answer, shares
+from app.solver.engines.kai.configuration import CompiledConfiguration, compile_configuration
+from app.solver.engines.kai.explain import Recorder
+from app.solver.engines.kai.findings import effective_settings, findings
+from app.solver.engines.kai.jobs import task_problems
+from app.solver.engines.kai.preemptibility import judge, preemptibility
 from app.solver.engines.kai.rounds import KaiRounds
 from app.solver.engines.kai.rules import RULES
+from app.solver.engines.kai.state import CompiledState, baseline, compile_state
+from app.solver.engines.kai.trail import Budget, Trail
+from app.solver.engines.kai.update import update
+from app.solver.model.decision import Decision, Plan, Result, each_alone
+from app.solver.model.kai import Action
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.state import Ask
+from app.solver.question import Question
+from app.solver.stopping import safe_point
+
+_ACTIONS: dict[Action, Callable[[Cycle], None]] = {
+    "allocate": allocate, "consolidation": consolidation, "reclaim": reclaim, "preempt": preempt,
+}  # fmt: skip
+
+
+def plan(state: CompiledState, question: Question) -> Result:
+    """Decide. Raises InvalidInput for pods that KAI can't read or Kubernetes would refuse, and for running ones without
+    a node."""
+    _check(state, question.asks)
+    if question.mode == "cycle":
+        return _cycle(state, question)
+    return _each_alone(state, question)
+
+
+def _cycle(state: CompiledState, question: Question) -> Result:
+    return answer(run(state, question.asks, question, Budget()), question)
+
+
+def _each_alone(state: CompiledState, question: Question) -> Result:
+    decided: list[tuple[Decision, Plan]] = []
+    budget = Budget()
+    for ask in question.asks:
+        safe_point()
+        alone = answer(run(state, [ask], question, budget), question)
+        decided.append((alone.decisions[0], alone.plan))
+    return each_alone(decided)
+
+
+def run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget) -> Cycle:
+    """One cycle. Where a bookkeeping habit of KAI's would end in an overfull node, the cycle runs without it."""
+    cycle = _run(state, asks, question, budget, strict=False)
+    if cycle.overlay.nodes.overfilled():
+        cycle = _run(state, asks, question, budget, strict=True)
+    return cycle
+
+
+def _run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget, *, strict: bool) -> Cycle:
+    cycle = begin(state, asks, question.now, budget, _trail(question), strict=strict)
+    for action in state.configuration.policy.actions:
+        _ACTIONS[action](cycle)
+    return cycle
+
+
+def _trail(question: Question) -> Trail:
+    return Trail() if question.explain == "none" else Recorder()
+
+
+def _check(state: CompiledState, asks: Sequence[Ask]) -> None:
+    problems: list[Problem] = []
+    for a, ask in enumerate(asks):
+        problems += task_problems(ask.tasks, ("asks", a))
+        for t, task in enumerate(ask.tasks):
+            problems += kubernetes.problems(task, ("asks", a, "tasks", t))
+    homeless = baseline(state).homeless
+    place = {w.id: at for at, w in enumerate(state.workloads)} if homeless else {}
+    for j, i in homeless:
+        at = pointer("state", "workloads", place[state.jobs.id[j]], "tasks", i, "node")
+        problems.append(Problem(pointer=at, detail="a running pod is on a node: say which"))
+    if problems:
+        raise InvalidInput(problems)
+
 
 ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(
     name="kai",

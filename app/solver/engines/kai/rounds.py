@@ -8,9 +8,8 @@ Source: KAI Scheduler ``pkg/scheduler/scheduler.go`` (a session every schedule p
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from app.solver.engines.kai.compile.configuration import CompiledConfiguration
-from app.solver.engines.kai.compile.min_runtime import unprotected_from
-from app.solver.engines.kai.compile.state import CompiledState
+from app.solver.engines.kai.configuration import CompiledConfiguration, unprotected_from
+from app.solver.engines.kai.state import CompiledState
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import PlannedEviction, Result
 from app.solver.model.instant import micros

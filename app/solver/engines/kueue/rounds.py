@@ -15,11 +15,11 @@ from typing import ClassVar, NamedTuple
 from msgspec.structs import replace
 
 from app.solver.apply import admitted_tasks
-from app.solver.engines.kueue.compile.configuration import CompiledConfiguration
-from app.solver.engines.kueue.compile.state import CompiledState
-from app.solver.engines.kueue.decide.cycle import OTHERS, OUTRUN, OVERLAP
-from app.solver.engines.kueue.decide.line import Line, shape_of
-from app.solver.engines.kueue.decide.turns import ask_turns, victim_turns
+from app.solver.engines.kueue.configuration import CompiledConfiguration
+from app.solver.engines.kueue.cycle import OTHERS, OUTRUN, OVERLAP
+from app.solver.engines.kueue.knobs import ask_turns, victim_turns
+from app.solver.engines.kueue.line import Line, shape_of
+from app.solver.engines.kueue.state import CompiledState
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, PlannedEviction, Result
 from app.solver.model.duration import parse as span

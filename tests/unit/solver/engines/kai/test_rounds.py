@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.solver.engines.kai.compile.configuration import CompiledConfiguration, compile_configuration
-from app.solver.engines.kai.compile.state import CompiledState, compile_state
+from app.solver.engines.kai.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.kai.rounds import KaiRounds
+from app.solver.engines.kai.state import CompiledState, compile_state
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Plan, PlannedEviction, Result
 from app.solver.model.instant import at

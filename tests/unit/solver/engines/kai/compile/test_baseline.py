@@ -4,10 +4,8 @@ from typing import Any
 
 import msgspec
 
-from app.solver.engines.kai.compile.baseline import baseline, is_share
-from app.solver.engines.kai.compile.configuration import compile_configuration
-from app.solver.engines.kai.compile.resident import Baseline
-from app.solver.engines.kai.compile.state import CompiledState, compile_state
+from app.solver.engines.kai.configuration import compile_configuration
+from app.solver.engines.kai.state import Baseline, CompiledState, baseline, compile_state, is_share
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import State
 

@@ -3,7 +3,7 @@
 import pytest
 
 from app.solver.compiled.tree import Tree
-from app.solver.engines.kai.compile.min_runtime import (
+from app.solver.engines.kai.configuration import (
     NODE_POOL,
     Method,
     MinRuntimes,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.solver.engines.kai.decide.overlay import Overlay
+from app.solver.engines.kai.overlay import Overlay
 from tests.kai_world import Json
 from tests.properties.test_kai_parts import open_overlay
 from tests.unit.solver.engines.kai.case import node, queue, workload

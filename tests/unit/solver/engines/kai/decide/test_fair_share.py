@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from app.solver.compiled.tree import Tree
-from app.solver.engines.kai.decide.fair_share import KAI_UNLIMITED, Claims, Ranks, allocatable_share, fair_shares
+from app.solver.engines.kai.fair_share import KAI_UNLIMITED, Claims, Ranks, allocatable_share, fair_shares
 
 
 def divide(

@@ -7,12 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.solver.engines.kai.compile.configuration import compile_configuration
-from app.solver.engines.kai.compile.state import compile_state
-from app.solver.engines.kai.decide.budget import Budget
-from app.solver.engines.kai.decide.cycle import Cycle, begin
-from app.solver.engines.kai.decide.search.gpu_room import GpuRoom, Headroom
-from app.solver.engines.kai.decide.trail import Trail
+from app.solver.engines.kai.actions import Cycle, begin
+from app.solver.engines.kai.configuration import compile_configuration
+from app.solver.engines.kai.scenario import GpuRoom, Headroom
+from app.solver.engines.kai.state import compile_state
+from app.solver.engines.kai.trail import Budget, Trail
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from app.solver.engines.kai.compile.jobs import ALLOCATED, PIPELINED, RELEASING, RUNNING
-from app.solver.engines.kai.decide.placing.gpu_share import GpuShares
+from app.solver.engines.kai.jobs import ALLOCATED, PIPELINED, RELEASING, RUNNING
+from app.solver.engines.kai.nodes import GpuShares
 from app.solver.journal import Journal
 from tests.unit.solver.engines.kai.case import Case, ask, node, queue, workload
 

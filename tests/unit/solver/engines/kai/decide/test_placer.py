@@ -5,7 +5,7 @@ from random import Random
 import msgspec
 import pytest
 
-from app.solver.engines.kai.decide.placing.predicates import Predicates, constraints
+from app.solver.engines.kai.placing import Predicates, constraints
 from app.solver.model.state import Ask, Node, Task
 from tests.kai_world import Json, Shape, cluster
 from tests.unit.solver.engines.kai.case import Case, ask, node, queue, workload

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.kai.compile.resources import KAI_UNLIMITED, Share
-from app.solver.engines.kai.decide.order.queue_order import NOTHING, QueueOrder, holds_within, within
-from app.solver.engines.kai.decide.order.standing import Standing
+from app.solver.engines.kai.jobs import KAI_UNLIMITED, Share
+from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, Standing, holds_within, within
 from tests.kai_oracle import queue_first
 
 TOTAL: Share = (8, 8, 8000)

@@ -3,7 +3,7 @@
 from random import Random
 
 from app.solver.compiled.tree import ROOTLESS
-from app.solver.engines.kai.decide.order.queue_tree import Heap, Node, QueueTree
+from app.solver.engines.kai.queue_order import Heap, Node, QueueTree
 
 
 def test_a_heap_gives_the_least_first() -> None:

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.kai.compile.jobs import ALLOCATED, PIPELINED, RELEASING, RUNNING
-from app.solver.engines.kai.decide.order.queue_order import QueueOrder
-from app.solver.engines.kai.decide.overlay import NO_ASK, Eviction, Overlay
-from app.solver.engines.kai.decide.placing.placer import Placer
+from app.solver.engines.kai.jobs import ALLOCATED, PIPELINED, RELEASING, RUNNING
+from app.solver.engines.kai.overlay import NO_ASK, Eviction, Overlay
+from app.solver.engines.kai.placing import Placer
+from app.solver.engines.kai.queue_order import QueueOrder
 from tests.kai_world import Json
 from tests.properties.test_kai_parts import open_overlay
 from tests.unit.solver.engines.kai.case import ask, node, queue, workload

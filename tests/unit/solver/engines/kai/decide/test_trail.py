@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from app.solver.engines.kai.decide.order.queue_order import OverBound
-from app.solver.engines.kai.decide.trail import Trail
-from app.solver.engines.kai.report.trail import Recorder
+from app.solver.engines.kai.explain import Recorder
+from app.solver.engines.kai.queue_order import OverBound
+from app.solver.engines.kai.trail import Trail
 
 TELLING = ["no-easier", "no-room", "too-few-gpus", "too-few-victims", "saturation", "over-limit", "search-cut-short"]
 """From the failure that tells least of what stands in the way; saturation stands for all that a validator refuses."""

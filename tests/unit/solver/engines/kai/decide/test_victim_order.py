@@ -2,10 +2,9 @@
 
 import pytest
 
-from app.solver.engines.kai.decide.order.queue_order import QueueOrder
-from app.solver.engines.kai.decide.order.standing import Standing
-from app.solver.engines.kai.decide.order.victim_order import VictimOrder, VictimTable, sort_victims, what_is_left
-from app.solver.engines.kai.decide.overlay import Overlay
+from app.solver.engines.kai.job_order import VictimOrder, VictimTable, sort_victims, what_is_left
+from app.solver.engines.kai.overlay import Overlay
+from app.solver.engines.kai.queue_order import QueueOrder, Standing
 from tests.kai_world import Json
 from tests.properties.test_kai_parts import open_overlay
 from tests.unit.solver.engines.kai.case import ask, node, queue, workload

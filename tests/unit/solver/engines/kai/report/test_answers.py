@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from app.solver import solve
-from app.solver.engines.kai.decide import budget
-from app.solver.engines.kai.report.findings import findings
+from app.solver.engines.kai import trail
+from app.solver.engines.kai.findings import findings
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
@@ -22,7 +22,7 @@ from tests.unit.solver.engines.kai.report.clusters import CLUSTERS
 ANSWERS: dict[str, Any] = json.loads((Path(__file__).parent / "answers.json").read_text())
 
 
-class Counting(budget.Budget):
+class Counting(trail.Budget):
     """A budget that tells what was spent of it."""
 
     made: list["Counting"] = []
@@ -33,7 +33,7 @@ class Counting(budget.Budget):
 
     @property
     def steps(self) -> int:
-        return budget.MOST_STEPS - self._left
+        return trail.MOST_STEPS - self._left
 
 
 def answered(body: Json, patch: pytest.MonkeyPatch) -> Json:
@@ -46,7 +46,7 @@ def answered(body: Json, patch: pytest.MonkeyPatch) -> Json:
     configured = solve.configure(request.configuration, "kai")
     loaded = solve.load(configured, request.state)
     patch.setattr(Counting, "made", [])
-    patch.setattr("app.solver.engines.kai.plan.Budget", Counting)
+    patch.setattr("app.solver.engines.kai.engine.Budget", Counting)
     answer = solve.decide(loaded, Question(now, request.asks, request.mode, request.options, "full"))
     steps = sum(one.steps for one in Counting.made)
     protection = {

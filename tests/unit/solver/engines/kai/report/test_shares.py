@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from app.solver import solve
-from app.solver.engines.kai.report.shares import in_units
+from app.solver.engines.kai.answer import in_units
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import SharesRequest
 from app.solver.model.state import State

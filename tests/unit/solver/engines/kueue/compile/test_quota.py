@@ -5,8 +5,7 @@ import random
 import pytest
 
 from app.solver.compiled.tree import ROOTLESS, Tree
-from app.solver.engines.kueue.compile.quota import Limits, Quotas
-from app.solver.engines.kueue.compile.usage import Usage
+from app.solver.engines.kueue.quota import Limits, Quotas, Usage
 
 CPU = 0
 FRS = [("default", "cpu")]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.solver.engines.kueue.decide.cycle import OUTRUN
+from app.solver.engines.kueue.cycle import OUTRUN
 from tests.unit.solver.engines.kueue.cluster import asks, at, configuration, decide, queue, runs, victims
 
 ANY = {"reclaim_within_cohort": "Any"}

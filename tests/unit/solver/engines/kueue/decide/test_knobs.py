@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.kueue.decide.knobs import HOUR, SECOND, boosted, cost, curve, may_trigger, penalised, points
+from app.solver.engines.kueue.knobs import HOUR, SECOND, boosted, cost, curve, may_trigger, penalised, points
 from app.solver.model.kueue import LongRunnerPenalty, Milestone, Preemption, WaitingBoost
 from app.solver.model.problems import InvalidInput
 from tests.unit.solver.engines.kueue.cluster import asks, at, configuration, decide, one, queue, runs, victims

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from app.solver import solve
-from app.solver.engines.kueue.decide.share import share, shares
+from app.solver.engines.kueue.fair_share import share, shares
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import State
 from tests.unit.solver.engines.kueue.cluster import configuration, flavors, queue, runs

@@ -5,8 +5,7 @@ from itertools import product
 
 import pytest
 
-from app.solver.engines.kueue.decide.knobs import HOUR, boosted, may_trigger, penalised
-from app.solver.engines.kueue.decide.turns import ask_turns, victim_turns
+from app.solver.engines.kueue.knobs import HOUR, ask_turns, boosted, may_trigger, penalised, victim_turns
 from app.solver.model.instant import micros
 from app.solver.model.kueue import LongRunnerPenalty, Preemption, WaitingBoost
 from app.solver.model.state import Ask

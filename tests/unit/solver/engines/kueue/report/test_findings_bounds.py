@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.solver.engines.kueue.report.findings import findings as kueue_findings
+from app.solver.engines.kueue.findings import findings as kueue_findings
 from app.solver.model.configuration import Configuration, Queue
 from tests.unit.solver.engines.kueue.cluster import configuration, findings, queue
 

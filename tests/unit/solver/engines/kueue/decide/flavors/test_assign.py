@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.kueue.decide.cycle import OUTRUN
+from app.solver.engines.kueue.cycle import OUTRUN
 from app.solver.model.problems import InvalidInput
 from tests.unit.solver.engines.kueue.cluster import asks, configuration, flavors, one, queue, runs, victims
 

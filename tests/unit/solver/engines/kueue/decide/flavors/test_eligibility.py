@@ -1,6 +1,6 @@
 """Taints, tolerations, selectors and affinity of flavors."""
 
-from app.solver.engines.kueue.decide.flavors.eligibility import refusal
+from app.solver.engines.kueue.flavors import refusal
 from app.solver.model.configuration import Flavor, Taint
 from app.solver.model.state import Expression, Task, Toleration
 

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from app.solver.engines.kueue.decide.flavors.modes import BEST, WORST, Fit, Mode, Suit, mode_of, preferred, stops_search
+from app.solver.engines.kueue.nomination import BEST, WORST, Fit, Mode, Suit, mode_of, preferred, stops_search
 from app.solver.model.kueue import FlavorFungibility
 
 BORROW = FlavorFungibility(preference="BorrowingOverPreemption")

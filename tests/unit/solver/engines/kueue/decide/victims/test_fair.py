@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.solver.engines.kueue.decide.victims import fair as fair_search
+from app.solver.engines.kueue import fair_preemption as fair_search
 from tests.unit.solver.engines.kueue.cluster import asks, at, configuration, one, queue, runs, victims
 
 RECLAIM = {"reclaim_within_cohort": "Any"}

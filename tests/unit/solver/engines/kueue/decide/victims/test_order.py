@@ -8,12 +8,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from app.solver.engines.kueue.compile.configuration import compile_configuration
-from app.solver.engines.kueue.compile.places import Places
-from app.solver.engines.kueue.compile.state import CompiledState, compile_state
-from app.solver.engines.kueue.decide.overlay import Overlay, Preemptor
-from app.solver.engines.kueue.decide.victims import order
-from app.solver.engines.kueue.decide.victims.pool import Leftover, Pool
+from app.solver.engines.kueue import candidates
+from app.solver.engines.kueue.candidates import Leftover, Pool
+from app.solver.engines.kueue.configuration import compile_configuration
+from app.solver.engines.kueue.overlay import Overlay, Preemptor
+from app.solver.engines.kueue.state import CompiledState, Places, compile_state
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.state import State
@@ -58,18 +57,18 @@ def key(of: CompiledState, i: int) -> tuple[int, int, str]:
 def test_ascending(size: int, starts: bool, uids: bool) -> None:
     rng = random.Random(size)
     of = state(rng, 400, starts=starts, uids=uids)
-    candidates = np.array(sorted(rng.sample(range(400), size)), dtype=np.int64)
+    rows = np.array(sorted(rng.sample(range(400), size)), dtype=np.int64)
     level = {CONFIGURATION.tree.index[f"q{i}"]: rng.randint(0, 2) for i in range(0, QUEUES, 2)}
 
     def whole(i: int) -> tuple[int, int, str, int, str]:
         return (*key(of, i), level.get(int(of.queue[i]), 0), of.workloads[i].id)
 
-    expected = sorted(candidates.tolist(), key=whole)
+    expected = sorted(rows.tolist(), key=whole)
     for known in (False, True):
         of.places = Places.of(of.workloads, of.priority) if known else None
         overlay = Overlay(of, NOW)
         assert (overlay.rank is not None) is known
-        assert list(order.ascending(overlay, candidates, level)) == expected
+        assert list(candidates.ascending(overlay, rows, level)) == expected
 
 
 def test_ascending_by_another_rank() -> None:
@@ -83,7 +82,7 @@ def test_ascending_by_another_rank() -> None:
     for size in (0, 20, 150):
         chosen = np.array(sorted(rng.sample(range(200), size)), dtype=np.int64)
         expected = sorted(chosen.tolist(), key=lambda i: (rank[i], of.workloads[i].uid, of.workloads[i].id))
-        assert list(order.ascending(overlay, chosen, {})) == expected
+        assert list(candidates.ascending(overlay, chosen, {})) == expected
 
 
 @pytest.mark.parametrize("rank", ["none", "distinct", "ties"])
@@ -100,7 +99,7 @@ def test_a_queue_is_sorted_by_the_whole_comparator(rank: str, evicted: bool) -> 
         overlay.rank = np.array(places, dtype=np.int64)
     mine = rng.sample(range(90), 40)
     sorted_queue = list(mine)
-    order.sort_queue(overlay, sorted_queue)
+    candidates.sort_queue(overlay, sorted_queue)
     ranks = overlay.rank
 
     def whole(i: int) -> tuple[Any, ...]:
@@ -110,7 +109,7 @@ def test_a_queue_is_sorted_by_the_whole_comparator(rank: str, evicted: bool) -> 
 
     assert sorted_queue == sorted(mine, key=whole)
     for i in mine:
-        gone_last, own, *place, names = order.sort_key(overlay, i, int(of.queue[mine[0]]))
+        gone_last, own, *place, names = candidates.sort_key(overlay, i, int(of.queue[mine[0]]))
         assert (gone_last, *place, *names) == whole(i)
         assert own == (of.queue[i] == of.queue[mine[0]])
 
@@ -121,9 +120,9 @@ def test_who_uses_what_is_contested(number: int) -> None:
     overlay = Overlay(of, NOW)
     overlay.barred, overlay.gone = frozenset({1, 2}), {2, 3}
     queues = [CONFIGURATION.tree.index[f"q{i}"] for i in range(number)]
-    found = order.using(overlay, queues, frozenset({0}))
+    found = candidates.using(overlay, queues, frozenset({0}))
     assert sorted(found.tolist()) == [i for i in range(200) if int(of.queue[i]) in queues and i not in (1, 2, 3)]
-    assert order.using(overlay, queues, frozenset({7})).tolist() == []
+    assert candidates.using(overlay, queues, frozenset({7})).tolist() == []
 
 
 def test_whom_a_policy_lets_go() -> None:
@@ -141,23 +140,23 @@ def test_whom_a_policy_lets_go() -> None:
         "LowerOrNewerEqualPriority": [0, 1, 2, 3, 6],
     }  # fmt: skip
     for policy, allowed in expected.items():
-        assert order.allowed(overlay, ask, policy, everybody).tolist() == allowed
-        assert order.allowed(overlay, ask, policy, everybody[:0]).tolist() == []
+        assert candidates.allowed(overlay, ask, policy, everybody).tolist() == allowed
+        assert candidates.allowed(overlay, ask, policy, everybody[:0]).tolist() == []
 
 
 def test_evicted_ones_are_told_apart() -> None:
     of = state(random.Random(1), 50, starts=True, uids=True)
     overlay, some = Overlay(of, NOW), np.arange(0, 50, 3, dtype=np.int64)
-    going, live = order.split_evicted(overlay, some)
+    going, live = candidates.split_evicted(overlay, some)
     assert going.tolist() == [i for i in some.tolist() if i in of.evicted]
     assert live.tolist() == [i for i in some.tolist() if i not in of.evicted]
-    for nobody in (order.split_evicted(overlay, some[:0]), reversed(_without_evicted(overlay, some))):
+    for nobody in (candidates.split_evicted(overlay, some[:0]), reversed(_without_evicted(overlay, some))):
         assert [len(part) for part in nobody] in ([0, 0], [len(some), 0])
 
 
-def _without_evicted(overlay: Overlay, some: order.Indices) -> tuple[order.Indices, order.Indices]:
+def _without_evicted(overlay: Overlay, some: candidates.Indices) -> tuple[candidates.Indices, candidates.Indices]:
     overlay.state.evicted = frozenset()
-    return order.split_evicted(overlay, some)
+    return candidates.split_evicted(overlay, some)
 
 
 def test_candidates_by_queue() -> None:

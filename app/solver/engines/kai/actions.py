@@ -1,0 +1,335 @@
+"""One scheduling cycle: the four actions in the order that the settings give, on one overlay."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from heapq import nsmallest
+
+from app.solver.engines.kai.job_order import ACTIVE, PendingOrder, VictimTable
+from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RELEASING, RUNNING
+from app.solver.engines.kai.overlay import Overlay
+from app.solver.engines.kai.placing import Placer, constraints
+from app.solver.engines.kai.queue_order import QueueOrder
+from app.solver.engines.kai.scenario import Scenario
+from app.solver.engines.kai.solver import Solver, Tools
+from app.solver.engines.kai.state import CompiledState
+from app.solver.engines.kai.trail import Budget, Trail
+from app.solver.engines.kai.validators import Fairness, Protection, Refusal, VictimFilter, may_reclaim, refused_victim
+from app.solver.model.state import Ask
+from app.solver.stopping import safe_point
+
+Request = tuple[int, ...]
+
+
+class Signatures:
+    """The constraints of jobs, as they stood when first asked for: KAI keeps the answer for the whole cycle."""
+
+    def __init__(self, overlay: Overlay) -> None:
+        self._overlay = overlay
+        self._of: dict[int, tuple[str, ...]] = {}
+
+    def of(self, job: int) -> tuple[str, ...]:
+        """Sorted constraints of the job's pods that are not active: as many as there are such pods."""
+        found = self._of.get(job)
+        if found is None:
+            overlay = self._overlay
+            wires = overlay.jobs.task_wire
+            found = self._of[job] = tuple(
+                sorted(
+                    constraints(wires[t], overlay.ask_of_task(t))
+                    for t in overlay.jobs.tasks[job]
+                    if overlay.status[t] not in ACTIVE
+                )
+            )
+        return found
+
+
+class Failed:
+    """The smallest job that failed, by signature."""
+
+    def __init__(self, overlay: Overlay, signatures: Signatures) -> None:
+        self._overlay = overlay
+        self._signatures = signatures
+        self._smallest: dict[tuple[str, ...], int] = {}
+
+    def easier(self, job: int) -> bool:
+        """Whether the job may do what its like could not: fewer pods, or some smaller one."""
+        like = self._smallest.get(self._signatures.of(job))
+        return like is None or _easier(self._pending(job), self._pending(like))
+
+    def add(self, job: int) -> None:
+        """The job failed."""
+        signature = self._signatures.of(job)
+        like = self._smallest.get(signature)
+        if like is None or _smaller(self._pending(job), self._pending(like)):
+            self._smallest[signature] = job
+
+    def _pending(self, job: int) -> list[Request]:
+        overlay = self._overlay
+        return sorted(overlay.request[t] for t in overlay.jobs.tasks[job] if overlay.status[t] == PENDING)
+
+
+def _easier(job: list[Request], failed: list[Request]) -> bool:
+    if not job:
+        return False
+    return len(failed) > len(job) or any(a != b and _at_most(a, b) for a, b in zip(job, failed, strict=False))
+
+
+def _smaller(job: list[Request], failed: list[Request]) -> bool:
+    return 0 < len(job) <= len(failed) and all(_at_most(a, b) for a, b in zip(job, failed, strict=False))
+
+
+def _at_most(a: Request, b: Request) -> bool:
+    return all(x <= y for x, y in zip(a, b, strict=True))
+
+
+@dataclass(slots=True)
+class Cycle:
+    """What the actions share. ``taken``: jobs in the order in which an action first took them; ``starts``: jobs that
+    start now, as KAI's allocate action records it."""
+
+    tools: Tools
+    protection: Protection
+    signatures: Signatures
+    taken: dict[int, None] = field(default_factory=dict[int, None])
+    starts: set[int] = field(default_factory=set[int])
+
+    @property
+    def overlay(self) -> Overlay:
+        """The overlay that everything happens in."""
+        return self.tools.overlay
+
+    def pending(self, *, preemptible_only: bool = False) -> PendingOrder:
+        """Jobs with pending pods and enough pods for their gang, in KAI's order."""
+        overlay = self.overlay
+        order = PendingOrder(overlay, self.tools.order)
+        order.add_all(
+            j
+            for j in sorted(overlay.pending_jobs())
+            if overlay.leaf[j] and overlay.ready(j) and (overlay.jobs.preemptible[j] or not preemptible_only)
+        )
+        return order
+
+    def passes(self, filters: Sequence[VictimFilter], job: int, victim: int) -> bool:
+        """Whether every victim filter lets the victim be taken; a refusal is recorded."""
+        refusal = refused_victim(filters, job, victim)
+        if refusal is not None:
+            self.tools.trail.spare(victim, refusal)
+        return refusal is None
+
+    def each(
+        self,
+        action: str,
+        attempt: Callable[[int], bool],
+        *,
+        by_queue: bool,
+        preemptible_only: bool = False,
+        gate: Callable[[int], bool] | None = None,
+    ) -> None:
+        """Attempt every pending job once that passes ``gate``; commit what succeeds. With signatures on, a job that
+        is no easier than one of its like that failed (of its queue, with ``by_queue``) is skipped."""
+        overlay, trail = self.overlay, self.tools.trail
+        failed: dict[int, Failed] = {}
+        order = self.pending(preemptible_only=preemptible_only)
+        use_signatures = overlay.state.configuration.policy.use_scheduling_signatures
+        while (job := order.pop()) is not None:
+            safe_point()
+            self.taken.setdefault(job)
+            trail.begin(job, action)
+            if not overlay.ready(job) or (gate is not None and not gate(job)):
+                continue
+            of_like = failed.setdefault(overlay.jobs.queue[job] if by_queue else -1, Failed(overlay, self.signatures))
+            if use_signatures and not of_like.easier(job):
+                trail.note("no-easier", "a job of the same constraints that is no harder failed before it")
+            elif attempt(job):
+                trail.found(overlay)
+                overlay.commit(action, job)
+            else:
+                of_like.add(job)
+
+
+def begin(state: CompiledState, asks: Sequence[Ask], now: int, budget: Budget, trail: Trail, *, strict: bool) -> Cycle:
+    """A fresh cycle; ``trail`` hears it. ``strict``: no bookkeeping habit may overfill a node."""
+    overlay = Overlay(state, asks, now, strict=strict)
+    order = QueueOrder(overlay)
+    tools = Tools(overlay, order, Placer(overlay, order), budget, trail, VictimTable(overlay))
+    return Cycle(tools, Protection(overlay), Signatures(overlay))
+
+
+def allocate(cycle: Cycle) -> None:
+    """Place every job that fits; a job with pods left comes back for one more."""
+    overlay, trail = cycle.overlay, cycle.tools.trail
+    order = cycle.pending()
+    while (job := order.pop()) is not None:
+        cycle.taken.setdefault(job)
+        trail.begin(job, "allocate")
+        if not cycle.tools.budget.spend():
+            trail.cut_short()
+            continue
+        tasks = overlay.jobs.tasks[job]
+        ran_before = any(overlay.status[t] in (RUNNING, ALLOCATED) for t in tasks)
+        if not _place(cycle, job):
+            continue
+        waits = _waits(cycle, job)
+        if waits:
+            overlay.make_pipelined(tasks)
+        overlay.commit("allocate", job)
+        if not waits and not ran_before:
+            cycle.starts.add(job)
+            overlay.started[job] = overlay.now
+        if any(overlay.status[t] == PENDING for t in tasks):
+            order.push(job)
+
+
+def _place(cycle: Cycle, job: int) -> bool:
+    overlay, placer, trail = cycle.overlay, cycle.tools.placer, cycle.tools.trail
+    tasks = overlay.wanted(job)[0]
+    if placer.place_job(job, tasks, placer.everywhere, bind=True):
+        trail.note("placed", "the pods fit what is idle or being released", pods=len(tasks))
+        return True
+    if placer.refused is not None:
+        bound = placer.refused
+        trail.note(bound.rule, f"{overlay.queue_name(bound.queue)} would pass its bound", pods=len(tasks))
+    else:
+        trail.note("no-room", "no place for all pods of the gang", pods=len(tasks))
+    return False
+
+
+def _waits(cycle: Cycle, job: int) -> bool:
+    """Whether the gang lacks pods that can start now: then all of it waits."""
+    overlay = cycle.overlay
+    status = [overlay.status[t] for t in overlay.jobs.tasks[job]]
+    starting = sum(s in (RUNNING, ALLOCATED) for s in status)
+    return PIPELINED in status and starting < overlay.jobs.min_available[job]
+
+
+def consolidation(cycle: Cycle) -> None:
+    """Try every preemptible pending job; nobody may end without a place."""
+    if cycle.overlay.state.configuration.policy.max_consolidation_preemptees == 0:
+        return
+    cycle.each("consolidation", lambda job: _consolidate_for(cycle, job), by_queue=False, preemptible_only=True)
+
+
+def _consolidate_for(cycle: Cycle, job: int) -> bool:
+    overlay = cycle.overlay
+    needed = overlay.wanted(job)[1][GPU]
+    available = sum(free for free, node in zip(overlay.free[GPU], overlay.state.nodes, strict=True) if node.schedulable)
+    if available < needed:
+        cycle.tools.trail.note("too-few-gpus-free", "the cluster has too few GPUs idle or being released")
+        return False
+
+    def all_placed_again(scenario: Scenario) -> Refusal | None:
+        return _without_place(overlay, scenario)
+
+    return Solver(cycle.tools, job, _movable(overlay, job), (all_placed_again,)).solve()
+
+
+def _movable(overlay: Overlay, job: int) -> list[int]:
+    """Preemptible jobs that run something. The cap on them admits one more than it says, as in KAI, which takes them as
+    a map yields them: here by id."""
+    jobs = overlay.jobs
+    cap = overlay.state.configuration.policy.max_consolidation_preemptees
+    found = [
+        j
+        for j in range(len(jobs.id))
+        if j != job and overlay.leaf[j] and jobs.preemptible[j] and overlay.seems_active(j)
+    ]
+    return found if cap is None else nsmallest(cap + 1, found, key=jobs.id.__getitem__)
+
+
+def _without_place(overlay: Overlay, scenario: Scenario) -> Refusal | None:
+    for victim, listed in scenario.listed.items():
+        for t in listed:
+            if overlay.status[t] == RELEASING:
+                numbers = {"workload": overlay.jobs.id[victim], "task": overlay.jobs.task_name[t]}
+                return Refusal("victim-without-place", "a pod that would move has no other place", numbers)
+    return None
+
+
+def reclaim(cycle: Cycle) -> None:
+    """Try every pending job that stays within its queue's fair share."""
+    cycle.each(
+        "reclaim", lambda job: _reclaim_for(cycle, job), by_queue=True, gate=lambda job: _may_reclaim(cycle, job)
+    )
+
+
+def _may_reclaim(cycle: Cycle, job: int) -> bool:
+    refusal = may_reclaim(cycle.overlay, cycle.tools.order, job)
+    if refusal is not None:
+        cycle.tools.trail.note(refusal.rule, refusal.detail, **refusal.numbers)
+    return refusal is None
+
+
+def _reclaim_for(cycle: Cycle, job: int) -> bool:
+    policy = cycle.overlay.state.configuration.policy
+    fairness = Fairness(cycle.overlay, cycle.tools.order.frozen(), ignore_moved=policy.allow_consolidating_reclaim)
+
+    def keeps_protected_gangs(scenario: Scenario) -> Refusal | None:
+        return cycle.protection.validate("reclaim", scenario)
+
+    def breaks_protected_gang(scenario: Scenario, victim: int) -> Refusal | None:
+        return cycle.protection.foregone("reclaim", scenario, victim)
+
+    return Solver(
+        cycle.tools, job, _reclaimable(cycle, job), (keeps_protected_gangs, fairness), breaks_protected_gang
+    ).solve()
+
+
+def _reclaimable(cycle: Cycle, job: int) -> list[int]:
+    """Preemptible jobs of other leaves, of any priority, that run something and that no filter spares."""
+    overlay, jobs = cycle.overlay, cycle.overlay.jobs
+
+    def minimum_runtime(pending: int, victim: int) -> Refusal | None:
+        return cycle.protection.filter("reclaim", pending, victim)
+
+    queue, preemptible, leaf, active = jobs.queue, jobs.preemptible, overlay.leaf, overlay.active
+    own = queue[job]
+    return [
+        victim
+        for victim, at in enumerate(queue)
+        if at != own
+        and active[victim]
+        and preemptible[victim]
+        and leaf[victim]
+        and cycle.passes((minimum_runtime,), job, victim)
+    ]
+
+
+def preempt(cycle: Cycle) -> None:
+    """Try every pending job."""
+    cycle.each("preempt", lambda job: _preempt_for(cycle, job), by_queue=True)
+
+
+def _preempt_for(cycle: Cycle, job: int) -> bool:
+    overlay = cycle.overlay
+    bound = cycle.tools.order.over_quota(job, overlay.wanted(job)[1])
+    if bound is not None:
+        cycle.tools.trail.note(bound.rule, f"{overlay.queue_name(bound.queue)} would pass its deserved quota")
+        return False
+
+    def keeps_protected_gangs(scenario: Scenario) -> Refusal | None:
+        return cycle.protection.validate("preempt", scenario)
+
+    def breaks_protected_gang(scenario: Scenario, victim: int) -> Refusal | None:
+        return cycle.protection.foregone("preempt", scenario, victim)
+
+    return Solver(cycle.tools, job, _preemptible(cycle, job), (keeps_protected_gangs,), breaks_protected_gang).solve()
+
+
+def _preemptible(cycle: Cycle, job: int) -> list[int]:
+    """Preemptible jobs of the same leaf and lower priority that run something and that no filter spares."""
+    overlay, jobs = cycle.overlay, cycle.overlay.jobs
+
+    def minimum_runtime(pending: int, victim: int) -> Refusal | None:
+        return cycle.protection.filter("preempt", pending, victim)
+
+    queue, priority, preemptible = jobs.queue, jobs.priority, jobs.preemptible
+    own, above = queue[job], priority[job]
+    return [
+        victim
+        for victim, at in enumerate(queue)
+        if at == own
+        and priority[victim] < above
+        and preemptible[victim]
+        and overlay.seems_active(victim)
+        and cycle.passes((minimum_runtime,), job, victim)
+    ]

@@ -1,0 +1,203 @@
+"""What a cycle decided, ask by ask, and what every queue is entitled to, requests and holds."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from app.solver.engines.kai.actions import Cycle
+from app.solver.engines.kai.configuration import CompiledConfiguration
+from app.solver.engines.kai.explain import blocker, explain
+from app.solver.engines.kai.fair_share import Amounts, divide, dominant_share
+from app.solver.engines.kai.jobs import ALLOCATED, GPU, KAI_UNLIMITED, PIPELINED, QUEUE_RESOURCES, Share
+from app.solver.engines.kai.outcomes import Never, Outcomes, never
+from app.solver.engines.kai.overlay import Eviction
+from app.solver.engines.kai.state import CompiledState, with_asks
+from app.solver.model.decision import Condition, Decision, Outcome, Placement, Plan, PlannedEviction, Result, Victim
+from app.solver.model.instant import at
+from app.solver.model.quantity import parse, scale_of, units
+from app.solver.model.request import Options
+from app.solver.model.state import Ask
+from app.solver.question import Question
+from app.solver.quotas import quotas
+
+_MESSAGES = {
+    "reclaim": "{pod} is reclaimed: its queue {queue} holds more than its share, and {ask} of {for_queue} needs room",
+    "preempt": "{pod} is preempted by {ask}, which has a higher priority in the same queue {queue}",
+    "consolidation": "{pod} moves so that {ask} fits",
+}
+
+
+def answer(cycle: Cycle, question: Question) -> Result:
+    """Decisions by ask, the order in which jobs had their turn, and the plan."""
+    overlay, outcomes = cycle.overlay, Outcomes(cycle)
+    return Result(
+        decisions=[decision_of(cycle, outcomes, a, question) for a in range(len(overlay.asks))],
+        order=[overlay.asks[overlay.jobs.ask[job]].id for job in cycle.taken],
+        plan=Plan(evictions=planned(cycle, outcomes), placements=placements(cycle)),
+    )
+
+
+def decision_of(cycle: Cycle, outcomes: Outcomes, a: int, question: Question) -> Decision:
+    """The answer for ask number ``a`` of the cycle."""
+    overlay = cycle.overlay
+    ask, job = overlay.asks[a], overlay.jobs.of_ask[a]
+    now = at(question.now)
+    placed, lost = outcomes.placed[a], outcomes.lost[a]
+    victims = [victim_of(cycle, e, outcomes.holder(e.ask), now) for e in outcomes.victims[a]]
+    why = None if placed or lost else never(cycle, job)
+    outcome = _outcome(cycle, placed, why, evicts=bool(victims))
+    condition = _condition(cycle, outcomes, a, why, now)
+    names = overlay.node_names
+    decision = Decision(
+        ask=ask.id,
+        outcome=outcome,
+        node=names[overlay.node[placed[0]]] if len({overlay.node[t] for t in placed}) == 1 else None,
+        placements={overlay.jobs.task_name[t]: names[overlay.node[t]] for t in placed} or None,
+        victims=victims,
+        conditions=[condition],
+        shortages=why.shortages or None if why else None,
+        starts=[ask.workload or ask.id] if job in cycle.starts and placed else None,
+    )
+    if question.explain == "none":
+        return decision
+    return replace(decision, explanation=explain(cycle, outcomes, a, question, decision))
+
+
+def planned(cycle: Cycle, outcomes: Outcomes) -> list[PlannedEviction]:
+    """The evictions as the plan shows them."""
+    overlay, jobs = cycle.overlay, cycle.overlay.jobs
+    out: list[PlannedEviction] = []
+    for e in outcomes.evictions:
+        job = jobs.task_job[e.task]
+        out.append(
+            PlannedEviction(
+                workload=jobs.id[job], task=jobs.task_name[e.task], queue=overlay.queue_name(jobs.queue[job]),
+                node=overlay.node_names[jobs.task_node[e.task]], reason=e.action,
+                for_ask=overlay.asks[outcomes.holder(e.ask)].id,
+            )
+        )  # fmt: skip
+    return out
+
+
+def placements(cycle: Cycle) -> list[Placement]:
+    """Where pods go, in order: those of asks, and victims that move."""
+    overlay, jobs = cycle.overlay, cycle.overlay.jobs
+    out: list[Placement] = []
+    for t in overlay.placed:
+        if overlay.status[t] in (ALLOCATED, PIPELINED):
+            job = jobs.task_job[t]
+            ask = overlay.ask_of_task(t)
+            out.append(
+                Placement(
+                    ask=None if ask is None else ask.id, workload=jobs.id[job] if ask is None else None,
+                    task=jobs.task_name[t], node=overlay.node_names[overlay.node[t]],
+                    pipelined=overlay.status[t] == PIPELINED,
+                )
+            )  # fmt: skip
+    return out
+
+
+def victim_of(cycle: Cycle, eviction: Eviction, holder: int, now: datetime) -> Victim:
+    """One eviction with what it frees and why. ``holder``: the ask that has the room in the end."""
+    overlay, jobs = cycle.overlay, cycle.overlay.jobs
+    t = eviction.task
+    job = jobs.task_job[t]
+    queue = overlay.queue_name(jobs.queue[job])
+    asking = overlay.asks[eviction.ask]
+    message = _MESSAGES[eviction.action].format(
+        pod=f"{jobs.id[job]}/{jobs.task_name[t]}", queue=queue, ask=asking.id, for_queue=asking.queue
+    )
+    if holder != eviction.ask:
+        message += f"; {overlay.asks[holder].id} has that room now"
+    if overlay.status[t] == PIPELINED:
+        message += f"; it runs on at {overlay.node_names[overlay.node[t]]}"
+    return Victim(
+        workload=jobs.id[job],
+        task=jobs.task_name[t],
+        queue=queue,
+        node=overlay.node_names[jobs.task_node[t]],
+        reason=eviction.action,
+        message=message,
+        conditions=[_condition_of("DisruptionTarget", "True", eviction.action.capitalize(), message, now)],
+        freed={name: units(parse(value, scale_of(name)), name) for name, value in jobs.task_wire[t].requests.items()},
+    )
+
+
+def _outcome(cycle: Cycle, placed: list[int], why: Never | None, *, evicts: bool) -> Outcome:
+    """Reserved places that nobody has to be evicted for wait for releases that are under way already."""
+    if not placed:
+        return "infeasible" if why is not None else "wait"
+    if evicts:
+        return "preempt"
+    return "admit" if any(cycle.overlay.status[t] == ALLOCATED for t in placed) else "wait"
+
+
+def _condition(cycle: Cycle, outcomes: Outcomes, a: int, why: Never | None, now: datetime) -> Condition:
+    overlay, pods, placed, lost = cycle.overlay, outcomes.pods[a], outcomes.placed[a], outcomes.lost[a]
+    starting = sum(overlay.status[t] == ALLOCATED for t in placed)
+    later = len(placed) - starting
+    if starting:
+        waits = f", {later} more once what is on {'its' if later == 1 else 'their'} place is gone" if later else ""
+        message = f"{starting} of {len(pods)} pods start now{waits}"
+        return _condition_of("PodScheduled", "True", "Allocated", message, now)
+    if placed:
+        message = f"{later} of {len(pods)} pods have a place that is still being released"
+        return _condition_of("PodScheduled", "False", "Pipelined", message, now)
+    if lost is not None:
+        message = f"{lost.action}: {overlay.asks[lost.ask].id} took the place that it was given"
+        return _condition_of("PodScheduled", "False", "PlaceTaken", message, now)
+    if why is not None:
+        return _condition_of("PodScheduled", "False", why.reason, why.message, now)
+    reason, message = blocker(cycle, overlay.jobs.of_ask[a])
+    return _condition_of("PodScheduled", "False", reason, message, now)
+
+
+def _condition_of(kind: str, status: Literal["True", "False"], reason: str, message: str, now: datetime) -> Condition:
+    return Condition(type=kind, status=status, reason=reason, message=message, last_transition_time=now)
+
+
+def shares(state: CompiledState, asks: list[Ask], now: int, options: Options) -> dict[str, Any]:
+    """The body of ``POST /v1/shares``, in whole units; an entitlement without bound is ``"unlimited"``. KAI counts
+    pending pods as requests, so that the asks change the shares; the time has no say."""
+    del now, options
+    jobs, _ = with_asks(state, asks)
+    division = divide(state, jobs)
+    configuration = state.configuration
+    names = answer_names(configuration, state)
+
+    def shown(values: Amounts | Share, units: Share) -> dict[str, int | float | str]:
+        return {name: in_units(values[r], units[r]) for r, name in enumerate(names)}
+
+    steps: Share = (1000, 1, 1000)
+    amounts: Share = (1000, 1, 1)
+    return {
+        "queues": {
+            name: {
+                "fair_share": shown(division.fair[q], amounts),
+                "allocatable_share": shown(division.allocatable[q], amounts),
+                "deserved": shown(configuration.deserved[q], steps),
+                "limit": shown(configuration.limit[q], steps),
+                "request": shown(division.request[q], steps),
+                "usage": shown(division.allocated[q], steps),
+                "usage_non_preemptible": shown(division.non_preemptible[q], steps),
+                "share": dominant_share(division, q),
+            }
+            for q, name in enumerate(configuration.tree.names)
+        }
+    }
+
+
+def answer_names(configuration: CompiledConfiguration, state: CompiledState | None) -> tuple[str, str, str]:
+    """How answers name the three resources: GPUs by the one name that the documents use, else ``gpu``."""
+    used = {placed.resource for queue in configuration.queues for placed in quotas(queue)}
+    used |= {name for node in (state.nodes if state else ()) for name in node.capacity}
+    gpus = {name for name in used if name == QUEUE_RESOURCES[GPU] or name.endswith("/gpu")}
+    return "cpu", "memory", gpus.pop() if len(gpus) == 1 else QUEUE_RESOURCES[GPU]
+
+
+def in_units(value: float, step: int) -> int | float | str:
+    """An amount of ``step`` to a unit, as answers have it: whole ones as integers."""
+    if value == KAI_UNLIMITED:
+        return "unlimited"
+    return value / step if value % step else int(value // step)

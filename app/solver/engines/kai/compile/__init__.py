@@ -1,1 +1,0 @@
-"""What is read: configurations and states in flat tables, settings resolved, deltas followed."""

@@ -1,0 +1,302 @@
+"""A Configuration as KAI reads it: queues by index in document order, quotas in integers, settings, minimum runtimes.
+
+Minimum runtimes: which value protects a victim, until when, and what an elastic victim may still lose. Source: the KAI
+design "reclaim-min-runtime and preempt-min-runtime"; where released code differs, ``rules: shipped`` follows the code
+and ``rules: documented`` the design (docs/engines/kai.md lists the differences).
+
+Released KAI never refuses a bad node-pool value: an unreadable or negative default counts as 0 and an unknown
+resolve method as ``lca``. ``rules: shipped`` does the same (and a finding says so), ``rules: documented`` refuses it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from app.solver.compiled.tree import ROOTLESS, Tree, compile_tree
+from app.solver.engines.kai.jobs import KAI_UNLIMITED, OLDEST, Share, is_gpu
+from app.solver.model.base import Duration, Quantity
+from app.solver.model.configuration import Configuration, Queue, Quota
+from app.solver.model.duration import GO_WITH_DAYS, DurationError
+from app.solver.model.duration import parse as parse_duration
+from app.solver.model.instant import micros
+from app.solver.model.kai import Action, Settings
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.quantity import UNLIMITED, parse
+from app.solver.quotas import quotas
+
+Rules = Literal["documented", "shipped"]
+Method = Literal["lca", "queue"]
+NODE_POOL = -1
+
+
+@dataclass(frozen=True, slots=True)
+class MinRuntime:
+    """A resolved minimum runtime in microseconds, and the queue that sets it (NODE_POOL: the default)."""
+
+    micros: int
+    set_by: int
+
+
+class MinRuntimes:
+    """The minimum runtimes of one configuration. Values are microseconds by queue index; None where unset."""
+
+    __slots__ = ("_default_preempt", "_default_reclaim", "_method", "_preempt", "_reclaim", "_reclaim_own", "_tree")
+
+    def __init__(
+        self, tree: Tree, reclaim: list[int | None], preempt: list[int | None],
+        *, default_reclaim: int, default_preempt: int, method: Method,
+    ) -> None:  # fmt: skip
+        self._tree = tree
+        self._method: Method = method
+        self._default_reclaim = MinRuntime(default_reclaim, NODE_POOL)
+        self._default_preempt = MinRuntime(default_preempt, NODE_POOL)
+        self._reclaim_own = reclaim
+        self._reclaim = _nearest(tree, reclaim, self._default_reclaim)
+        self._preempt = _nearest(tree, preempt, self._default_preempt)
+
+    def for_preempt(self, victim: int) -> MinRuntime:
+        """Against preemption inside ``victim``'s own queue: the nearest value from the leaf upwards. 0 is a value."""
+        return self._preempt[victim]
+
+    def for_reclaim(self, preemptor: int, victim: int) -> MinRuntime:
+        """Against reclaim for queue ``preemptor``. Method ``lca``: the nearest value from the child of the lowest
+        common ancestor on the victim's side upwards, so that a value protects against siblings of its queue and
+        nobody else; ``queue``: from the victim's leaf upwards."""
+        if self._method == "queue":
+            return self._reclaim[victim]
+        tree = self._tree
+        common = tree.lowest_common_ancestor(preemptor, victim)
+        if common == ROOTLESS:
+            # Different trees have no common ancestor: only the root's own value counts, nothing deeper.
+            root = tree.root(victim)
+            own = self._reclaim_own[root]
+            return self._default_reclaim if own is None else MinRuntime(own, root)
+        below = victim
+        while below != common and tree.parent[below] != common:
+            below = tree.parent[below]
+        return self._reclaim[below]
+
+    def reclaim_at(self, queue: int) -> MinRuntime:
+        """What protects ``queue`` against its own siblings: the nearest value from it upwards."""
+        return self._reclaim[queue]
+
+    def lengths(self, victim: int) -> frozenset[int]:
+        """Every minimum runtime that may protect what runs in ``victim`` from anybody, in microseconds."""
+        found = {self._preempt[victim].micros, self._default_reclaim.micros}
+        at = victim
+        while at != ROOTLESS:
+            found.add(self._reclaim[at].micros)
+            at = self._tree.parent[at]
+        return frozenset(found)
+
+
+def _nearest(tree: Tree, own: list[int | None], default: MinRuntime) -> list[MinRuntime]:
+    out = [default] * len(tree)
+    for queue in tree.top_down:
+        value = own[queue]
+        if value is not None:
+            out[queue] = MinRuntime(value, queue)
+        elif tree.parent[queue] != ROOTLESS:
+            out[queue] = out[tree.parent[queue]]
+    return out
+
+
+def protected(now: int, started_at: int | None, minimum: int, rules: Rules) -> bool:
+    """Whether a minimum runtime of ``minimum`` still protects what started at ``started_at`` (microseconds).
+
+    A start that nobody knows protects nothing. Documented: free once ``now > start + minimum``, and a minimum of 0
+    means always preemptible. Shipped: free from ``now == start + minimum`` on; a start in the future protects even
+    with a minimum of 0.
+    """
+    if started_at is None:
+        return False
+    if rules == "shipped":
+        return now < started_at + minimum
+    return minimum > 0 and now <= started_at + minimum
+
+
+def unprotected_from(started_at: int, minimum: int, rules: Rules) -> int:
+    """The first instant, not before its start, at which ``minimum`` does not protect it any more."""
+    return started_at + max(0, minimum) + (minimum > 0 and rules == "documented")
+
+
+def protected_until(started_at: int | None, minimum: int, rules: Rules) -> int | None:
+    """The last instant bound of the protection, or None where nothing protects at any time."""
+    if started_at is None or (minimum <= 0 and rules == "documented"):
+        return None
+    return started_at + minimum
+
+
+def is_elastic(pods: int, min_available: int) -> bool:
+    """More pods (in any state, pending and finished ones too) than the gang needs."""
+    return min_available < pods
+
+
+def may_evict(*, protected: bool, elastic: bool) -> bool:
+    """The victim filter: elastic workloads always pass, ``keeps_gang`` judges them instead."""
+    return elastic or not protected
+
+
+def keeps_gang(*, running: int, evicted: int, min_available: int) -> bool:
+    """The scenario validator, for a protected elastic victim: at least ``min_available`` pods stay.
+
+    ``running``: documented, pods that really run; shipped, also those being released. ``evicted``: how many of
+    those the scenario takes.
+    """
+    return running - evicted >= min_available
+
+
+ALL_ACTIONS: tuple[Action, ...] = ("allocate", "consolidation", "reclaim", "preempt")
+_SETTINGS = ("configuration", "settings", "kai")
+_DEFAULTS = ("default_reclaim_min_runtime", "default_preempt_min_runtime")
+_OWN = ("reclaim_min_runtime", "preempt_min_runtime")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """``settings.kai`` with its defaults; minimum runtimes in microseconds."""
+
+    rules: Rules
+    default_reclaim: int
+    default_preempt: int
+    method: Method
+    actions: tuple[Action, ...]
+    use_scheduling_signatures: bool
+    max_consolidation_preemptees: int | None
+    allow_consolidating_reclaim: bool
+
+
+def compile_policy(settings: Settings | None) -> Policy:
+    """The settings of one configuration. Raises InvalidInput under ``rules: documented`` for bad values."""
+    given = settings or Settings()
+    problems = list(settings_problems(given))
+    if problems and given.rules == "documented":
+        raise InvalidInput(problems)
+    return Policy(
+        rules=given.rules,
+        default_reclaim=_default(given.default_reclaim_min_runtime),
+        default_preempt=_default(given.default_preempt_min_runtime),
+        method="queue" if given.reclaim_resolve_method == "queue" else "lca",
+        actions=ALL_ACTIONS if given.actions is None else tuple(given.actions),
+        use_scheduling_signatures=given.use_scheduling_signatures,
+        max_consolidation_preemptees=given.max_consolidation_preemptees,
+        allow_consolidating_reclaim=given.allow_consolidating_reclaim,
+    )
+
+
+def _default(value: Duration | None) -> int:
+    try:
+        return 0 if value is None else max(0, parse_duration(value, GO_WITH_DAYS))
+    except DurationError:
+        return 0
+
+
+def settings_problems(settings: Settings) -> Iterator[Problem]:
+    """What KAI silently replaces: pointers start at /configuration."""
+    for field in _DEFAULTS:
+        value: Duration | None = getattr(settings, field)
+        if value is not None:
+            yield from _duration_problems(value, (*_SETTINGS, field))
+    if settings.reclaim_resolve_method not in ("lca", "queue"):
+        yield Problem(
+            pointer=pointer(*_SETTINGS, "reclaim_resolve_method"),
+            detail=f"{settings.reclaim_resolve_method!r} is neither 'lca' nor 'queue'",
+        )
+
+
+def _duration_problems(value: Duration, at: tuple[str | int, ...], *, negative: bool = False) -> Iterator[Problem]:
+    try:
+        if parse_duration(value, GO_WITH_DAYS) < 0 and not negative:
+            yield Problem(pointer=pointer(*at), detail=f"{value!r} is negative")
+    except DurationError as error:
+        yield Problem(pointer=pointer(*at), detail=str(error))
+
+
+def compile_min_runtimes(configuration: Configuration, tree: Tree, policy: Policy) -> MinRuntimes:
+    """The minimum runtimes of ``configuration``. Raises InvalidInput for values that don't parse, and under
+    ``rules: documented`` for negative ones (released KAI takes a queue's negative value as it stands)."""
+    queues = configuration.queues
+    shipped = policy.rules == "shipped"
+    problems = [
+        problem
+        for i, queue in enumerate(queues)
+        for field in _OWN
+        if (value := _own(queue, field)) is not None
+        for problem in _duration_problems(value, ("configuration", "queues", i, "kai", field), negative=shipped)
+    ]
+    if problems:
+        raise InvalidInput(problems)
+    reclaim, preempt = ([_micros(_own(queue, field)) for queue in queues] for field in _OWN)
+    return MinRuntimes(
+        tree, reclaim, preempt,
+        default_reclaim=policy.default_reclaim, default_preempt=policy.default_preempt, method=policy.method,
+    )  # fmt: skip
+
+
+def _own(queue: Queue, field: str) -> Duration | None:
+    return None if queue.kai is None else getattr(queue.kai, field)
+
+
+def _micros(value: Duration | None) -> int | None:
+    return None if value is None else parse_duration(value, GO_WITH_DAYS)
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledConfiguration:
+    """Queues by index in document order; ``Share`` is (cpu, memory, gpu). ``weight`` is the over-quota weight."""
+
+    policy: Policy
+    min_runtimes: MinRuntimes
+    tree: Tree
+    queues: list[Queue]
+    deserved: list[Share]
+    limit: list[Share]
+    weight: list[tuple[float, float, float]]
+    priority: list[int]
+    created: list[int]
+
+
+def compile_configuration(configuration: Configuration) -> CompiledConfiguration:
+    """Raises InvalidInput: a cycle, an unknown parent, bad settings, several flavors (KAI has none)."""
+    tree = compile_tree(configuration.queues)
+    policy = compile_policy(configuration.settings.kai)
+    problems: list[Problem] = []
+    deserved: list[Share] = []
+    limit: list[Share] = []
+    weight: list[tuple[float, float, float]] = []
+    for i, queue in enumerate(configuration.queues):
+        own = _quotas(queue, i, problems)
+        deserved.append(_share([q.guaranteed for q in own], 0))
+        limit.append(_share([q.limit for q in own], KAI_UNLIMITED))
+        cpu, memory, gpu = (queue.weight if q.weight is None else q.weight for q in own)
+        weight.append((cpu, memory, gpu))
+    if problems:
+        raise InvalidInput(problems)
+    return CompiledConfiguration(
+        policy=policy, min_runtimes=compile_min_runtimes(configuration, tree, policy), tree=tree,
+        queues=configuration.queues,
+        deserved=deserved, limit=limit, weight=weight, priority=[q.priority for q in configuration.queues],
+        created=[OLDEST if q.created_at is None else micros(q.created_at) for q in configuration.queues],
+    )  # fmt: skip
+
+
+def _quotas(queue: Queue, i: int, problems: list[Problem]) -> tuple[Quota, Quota, Quota]:
+    for g, group in enumerate(queue.resource_groups or ()):
+        if len(group.flavors) > 1:
+            at = pointer("configuration", "queues", i, "resource_groups", g, "flavors")
+            problems.append(Problem(pointer=at, detail="KAI has no flavors: give one quota a resource"))
+    named = {placed.resource: placed for placed in quotas(queue, ("configuration", "queues", i))}
+    gpus = [placed for name, placed in named.items() if is_gpu(name)]
+    if len(gpus) > 1:
+        detail = "several GPU resources: KAI counts GPUs once"
+        problems += [Problem(pointer=pointer(*placed.at), detail=detail) for placed in gpus]
+    cpu, memory = (named[name].quota if name in named else Quota() for name in ("cpu", "memory"))
+    return cpu, memory, gpus[0].quota if gpus else Quota()
+
+
+def _share(values: Sequence[Quantity | None], absent: int) -> Share:
+    cpu, memory, gpu = (
+        absent if value is None else KAI_UNLIMITED if value == UNLIMITED else parse(value, scale)
+        for value, scale in zip(values, (1000, 1, 1000), strict=True)
+    )
+    return cpu, memory, gpu

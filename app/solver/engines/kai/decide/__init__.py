@@ -1,1 +1,0 @@
-"""How it decides: a cycle of actions on one overlay."""

@@ -1,1 +1,0 @@
-"""The four actions of a cycle, one file each."""

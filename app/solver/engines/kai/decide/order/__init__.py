@@ -1,1 +1,0 @@
-"""Who comes first: queues, jobs, victims."""

@@ -1,1 +1,0 @@
-"""Where a pod may go and goes."""

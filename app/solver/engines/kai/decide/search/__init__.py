@@ -1,1 +1,0 @@
-"""The search for victims: scenarios, and what judges them."""

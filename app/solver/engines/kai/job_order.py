@@ -1,0 +1,287 @@
+"""Pending jobs in KAI's order, and victims in the exact reverse of it, worst first."""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping
+from operator import itemgetter
+from typing import TypeVar
+
+from app.solver.engines.kai.jobs import ALLOCATED, PIPELINED, RUNNING, Share
+from app.solver.engines.kai.overlay import Overlay, rank, total
+from app.solver.engines.kai.queue_order import NOTHING, Heap, Node, QueueOrder, QueueTree, Standing, plus
+from app.solver.engines.kai.state import Key, Victim
+
+Entry = tuple[Key, int]
+_BELOW_GANG = 0
+
+
+def job_key(overlay: Overlay, job: int, rank: int) -> Key:
+    """Higher priority first, then below the gang, at it, above it (``rank``), then older, then the id."""
+    jobs = overlay.jobs
+    return -jobs.priority[job], rank, jobs.created[job], jobs.uid[job], job
+
+
+class PendingOrder:
+    """The pending jobs of an action. Ranks change while it runs, so jobs sit in heaps that look again."""
+
+    def __init__(self, overlay: Overlay, order: QueueOrder) -> None:
+        self._overlay = overlay
+        self._order = order
+        self._tree: QueueTree[Heap[int]] = QueueTree(overlay.parent_queue, self._queue_first)
+
+    def add_all(self, jobs: Iterable[int]) -> None:
+        """Add jobs, the best first."""
+        for job in sorted(jobs, key=self._key):
+            self.push(job)
+
+    def push(self, job: int) -> None:
+        """Add one job."""
+        queue = self._overlay.jobs.queue[job]
+        leaf = self._tree.leaf(queue)
+        if leaf is not None:
+            leaf.push(job)
+            return
+        leaf = Heap(self._job_first)
+        leaf.push(job)
+        self._tree.add(queue, leaf)
+
+    def pop(self) -> int | None:
+        """The next job; None when there are none."""
+        return _next_job(self._tree)
+
+    def _key(self, job: int) -> Key:
+        return job_key(self._overlay, job, self._overlay.elastic_rank(job))
+
+    def _job_first(self, a: int, b: int) -> bool:
+        return self._key(a) < self._key(b)
+
+    def _wants(self, node: Node[Heap[int]]) -> Share:
+        while node.queues is not None:
+            node = node.queues.items[0]
+        assert node.jobs is not None
+        return self._overlay.wanted(node.jobs.items[0])[1]
+
+    def _queue_first(self, a: Node[Heap[int]], b: Node[Heap[int]]) -> bool:
+        return self._order.first(a.queue, b.queue, self._wants(a), self._wants(b), NOTHING, NOTHING)
+
+
+class Contenders:
+    """Who takes part in every simulation of an attempt, sorted by leaf: pending jobs, recorded victims, and the job
+    itself as a gang of the pods in hand."""
+
+    def __init__(self, overlay: Overlay, job: int) -> None:
+        self._overlay = overlay
+        self._keys: dict[int, Key] = {}
+        self.by_queue: dict[int, list[Entry]] = {}
+        for pending in overlay.pending_jobs():
+            if pending != job and overlay.leaf[pending]:
+                self._add(pending, overlay.elastic_rank(pending))
+        self._add(job, _BELOW_GANG)
+
+    def update(self, job: int, *, victim: bool) -> None:
+        """Rank the job as it stands. A job that is no victim takes part only while it has pending pods."""
+        overlay = self._overlay
+        key = self._keys.pop(job, None)
+        if key is not None:
+            entries = self.by_queue[overlay.jobs.queue[job]]
+            del entries[bisect_left(entries, (key, job))]
+        if victim or overlay.pending[job]:
+            self._add(job, overlay.elastic_rank(job))
+
+    def _add(self, job: int, rank: int) -> None:
+        key = self._keys[job] = job_key(self._overlay, job, rank)
+        insort(self.by_queue.setdefault(self._overlay.jobs.queue[job], []), (key, job))
+
+
+class Turn:
+    """The jobs of one leaf in one simulation: ``base`` is shared and read from ``at``, ``more`` sorted worst first."""
+
+    __slots__ = ("at", "base", "more", "without")
+
+    def __init__(self, base: list[Entry], without: Mapping[int, None]) -> None:
+        self.base = base
+        self.at = 0
+        self.more: list[Entry] = []
+        self.without = without
+        self._skip()
+
+    def __len__(self) -> int:
+        return len(self.base) - self.at + len(self.more)
+
+    def best(self) -> Entry:
+        """The next entry."""
+        return self.more[-1] if self._extra_first() else self.base[self.at]
+
+    def pop(self) -> int:
+        """Take the next job."""
+        if self._extra_first():
+            return self.more.pop()[1]
+        job = self.base[self.at][1]
+        self.at += 1
+        self._skip()
+        return job
+
+    def _extra_first(self) -> bool:
+        return self.at == len(self.base) or (bool(self.more) and self.more[-1] < self.base[self.at])
+
+    def _skip(self) -> None:
+        while self.at < len(self.base) and self.base[self.at][1] in self.without:
+            self.at += 1
+
+
+class Turns:
+    """The order of one simulation: the contenders, and the victims that only this try takes (``extra``).
+
+    ``part``: a job and the sum of those of its pods that compete as a gang of their own."""
+
+    def __init__(
+        self, overlay: Overlay, order: QueueOrder, contenders: Contenders, extra: Mapping[int, None],
+        part: tuple[int, Share],
+    ) -> None:  # fmt: skip
+        self._overlay = overlay
+        self._order = order
+        self._tree: QueueTree[Turn] = QueueTree(overlay.parent_queue, self._queue_first)
+        self._part, self._part_wants = part
+        leaves = {queue: Turn(entries, extra) for queue, entries in contenders.by_queue.items()}
+        for job in extra:
+            leaf = leaves.setdefault(overlay.jobs.queue[job], Turn([], extra))
+            leaf.more.append((job_key(overlay, job, overlay.elastic_rank(job)), job))
+        for leaf in leaves.values():
+            leaf.more.sort(reverse=True)
+        for _, queue in sorted((leaf.best(), queue) for queue, leaf in leaves.items() if len(leaf)):
+            self._tree.add(queue, leaves[queue])
+
+    def pop(self) -> int | None:
+        """The next job; None when there are none."""
+        return _next_job(self._tree)
+
+    def _wants(self, node: Node[Turn]) -> Share:
+        while node.queues is not None:
+            node = node.queues.items[0]
+        assert node.jobs is not None
+        job = node.jobs.best()[1]
+        return self._part_wants if job == self._part else self._overlay.wanted(job)[1]
+
+    def _queue_first(self, a: Node[Turn], b: Node[Turn]) -> bool:
+        return self._order.first(a.queue, b.queue, self._wants(a), self._wants(b), NOTHING, NOTHING)
+
+
+_Jobs = TypeVar("_Jobs", Heap[int], Turn)
+
+
+def _next_job(tree: QueueTree[_Jobs]) -> int | None:
+    """Take the next job out of the tree of queues; None when there are none."""
+    found = tree.next()
+    if found is None:
+        return None
+    queue, leaf = found
+    job = leaf.pop()
+    tree.took(queue)
+    return job
+
+
+ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
+
+
+class VictimTable:
+    """Jobs as victims, each worked out again only after a commit touched it. Read between statements only."""
+
+    def __init__(self, overlay: Overlay) -> None:
+        self._overlay = overlay
+        self._known: dict[int, tuple[int, Victim]] = {}
+
+    def of(self, job: int) -> Victim:
+        """A job as it stands as a victim."""
+        overlay = self._overlay
+        version = overlay.version[job]
+        if version == 0 and overlay.jobs.ask[job] < 0:
+            resident = overlay.state.resident.victims
+            untouched = resident.get(job)
+            if untouched is None:
+                untouched = resident[job] = self._look(job)
+            return untouched
+        found = self._known.get(job)
+        if found is None or found[0] != version:
+            found = self._known[job] = version, self._look(job)
+        return found[1]
+
+    def _look(self, job: int) -> Victim:
+        overlay, status = self._overlay, self._overlay.status
+        tasks = [t for t in reversed(overlay.in_order(job)) if status[t] in ACTIVE]
+        running = [t for t in tasks if status[t] != PIPELINED]
+        return _victim(overlay, job, tasks, running, others=len(tasks) < len(overlay.jobs.tasks[job]))
+
+
+def what_is_left(overlay: Overlay, victim: Victim, tasks: list[int]) -> Victim:
+    """The victim with only ``tasks`` of its active pods."""
+    running = [t for t in tasks if overlay.status_before(t) != PIPELINED]
+    return _victim(overlay, victim.job, tasks, running, others=victim.others)
+
+
+def _victim(overlay: Overlay, job: int, tasks: list[int], running: list[int], *, others: bool) -> Victim:
+    key = job_key(overlay, job, rank(len(tasks), overlay.jobs.min_available[job]))
+    return Victim(job, key, tasks, total(overlay.request, running), others=others)
+
+
+class Victims:
+    """The victims of a leaf, the worst last, and what those taken before held."""
+
+    __slots__ = ("items", "taken")
+
+    def __init__(self, items: list[tuple[Key, Victim]], taken: Share) -> None:
+        self.items = items
+        self.taken = taken
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+class VictimOrder:
+    """``sorted_victims``: the victims of each leaf, the best first; ``order``: that of queues before the attempt."""
+
+    def __init__(self, overlay: Overlay, order: Standing, sorted_victims: dict[int, list[tuple[Key, Victim]]]) -> None:
+        self._queue = overlay.jobs.queue
+        self._order = order
+        self._tree: QueueTree[Victims] = QueueTree(overlay.parent_queue, self._queue_worse)
+        self._taken: dict[int, Share] = {}
+        worst_first = sorted(((items[-1][0], queue) for queue, items in sorted_victims.items()), reverse=True)
+        for _, queue in worst_first:
+            self._tree.add(queue, Victims(sorted_victims[queue].copy(), NOTHING))
+
+    def push(self, victim: Victim) -> None:
+        """Add a victim, or put back what is left of one."""
+        queue = self._queue[victim.job]
+        leaf = self._tree.leaf(queue)
+        if leaf is not None:
+            insort(leaf.items, (victim.key, victim))
+        else:
+            self._tree.add(queue, Victims([(victim.key, victim)], self._taken.get(queue, NOTHING)))
+
+    def pop(self) -> Victim | None:
+        """The next victim; None when there are none. What it held counts as given back by its leaf from now on."""
+        found = self._tree.next()
+        if found is None:
+            return None
+        queue, leaf = found
+        victim = leaf.items.pop()[1]
+        self._taken[queue] = leaf.taken = plus(leaf.taken, victim.holds)
+        self._tree.took(queue)
+        return victim
+
+    def _give_back(self, node: Node[Victims]) -> Share:
+        while node.queues is not None:
+            node = node.queues.items[0]
+        assert node.jobs is not None
+        return plus(node.jobs.taken, node.jobs.items[-1][1].holds)
+
+    def _queue_worse(self, a: Node[Victims], b: Node[Victims]) -> bool:
+        return not self._order.first(a.queue, b.queue, self._give_back(a), self._give_back(b))
+
+
+def sort_victims(overlay: Overlay, victims: Iterable[Victim]) -> dict[int, list[tuple[Key, Victim]]]:
+    """Victims by leaf, the best first."""
+    by_queue: dict[int, list[tuple[Key, Victim]]] = {}
+    for victim in victims:
+        by_queue.setdefault(overlay.jobs.queue[victim.job], []).append((victim.key, victim))
+    for items in by_queue.values():
+        items.sort(key=itemgetter(0))
+    return by_queue

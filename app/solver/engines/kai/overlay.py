@@ -1,0 +1,393 @@
+"""The mutable side of a cycle: where every pod is, what nodes have free, what queues hold.
+
+Evict, place, undo, commit.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from app.solver.engines.kai.fair_share import Division, divide
+from app.solver.engines.kai.jobs import ALLOCATED, NOWHERE, OLDEST, PENDING, PIPELINED, RELEASING, Jobs, Share, Vector
+from app.solver.engines.kai.nodes import Nodes
+from app.solver.engines.kai.state import Baseline, CompiledState, baseline, columns, with_asks
+from app.solver.journal import Journal
+from app.solver.model.instant import micros
+from app.solver.model.state import Ask
+
+
+class JobCounts:
+    """Pods by job: ``active`` (they have a place), ``used`` (those being released too), ``pending``.
+
+    Released KAI's own count of what runs goes wrong where pods are evicted twice: ``miscounted`` is by how much as long
+    as the statement stands, ``drift`` what stays of it when one is undone.
+    """
+
+    def __init__(self, journal: Journal, jobs: Jobs, base: Baseline, new: Sequence[int]) -> None:
+        """``new``: the job of each pod that came with an ask."""
+        more = [0] * (len(jobs.id) - len(base.active))
+        self._add = journal.add
+        self.active, self.used = base.active + more, base.used + more
+        self.pending, self.miscounted, self.drift = ([0] * len(jobs.id) for _ in range(3))
+        for j in new:
+            self.pending[j] += 1
+
+    def evicted(self, j: int) -> None:
+        """An active pod is being released."""
+        self._add(self.active, j, -1)
+
+    def back(self, j: int) -> None:
+        """A pod that was being released is active again."""
+        self._add(self.active, j, 1)
+
+    def placed(self, j: int) -> None:
+        """A pending pod has a place."""
+        self._add(self.active, j, 1)
+        self._add(self.pending, j, -1)
+        self._add(self.used, j, 1)
+
+    def counted_twice(self, j: int) -> None:
+        """KAI counts a pod out that it has counted out before."""
+        self._add(self.miscounted, j, -1)
+
+    def drifts(self, j: int) -> None:
+        """KAI counts a pod back in that it has not counted out again; no rollback undoes it."""
+        self.drift[j] += 1
+
+    def seems_active(self, j: int) -> bool:
+        """Whether the job runs something by KAI's count, which double evictions upset."""
+        return self.active[j] + self.miscounted[j] + self.drift[j] != 0
+
+
+class QueueUse:
+    """What queues hold by resource and queue, those below included: ``allocated``, and ``fixed`` of it by pods that
+    can't be preempted."""
+
+    def __init__(self, journal: Journal, division: Division, paths: list[list[int]], jobs: Jobs) -> None:
+        self._spread = journal.spread
+        self._paths = paths
+        self._queue, self._preemptible = jobs.queue, jobs.preemptible
+        self.allocated = [list(column) for column in zip(*division.allocated, strict=True)] or [[], [], []]
+        self.fixed = [list(column) for column in zip(*division.non_preemptible, strict=True)] or [[], [], []]
+
+    def charge(self, j: int, request: Vector | Share, sign: int) -> None:
+        """Count a pod of job j in, or out of, what its queue and every queue above holds."""
+        spread = self._spread
+        fixed = not self._preemptible[j]
+        for q in self._paths[self._queue[j]]:
+            spread(self.allocated, q, request, sign)
+            if fixed:
+                spread(self.fixed, q, request, sign)
+
+
+EVICT, PLACE, RESTORE = range(3)
+NO_ASK = -1
+Mark = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One step of a statement. ``status`` and ``node``: the pod's before it; ``other``: the node that it goes to.
+
+    An eviction ``again`` of a pod that the statement evicted already is ``counted`` once more by KAI while its job
+    runs others.
+    """
+
+    kind: int
+    task: int
+    status: int
+    node: int
+    other: int = NOWHERE
+    again: bool = False
+    counted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A committed eviction: the action that did it, the ask that it was done for, and the number of the statement."""
+
+    task: int
+    action: str
+    ask: int
+    statement: int
+
+
+class Overlay:
+    """One scheduling cycle. Tables are lists by task, node, job or queue number; ``free`` is idle plus releasing."""
+
+    def __init__(self, state: CompiledState, asks: Sequence[Ask], now: int, *, strict: bool = False) -> None:
+        jobs, resources = with_asks(state, asks)
+        width = len(resources)
+        self.state = state
+        self.asks = asks
+        self.jobs = jobs
+        self.resources = resources
+        self.running_tasks = len(state.jobs.task_name)
+        self.now = now
+        self.exact = state.configuration.policy.rules == "documented"
+        self.strict = strict or self.exact
+        self.width = width
+        tree = state.configuration.tree
+        self.paths = [tree.path(q) for q in range(len(tree))]
+        self.parent_queue = tree.parent
+        self.division = divide(state, jobs)
+        self.journal = Journal()
+        self.status: list[int] = jobs.task_state.copy()
+        self.node: list[int] = jobs.task_node.copy()
+        self.virtual = [0] * len(self.status)
+        self.ghost = [0] * len(self.status)  # bit n: also listed on node n, which it left in this cycle
+        self.request = jobs.task_request
+        base = baseline(state)
+        taken = [*base.columns, *columns(self.request[self.running_tasks :], {})]
+        self.nodes = Nodes(self.journal, base, self.request, taken, width)
+        self.nodes.seed(self.status, self.node)
+        self.counts = JobCounts(self.journal, jobs, base, jobs.task_job[self.running_tasks :])
+        self.queues = QueueUse(self.journal, self.division, self.paths, jobs)
+        self._show_tables()
+        self.started = list(jobs.started)
+        self._waiting = [j for j, count in enumerate(self.pending) if count]
+        self.node_names = state.node_name
+        self._ask_of_task = [a for a, ask in enumerate(asks) for _ in ask.tasks]
+        self.leaf = [tree.is_leaf(q) for q in jobs.queue]
+        self._ordered: dict[int, list[int]] = {}
+        self.version = [0] * len(jobs.id)  # by job, counts commits that touched it
+        self.ops: list[Operation] = []
+        self.undone: list[int] = []
+        self._evicted_by: dict[int, list[int]] = {}
+        self._wanted: dict[int, tuple[list[int], Share]] = {}
+        self.evictions: dict[int, Eviction] = {}
+        self.placed: dict[int, None] = {}
+        self._committed = 0
+
+    def _show_tables(self) -> None:
+        """What everybody reads, and only the owner of a table writes."""
+        nodes, counts, queues = self.nodes, self.counts, self.queues
+        self.free, self.idle, self.gpus, self.touched = nodes.free, nodes.idle, nodes.gpus, nodes.touched
+        self.fits, self.fits_idle = nodes.fits, nodes.fits_idle
+        self.active, self.used, self.pending = counts.active, counts.used, counts.pending
+        self.seems_active = counts.seems_active
+        self.allocated, self.fixed = queues.allocated, queues.fixed
+
+    # Jobs.
+
+    def queue_name(self, q: int) -> str:
+        """The name of a queue."""
+        return self.state.configuration.tree.names[q]
+
+    def pending_jobs(self) -> set[int]:
+        """Jobs with a pending pod."""
+        return {j for j in self._waiting if self.pending[j]}
+
+    def ask_of_task(self, t: int) -> Ask | None:
+        """The ask that a pod came with; None for a pod of the state."""
+        return self.asks[self._ask_of_task[t - self.running_tasks]] if t >= self.running_tasks else None
+
+    def pods_of(self, a: int) -> list[int]:
+        """The pods that came with ask number ``a``."""
+        first = self.running_tasks
+        return [t for t in self.jobs.tasks[self.jobs.of_ask[a]] if t >= first and self._ask_of_task[t - first] == a]
+
+    def in_order(self, job: int) -> list[int]:
+        """The pods of a job in task order: priority, age, name."""
+        resident = self.state.resident.order if self.jobs.ask[job] < 0 else self._ordered
+        found = resident.get(job)
+        if found is None:
+            wires, names = self.jobs.task_wire, self.jobs.task_name
+
+            def key(t: int) -> tuple[int, int, str]:
+                wire = wires[t]
+                return -(wire.priority or 0), micros(wire.created_at) if wire.created_at else OLDEST, names[t]
+
+            found = resident[job] = sorted(self.jobs.tasks[job], key=key)
+        return found
+
+    def wanted(self, job: int) -> tuple[list[int], Share]:
+        """The pods that the job would place next, and their sum: what its gang lacks, else one more.
+
+        Pending pods, and those evicted by the statement in hand.
+        """
+        found = self._wanted.get(job)
+        if found is None:
+            status, virtual = self.status, self.virtual
+            able = [t for t in self.in_order(job) if status[t] == PENDING or (status[t] == RELEASING and virtual[t])]
+            tasks = able[: self.lacks(job)]
+            found = self._wanted[job] = (tasks, total(self.request, tasks))
+        return found
+
+    def lacks(self, job: int) -> int:
+        """How many pods the job's gang lacks; 1 where it lacks none."""
+        return max(1, self.jobs.min_available[job] - self.active[job])
+
+    def ready(self, job: int) -> bool:
+        """Enough pods alive for the gang. An earlier attempt of the same action may have evicted some."""
+        return self.active[job] + self.pending[job] >= self.jobs.min_available[job]
+
+    def elastic_rank(self, job: int) -> int:
+        """See ``rank``."""
+        return rank(self.active[job], self.jobs.min_available[job])
+
+    def status_before(self, t: int) -> int:
+        """The pod's status before the statement in hand took it, if it did."""
+        earlier = self._evicted_by.get(t)
+        return self.ops[earlier[0]].status if earlier else self.status[t]
+
+    def node_before(self, t: int) -> int:
+        """Where the pod was before the statement in hand took it, if it did."""
+        earlier = self._evicted_by.get(t)
+        return self.ops[earlier[0]].node if earlier else self.node[t]
+
+    def evictions_of(self, t: int) -> int:
+        """How often the statement in hand evicts the pod."""
+        return sum(not self.undone[at] for at in self._evicted_by.get(t, ()))
+
+    def stays_evicted(self, t: int) -> bool:
+        """Whether the statement in hand evicts the pod in the end, be it for another place."""
+        return self.evictions_of(t) > 0
+
+    def asking(self, job: int) -> int:
+        """The ask that the statement in hand is for: that of the first of the job's pods that it placed."""
+        task_job, first = self.jobs.task_job, self.running_tasks
+        placed = (op.task for op in self.ops if op.kind == PLACE and task_job[op.task] == job and op.task >= first)
+        return next((self._ask_of_task[t - first] for t in placed), self.jobs.ask[job])
+
+    # Statements.
+
+    def checkpoint(self) -> Mark:
+        """A mark to roll back to."""
+        return self.journal.checkpoint(), len(self.ops)
+
+    def rollback(self, mark: Mark) -> None:
+        """Undo everything since ``mark``."""
+        writes, count = mark
+        self.journal.rollback(writes)
+        ops = self.ops
+        while len(ops) > count:
+            op = ops.pop()
+            self.undone.pop()
+            self.touched += (op.node, op.other)
+            self._wanted.pop(self.jobs.task_job[op.task], None)
+            if op.kind == EVICT:
+                self._evicted_by[op.task].pop()
+                if op.again and not op.counted:
+                    self.counts.drifts(self.jobs.task_job[op.task])
+
+    def evict(self, t: int) -> None:
+        """Release a pod. One that the statement evicted already is taken from its queue once more, unless exact."""
+        put = self.journal.put
+        before, n, j = self.status[t], self.node[t], self.jobs.task_job[t]
+        earlier = self._evicted_by.setdefault(t, [])
+        if before == RELEASING:
+            if self.exact:
+                return
+            recorded, again = self.ops[earlier[0]].status, True
+            counted = any(self.status[other] == recorded for other in self.jobs.tasks[j])
+            if counted:
+                self.counts.counted_twice(j)
+        else:
+            again = counted = False
+            recorded = before
+            put(self.status, t, RELEASING)
+            put(self.virtual, t, 1)
+            self.counts.evicted(j)
+            self.nodes.change(t, n, before, RELEASING)
+        self.queues.charge(j, self.request[t], -1)
+        earlier.append(len(self.ops))
+        self._note(Operation(EVICT, t, recorded, n, again=again, counted=counted))
+
+    def restore(self, t: int) -> bool:
+        """Take back the earliest eviction of the statement in hand: the pod stays where it was. False without one."""
+        for at in self._evicted_by.get(t, ()):
+            if not self.undone[at]:
+                break
+        else:
+            return False
+        op, put = self.ops[at], self.journal.put
+        j = self.jobs.task_job[t]
+        if self.status[t] == RELEASING:
+            put(self.status, t, op.status)
+            put(self.virtual, t, 0)
+            self.counts.back(j)
+            self.nodes.change(t, op.node, RELEASING, op.status)
+        self.queues.charge(j, self.request[t], 1)
+        put(self.undone, at, 1)
+        self._note(Operation(RESTORE, t, RELEASING, op.node))
+        return True
+
+    def pipeline(self, t: int, n: int) -> bool:
+        """Give a pod a place that may still have to be released; on a node that lists it already, restore it."""
+        if self.status[t] == RELEASING:
+            was, may_return = self.node[t], self.nodes.may_return
+            if was == n and may_return(t, n):
+                return self.restore(t)
+            if was != n and self.ghost[t] >> n & 1:
+                # It left this node earlier in the cycle: KAI takes it for already there and puts it back where it
+                # moved to. Released code forgets to ask whether that place is still free.
+                return (not self.strict or (self.fits(t, was) and may_return(t, was))) and self.restore(t)
+        self._place(t, n, PIPELINED)
+        return True
+
+    def allocate(self, t: int, n: int) -> None:
+        """Give a pending pod a place that is idle."""
+        self._place(t, n, ALLOCATED)
+
+    def _place(self, t: int, n: int, status: int) -> None:
+        put = self.journal.put
+        before, j, was = self.status[t], self.jobs.task_job[t], self.node[t]
+        if before == RELEASING:
+            put(self.ghost, t, self.ghost[t] | 1 << was)
+            self.counts.back(j)
+        else:
+            self.counts.placed(j)
+        put(self.status, t, status)
+        put(self.node, t, n)
+        self.nodes.enter(t, n, status)
+        self.queues.charge(j, self.request[t], 1)
+        self._note(Operation(PLACE, t, before, was, n))
+
+    def make_pipelined(self, tasks: Iterable[int]) -> None:
+        """Pods placed idle by the statement wait with the rest of their gang instead."""
+        for t in tasks:
+            if self.status[t] == ALLOCATED:
+                n = self.node[t]
+                self.journal.put(self.status, t, PIPELINED)
+                self.nodes.change(t, n, ALLOCATED, PIPELINED)
+                self.touched.append(n)
+
+    def commit(self, action: str, job: int) -> None:
+        """Make the statement final."""
+        ask = self.asking(job)
+        self._committed += 1
+        for at, op in enumerate(self.ops):
+            if self.undone[at]:
+                continue
+            if op.kind == EVICT:
+                self.journal.put(self.virtual, op.task, 0)
+                self.evictions[op.task] = Eviction(op.task, action, ask, self._committed)
+            elif op.kind == PLACE:
+                self.placed.setdefault(op.task)
+            self._wanted.pop(self.jobs.task_job[op.task], None)
+            self.version[self.jobs.task_job[op.task]] += 1
+        self.ops.clear()
+        self.undone.clear()
+        self._evicted_by.clear()
+
+    def _note(self, op: Operation) -> None:
+        self.ops.append(op)
+        self.undone.append(0)
+        self.touched += (op.node, op.other)
+        self._wanted.pop(self.jobs.task_job[op.task], None)
+
+
+def rank(active: int, min_available: int) -> int:
+    """Of a job with so many active pods: 0 below its gang, 1 at it, 2 above it."""
+    return 0 if active < min_available else 1 if active == min_available else 2
+
+
+def total(requests: list[tuple[int, ...]], tasks: Iterable[int]) -> Share:
+    """The sum of the pods' requests, queue resources only."""
+    cpu = memory = gpu = 0
+    for t in tasks:
+        request = requests[t]
+        cpu += request[0]
+        memory += request[1]
+        gpu += request[2]
+    return cpu, memory, gpu

@@ -1,0 +1,281 @@
+"""Where a pod goes, and a gang as a whole: KAI's node scores, then all pods of the job or none.
+
+A node must fit what is idle plus what is being released. It scores 100 if what is idle alone fits, up to 9 for how
+little it has free (GPUs; CPU for pods without GPU), 10 for keeping a pod without GPU off GPU nodes, and 1000 if a
+share of a GPU fits a device that is shared already, so that one part decides after the other. Equal scores go to the
+lower name.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence, Set
+from heapq import heappop, heappush, merge
+from itertools import groupby
+
+from app.solver import kubernetes
+from app.solver.engines.kai.jobs import CPU, GPU
+from app.solver.engines.kai.overlay import Overlay, total
+from app.solver.engines.kai.queue_order import OverBound, QueueOrder
+from app.solver.engines.kai.state import layout
+from app.solver.model.state import Ask, Node, Task
+from app.solver.stopping import safe_point
+
+_MOST_KEPT = 256
+
+
+class Predicates:
+    """Allowed nodes by pod; worked out once per distinct constraint."""
+
+    def __init__(self, nodes: Sequence[Node], open_nodes: list[bool], seen: dict[str, list[bool]]) -> None:
+        """``open_nodes``: those that a pod without constraints may use; ``seen``: by constraint what is known already,
+        and kept for whoever comes next."""
+        self._nodes = nodes
+        self._open = open_nodes
+        self._all = all(open_nodes)
+        self._seen = seen
+
+    def allowed(self, task: Task, ask: Ask | None) -> list[bool] | None:
+        """By node number whether the pod may run there; None: on every node."""
+        signature = constraints(task, ask)
+        if not signature:
+            return None if self._all else self._open
+        found = self._seen.get(signature)
+        if found is None:
+            if len(self._seen) >= _MOST_KEPT:
+                self._seen.clear()
+            found = self._seen[signature] = [self._allows(task, ask, node) for node in self._nodes]
+        return found
+
+    def _allows(self, task: Task, ask: Ask | None, node: Node) -> bool:
+        required = task.required_node or (ask.required_node if ask else None)
+        return (
+            node.schedulable
+            and (required is None or required == node.name)
+            and (ask is None or ask.feasible_nodes is None or node.name in ask.feasible_nodes)
+            and kubernetes.allows(task, node)
+        )
+
+
+def constraints(task: Task, ask: Ask | None) -> str:
+    """The pod's constraints as one string; empty without any. Equal constraints give equal strings."""
+    parts = (
+        task.required_node or (ask.required_node if ask else None),
+        tuple(sorted(ask.feasible_nodes)) if ask and ask.feasible_nodes is not None else None,
+        sorted((task.node_selector or {}).items()),
+        [(t.key, t.operator, t.value, t.effect) for t in task.tolerations or []],
+        [[(e.key, e.operator, e.values) for e in t] for t in task.node_affinity or []],
+    )
+    return repr(parts) if any(part is not None and part != [] for part in parts) else ""
+
+
+class FreeNodes:
+    """Nodes by GPUs that are free (idle or being released), then idle ones. ``place[n]``: the place of node n among
+    the names."""
+
+    def __init__(self, overlay: Overlay, by_name: list[int], place: list[int]) -> None:
+        self._overlay = overlay
+        self._by_name = by_name
+        self._place = place
+        self._kept: list[tuple[int, int]] = []
+        self._places: dict[int, dict[int, list[int]]] = {}
+        free, idle = overlay.free[GPU], overlay.idle[GPU]
+        for n in by_name:
+            self._places.setdefault(free[n], {}).setdefault(idle[n], []).append(place[n])
+        self._kept = list(zip(free, idle, strict=True))
+        overlay.touched.clear()
+
+    def refresh(self) -> None:
+        """Look again at what changed."""
+        touched = self._overlay.touched
+        if touched:
+            free, idle = self._overlay.free[GPU], self._overlay.idle[GPU]
+            for n in set(touched):
+                if n >= 0 and self._kept[n] != (free[n], idle[n]):
+                    self._move(n, (free[n], idle[n]))
+            touched.clear()
+
+    def at_least(self, gpus: int, *, idle: bool) -> Iterator[int]:
+        """Nodes with that many GPUs free, and with ``idle`` as many idle: fewest free first, then by name."""
+        by_name = self._by_name
+        for free in sorted(free for free in self._places if free >= gpus):
+            for place in merge(*(places for now, places in self._places[free].items() if not idle or now >= gpus)):
+                yield by_name[place]
+
+    def _move(self, n: int, now: tuple[int, int]) -> None:
+        free, idle = self._kept[n]
+        places = self._places[free][idle]
+        del places[bisect_left(places, self._place[n])]
+        if not places:
+            del self._places[free][idle]
+        self._kept[n] = now
+        free, idle = now
+        insort(self._places.setdefault(free, {}).setdefault(idle, []), self._place[n])
+
+
+_Rank = tuple[int, int, int]
+"""How good a node is for a pod with GPUs: 0 if it fits now, 1 later; free GPUs; place of the name. Less is better."""
+
+
+class Placer:
+    """Places pods on nodes of one overlay. ``by_name[i]``: the node that is i-th by name."""
+
+    def __init__(self, overlay: Overlay, order: QueueOrder) -> None:
+        self._overlay = overlay
+        self._order = order
+        nodes = layout(overlay.state)
+        self.by_name, self._place, self.everywhere = nodes.by_name, nodes.place, nodes.everywhere
+        self._has_gpu, self._has_cpu = nodes.has_gpu, nodes.has_cpu
+        self._predicates = Predicates(overlay.state.nodes, nodes.open, nodes.allowed)
+        self._allowed: dict[int, list[bool] | None] = {}
+        self._by_free: FreeNodes | None = None
+        self.refused: OverBound | None = None
+
+    def allowed(self, t: int) -> list[bool] | None:
+        """Nodes that the pod's constraints allow; None: all."""
+        if t not in self._allowed:
+            jobs = self._overlay.jobs
+            self._allowed[t] = self._predicates.allowed(jobs.task_wire[t], self._overlay.ask_of_task(t))
+        return self._allowed[t]
+
+    def place_job(self, job: int, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:
+        """Place all of ``tasks`` or none on ``nodes``. ``bind``: pods that fit what is idle start now; otherwise
+        every pod waits for the statement's evictions."""
+        overlay = self._overlay
+        self.refused = self._order.over_bounds(job, total(overlay.request, tasks))
+        if self.refused is not None:
+            return False
+        mark = overlay.checkpoint()
+        if len(tasks) == 1:
+            placed = self._place_alike(tasks, nodes, bind=bind)
+        else:
+            alike = groupby(tasks, key=lambda t: (overlay.request[t], id(self.allowed(t))))
+            placed = all(self._place_alike(list(run), nodes, bind=bind) for _, run in alike)
+        if not placed:
+            overlay.rollback(mark)
+        return placed
+
+    def fits_somewhere(self, t: int, nodes: Set[int]) -> bool:
+        """Whether any of ``nodes`` fits the pod."""
+        overlay, allowed = self._overlay, self.allowed(t)
+        if not self._by_gpus(t):
+            return any(overlay.fits(t, n) and (allowed is None or allowed[n]) for n in nodes)
+        return any(
+            n in nodes and overlay.fits(t, n) and (allowed is None or allowed[n])
+            for n in self._free_nodes().at_least(overlay.request[t][GPU], idle=False)
+        )
+
+    def _free_nodes(self) -> FreeNodes:
+        """As they are now."""
+        if self._by_free is None:
+            self._by_free = FreeNodes(self._overlay, self.by_name, self._place)
+        else:
+            self._by_free.refresh()
+        return self._by_free
+
+    def _by_gpus(self, t: int) -> bool:
+        return bool(self._overlay.request[t][GPU]) and not self._overlay.gpus.any
+
+    def _place_alike(self, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:
+        """Place pods of one request and the same constraints, one after the other."""
+        if self._by_gpus(tasks[0]):
+            return self._place_by_gpus(tasks, nodes, bind=bind)
+        return all(self._place_by_score(t, nodes, bind=bind) for t in tasks)
+
+    def _put(self, t: int, n: int, *, bind: bool) -> bool:
+        overlay = self._overlay
+        if bind and overlay.fits_idle(t, n):
+            overlay.allocate(t, n)
+            return True
+        return overlay.pipeline(t, n)
+
+    def _place_by_gpus(self, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:
+        """For pods with whole GPUs the score orders nodes by whether they fit now, then fewest GPUs free, then name:
+        no need to know the range of free GPUs over all nodes, nor to look at more nodes than are taken."""
+        overlay, first, allowed = self._overlay, tasks[0], self.allowed(tasks[0])
+        as_it_was = self._best_first(self._free_nodes(), first, nodes, allowed)
+        spare = next(as_it_was, None)
+        known: dict[int, _Rank | None] = {}  # nodes that changed since
+        heap: list[tuple[_Rank, int]] = []
+
+        def look(n: int) -> None:
+            rank = known[n] = self._rank(first, n, nodes, allowed)
+            if rank is not None:
+                heappush(heap, (rank, n))
+
+        for t in tasks:
+            safe_point()
+            failed: list[int] = []
+            while True:
+                while spare is not None and spare[1] in known:
+                    spare = next(as_it_was, None)
+                while heap and heap[0][0] != known[heap[0][1]]:
+                    heappop(heap)
+                if heap and (spare is None or heap[0] < spare):
+                    n = heappop(heap)[1]
+                elif spare is not None:
+                    n = spare[1]
+                else:
+                    return False
+                known[n] = None
+                before = overlay.node[t]
+                if self._put(t, n, bind=bind):
+                    look(n)
+                    if before >= 0:
+                        look(before)
+                    break
+                failed.append(n)
+            for n in failed:
+                look(n)
+        return True
+
+    def _best_first(
+        self, free: FreeNodes, t: int, nodes: Set[int], allowed: list[bool] | None
+    ) -> Iterator[tuple[_Rank, int]]:
+        """Nodes that fit the pod, the best first. Only as long as nothing changes on those that are still to come."""
+        need = self._overlay.request[t][GPU]
+        for later in (0, 1):
+            for n in free.at_least(need, idle=not later):
+                rank = self._rank(t, n, nodes, allowed)
+                if rank is not None and rank[0] == later:
+                    yield rank, n
+
+    def _rank(self, t: int, n: int, nodes: Set[int], allowed: list[bool] | None) -> _Rank | None:
+        overlay = self._overlay
+        if n not in nodes or (allowed is not None and not allowed[n]) or not overlay.fits(t, n):
+            return None
+        return 0 if overlay.fits_idle(t, n) else 1, overlay.free[GPU][n], self._place[n]
+
+    def _place_by_score(self, t: int, nodes: Set[int], *, bind: bool) -> bool:
+        tried: set[int] = set()
+        safe_point()
+        while (n := self._best(t, nodes, tried)) is not None:
+            if self._put(t, n, bind=bind):
+                return True
+            tried.add(n)
+        return False
+
+    def _best(self, t: int, nodes: Set[int], tried: set[int]) -> int | None:
+        """The best node of ``nodes`` that fits the pod, ``tried`` ones left out; None without any."""
+        overlay, allowed, has_gpu = self._overlay, self.allowed(t), self._has_gpu
+        gpu, shared = bool(overlay.request[t][GPU]), bool(overlay.gpus.share[t])
+        has, free = (has_gpu, overlay.free[GPU]) if gpu else (self._has_cpu, overlay.free[CPU])
+        open_nodes = self.by_name if nodes is self.everywhere else [n for n in self.by_name if n in nodes]
+        found = overlay.nodes.fitting(t, open_nodes)
+        if allowed is not None:
+            found = [n for n in found if allowed[n]]
+        if tried:
+            found = [n for n in found if n not in tried]
+        if len(found) < 2:
+            return found[0] if found else None
+        # The parts of the score, each too small to make up for one before it: so each narrows down what the last left.
+        if shared:
+            found = overlay.gpus.fitting_shared(t, found) or found
+        found = overlay.nodes.fitting_idle(t, found) or found
+        if not gpu:
+            found = [n for n in found if not has_gpu[n]] or found
+        counted = [free[n] for n in open_nodes if has[n]]
+        most = max((0, *counted))
+        if not most:
+            return found[0]
+        if len(set(counted)) == 1:
+            return next((n for n in found if has[n]), found[0])
+        return max(found, key=lambda n: most - free[n] if has[n] else 0)

@@ -1,0 +1,376 @@
+"""Which queue goes first: KAI's comparison of two siblings, a tree of heaps that follows it, and the bounds that a job
+must keep.
+"""
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from app.solver.compiled.tree import ROOTLESS
+from app.solver.engines.kai.fair_share import STEPS
+from app.solver.engines.kai.jobs import KAI_UNLIMITED, Share
+from app.solver.engines.kai.overlay import Overlay
+
+T = TypeVar("T")
+
+
+class Heap(Generic[T]):
+    """A binary heap; ``less`` may change its mind between calls."""
+
+    __slots__ = ("_less", "items")
+
+    def __init__(self, less: Callable[[T, T], bool]) -> None:
+        self.items: list[T] = []
+        self._less = less
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def push(self, item: T) -> None:
+        """Add."""
+        self.items.append(item)
+        self._up(len(self.items) - 1)
+
+    def pop(self) -> T:
+        """Remove the top."""
+        items = self.items
+        last = len(items) - 1
+        items[0], items[last] = items[last], items[0]
+        self._down(last)
+        return items.pop()
+
+    def fix_top(self) -> None:
+        """The top may have changed."""
+        self._down(len(self.items))
+
+    def _up(self, j: int) -> None:
+        items, less = self.items, self._less
+        while j > 0:
+            i = (j - 1) // 2
+            if not less(items[j], items[i]):
+                break
+            items[i], items[j] = items[j], items[i]
+            j = i
+
+    def _down(self, n: int) -> None:
+        items, less, i = self.items, self._less, 0
+        while (child := 2 * i + 1) < n:
+            if child + 1 < n and less(items[child + 1], items[child]):
+                child += 1
+            if not less(items[child], items[i]):
+                break
+            items[i], items[child] = items[child], items[i]
+            i = child
+
+
+class Leaf(Protocol):
+    """The jobs of a leaf queue."""
+
+    def __len__(self) -> int: ...
+
+
+L = TypeVar("L", bound=Leaf)
+
+
+class Node(Generic[L]):
+    """A queue that has jobs at or below it: ``jobs`` of a leaf, ``queues`` otherwise."""
+
+    __slots__ = ("dirty", "jobs", "parent", "queue", "queues")
+
+    def __init__(self, queue: int, queues: "Heap[Node[L]] | None", jobs: L | None) -> None:
+        self.queue = queue
+        self.queues = queues
+        self.jobs = jobs
+        self.parent: Node[L] | None = None
+        self.dirty = True
+
+
+class QueueTree(Generic[L]):
+    """``less``: whether the first queue comes before the second. A queue is judged by the best job of its best child,
+    as the heaps stand."""
+
+    __slots__ = ("_less", "_nodes", "_parent", "_roots")
+
+    def __init__(self, parent: Sequence[int], less: Callable[[Node[L], Node[L]], bool]) -> None:
+        self._parent = parent
+        self._less = less
+        self._nodes: dict[int, Node[L]] = {}
+        self._roots: Heap[Node[L]] = Heap(less)
+
+    def leaf(self, queue: int) -> L | None:
+        """The jobs of a queue; None where it has none now. Jobs are added to it before the first is taken, or right
+        after ``took``: then the way up is to be repaired anyway."""
+        node = self._nodes.get(queue)
+        return None if node is None else node.jobs
+
+    def add(self, queue: int, jobs: L) -> None:
+        """Hang a leaf with its first jobs into the tree, and what is missing above it."""
+        node: Node[L] = Node(queue, None, jobs)
+        self._nodes[queue] = node
+        while (above := self._parent[node.queue]) != ROOTLESS:
+            parent = self._nodes.get(above)
+            found = parent is not None
+            if parent is None:
+                parent = self._nodes[above] = Node(above, Heap(self._less), None)
+            node.parent = parent
+            assert parent.queues is not None
+            parent.queues.push(node)
+            node = parent
+            if found:
+                self._touch(node)
+                return
+        self._roots.push(node)
+
+    def next(self) -> tuple[int, L] | None:
+        """The leaf whose turn it is; None when no jobs are left. Repairs the top of each heap on the way."""
+        heap = self._roots
+        if not heap.items:
+            return None
+        while True:
+            node = heap.items[0]
+            if node.dirty:
+                heap.fix_top()
+                node.dirty = False
+            elif node.jobs is not None:
+                return node.queue, node.jobs
+            else:
+                assert node.queues is not None
+                heap = node.queues
+
+    def took(self, queue: int) -> None:
+        """The leaf that ``next`` gave lost a job: drop queues that ran empty, the rest of the way up needs repair."""
+        node: Node[L] | None = self._nodes[queue]
+        while node is not None:
+            if node.jobs if node.jobs is not None else node.queues:
+                self._touch(node)
+                return
+            above = node.parent
+            (self._roots if above is None or above.queues is None else above.queues).pop()
+            del self._nodes[node.queue]
+            node = above
+
+    def _touch(self, node: Node[L]) -> None:
+        current: Node[L] | None = node
+        while current is not None:
+            current.dirty = True
+            current = current.parent
+
+
+NOTHING: Share = (0, 0, 0)
+# A held resource without any share weighs a thousand times its amount in KAI's units: milli-CPU, bytes, GPUs.
+_NO_SHARE = (1000.0, 1000.0, 1.0)
+_RESOURCES = (0, 1, 2)
+_MINUS_ONE = tuple(-step for step in STEPS)
+
+
+@dataclass(frozen=True, slots=True)
+class OverBound:
+    """A queue that would pass its limit, or a non-preemptible job its queue's deserved quota."""
+
+    rule: str
+    queue: int
+    resource: int
+    bound: int
+    held: int
+    requested: int
+
+
+class QueueOrder:
+    """Comparisons on what queues hold: ``allocated`` and ``fixed`` by resource and queue."""
+
+    def __init__(self, overlay: Overlay) -> None:
+        configuration = overlay.state.configuration
+        division = overlay.division
+        self._jobs = overlay.jobs
+        self.paths = overlay.paths
+        self.allocated = overlay.allocated
+        self.fixed = overlay.fixed
+        self._created = configuration.created
+        self._priority = configuration.priority
+        self.deserved = configuration.deserved
+        self.limit = configuration.limit
+        self.fair = [_steps(v) for v in division.fair]
+        self.allocatable = [_steps(v) for v in division.allocatable]
+        self._measure = [
+            tuple(float(division.total[r]) if v[r] == KAI_UNLIMITED else v[r] for r in _RESOURCES)
+            for v in self.allocatable
+        ]
+
+    def first(self, a: int, b: int, want_a: Share, want_b: Share, taken_a: Share, taken_b: Share) -> bool:
+        """Whether queue a comes before queue b. ``want``: what the best job of each would add; ``taken``: what
+        victims chosen below it give back."""
+        over_a, over_b = self._over_utilised(a), self._over_utilised(b)
+        if over_a != over_b:  # 1
+            return over_b
+        starved_a, starved_b = self._starved(a, want_a), self._starved(b, want_b)
+        if starved_a != starved_b:  # 2
+            return starved_a
+        if self._priority[a] != self._priority[b]:  # 3
+            return self._priority[a] > self._priority[b]
+        bad_a, bad_b = self._without_share(a, want_a), self._without_share(b, want_b)
+        if bad_a != bad_b:  # 4
+            return bad_b
+        share_a, share_b = self.dominant(a, want_a, taken_a), self.dominant(b, want_b, taken_b)
+        if share_a != share_b:  # 5
+            return share_a < share_b
+        share_a, share_b = self.dominant(a, NOTHING, NOTHING), self.dominant(b, NOTHING, NOTHING)
+        if share_a != share_b:  # 6
+            return share_a < share_b
+        below_a = within(self.allocatable[a], self.allocatable[b])
+        below_b = within(self.allocatable[b], self.allocatable[a])
+        if below_a != below_b:  # 7
+            return below_a
+        return self.older(a, b)  # 8
+
+    def rank(self, q: int) -> tuple[bool, bool, int, bool]:
+        """Steps 1 to 4 without a job that wants anything, as a key: less is earlier."""
+        over, starved, bad = self._over_utilised(q), self._starved(q, NOTHING), self._without_share(q, NOTHING)
+        return over, not starved, -self._priority[q], bad
+
+    def older(self, a: int, b: int) -> bool:
+        """Whether queue a is older; a tie goes to the right one, whichever that is."""
+        return self._created[a] < self._created[b]
+
+    def frozen(self) -> "QueueOrder":
+        """The same comparisons on what queues hold at this moment, whatever happens next."""
+        still = copy(self)
+        still.allocated = [column.copy() for column in self.allocated]
+        still.fixed = [column.copy() for column in self.fixed]
+        return still
+
+    def held(self, q: int) -> Share:
+        """What queue q holds."""
+        cpu, memory, gpu = self.allocated
+        return cpu[q], memory[q], gpu[q]
+
+    def held_fixed(self, q: int) -> Share:
+        """What non-preemptible pods of queue q hold."""
+        cpu, memory, gpu = self.fixed
+        return cpu[q], memory[q], gpu[q]
+
+    def over_bounds(self, job: int, want: Share) -> OverBound | None:
+        """The first bound that placing ``want`` for the job would pass, from its leaf upwards."""
+        return self._over_limit(self._jobs.queue[job], want) or self.over_quota(job, want)
+
+    def _over_limit(self, leaf: int, want: Share) -> OverBound | None:
+        for q in self.paths[leaf]:
+            limit, held = self.limit[q], self.held(q)
+            for r in _RESOURCES:
+                if want[r] and limit[r] != KAI_UNLIMITED and limit[r] < held[r] + want[r]:
+                    return OverBound("over-limit", q, r, limit[r], held[r], want[r])
+        return None
+
+    def over_quota(self, job: int, want: Share) -> OverBound | None:
+        """The deserved quota that a non-preemptible job would pass."""
+        if self._jobs.preemptible[job]:
+            return None
+        for q in self.paths[self._jobs.queue[job]]:
+            deserved, held = self.deserved[q], self.held_fixed(q)
+            for r in _RESOURCES:
+                if want[r] and deserved[r] != KAI_UNLIMITED and deserved[r] < held[r] + want[r]:
+                    return OverBound("non-preemptible-over-quota", q, r, deserved[r], held[r], want[r])
+        return None
+
+    def _over_utilised(self, q: int) -> bool:
+        fair, (cpu, memory, gpu) = self.fair[q], self.allocated
+        return fair[2] < gpu[q] and fair[0] < cpu[q] and fair[1] < memory[q]
+
+    def _starved(self, q: int, want: Share) -> bool:
+        cpu, memory, gpu = self.allocated
+        return holds_within((cpu[q] + want[0], memory[q] + want[1], gpu[q] + want[2]), self.deserved[q])
+
+    def _without_share(self, q: int, want: Share) -> bool:
+        share = self.allocatable[q]
+        return 0 in share and any(share[r] == 0 and held[q] + want[r] > 0 for r, held in enumerate(self.allocated))
+
+    def dominant(self, q: int, want: Share, taken: Share) -> float:
+        """The largest part of its allocatable share that queue q would hold of any resource."""
+        measure, (cpu, memory, gpu) = self._measure[q], self.allocated
+        largest = 0.0
+        for r, held in ((0, cpu[q]), (1, memory[q]), (2, gpu[q])):
+            amount = held + want[r] - taken[r]
+            value = amount / measure[r] if measure[r] else amount * _NO_SHARE[r]
+            if value > largest:
+                largest = value
+        return largest
+
+
+def plus(a: Share, b: Share) -> Share:
+    """Sum by resource."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+
+
+def minus(a: Share, b: Share) -> Share:
+    """Difference by resource."""
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+def holds_within(held: Share, bound: tuple[float, float, float]) -> bool:
+    """What is held against a bound. Held amounts can go below zero (a pod evicted twice leaves its queue twice), and
+    KAI takes minus one unit for its sign of infinity: more than any bound."""
+    cpu, memory, gpu = bound
+    return (
+        (cpu == KAI_UNLIMITED or (held[0] <= cpu and held[0] != _MINUS_ONE[0]))
+        and (memory == KAI_UNLIMITED or (held[1] <= memory and held[1] != _MINUS_ONE[1]))
+        and (gpu == KAI_UNLIMITED or (held[2] <= gpu and held[2] != _MINUS_ONE[2]))
+    )
+
+
+def within(a: tuple[float, float, float], b: tuple[float, float, float]) -> bool:
+    """At most, in every resource; -1 is without bound on either side."""
+    return all(y == KAI_UNLIMITED or (x != KAI_UNLIMITED and x <= y) for x, y in zip(a, b, strict=True))
+
+
+def _steps(amounts: tuple[float, float, float]) -> tuple[float, float, float]:
+    """KAI's units as steps. Whole thousandths of a GPU stay whole, although doubles hardly hold them."""
+    cpu, memory, gpu = amounts
+    if gpu == KAI_UNLIMITED:
+        return amounts
+    scaled = gpu * STEPS[2]
+    whole = round(scaled)
+    return cpu, memory, float(whole) if abs(scaled - whole) < 1e-6 else scaled
+
+
+_Rank = tuple[bool, bool, int, bool]
+
+
+class Standing:
+    """What ``QueueOrder.first`` says without a job that wants anything, on what queues held when the attempt began:
+    its first four steps and the sixth are worked out once for each queue."""
+
+    def __init__(self, frozen: QueueOrder) -> None:
+        self._order = frozen
+        self._known: dict[int, tuple[_Rank, float]] = {}
+        self._latest: dict[int, tuple[Share, float]] = {}
+
+    def first(self, a: int, b: int, taken_a: Share, taken_b: Share) -> bool:
+        """Whether queue a comes before queue b. ``taken``: what victims chosen below it give back."""
+        rank_a, share_a = self._of(a)
+        rank_b, share_b = self._of(b)
+        if rank_a != rank_b:
+            return rank_a < rank_b
+        left_a, left_b = self._left(a, taken_a), self._left(b, taken_b)
+        if left_a != left_b:
+            return left_a < left_b
+        if share_a != share_b:
+            return share_a < share_b
+        order = self._order
+        below_a = within(order.allocatable[a], order.allocatable[b])
+        below_b = within(order.allocatable[b], order.allocatable[a])
+        if below_a != below_b:
+            return below_a
+        return order.older(a, b)
+
+    def _of(self, q: int) -> tuple[_Rank, float]:
+        found = self._known.get(q)
+        if found is None:
+            order = self._order
+            found = self._known[q] = order.rank(q), order.dominant(q, NOTHING, NOTHING)
+        return found
+
+    def _left(self, q: int, taken: Share) -> float:
+        latest = self._latest.get(q)
+        if latest is None or latest[0] != taken:
+            latest = self._latest[q] = taken, self._order.dominant(q, NOTHING, taken)
+        return latest[1]

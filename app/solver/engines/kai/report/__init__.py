@@ -1,1 +1,0 @@
-"""What it says: answers, explanations, shares, settings, findings."""

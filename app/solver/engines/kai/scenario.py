@@ -1,0 +1,272 @@
+"""Scenarios: a growing prefix of the victim order, the victims that earlier parts of the gang need, and bounds on GPUs
+that tell at a glance which victims are too few.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from app.solver.engines.kai.configuration import is_elastic
+from app.solver.engines.kai.job_order import VictimOrder, what_is_left
+from app.solver.engines.kai.jobs import GPU, NOWHERE
+from app.solver.engines.kai.overlay import Overlay
+from app.solver.engines.kai.state import Victim
+
+
+class GpuRoom:
+    """KAI's own filter: whether nodes could hold the part's GPUs if everybody listed were gone, by first fit, largest
+    first. It can be wrong where sizes differ, and then it is wrong in the same way."""
+
+    _slots: int  # how many pods nodes hold; where all are of one size
+
+    def __init__(self, overlay: Overlay, part: Sequence[int], free: Sequence[int]) -> None:
+        """``free``: GPUs by node before anybody is gone."""
+        self._overlay = overlay
+        self._free = list(free)
+        self._size = -1
+        self.need(part)
+
+    def need(self, part: Sequence[int]) -> None:
+        """The pods to hold."""
+        request = self._overlay.request
+        self._needs = sorted((need for t in part if (need := request[t][GPU])), reverse=True)
+        size = self._needs[0] if self._needs and self._needs[-1] == self._needs[0] else 0
+        if size != self._size:
+            self._size = size
+            if size:
+                self._slots = sum(free // size for free in self._free if free > 0)
+
+    def give(self, tasks: Iterable[int]) -> None:
+        """Count these pods' GPUs as free."""
+        size, free, overlay = self._size, self._free, self._overlay
+        for t in tasks:
+            n = overlay.node[t]
+            if n != NOWHERE and (amount := overlay.request[t][GPU]):
+                before = free[n]
+                free[n] = after = before + amount
+                if size and after >= size:
+                    self._slots += after // size - (before // size if before > 0 else 0)
+
+    def enough(self) -> bool:
+        """Whether the part fits by this bound."""
+        if self._size:
+            return self._slots >= len(self._needs)
+        return not self._needs or self._first_fit()
+
+    def _first_fit(self) -> bool:
+        left = sorted(self._free, reverse=True)[: len(self._needs)]
+        for need in self._needs:
+            for i, have in enumerate(left):
+                if have >= need:
+                    left[i] = have - need
+                    break
+            else:
+                return False
+        return True
+
+
+class Headroom:
+    """What a try could place at best: for every size of pod, how many of that size or larger there are, and how many
+    nodes could hold in what is free now; once for all pods, and once for those of each constraint on nodes. Never
+    wrong where it says no."""
+
+    def __init__(
+        self, overlay: Overlay, part: Sequence[int], allowed: Callable[[int], list[bool] | None]
+    ) -> None:  # fmt: skip
+        self._overlay = overlay
+        self._free = overlay.nodes.gpu_free()
+        pods = [(need, allowed(t)) for t in part if (need := overlay.request[t][GPU])]
+        masks = {id(mask): mask for _, mask in pods if mask is not None}
+        self._bounds: list[tuple[list[bool] | None, int, int]] = []
+        for mask in (None, *masks.values()):
+            self._add(mask, [need for need, own in pods if mask is None or own is mask])
+
+    def _add(self, mask: list[bool] | None, needs: list[int]) -> None:
+        free = self._free
+        for size in sorted(set(needs)):
+            slots = sum(have // size for n, have in enumerate(free) if have >= size and (mask is None or mask[n]))
+            self._bounds.append((mask, size, sum(need >= size for need in needs) - slots))
+
+    def enough(self, victims: Iterable[int]) -> bool:
+        """Whether the part could fit with these pods, which hold their places now, gone."""
+        if not self._bounds:
+            return True
+        overlay = self._overlay
+        given: dict[int, int] = {}
+        for t in victims:
+            if amount := overlay.request[t][GPU]:
+                given[overlay.node[t]] = given.get(overlay.node[t], 0) + amount
+        free = self._free
+        for mask, size, lacking in self._bounds:
+            short = lacking
+            for n, amount in given.items():
+                have = free[n]
+                if have + amount >= size and (mask is None or mask[n]):
+                    short -= (have + amount) // size - (have // size if have > 0 else 0)
+            if short > 0:
+                return False
+        return True
+
+
+class Group:
+    """Pods of one job that are taken together: one above the gang, or the whole gang."""
+
+    __slots__ = ("job", "tasks")
+
+    def __init__(self, job: int, tasks: list[int]) -> None:
+        self.job = job
+        self.tasks = tasks
+
+
+class Scenario:
+    """What may be taken so far for ``part``, the first pods of the pending gang.
+
+    ``recorded``: victims that a shorter part needed. ``listed``: every pod by job that the scenario may take,
+    recorded ones first, whether this try takes it or not. ``taking``: the jobs that this try takes from. Made before
+    the attempt evicts anybody.
+    """
+
+    def __init__(self, overlay: Overlay, job: int) -> None:
+        self.overlay = overlay
+        self.job = job
+        self._free = overlay.nodes.gpu_free().copy()
+        self.taking: Collection[int] = ()
+        self._begin((), ())
+
+    def _begin(self, part: Sequence[int], recorded: Sequence[Group]) -> None:
+        self.part = part
+        self.room = GpuRoom(self.overlay, part, self._free)
+        self.listed: dict[int, list[int]] = {}
+        self.groups: dict[int, list[Group]] = {}
+        self.elastic: list[int] = []
+        self.latest: int | None = None
+        self._by_node: dict[int, dict[int, None]] = {}
+        self._walked: list[Group] = []
+        self._with_others: set[int] = set()
+        self.pods = 0
+        self._record(recorded)
+        for group in recorded:
+            self._list(group)
+
+    def start(self, part: Sequence[int], recorded: Sequence[Group]) -> None:
+        """Nobody is listed but the victims recorded for a shorter part."""
+        self._begin(part, recorded)
+
+    def go_on(self, part: Sequence[int], recorded: Sequence[Group]) -> bool:
+        """Take a longer part and its recorded victims without walking the order again. False where only walking it
+        again tells: some prefix of what is listed might do, or the order would run differently.
+
+        What a job gives back to the order depends on what of it is recorded only if that is several chunks, or if
+        the job keeps pods that can't be taken.
+        """
+        jobs = [group.job for group in (*self.recorded, *recorded)]
+        if len({group.job for group in recorded}) < len(recorded) or not self._with_others.isdisjoint(jobs):
+            return False
+        if len(self.recorded_jobs) < len(self.recorded):
+            return False
+        self.room.need(part)
+        if self.room.enough():
+            return False
+        before = self.recorded_jobs
+        self._record(recorded)
+        now = self.recorded_jobs
+        new = [job for job in now if job not in before]
+        if any(now.get(job) != chunks for job, chunks in before.items()) or any(len(self.groups[j]) > 1 for j in new):
+            self._list_again(part)
+        else:
+            self.part = part
+            for job in new:
+                for on_node in self._nodes_of(self.groups[job][0]):
+                    on_node.pop(job, None)
+        return True
+
+    def _list_again(self, part: Sequence[int]) -> None:
+        """List the recorded victims and then what the order has yielded so far, as it would be listed had they been
+        recorded from the start. A victim that is recorded no longer, and whose turn has not come, is not listed."""
+        walked, with_others = self._walked, self._with_others
+        self._begin(part, self.recorded)
+        self._walked, self._with_others = walked, with_others
+        for group in walked:
+            if self.is_recorded.isdisjoint(group.tasks):
+                self._take_up(group)
+
+    def _record(self, recorded: Sequence[Group]) -> None:
+        self.recorded = list(recorded)
+        self.recorded_jobs: dict[int, tuple[int, ...]] = {}
+        for group in recorded:
+            self.recorded_jobs[group.job] = (*self.recorded_jobs.get(group.job, ()), group.tasks[0])
+        self.is_recorded = {t for group in recorded for t in group.tasks}
+
+    def _nodes_of(self, group: Group) -> list[dict[int, None]]:
+        return [self._by_node.setdefault(self.overlay.node[t], {}) for t in group.tasks]
+
+    def grow(self, order: VictimOrder) -> bool | None:
+        """Add the next chunk of the victim order: one pod of a job above its gang, else all its pods. False where
+        the next victim adds nothing, None at the end."""
+        victim = order.pop()
+        if victim is None:
+            return None
+        tasks = victim.tasks
+        above = len(tasks) > self.overlay.jobs.min_available[victim.job]
+        chunk = tasks[:1] if above else tasks
+        group = Group(victim.job, chunk)
+        if victim.others:
+            self._with_others.add(victim.job)
+        if chunk:
+            self._walked.append(group)
+        if not self.is_recorded.isdisjoint(chunk):
+            self._push(order, victim, [t for t in tasks if t not in self.is_recorded])
+            return False
+        if above:
+            self._push(order, victim, tasks[1:])
+        if not chunk:
+            return False
+        self._take_up(group)
+        return True
+
+    def _take_up(self, group: Group) -> None:
+        self.latest = group.job
+        self._list(group)
+        self._put_on_nodes(group)
+
+    def _push(self, order: VictimOrder, victim: Victim, tasks: list[int]) -> None:
+        if tasks or victim.others:
+            order.push(what_is_left(self.overlay, victim, tasks))
+
+    def _list(self, group: Group) -> None:
+        job = group.job
+        listed = self.listed.get(job)
+        if listed is None:
+            self.groups[job] = [group]
+            self.listed[job] = group.tasks
+            jobs = self.overlay.jobs
+            if is_elastic(len(jobs.tasks[job]), jobs.min_available[job]):
+                self.elastic.append(job)
+        else:
+            self.groups[job].append(group)
+            self.listed[job] = listed + group.tasks
+        self.pods += len(group.tasks)
+        self.room.give(group.tasks)
+
+    def _put_on_nodes(self, group: Group) -> None:
+        node = self.overlay.node
+        for t in group.tasks:
+            self._by_node.setdefault(node[t], {})[group.job] = None
+
+    def chunks_of(self, jobs: Iterable[int]) -> list[Group]:
+        """The listed chunks of these jobs that are not recorded."""
+        return [g for job in jobs for g in self.groups[job] if g.tasks[0] not in self.is_recorded]
+
+    def nodes_of_latest(self) -> list[int]:
+        """Where the latest victim has pods, NOWHERE for pending ones: those of its latest chunk first."""
+        assert self.latest is not None
+        node, tasks = self.overlay.node, self.overlay.in_order(self.latest)
+        if len(tasks) == 1:
+            return [node[tasks[0]]]
+        chunk = set(self.groups[self.latest][-1].tasks)
+        first = dict.fromkeys(node[t] for t in tasks if t in chunk)
+        return list(first | dict.fromkeys(node[t] for t in tasks))
+
+    def victims_on(self, node: int) -> list[int]:
+        """Every listed pod of the jobs that have a chunk on this node, recorded and on other nodes too."""
+        if node == NOWHERE:
+            return []
+        return [t for job in self._by_node.get(node, ()) for group in self.groups[job] for t in group.tasks]

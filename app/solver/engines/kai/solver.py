@@ -1,0 +1,250 @@
+"""The search of consolidation, reclaim and preempt: the pending gang pod by pod, each part with a growing prefix
+of the victim order, judged by simulation and then by the validators.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from app.solver.engines.kai.job_order import Contenders, Turns, VictimOrder, VictimTable, sort_victims
+from app.solver.engines.kai.jobs import GPU, PIPELINED, RELEASING, Share
+from app.solver.engines.kai.overlay import Mark, Overlay, total
+from app.solver.engines.kai.placing import Placer
+from app.solver.engines.kai.queue_order import QueueOrder, Standing
+from app.solver.engines.kai.scenario import Group, Headroom, Scenario
+from app.solver.engines.kai.trail import Budget, Trail
+from app.solver.engines.kai.validators import Foregone, Refusal, ScenarioValidator, refused_scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What every action works with."""
+
+    overlay: Overlay
+    order: QueueOrder
+    placer: Placer
+    budget: Budget
+    trail: Trail
+    victims: VictimTable
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A part's solution: the groups that must go, and the nodes that somebody leaves."""
+
+    groups: list[Group]
+    left: set[int]
+
+
+class Solver:
+    """One attempt to make room for one job. ``victims``: jobs that may be taken from, in order of the request.
+    ``foregone``: see ``validators.Foregone``."""
+
+    def __init__(
+        self, tools: Tools, job: int, victims: Sequence[int], validators: Sequence[ScenarioValidator],
+        foregone: Foregone | None = None,
+    ) -> None:  # fmt: skip
+        self._tools = tools
+        self._overlay = tools.overlay
+        self._job = job
+        self._validators = validators
+        self._foregone = foregone
+        self._before = Standing(tools.order.frozen())
+        tools.trail.search(victims)
+        self._victims = sort_victims(self._overlay, map(tools.victims.of, victims))
+        self._open = set(self._open_nodes())
+        self._contenders = Contenders(self._overlay, job)
+        self._scenario = Scenario(self._overlay, job)
+        self._order = VictimOrder(self._overlay, self._before, self._victims)
+        self._evicted: Mark = self._overlay.checkpoint()
+        self._kinds: dict[tuple[object, ...], int] = {}
+        self._undisturbed: bool
+
+    def solve(self) -> bool:
+        """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind."""
+        overlay, job = self._overlay, self._job
+        tasks = list(overlay.wanted(job)[0])
+        if not tasks or not self._victims:
+            self._tools.trail.note("no-victims", "no room, and nobody that it may take from")
+            return False
+        start = overlay.checkpoint()
+        found = Found([], set())
+        for size in range(1, len(tasks) + 1):
+            self._tools.trail.part(size, len(tasks))
+            self._take_up(tasks[:size], found.groups, start)
+            solution = self._solve_part(self._open | found.left)
+            if solution is None:
+                if self._tools.budget.spent:
+                    self._tools.trail.cut_short()
+                overlay.rollback(start)
+                return False
+            found = solution
+        return True
+
+    def _open_nodes(self) -> Iterable[int]:
+        """Nodes with a GPU idle or being released; all of them where some pod of the job needs none."""
+        overlay = self._overlay
+        if any(not overlay.request[t][GPU] for t in overlay.jobs.tasks[self._job]):
+            return self._tools.placer.everywhere
+        return [n for n in self._tools.placer.everywhere if overlay.nodes.has_gpu_room(n)]
+
+    def _take_up(self, part: list[int], recorded: list[Group], start: Mark) -> None:
+        """Begin a part: the recorded victims evicted, the rest as it was."""
+        overlay, scenario = self._overlay, self._scenario
+        known, before = scenario.is_recorded, scenario.recorded_jobs
+        overlay.rollback(self._evicted)
+        if not known <= {t for group in recorded for t in group.tasks}:
+            overlay.rollback(start)
+            known = set[int]()
+        if not part[1:] or not scenario.go_on(part, recorded):
+            scenario.start(part, recorded)
+            self._order = VictimOrder(overlay, self._before, self._victims)
+        for group in recorded:
+            for t in group.tasks:
+                if t not in known:
+                    overlay.evict(t)
+        self._update_contenders(before)
+        self._evicted = overlay.checkpoint()
+
+    def _update_contenders(self, before: dict[int, tuple[int, ...]]) -> None:
+        """``before``: which chunks of each job were recorded until now."""
+        overlay, now = self._overlay, self._scenario.recorded_jobs
+        for job in before:
+            if job not in now:
+                self._contenders.update(job, victim=False)
+        for job, chunks in now.items():
+            if before.get(job) != chunks:
+                self._contenders.update(job, victim=True)
+                self._kinds |= self._kinds_of(overlay.wanted(job)[0][:1])
+
+    def _kinds_of(self, tasks: Iterable[int]) -> dict[tuple[object, ...], int]:
+        """One pod of each request and constraint among ``tasks``."""
+        request, allowed = self._overlay.request, self._tools.placer.allowed
+        return {(request[t], id(allowed(t))): t for t in tasks}
+
+    def _solve_part(self, nodes: set[int]) -> Found | None:
+        """What must go for the part, its statement open; None when no prefix will do."""
+        scenario, trail, budget = self._scenario, self._tools.trail, self._tools.budget
+        headroom = Headroom(self._overlay, scenario.part, self._tools.placer.allowed)
+        grew: bool | None = True
+        doomed = self._doomed(scenario.elastic)
+        while grew is not None and budget.spend():
+            if doomed is None and grew and scenario.latest is not None:
+                doomed = self._doomed((scenario.latest,))
+            if doomed is not None and not scenario.recorded:
+                trail.judged(scenario, doomed)
+                return None
+            if grew and scenario.room.enough():
+                found = self._try(nodes, headroom, doomed)
+                if found is not None:
+                    return found
+            elif grew:
+                trail.too_short(scenario)
+            grew = scenario.grow(self._order)
+        return None
+
+    def _doomed(self, victims: Iterable[int]) -> Refusal | None:
+        """Why this scenario and all longer ones are out, as far as what is listed of ``victims`` goes."""
+        if self._foregone is None:
+            return None
+        return next((r for victim in victims if (r := self._foregone(self._scenario, victim)) is not None), None)
+
+    def _try(self, nodes: set[int], headroom: Headroom, doomed: Refusal | None) -> Found | None:
+        """One prefix: on each node of its latest victim, until the part fits somewhere. What must fail is simulated
+        only where that leaves a trace: recorded pods evicted again."""
+        overlay, scenario = self._overlay, self._scenario
+        if scenario.latest is None:
+            return self._simulate([], nodes)[1] if scenario.recorded else None
+        for node in scenario.nodes_of_latest():
+            extra = scenario.victims_on(node)
+            if scenario.is_recorded.isdisjoint(extra) and (doomed is not None or not headroom.enough(extra)):
+                if doomed is not None:
+                    self._tools.trail.judged(scenario, doomed)
+                else:
+                    self._tools.trail.no_room(scenario, None)
+                continue
+            new = {overlay.node[t] for t in extra} - nodes
+            nodes |= new
+            fits, found = self._simulate(extra, nodes)
+            if fits:
+                return found
+            nodes -= new
+            if not self._tools.budget.spend():
+                break
+        return None
+
+    def _simulate(self, extra: list[int], nodes: set[int]) -> tuple[bool, Found | None]:
+        """Evict, place again, ask the validators. Whether the part fits, and its solution if they agree: a refusal
+        ends the prefix, whatever other nodes might have offered."""
+        overlay, scenario = self._overlay, self._scenario
+        mark = overlay.checkpoint()
+        for t in extra:
+            overlay.evict(t)
+        task_job = overlay.jobs.task_job
+        extra_jobs = dict.fromkeys(task_job[t] for t in extra)
+        scenario.taking = scenario.recorded_jobs.keys() | extra_jobs.keys() if extra_jobs else scenario.recorded_jobs
+        if not self._place(extra_jobs, nodes):
+            overlay.rollback(mark)
+            return False, None
+        refusal = refused_scenario(self._validators, scenario)
+        self._tools.trail.judged(scenario, refusal)
+        if refusal is not None:
+            overlay.rollback(mark)
+            return True, None
+        return True, self._needed(extra, extra_jobs)
+
+    def _place(self, extra_jobs: dict[int, None], nodes: set[int]) -> bool:
+        """Victims and the part in the order of pending jobs, each where it fits; True when the part found its place."""
+        overlay, scenario, placer = self._overlay, self._scenario, self._tools.placer
+        budget, taking, part = self._tools.budget, scenario.taking, list(scenario.part)
+        wants = self._job, total(overlay.request, part)
+        turns = Turns(overlay, self._tools.order, self._contenders, extra_jobs, wants)
+        self._undisturbed, placed = True, False
+        while (job := turns.pop()) is not None and budget.spend():
+            if job == self._job:
+                if not placer.place_job(job, part, nodes, bind=False):
+                    self._tools.trail.no_room(scenario, placer.refused)
+                    return False
+                placed = True
+                if not self._room_left(extra_jobs, nodes):
+                    return True
+            elif job in taking and placer.place_job(job, overlay.wanted(job)[0], nodes, bind=False):
+                self._undisturbed = False
+        return placed and not budget.spent
+
+    def _room_left(self, extra_jobs: Iterable[int], nodes: set[int]) -> bool:
+        """Whether any victim could still find a place, by the first pod that it would place."""
+        overlay, placer = self._overlay, self._tools.placer
+        kinds = self._kinds | self._kinds_of(t for job in extra_jobs for t in overlay.wanted(job)[0][:1])
+        return any(placer.fits_somewhere(t, nodes) for t in kinds.values())
+
+    def _needed(self, extra: list[int], extra_jobs: dict[int, None]) -> Found:
+        """The groups of which some pod did not stay where it was. Only nodes that somebody leaves are open to the
+        next part, not those of a pod that its group draws along."""
+        overlay, scenario = self._overlay, self._scenario
+        if self._undisturbed:
+            groups = [*scenario.recorded, *scenario.chunks_of(extra_jobs)]
+            return Found(groups, {overlay.node[t] for group in groups for t in group.tasks})
+        status = overlay.status
+        gone: list[int] = []
+        moved: list[int] = []
+        for tasks in (*(group.tasks for group in scenario.recorded), extra):
+            for t in tasks:
+                times = 1 if status[t] == RELEASING else overlay.evictions_of(t)
+                if status[t] == PIPELINED and times < 2:
+                    moved.append(t)
+                elif times:
+                    gone.append(t)
+        by_job: dict[int, dict[Group, None]] = {}
+        group_of: dict[int, Group] = {}
+        task_job = overlay.jobs.task_job
+        for t in (*gone, *moved):
+            chosen = by_job.get(task_job[t])
+            if chosen is None:
+                chosen = by_job[task_job[t]] = {}
+                group_of |= {other: group for group in scenario.groups[task_job[t]] for other in group.tasks}
+            chosen[group_of[t]] = None
+        left = {overlay.node_before(t) for t in (*gone, *moved)}
+        return Found([group for groups in by_job.values() for group in groups], left)
+
+
+__all__ = ["Share", "Solver", "Tools"]

@@ -1,0 +1,323 @@
+"""A State as KAI reads it, compiled against a configuration; with what decisions find out about it that no decision
+changes, kept for the next one: sums over its pods, what follows from its nodes, victims in order.
+
+What is kept is filled in as needed. Two threads may fill the same entry, with the same value.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from app.solver.compiled.resources import ResourceIndex
+from app.solver.compiled.tree import ROOTLESS, Tree
+from app.solver.engines.kai.configuration import CompiledConfiguration
+from app.solver.engines.kai.jobs import (
+    BOUNDLESS,
+    CPU,
+    GPU,
+    MEMORY,
+    NOWHERE,
+    PENDING,
+    PODS,
+    QUEUE_RESOURCES,
+    RELEASING,
+    RUNNING,
+    Columns,
+    Jobs,
+    Share,
+    Vector,
+    add_ask,
+    add_workloads,
+    input_problems,
+    is_gpu,
+    widened,
+)
+from app.solver.kubernetes import untolerated
+from app.solver.model.problems import InvalidInput
+from app.solver.model.state import Ask, Node, State, Workload
+
+Key = tuple[int, int, int, str, int]
+"""Place of a job among jobs: priority (negated), rank by gang, creation, id, number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What the pods of a state come to. Lists by job, pod, or resource and node; shares by queue, branches included.
+
+    ``active``: pods that run; ``used``: those being released too. ``columns``: what each pod takes from a node, shares
+    of a GPU left out; ``idle`` and ``free`` likewise leave them out. ``homeless``: running pods without a node, as job
+    and place in it.
+    """
+
+    active: list[int]
+    used: list[int]
+    columns: list[tuple[tuple[int, int], ...]]
+    free: list[list[int]]
+    idle: list[list[int]]
+    allocated: list[Share]
+    fixed: list[Share]
+    homeless: list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What follows from the nodes of a state alone, whoever runs there. Lists by node.
+
+    ``by_name``: nodes in order of name, ``place``: the place of each there; ``usable``: what all nodes that take pods
+    offer; ``open``: whether a pod without any constraint may run there; ``allowed``: the same by constraint.
+    """
+
+    by_name: list[int]
+    place: list[int]
+    everywhere: frozenset[int]
+    has_cpu: list[bool]
+    has_gpu: list[bool]
+    usable: Share
+    open: list[bool]
+    allowed: dict[str, list[bool]]
+
+
+class Victim:
+    """A job, or what is left of one, that may be taken from.
+
+    ``tasks``: its active pods, in the order in which they are taken. ``holds``: what those hold that run.
+    ``others``: whether it has pods besides, which keep it in the order although nothing can be taken.
+    """
+
+    __slots__ = ("holds", "job", "key", "others", "tasks")
+
+    def __init__(self, job: int, key: Key, tasks: list[int], holds: Share, *, others: bool) -> None:
+        self.job = job
+        self.key = key
+        self.tasks = tasks
+        self.holds = holds
+        self.others = others
+
+
+@dataclass(slots=True)
+class Resident:
+    """By job of the state: its pods in order, and the job as a victim before anything happened to it."""
+
+    baseline: Baseline | None = None
+    layout: Layout | None = None
+    order: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+    victims: dict[int, Victim] = field(default_factory=dict[int, Victim])
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledState:
+    """``capacity[n]`` is what KAI may use of node n: capacity less what others occupy, never below 0; BOUNDLESS
+    pods where others count pods and n does not. ``workloads``: as the state has them; jobs go by their ids instead,
+    so that no place in a document, which deltas move, breaks a tie that KAI leaves to a map.
+    ``named_by_nodes``: how many resources there would be without the requests of workloads."""
+
+    configuration: CompiledConfiguration
+    resources: ResourceIndex
+    nodes: list[Node]
+    node_name: list[str]
+    node_index: dict[str, int]
+    capacity: list[Vector]
+    jobs: Jobs
+    workloads: list[Workload]
+    named_by_nodes: int
+    resident: Resident = field(default_factory=Resident)
+
+
+def compile_state(configuration: CompiledConfiguration, state: State) -> CompiledState:
+    """Raises KeyError, QuantityError or InvalidInput; what is wrong with the document itself the caller diagnoses."""
+    resources = ResourceIndex(QUEUE_RESOURCES)
+    for node in state.nodes:
+        for name in node.capacity:
+            if not is_gpu(name):
+                resources.add(name)
+    named_by_nodes, pods = len(resources), resources.index.get(PODS)
+    node_index = {node.name: n for n, node in enumerate(state.nodes)}
+    columns = Columns(resources)
+    jobs = Jobs()
+    add_workloads(jobs, sorted(state.workloads, key=attrgetter("id")), configuration.tree.index, node_index, columns)
+    capacity: list[Vector] = []
+    for node in state.nodes:
+        have, taken = columns(node.capacity), columns(node.occupied)
+        capacity.append(tuple(max(0, a - b) for a, b in zip(have, taken, strict=False)))
+        if pods is not None and PODS not in node.capacity:
+            capacity[-1] = _uncounted(capacity[-1], pods)
+    if problems := list(input_problems(state)):
+        raise InvalidInput(problems)
+    width = len(resources)
+    return CompiledState(
+        configuration=configuration, resources=resources, nodes=state.nodes,
+        node_name=[node.name for node in state.nodes], node_index=node_index,
+        capacity=[widened(v, width) for v in capacity], jobs=jobs,
+        workloads=state.workloads, named_by_nodes=named_by_nodes,
+    )  # fmt: skip
+
+
+def _uncounted(capacity: Vector, pods: int) -> Vector:
+    """The capacity of a node that doesn't say how many pods it takes, where others do."""
+    return (*capacity[:pods], BOUNDLESS, *capacity[pods + 1 :])
+
+
+def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, ResourceIndex]:
+    """The jobs of a state and of the asks, in that order; an ask of a workload adds its pending tasks to that job.
+
+    Requests of unknown resources widen the columns, so vectors are padded to the width of the returned index.
+    """
+    jobs = state.jobs.copy()
+    resources = ResourceIndex(state.resources.names)
+    columns = Columns(resources)
+    queues = state.configuration.tree.index
+    for a, ask in enumerate(asks):
+        j = jobs.by_id.get(ask.workload) if ask.workload is not None else None
+        if j is None:
+            j = add_ask(jobs, ask, queues[ask.queue])
+        if jobs.ask[j] < 0:
+            jobs.ask[j] = a
+        jobs.of_ask.append(j)
+        first = len(jobs.task_name)
+        jobs.tasks[j] = [*jobs.tasks[j], *range(first, first + len(ask.tasks))]
+        for task in ask.tasks:
+            jobs.task_name.append(task.name)
+            jobs.task_job.append(j)
+            jobs.task_node.append(NOWHERE)
+            jobs.task_state.append(PENDING)
+            jobs.task_request.append(columns(task.requests, pod=True))
+            jobs.task_wire.append(task)
+    width = len(resources)
+    jobs.task_request = [v if len(v) == width else widened(v, width) for v in jobs.task_request]
+    return jobs, resources
+
+
+_WHOLE = 1000
+_HOLDING = (RUNNING, RELEASING)
+
+
+def baseline(state: CompiledState) -> Baseline:
+    """Worked out once per state."""
+    found = state.resident.baseline
+    if found is None:
+        found = state.resident.baseline = _baseline(state)
+    return found
+
+
+def layout(state: CompiledState) -> Layout:
+    """Worked out once for all versions of a state between which no node changes."""
+    found = state.resident.layout
+    if found is None:
+        found = state.resident.layout = _layout(state)
+    return found
+
+
+def _layout(state: CompiledState) -> Layout:
+    names = state.node_name
+    by_name = sorted(range(len(names)), key=names.__getitem__)
+    place = [0] * len(names)
+    for i, n in enumerate(by_name):
+        place[n] = i
+    usable = [v for v, node in zip(state.capacity, state.nodes, strict=True) if node.schedulable]
+    return Layout(
+        by_name=by_name, place=place, everywhere=frozenset(range(len(names))),
+        has_cpu=[bool(v[CPU]) for v in state.capacity], has_gpu=[bool(v[GPU]) for v in state.capacity],
+        usable=(sum(v[CPU] for v in usable), sum(v[MEMORY] for v in usable), sum(v[GPU] for v in usable)),
+        open=[node.schedulable and untolerated(node.taints, ()) is None for node in state.nodes], allowed={},
+    )  # fmt: skip
+
+
+def is_share(request: Vector) -> bool:
+    """Whether a request is for a share of one GPU."""
+    return 0 < request[GPU] < _WHOLE
+
+
+def columns(requests: Sequence[Vector], seen: dict[Vector, tuple[tuple[int, int], ...]]) -> Iterable[
+    tuple[tuple[int, int], ...]
+]:  # fmt: skip
+    """The columns that each request takes from a node; ``seen`` keeps those worked out."""
+    for request in requests:
+        found = seen.get(request)
+        if found is None:
+            share = is_share(request)
+            found = seen[request] = tuple(
+                (r, amount) for r, amount in enumerate(request) if amount and not (r == GPU and share)
+            )
+        yield found
+
+
+def _baseline(state: CompiledState) -> Baseline:
+    jobs, tree = state.jobs, state.configuration.tree
+    taken = list(columns(jobs.task_request, {}))
+    free = [[v[r] for v in state.capacity] for r in range(len(state.resources))]
+    sums = Sums(
+        free, [column.copy() for column in free], [[0, 0, 0] for _ in tree.names], [[0, 0, 0] for _ in tree.names]
+    )
+    counted = [sums.count(jobs, j, taken, 1) for j in range(len(jobs.id))]
+    return Baseline(
+        active=[active for active, _ in counted], used=[used for _, used in counted], columns=taken,
+        free=sums.free, idle=sums.idle, allocated=upwards(tree, sums.allocated), fixed=upwards(tree, sums.fixed),
+        homeless=homeless(jobs),
+    )  # fmt: skip
+
+
+def sums_over(tree: Tree, free: Sequence[list[int]], idle: Sequence[list[int]]) -> "Sums":
+    """Sums that begin with these amounts of nodes, which stay as they are, and with nothing held by queues."""
+    allocated, fixed = ([[0, 0, 0] for _ in tree.names] for _ in range(2))
+    return Sums([column.copy() for column in free], [column.copy() for column in idle], allocated, fixed)
+
+
+def homeless(jobs: Jobs) -> list[tuple[int, int]]:
+    """Pods that hold a place nobody names, as job and place in it."""
+    if NOWHERE not in jobs.task_node:
+        return []
+    return [
+        (j, jobs.tasks[j].index(t))
+        for t, (j, s, n) in enumerate(zip(jobs.task_job, jobs.task_state, jobs.task_node, strict=True))
+        if n == NOWHERE and s in _HOLDING
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Sums over pods, to add to and take from: ``free`` and ``idle`` by resource and node, ``allocated`` and ``fixed``
+    by queue, each queue's own pods only."""
+
+    free: list[list[int]]
+    idle: list[list[int]]
+    allocated: list[list[int]]
+    fixed: list[list[int]]
+
+    def count(self, jobs: Jobs, j: int, taken: list[tuple[tuple[int, int], ...]], sign: int) -> tuple[int, int]:
+        """Add the pods of job j (``sign`` 1) or take them out (-1). ``taken``: what each takes from its node. How many
+        of them run, and how many hold a place."""
+        active = used = cpu = memory = gpu = 0
+        for t in jobs.tasks[j]:
+            status, n = jobs.task_state[t], jobs.task_node[t]
+            if status not in _HOLDING:
+                continue
+            used += 1
+            if status == RUNNING:
+                active += 1
+                request = jobs.task_request[t]
+                cpu, memory, gpu = cpu + request[0], memory + request[1], gpu + request[2]
+            if n == NOWHERE:
+                continue
+            for r, amount in taken[t]:
+                self.idle[r][n] -= sign * amount
+                if status == RUNNING:
+                    self.free[r][n] -= sign * amount
+        held = sign * cpu, sign * memory, sign * gpu
+        _add(self.allocated[jobs.queue[j]], held)
+        if not jobs.preemptible[j]:
+            _add(self.fixed[jobs.queue[j]], held)
+        return active, used
+
+
+def upwards(tree: Tree, own: list[list[int]]) -> list[Share]:
+    """Sums by queue, those of every queue below included. Changes ``own``."""
+    for queue in reversed(tree.top_down):
+        if tree.parent[queue] != ROOTLESS:
+            _add(own[tree.parent[queue]], own[queue])
+    return [(v[0], v[1], v[2]) for v in own]
+
+
+def _add(to: list[int], amounts: Sequence[int]) -> None:
+    to[0] += amounts[0]
+    to[1] += amounts[1]
+    to[2] += amounts[2]

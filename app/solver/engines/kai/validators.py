@@ -1,0 +1,324 @@
+"""What judges victims: filters of whole jobs and validators of scenarios, by reclaim's fairness and minimum runtimes.
+
+Source of the rules: KAI's proportion plugin (reclaimable, strategies) and its minruntime plugin; docs/engines/kai.md.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from app.solver.compiled.tree import Tree
+from app.solver.engines.kai.configuration import MinRuntime, Rules, is_elastic, keeps_gang, may_evict, protected
+from app.solver.engines.kai.jobs import ALLOCATED, PIPELINED, RUNNING, Share
+from app.solver.engines.kai.overlay import Overlay, total
+from app.solver.engines.kai.queue_order import QueueOrder, holds_within, minus, plus
+from app.solver.engines.kai.scenario import Scenario
+from app.solver.model.duration import seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a victim or a scenario is out: a stable rule, the workload or queue it is about, the numbers compared."""
+
+    rule: str
+    detail: str
+    numbers: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+VictimFilter = Callable[[int, int], Refusal | None]
+"""(pending job, victim job) -> why the victim may not be taken at all; None where it may."""
+
+ScenarioValidator = Callable[[Scenario], Refusal | None]
+"""A solved scenario -> why it may not be carried out; None where it may."""
+
+Foregone = Callable[[Scenario, int], Refusal | None]
+"""(scenario, victim that it lists) -> what some validator will say of it and of every scenario that lists more of the
+victim; None where that must be seen. It spares simulations and changes no decision."""
+
+
+def refused_victim(filters: Sequence[VictimFilter], job: int, victim: int) -> Refusal | None:
+    """The first filter's refusal; None when all agree."""
+    for judge in filters:
+        if (refusal := judge(job, victim)) is not None:
+            return refusal
+    return None
+
+
+def refused_scenario(validators: Sequence[ScenarioValidator], scenario: Scenario) -> Refusal | None:
+    """The first validator's refusal; None when all agree."""
+    for judge in validators:
+        if (refusal := judge(scenario)) is not None:
+            return refusal
+    return None
+
+
+_KEPT = (RUNNING, ALLOCATED, PIPELINED)
+_RESOURCES = (0, 1, 2)
+
+
+def may_reclaim(overlay: Overlay, order: QueueOrder, job: int) -> Refusal | None:
+    """The first gate, on the leaf alone: with the job it stays within its fair share, and what is not preemptible
+    within its deserved quota."""
+    q = overlay.jobs.queue[job]
+    want = overlay.wanted(job)[1]
+    name = overlay.state.configuration.tree.names[q]
+    if not holds_within(plus(order.held(q), want), order.fair[q]):
+        return Refusal("over-fair-share", f"{name} would pass its fair share", {"queue": name})
+    if not overlay.jobs.preemptible[job] and not holds_within(plus(order.held_fixed(q), want), order.deserved[q]):
+        return Refusal(
+            "non-preemptible-over-quota", f"{name} would pass its deserved quota with non-preemptible pods",
+            {"queue": name},
+        )  # fmt: skip
+    return None
+
+
+@dataclass(slots=True)
+class Taken:
+    """What a scenario takes from one queue, chunk by chunk: per job each listed pod beyond the first min_available
+    alone, then those first ones together. ``last`` is the last chunk; ``chunks`` are listed on demand."""
+
+    all: Share
+    last: Share
+    chunks: Callable[[], list[Share]]
+
+
+class Fairness:
+    """The scenario validator of one reclaiming job; ``before``: what queues held when its attempt began."""
+
+    def __init__(self, overlay: Overlay, before: QueueOrder, *, ignore_moved: bool) -> None:
+        self._overlay = overlay
+        self._before = before
+        self._tree: Tree = overlay.state.configuration.tree
+        self._ignore_moved = ignore_moved
+
+    def __call__(self, scenario: Scenario) -> Refusal | None:
+        overlay = self._overlay
+        leaf = overlay.jobs.queue[scenario.job]
+        want = total(overlay.request, scenario.part)
+        remaining: dict[int, Share] = {}
+        involved: dict[int, set[int]] = {}
+        for queue, taken in self._taken(scenario):
+            refusal = self._take(leaf, want, queue, taken, remaining, involved)
+            if refusal is not None:
+                return refusal
+        return self._stays_below(scenario.job, want, remaining, involved)
+
+    def _taken(self, scenario: Scenario) -> list[tuple[int, Taken]]:
+        """What the scenario takes, by victim queue in order of the configuration. Pods that found another place
+        don't count, so that only jobs that the try takes from need a look."""
+        jobs = self._overlay.jobs
+        victims = scenario.taking if self._ignore_moved else scenario.listed
+        by_queue: dict[int, list[int]] = {}
+        for victim in victims:
+            by_queue.setdefault(jobs.queue[victim], []).append(victim)
+        found: list[tuple[int, Taken]] = []
+        for queue in sorted(by_queue):
+            taken = self._of_queue(scenario, by_queue[queue])
+            if taken is not None:
+                found.append((queue, taken))
+        return found
+
+    def _of_queue(self, scenario: Scenario, victims: list[int]) -> Taken | None:
+        last = self._chunks(scenario, max(victims))
+        if not last:
+            last = next((c for v in sorted(victims, reverse=True) if (c := self._chunks(scenario, v))), last)
+        if not last:
+            return None
+        status, listed = self._overlay.status, scenario.listed
+        if self._ignore_moved:
+            tasks = (t for victim in victims for t in listed[victim] if status[t] not in _KEPT)
+        else:
+            tasks = (t for victim in victims for t in listed[victim])
+
+        def chunks() -> list[Share]:
+            return [chunk for victim in sorted(victims) for chunk in self._chunks(scenario, victim)]
+
+        return Taken(total(self._overlay.request, tasks), last[-1], chunks)
+
+    def _chunks(self, scenario: Scenario, victim: int) -> list[Share]:
+        overlay = self._overlay
+        listed, core = scenario.listed[victim], overlay.jobs.min_available[victim]
+        found: list[Share] = []
+        for chunk in (*([t] for t in listed[core:]), listed[:core]):
+            taken = [t for t in chunk if not (self._ignore_moved and overlay.status[t] in _KEPT)]
+            if taken:
+                found.append(total(overlay.request, taken))
+        return found
+
+    def _take(
+        self, leaf: int, want: Share, queue: int, taken: Taken,
+        remaining: dict[int, Share], involved: dict[int, set[int]],
+    ) -> Refusal | None:  # fmt: skip
+        """Subtract the chunks from the victim's queue and those above it, each only while it may still be taken.
+
+        What is left only shrinks, so that the last chunk may be taken only if all before it may; below zero KAI's
+        comparison has an exception (``holds_within``), and every chunk is asked for.
+        """
+        before = self._before
+        ours, theirs = self._siblings(leaf, queue)
+        involved[queue] = {r for r in _RESOURCES if taken.all[r]}
+        held = remaining.setdefault(theirs, before.held(theirs))
+        under_quota = holds_within(plus(before.held(ours), want), before.deserved[ours])
+        left = plus(minus(held, taken.all), taken.last)
+        may = self._may_take(left, theirs, under_quota=under_quota)
+        if min(left) < 0:
+            left = held
+            for chunk in taken.chunks():
+                may = self._may_take(left, theirs, under_quota=under_quota)
+                if not may:
+                    break
+                left = minus(left, chunk)
+        if not may:
+            name = self._tree.names[theirs]
+            return Refusal(
+                "within-allocatable-share", f"{name} is within its share: nothing more can be reclaimed from it",
+                {"queue": name, "reclaimer_within_quota": under_quota},
+            )  # fmt: skip
+        for q in before.paths[queue]:
+            remaining[q] = minus(remaining[q] if q in remaining else before.held(q), taken.all)
+            involved[q] = involved.get(q, set[int]()) | involved[queue]
+        return None
+
+    def _may_take(self, left: Share, queue: int, *, under_quota: bool) -> bool:
+        """KAI's two strategies: the queue holds more than its allocatable share; or the reclaimer stays within its
+        deserved quota, and the queue holds more than its own."""
+        before = self._before
+        return not holds_within(left, before.allocatable[queue]) or (
+            under_quota and not holds_within(left, before.deserved[queue])
+        )
+
+    def _siblings(self, leaf: int, queue: int) -> tuple[int, int]:
+        """The first pair of different queues on the two paths from the root; there is one, as both are leaves."""
+        paths = self._before.paths
+        return next((a, b) for a, b in zip(paths[leaf][::-1], paths[queue][::-1], strict=False) if a != b)
+
+    def _stays_below(
+        self, job: int, want: Share, remaining: dict[int, Share], involved: dict[int, set[int]]
+    ) -> Refusal | None:
+        """At every level the reclaiming side must end less saturated than each sibling that it took from."""
+        before, tree, jobs = self._before, self._tree, self._overlay.jobs
+        wanted = {r for r in _RESOURCES if want[r]}
+        for q in before.paths[jobs.queue[job]]:
+            ours = plus(remaining[q] if q in remaining else before.held(q), want)
+            for sibling in sorted(remaining):
+                if sibling == q or tree.parent[sibling] != tree.parent[q]:
+                    continue
+                for r in sorted(involved.get(sibling, set[int]()) | wanted):
+                    if _more_saturated(ours[r], before.fair[q][r], remaining[sibling][r], before.fair[sibling][r]):
+                        return Refusal(
+                            "saturation", f"{tree.names[q]} would be over its fair share, and no less than "
+                            f"{tree.names[sibling]}", {"queue": tree.names[q], "sibling": tree.names[sibling]},
+                        )  # fmt: skip
+            if not jobs.preemptible[job] and not holds_within(plus(before.held_fixed(q), want), before.deserved[q]):
+                return Refusal(
+                    "non-preemptible-over-quota",
+                    f"{tree.names[q]} would pass its deserved quota with non-preemptible pods",
+                    {"queue": tree.names[q]},
+                )
+        return None
+
+
+def _more_saturated(held: float, fair: float, sibling_held: float, sibling_fair: float) -> bool:
+    ours, theirs = _saturation(held, fair), _saturation(sibling_held, sibling_fair)
+    return ours > 1 and bool(sibling_fair) and ours >= theirs
+
+
+def _saturation(held: float, fair: float) -> float:
+    if fair == 0:
+        return float("inf") if held > 0 else 0.0
+    return held / fair
+
+
+class Protection:
+    """One per overlay: released KAI judges a victim's clock once a cycle, and so does this."""
+
+    def __init__(self, overlay: Overlay) -> None:
+        self._overlay = overlay
+        configuration = overlay.state.configuration
+        self._runtimes = configuration.min_runtimes
+        self._rules: Rules = configuration.policy.rules
+        self._minimums: dict[tuple[int, int], MinRuntime] = {}
+        self._known: dict[tuple[str, int, int], bool] = {}
+
+    def minimum(self, action: Literal["reclaim", "preempt"], job: int, victim: int) -> MinRuntime:
+        """The minimum runtime that protects ``victim`` from ``job``."""
+        queues = self._overlay.jobs.queue
+        if action == "preempt":
+            return self._runtimes.for_preempt(queues[victim])
+        pair = queues[job], queues[victim]
+        found = self._minimums.get(pair)
+        if found is None:
+            found = self._minimums[pair] = self._runtimes.for_reclaim(*pair)
+        return found
+
+    def is_protected(self, action: Literal["reclaim", "preempt"], job: int, victim: int) -> bool:
+        """Whether the victim's minimum runtime has not passed."""
+        key = (action, victim if action == "preempt" else job, victim)
+        found = self._known.get(key)
+        if found is None:
+            started = self._overlay.started[victim]
+            minimum = self.minimum(action, job, victim).micros
+            found = protected(self._overlay.now, started, minimum, self._rules)
+            if started is not None:
+                self._known[key] = found
+        return found
+
+    def filter(self, action: Literal["reclaim", "preempt"], job: int, victim: int) -> Refusal | None:
+        """Protected whole, unless the victim is elastic."""
+        if not self.is_protected(action, job, victim):
+            return None
+        jobs = self._overlay.jobs
+        if may_evict(protected=True, elastic=is_elastic(len(jobs.tasks[victim]), jobs.min_available[victim])):
+            return None
+        minimum = self.minimum(action, job, victim)
+        return Refusal(
+            f"{action}-min-runtime", f"{jobs.id[victim]} has not run for its {action}-min-runtime",
+            {"min_runtime": seconds(minimum.micros)},
+        )  # fmt: skip
+
+    def foregone(self, action: Literal["reclaim", "preempt"], scenario: Scenario, victim: int) -> Refusal | None:
+        """What ``validate`` will say of every scenario that lists of the victim what this one does, or more; None where
+        that is open. Shipped only: a pod counts as lost once it is listed, and pending pods could yet be placed."""
+        if self._rules != "shipped" or victim not in scenario.listed:
+            return None
+        jobs, overlay = self._overlay.jobs, self._overlay
+        if not is_elastic(len(jobs.tasks[victim]), jobs.min_available[victim]):
+            return None
+        lost = len(scenario.listed[victim])
+        keeps = keeps_gang(
+            running=overlay.used[victim] + overlay.pending[victim],
+            evicted=lost,
+            min_available=jobs.min_available[victim],
+        )
+        if keeps or not self.is_protected(action, scenario.job, victim):
+            return None
+        return self._undercut(action, victim, overlay.used[victim] - lost)
+
+    def validate(self, action: Literal["reclaim", "preempt"], scenario: Scenario) -> Refusal | None:
+        """A protected elastic victim keeps its gang.
+
+        Shipped: every pod that the scenario lists counts as lost, pods being released as running. Documented: only
+        pods that the scenario really evicts are lost, and only pods that really run are left.
+        """
+        jobs, overlay = self._overlay.jobs, self._overlay
+        for victim in scenario.elastic:
+            listed = scenario.listed[victim]
+            if not self.is_protected(action, scenario.job, victim):
+                continue
+            if self._rules == "shipped":
+                running, lost = overlay.used[victim], len(listed)
+            else:
+                lost = sum(overlay.evictions_of(t) > 0 for t in listed)
+                running = lost + sum(overlay.status[t] in (RUNNING, ALLOCATED) for t in jobs.tasks[victim])
+            if lost and not keeps_gang(running=running, evicted=lost, min_available=jobs.min_available[victim]):
+                return self._undercut(action, victim, running - lost)
+        return None
+
+    def _undercut(self, action: str, victim: int, keeps: int) -> Refusal:
+        jobs = self._overlay.jobs
+        needs = jobs.min_available[victim]
+        return Refusal(
+            f"{action}-min-runtime-gang",
+            f"{jobs.id[victim]} is protected and would keep {max(keeps, 0)} of the {needs} pods that it needs",
+            {"workload": jobs.id[victim], "keeps": max(keeps, 0), "needs": needs},
+        )

@@ -1,0 +1,202 @@
+"""What a workload uses, resolved once for each distinct *shape*: its tasks' counts, requests and flavors."""
+
+from collections.abc import Sequence
+from copy import copy
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from app.solver.check import sound_tasks
+from app.solver.engines.kueue.configuration import CompiledConfiguration
+from app.solver.engines.kueue.quota import FlavorResource
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.quantity import parse, scale_of
+from app.solver.model.state import Task, Workload
+
+Amounts = tuple[tuple[int, int], ...]
+"""(flavor-resource, steps) pairs, each flavor-resource once, in ascending order; a zero amount is still "uses it"."""
+
+Indices = NDArray[np.int64]
+
+PODS = "pods"
+_MANY_SEEN = 10_000
+_BY_QUEUE = -1
+"""Stands for a shape that depends on the queue: some flavor is not named."""
+
+
+class Shapes:
+    """Resolves tasks to amounts, once for each distinct shape. ``nodes``: that tasks may name, None among them.
+
+    Equal tasks are recognised by their encoding, which costs a tenth of looking at them one by one. What is known is
+    shared with the next version of a state until one of them learns something."""
+
+    def __init__(self, configuration: CompiledConfiguration, nodes: frozenset[str | None]) -> None:
+        self._configuration = configuration
+        self.nodes = nodes
+        self.found: list[Amounts] = []
+        self.frs: list[FlavorResource] = list(configuration.quotas.frs)
+        self._problems: list[Problem] = []
+        self._index: dict[FlavorResource, int] = dict(configuration.quotas.fr_index)
+        self._by_amounts: dict[Amounts, int] = {}
+        self._seen: dict[bytes, int] = {}
+        self._seen_in: dict[tuple[bytes, int], int] = {}
+        self._pods = any(PODS in of for of in configuration.covering)
+        self._shared = False
+
+    def copy(self, nodes: frozenset[str | None]) -> "Shapes":
+        """Another that knows the same shapes, for the next version of a state."""
+        self._shared = True
+        other = copy(self)
+        other.nodes = nodes
+        return other
+
+    def _own(self) -> None:
+        """Something is to be learnt: no other version may see it."""
+        if not self._shared:
+            return
+        self._shared = False
+        for name in ("found", "frs", "_index", "_by_amounts"):
+            setattr(self, name, getattr(self, name).copy())
+        # Where few encodings repeat (every task with a name of its own) remembering them costs more than it saves.
+        self._seen = self._seen.copy() if len(self._seen) < _MANY_SEEN else {}
+        self._seen_in = self._seen_in.copy() if len(self._seen_in) < _MANY_SEEN else {}
+
+    def column(self, workloads: Sequence[Workload], queues: Indices, indices: Sequence[int]) -> Indices:
+        """The shape of each workload, given their queues and their indices in the state. Raises InvalidInput with
+        every unknown flavor, QuantityError, ValueError for tasks that ``sound_tasks`` refuses."""
+        self._problems = []  # a list of one's own: what is refused here is no problem of the version that was copied
+        seen: dict[int, int] = {}
+        first = [seen.setdefault(id(w.tasks), at) for at, w in enumerate(workloads)]
+        firsts = list(seen.values())  # ascending; a list that many hold is looked at once
+        keys = list(map(msgspec.msgpack.Encoder().encode, [_undated(workloads[at].tasks) for at in firsts]))
+        if self._seen_in or not all(map(self._seen.__contains__, keys)):
+            self._own()
+        for at, key in zip(firsts, keys, strict=True):
+            if key not in self._seen:
+                self._learn(key, workloads[at], int(queues[at]), indices[at])
+        shapes = np.empty(len(workloads), dtype=np.int64)
+        shapes[firsts] = list(map(self._seen.__getitem__, keys))
+        out = shapes[np.fromiter(first, dtype=np.int64, count=len(first))]
+        if self._seen_in:
+            key_of = dict(zip(firsts, keys, strict=True))
+            for at in np.flatnonzero(out == _BY_QUEUE).tolist():
+                pair = (key_of[first[at]], int(queues[at]))
+                if pair not in self._seen_in:
+                    self._seen_in[pair] = self._resolve(indices[at], workloads[at].tasks, pair[1])[0]
+                out[at] = self._seen_in[pair]
+        if self._problems:
+            raise InvalidInput(self._problems)
+        return out
+
+    def _learn(self, key: bytes, workload: Workload, queue: int, i: int) -> None:
+        """Take note of tasks that nobody had so far. Raises ValueError, QuantityError."""
+        tasks = workload.tasks
+        if not sound_tasks(tasks, self.nodes):
+            raise ValueError(f"tasks of {workload.id!r}")
+        amounts = self._simple(tasks[0]) if len(tasks) == 1 else None
+        if amounts is not None:
+            self._seen[key] = self._shape(amounts)
+            return
+        shape, everywhere = self._resolve(i, tasks, queue)
+        self._seen[key] = shape if everywhere else _BY_QUEUE
+        self._seen_in[key, queue] = shape
+
+    def _resolve(self, i: int, tasks: Sequence[Task], queue: int) -> tuple[int, bool]:
+        """The shape of workload ``i``, and whether it would be the same in any queue: every flavor is named."""
+        totals: dict[int, int] = {}
+        everywhere = True
+        index = self._index
+        for t, task in enumerate(tasks):
+            named, requests = task.flavors, task.requests
+            if named is None or not requests.keys() <= named.keys() or (self._pods and PODS not in named):
+                everywhere = False
+                for (flavor, resource), amount in pinned(self._configuration, queue, task).items():
+                    fr = self._fr(flavor, resource, i, t)
+                    totals[fr] = totals.get(fr, 0) + amount
+                continue
+            for resource, flavor in named.items():
+                fr = index.get((flavor, resource))
+                if fr is None:
+                    fr = self._fr(flavor, resource, i, t)
+                asked = requests.get(resource)
+                if asked is None:
+                    amount = task.count if resource == PODS else 0
+                else:
+                    amount = parse(asked, scale_of(resource)) * task.count
+                totals[fr] = totals.get(fr, 0) + amount
+        return self._shape(tuple(sorted(totals.items()))), everywhere
+
+    def _simple(self, task: Task) -> Amounts | None:
+        """The commonest kind: one resource, with its flavor. None where it takes a closer look."""
+        named, requests = task.flavors, task.requests
+        if named is None or len(named) != 1 or len(requests) != 1 or self._pods:
+            return None
+        ((resource, flavor),) = named.items()
+        fr, asked = self._index.get((flavor, resource)), requests.get(resource)
+        if fr is None or asked is None:
+            return None
+        return ((fr, parse(asked, scale_of(resource)) * task.count),)
+
+    def _shape(self, amounts: Amounts) -> int:
+        shape = self._by_amounts.get(amounts)
+        if shape is None:
+            shape = self._by_amounts[amounts] = len(self.found)
+            self.found.append(amounts)
+        return shape
+
+    def _fr(self, flavor: str, resource: str, i: int, t: int) -> int:
+        fr = self._index.get((flavor, resource))
+        if fr is None:
+            if flavor not in self._configuration.flavor_names:
+                at = pointer("state", "workloads", i, "tasks", t, "flavors", resource)
+                self._problems.append(Problem(pointer=at, detail=f"no flavor {flavor!r}"))
+            fr = self._index[(flavor, resource)] = len(self.frs)
+            self.frs.append((flavor, resource))
+        return fr
+
+
+def _undated(tasks: list[Task]) -> list[Task]:
+    """Without when they started, which is another for each and says nothing of what they use."""
+    for task in tasks:
+        if task.started_at is not None:
+            return [replace(one, started_at=None) for one in tasks]
+    return tasks
+
+
+def pinned(configuration: CompiledConfiguration, node: int, task: Task) -> dict[FlavorResource, int]:
+    """What ``task`` takes of each flavor-resource that it names a flavor for; where it names none, of the only
+    flavor its queue has for that resource. Other resources are not under quota and count nowhere.
+
+    "pods" counts one a pod without being requested. Amounts in steps, for all of ``count``. Raises QuantityError."""
+    named = task.flavors or {}
+    out: dict[FlavorResource, int] = {}
+    for resource in dict.fromkeys((*task.requests, *named, PODS)):
+        flavor = named.get(resource) or only_flavor(configuration, node, resource)
+        if flavor is not None:
+            asked = task.requests.get(resource)
+            if asked is None:
+                out[(flavor, resource)] = task.count if resource == PODS else 0
+            else:
+                out[(flavor, resource)] = parse(asked, scale_of(resource)) * task.count
+    return out
+
+
+def only_flavor(configuration: CompiledConfiguration, node: int, resource: str) -> str | None:
+    """The flavor of ``resource`` in this queue, where it has just one."""
+    group = configuration.covering[node].get(resource)
+    if group is None:
+        return None
+    flavors = configuration.groups[node][group].flavors
+    return flavors[0] if len(flavors) == 1 else None
+
+
+def listed(configuration: CompiledConfiguration, queue: int, flavor: str, resource: str) -> bool:
+    """Whether the queue lists ``flavor`` in the group that covers ``resource``. A group that names no resource leaves
+    open what its flavors are for."""
+    group = configuration.covering[queue].get(resource)
+    groups = configuration.groups[queue]
+    if group is not None:
+        return flavor in groups[group].flavors
+    return any(flavor in of.flavors for of in groups if not of.resources)

@@ -1,0 +1,246 @@
+"""Who may have to stop: the policies that let a preemptor touch them, the order in which they go, who is put back."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.solver.engines.kueue.overlay import Overlay, Preemptor, Target
+from app.solver.engines.kueue.recorder import SILENT, Recorder
+from app.solver.engines.kueue.state import CompiledState, Places, instant
+from app.solver.model.instant import micros
+from app.solver.stopping import safe_point
+
+Indices = NDArray[np.int64]
+_FEW = 64
+"""So many are faster in plain Python than in NumPy, which takes microseconds a call whatever the size."""
+_FEW_QUEUES = 48
+_FEW_OF = 32
+_BLOCK = 128
+
+
+def ascending(overlay: Overlay, candidates: Indices, level: Mapping[int, int]) -> Iterator[int]:
+    """``candidates`` of one class by priority, then latest start, then UID; sorted only as far as it is read.
+
+    A decision usually stops after a few victims, while ties of priority run into the thousands. Equal UIDs: the
+    ``level`` of the queue, which is the order in which Kueue collects them, then the id."""
+    if len(candidates) <= _FEW:
+        yield from _few_ascending(overlay, candidates, level)
+        return
+    state, places = overlay.state, overlay.state.places
+    if places is not None and overlay.rank is places.rank:
+        ordered = _by_place(places, candidates)
+        place = places.rank[ordered] if places.ties else None
+    else:
+        place = state.priority[candidates] if overlay.rank is None else overlay.rank[candidates]
+        sorting = np.argsort(place, kind="stable")
+        ordered, place = candidates[sorting], place[sorting]
+    if place is None:
+        for begin in range(0, len(ordered), _BLOCK):
+            yield from ordered[begin : begin + _BLOCK].tolist()
+        return
+    begin = 0
+    for end in [*(np.flatnonzero(np.diff(place)) + 1).tolist(), len(ordered)]:
+        yield from _sorted_alike(overlay, ordered[begin:end].tolist(), level)
+        begin = end
+
+
+def _few_ascending(overlay: Overlay, candidates: Indices, level: Mapping[int, int]) -> Iterator[int]:
+    if not len(candidates):
+        return
+    place = overlay.state.priority if overlay.rank is None else overlay.rank
+    alike: dict[int, list[int]] = {}
+    for workload, at in zip(candidates.tolist(), place[candidates].tolist(), strict=True):
+        alike.setdefault(at, []).append(workload)
+    for at in sorted(alike):
+        yield from _sorted_alike(overlay, alike[at], level)
+
+
+def _by_place(places: Places, candidates: Indices) -> Indices:
+    """``candidates`` in an order known beforehand."""
+    if len(candidates) * _FEW_OF < len(places.order):
+        return candidates[np.argsort(places.rank[candidates], kind="stable")]
+    chosen = np.zeros(len(places.order), dtype=bool)
+    chosen[candidates] = True
+    return places.order[chosen[places.order]]
+
+
+def _sorted_alike(overlay: Overlay, alike: list[int], level: Mapping[int, int]) -> Iterable[int]:
+    """Workloads of equal priority: latest start first, then UID. Ties are broken only once they are reached."""
+    if len(alike) < 2:
+        return alike
+    state, every = overlay.state, overlay.state.workloads
+
+    def tie(i: int) -> tuple[str, int, str]:
+        of = every[i]
+        return (of.uid or "", level.get(int(state.queue[i]), 0), of.id)
+
+    if overlay.rank is not None:
+        return sorted(alike, key=tie)
+    # Instants compare faster as they are than as integers, which only an unknown start needs.
+    starts: dict[int, Any] = {i: every[i].started_at for i in alike}
+    if None in starts.values():
+        starts = {i: state.started(i, overlay.now) for i in alike}
+    alike.sort(key=starts.__getitem__, reverse=True)
+    return chain(iter(sorted(tied, key=tie)) for tied in _runs(alike, starts))
+
+
+def _runs(ordered: Sequence[int], starts: Mapping[int, Any]) -> Iterator[list[int]]:
+    """Stretches of equal start."""
+    run: list[int] = []
+    for i in ordered:
+        if run and starts[i] != starts[run[0]]:
+            yield run
+            run = []
+        run.append(i)
+    yield run
+
+
+def sort_key(overlay: Overlay, workload: int, queue: int) -> tuple[bool, bool, int, int, tuple[str, str]]:
+    """The whole comparator as a key; ``queue`` is the preemptor's."""
+    state, rank = overlay.state, overlay.rank
+    return (
+        workload not in state.evicted,
+        int(state.queue[workload]) == queue,
+        int(state.priority[workload]) if rank is None else int(rank[workload]),
+        -state.started(workload, overlay.now) if rank is None else 0,
+        state.uid(workload),
+    )
+
+
+def sort_queue(overlay: Overlay, workloads: list[int]) -> None:
+    """Sort workloads of one queue by the comparator."""
+    state, rank = overlay.state, overlay.rank
+    evicted, every, now = state.evicted, state.workloads, overlay.now
+    if rank is not None:
+        place = dict(zip(workloads, rank[workloads].tolist(), strict=True))
+        if not evicted and len(set(place.values())) == len(place):
+            workloads.sort(key=place.__getitem__)
+            return
+        workloads.sort(key=lambda i: (i not in evicted, place[i], every[i].uid or "", every[i].id))
+        return
+    priority = dict(zip(workloads, state.priority[workloads].tolist(), strict=True))
+
+    def key(i: int) -> tuple[bool, int, int, str, str]:
+        of = every[i]
+        started = of.started_at
+        return (i not in evicted, priority[i], -(now if started is None else micros(started)), of.uid or "", of.id)
+
+    workloads.sort(key=key)
+
+
+def using(overlay: Overlay, queues: Sequence[int], contested: frozenset[int]) -> Indices:
+    """Workloads of ``queues`` that have a flavor assigned which is contested, whatever the amount."""
+    state = overlay.state
+    if not queues:
+        return np.zeros(0, dtype=np.int64)
+    if len(queues) == 1:
+        found = state.by_queue(queues[0])
+    elif len(queues) <= _FEW_QUEUES:
+        found = np.concatenate([state.by_queue(q) for q in queues])
+    else:
+        chosen = np.zeros(len(state.configuration.tree), dtype=bool)
+        chosen[list(queues)] = True
+        found = np.flatnonzero(chosen[state.queue])
+    found = found[state.shapes_using(contested)[state.shape[found]]]
+    absent = overlay.gone | overlay.barred
+    if absent:
+        found = found[~np.isin(found, np.fromiter(absent, dtype=np.int64, count=len(absent)))]
+    return found
+
+
+def allowed(overlay: Overlay, preemptor: Preemptor, policy: str, candidates: Indices) -> Indices:
+    """Those that ``policy`` lets the preemptor touch."""
+    if policy == "Any" or not len(candidates):
+        return candidates
+    if policy == "Never":
+        return candidates[:0]
+    priority = overlay.state.priority[candidates]
+    if policy == "LowerPriority":
+        return candidates[priority < preemptor.priority]
+    lower = priority < preemptor.priority
+    for at in np.flatnonzero(priority == preemptor.priority).tolist():
+        created = instant(overlay.state.workloads[int(candidates[at])].created_at)
+        lower[at] = preemptor.created < created
+    return candidates[lower]
+
+
+def split_evicted(overlay: Overlay, candidates: Indices) -> tuple[Indices, Indices]:
+    """Workloads already being evicted, and the others."""
+    evicted = overlay.state.evicted
+    if not evicted or not len(candidates):
+        return candidates[:0], candidates
+    going = np.isin(candidates, np.fromiter(evicted, dtype=np.int64, count=len(evicted)))
+    return candidates[going], candidates[~going]
+
+
+def chain(parts: Iterable[Iterator[int]]) -> Iterator[int]:
+    """One after the other; each is begun only when the one before is exhausted."""
+    for part in parts:
+        yield from part
+
+
+class Pool:
+    """Candidates by queue; looked up when a queue is looked into."""
+
+    __slots__ = ("_chosen", "_state", "queues")
+
+    def __init__(self, state: CompiledState, candidates: NDArray[np.int64]) -> None:
+        self._state = state
+        self._chosen = np.zeros(len(state.workloads), dtype=bool)
+        self._chosen[candidates] = True
+        self.queues: list[int] = np.flatnonzero(np.bincount(state.queue[candidates])).tolist()
+
+    def of(self, queue: int) -> list[int]:
+        """The queue's candidates, in the order of the state."""
+        members = self._state.by_queue(queue)
+        return members[self._chosen[members]].tolist()
+
+    def items(self) -> Iterator[tuple[int, list[int]]]:
+        """Every queue that has candidates, with them."""
+        return ((queue, self.of(queue)) for queue in self.queues)
+
+
+class Leftover:
+    """Candidates that failed a round, by queue."""
+
+    __slots__ = ("_by_queue",)
+
+    def __init__(self) -> None:
+        self._by_queue: dict[int, list[int]] = {}
+
+    def add(self, queue: int, workloads: Iterable[int]) -> None:
+        """Keep these for the next round."""
+        self._by_queue.setdefault(queue, []).extend(workloads)
+
+    @property
+    def queues(self) -> list[int]:
+        """Queues with candidates left over."""
+        return list(self._by_queue)
+
+    def of(self, queue: int) -> list[int]:
+        """The queue's, in no particular order."""
+        return self._by_queue[queue]
+
+
+def spare(
+    overlay: Overlay, preemptor: Preemptor, targets: list[Target], borrow: bool, record: Recorder = SILENT
+) -> list[Target]:
+    """The targets that must go, in Kueue's order: a spared one's place is taken by the last of the list.
+
+    Called with every target removed from the overlay; leaves them all restored."""
+    kept = list(targets)
+    for i in range(len(kept) - 2, -1, -1):
+        safe_point()
+        workload = kept[i][0]
+        overlay.restore(workload)
+        if overlay.fits(preemptor, borrow=borrow):
+            kept[i] = kept[-1]
+            kept.pop()
+            record.put_back(overlay, workload)
+        else:
+            overlay.remove(workload)
+    for workload, _ in kept:
+        overlay.restore(workload)
+    return kept

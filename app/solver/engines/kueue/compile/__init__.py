@@ -1,1 +1,0 @@
-"""What is read: a Configuration and a State compiled, and how deltas are followed."""

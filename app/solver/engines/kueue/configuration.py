@@ -1,0 +1,245 @@
+"""A Configuration compiled for Kueue: the cohort tree, quota tables, and the policies of every queue with Kueue's
+defaults in place.
+"""
+
+from dataclasses import dataclass
+from typing import Final, get_args
+
+import msgspec
+
+from app.solver.compiled.tree import Tree, compile_tree
+from app.solver.engines.kueue.quota import MAX_INT64, FlavorResource, Limits, Quotas
+from app.solver.model import kueue as model
+from app.solver.model.base import Quantity
+from app.solver.model.configuration import Configuration, Flavor, Queue, Quota
+from app.solver.model.kueue import Release
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.quantity import UNLIMITED, parse, scale_of
+
+RELEASES: Final[tuple[Release, ...]] = get_args(Release)
+"""The only one is commit ff69552e of August 2026."""
+
+
+NO_FUNGIBILITY = model.FlavorFungibility()
+NO_PREEMPTION = model.Preemption()
+DEFAULT_STRATEGIES: tuple[model.Strategy, ...] = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a ClusterQueue may preempt, with Kueue's defaults in place. ``threshold`` None: no threshold."""
+
+    within_cluster_queue: str = "Never"
+    reclaim_within_cohort: str = "Never"
+    borrow_within_cohort: bool = False
+    threshold: int | None = None
+    fungibility: model.FlavorFungibility = NO_FUNGIBILITY
+    strict_fifo: bool = False
+    preemption: model.Preemption = NO_PREEMPTION
+
+
+def policies(queues: list[Queue]) -> list[Policy]:
+    """Queues share few policies between them: equal blocks are recognised by their encoding."""
+    encode = msgspec.msgpack.Encoder().encode
+    known: dict[bytes, Policy] = {}
+    out: list[Policy] = []
+    for queue in queues:
+        key = encode(queue.kueue)
+        policy = known.get(key)
+        if policy is None:
+            policy = known[key] = Policy() if queue.kueue is None else _policy(queue.kueue)
+        out.append(policy)
+    return out
+
+
+def _policy(block: model.Queue) -> Policy:
+    preemption = block.preemption or NO_PREEMPTION
+    borrow = preemption.borrow_within_cohort or model.BorrowWithinCohort()
+    return Policy(
+        within_cluster_queue=preemption.within_cluster_queue,
+        reclaim_within_cohort=preemption.reclaim_within_cohort,
+        borrow_within_cohort=borrow.policy == "LowerPriority",
+        threshold=borrow.max_priority_threshold,
+        fungibility=block.flavor_fungibility or NO_FUNGIBILITY,
+        strict_fifo=block.queueing_strategy == "StrictFIFO",
+        preemption=preemption,
+    )
+
+
+DEFAULT_FLAVOR = "default"
+_NO_PREEMPTION = model.Preemption()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A resource group: all its resources take one flavor, tried in this order."""
+
+    resources: tuple[str, ...]
+    flavors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledConfiguration:
+    """Immutable. Lists by node of ``tree``; implicit cohorts come after the listed queues.
+
+    ``height``: the longest way down to a queue, 0 for a queue or a childless cohort. ``groups``: resource groups in
+    order; ``covering``: for each covered resource its group's index. ``strategies``: fair sharing, in order.
+    ``penalises``, ``has_costs``: whether some queue sets a long runner penalty, or disruption costs (KEP-83).
+    ``topologies``: the levels of every flavor that has a topology; ``only_topologies``: whether all flavors of a queue
+    do.
+    """
+
+    source: Configuration
+    tree: Tree
+    quotas: Quotas
+    is_cohort: list[bool]
+    child_queues: list[list[int]]
+    child_cohorts: list[list[int]]
+    height: list[int]
+    root: list[int]
+    weight: list[float]
+    policy: list[Policy]
+    groups: list[tuple[Group, ...]]
+    covering: list[dict[str, int]]
+    flavors: dict[str, Flavor]
+    flavor_names: frozenset[str]
+    fair_sharing: bool
+    strategies: tuple[model.Strategy, ...]
+    release: model.Release
+    tree_queues: dict[int, list[int]]
+    penalises: bool
+    has_costs: bool
+    topologies: dict[str, tuple[str, ...]]
+    only_topologies: list[bool]
+
+    def queues_of(self, node: int) -> list[int]:
+        """The ClusterQueues of the tree that ``node`` is in."""
+        return self.tree_queues[self.root[node]]
+
+
+def compile_configuration(configuration: Configuration) -> CompiledConfiguration:
+    """Compile. Raises InvalidInput or QuantityError."""
+    queues = configuration.queues
+    tree = compile_tree(queues, implicit_parents=True)
+    implicit = len(tree) - len(queues)
+    is_cohort = [_is_cohort(queue, tree, i) for i, queue in enumerate(queues)] + [True] * implicit
+    groups = [_groups(queue) for queue in queues] + [()] * implicit
+    flavors = {f.name: f for f in configuration.flavors}
+    named = {name for of in groups for group in of for name in group.flavors}
+    topologies = _topologies(configuration)
+    settings = configuration.settings.kueue or model.Settings()
+    root = [-1] * len(tree)
+    for node in tree.top_down:
+        root[node] = node if tree.parent[node] < 0 else root[tree.parent[node]]
+    tree_queues: dict[int, list[int]] = {}
+    for node in range(len(tree)):
+        if not is_cohort[node]:
+            tree_queues.setdefault(root[node], []).append(node)
+    return CompiledConfiguration(
+        source=configuration,
+        tree=tree,
+        quotas=_quotas(queues, tree),
+        is_cohort=is_cohort,
+        child_queues=[[c for c in of if not is_cohort[c]] for of in tree.children],
+        child_cohorts=[[c for c in of if is_cohort[c]] for of in tree.children],
+        height=_heights(tree, is_cohort),
+        root=root,
+        weight=[queue.weight for queue in queues] + [1.0] * implicit,
+        policy=policies(queues) + [Policy()] * implicit,
+        groups=groups,
+        covering=[_covering(of) for of in groups],
+        flavors=flavors,
+        flavor_names=frozenset(flavors.keys() | named),
+        fair_sharing=settings.fair_sharing,
+        strategies=tuple(settings.preemption_strategies or DEFAULT_STRATEGIES),
+        release=settings.release,
+        tree_queues=tree_queues,
+        penalises=any(_preemption(queue).long_runner_penalty is not None for queue in queues),
+        has_costs=any(_preemption(queue).disruption_cost_milestones for queue in queues),
+        topologies=topologies,
+        only_topologies=[
+            bool(topologies) and bool(of) and all(name in topologies for group in of for name in group.flavors)
+            for of in groups
+        ],
+    )
+
+
+def _topologies(configuration: Configuration) -> dict[str, tuple[str, ...]]:
+    """Raises InvalidInput where a flavor names a topology that is not there."""
+    levels = {topology.name: tuple(topology.levels) for topology in configuration.topologies}
+    missing = [(i, of.topology) for i, of in enumerate(configuration.flavors) if of.topology not in {None, *levels}]
+    if missing:
+        raise InvalidInput(
+            Problem(pointer=pointer("configuration", "flavors", i, "topology"), detail=f"no topology {name!r}")
+            for i, name in missing
+        )
+    return {of.name: levels[of.topology] for of in configuration.flavors if of.topology is not None}
+
+
+def _preemption(queue: Queue) -> model.Preemption:
+    return (queue.kueue.preemption if queue.kueue else None) or _NO_PREEMPTION
+
+
+def _is_cohort(queue: Queue, tree: Tree, node: int) -> bool:
+    role = queue.kueue.role if queue.kueue else None
+    return bool(tree.children[node]) if role is None else role == "cohort"
+
+
+def _groups(queue: Queue) -> tuple[Group, ...]:
+    if queue.quota:
+        return (Group(tuple(sorted(queue.quota)), (DEFAULT_FLAVOR,)),)
+    return tuple([Group(tuple(g.resources), tuple([f.name for f in g.flavors])) for g in queue.resource_groups or ()])
+
+
+def _covering(groups: tuple[Group, ...]) -> dict[str, int]:
+    """The first group that names a resource has it (Kueue: RGByResource)."""
+    if len(groups) == 1:
+        return dict.fromkeys(groups[0].resources, 0)
+    return {resource: g for g in reversed(range(len(groups))) for resource in groups[g].resources}
+
+
+def _heights(tree: Tree, is_cohort: list[bool]) -> list[int]:
+    height = [0] * len(tree)
+    for node in reversed(tree.top_down):
+        for child in tree.children[node]:
+            height[node] = max(height[node], height[child] + 1 if is_cohort[child] else 1)
+    return height
+
+
+def _quotas(queues: list[Queue], tree: Tree) -> Quotas:
+    named = {(f.name, r) for q in queues for g in q.resource_groups or () for f in g.flavors for r in g.resources}
+    named |= {(DEFAULT_FLAVOR, resource) for queue in queues for resource in queue.quota or ()}
+    frs = sorted(named)
+    index: dict[FlavorResource, int] = {fr: i for i, fr in enumerate(frs)}
+    limits: list[dict[int, Limits]] = [{} for _ in tree.names]
+    for node, queue in enumerate(queues):
+        mine = limits[node]
+        for resource, quota in (queue.quota or {}).items():
+            mine[index[(DEFAULT_FLAVOR, resource)]] = _limits(quota, resource)
+        for group in queue.resource_groups or ():
+            for flavor in group.flavors:
+                for resource in group.resources:
+                    mine[index[(flavor.name, resource)]] = _limits(flavor.quota.get(resource), resource)
+    return Quotas(tree, frs, limits)
+
+
+def _limits(quota: Quota | None, resource: str) -> Limits:
+    """``limit`` is what borrowing may not pass: nominal plus borrowing limit, in Kueue's terms."""
+    if quota is None:
+        return Limits(0, None, None)
+    scale = scale_of(resource)
+    nominal = _steps(quota.guaranteed, scale) or 0
+    if quota.limit is None and quota.borrowing_limit is None and quota.lending_limit is None:
+        return Limits(nominal, None, None)
+    borrowing = _steps(quota.borrowing_limit, scale)
+    limit = _steps(quota.limit, scale)
+    if limit is not None and limit < MAX_INT64:
+        most = max(0, limit - nominal)
+        borrowing = most if borrowing is None else min(borrowing, most)
+    return Limits(nominal, borrowing, _steps(quota.lending_limit, scale))
+
+
+def _steps(value: Quantity | None, scale: int) -> int | None:
+    if value is None:
+        return None
+    return MAX_INT64 if value == UNLIMITED else parse(value, scale)

@@ -1,1 +1,0 @@
-"""Which flavors an ask takes, and at which size."""

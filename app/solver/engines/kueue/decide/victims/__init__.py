@@ -1,1 +1,0 @@
-"""Who must stop so that an ask fits."""

@@ -1,0 +1,267 @@
+"""Why, told from the moments of a decision. Nothing here decides anything."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from app.solver.engines.kueue import answer, blockers
+from app.solver.engines.kueue.blockers import smallest_changes
+from app.solver.engines.kueue.fair_share import Rivals, Share, share_without
+from app.solver.engines.kueue.nomination import Books, Fit, Nomination, Suit
+from app.solver.engines.kueue.overlay import Overlay, Preemptor, Target
+from app.solver.engines.kueue.preemptibility import Judge, fr_name
+from app.solver.engines.kueue.recorder import SILENT, Recorder
+from app.solver.engines.kueue.topology.room import Misfit
+from app.solver.model.decision import Explanation, Verdict, Victim
+from app.solver.model.quantity import units
+from app.solver.model.state import Ask, Task
+from app.solver.question import Why
+
+_SAYS = {
+    Fit.NO_FIT: "does not fit and can't be preempted for",
+    Fit.NO_CANDIDATES: "within quota, but there is nobody to preempt",
+    Fit.PREEMPT: "needs preemption, its own queue's workloads among them",
+    Fit.RECLAIM: "needs to reclaim from the cohort",
+    Fit.FIT: "fits",
+}
+_OUT_OF_REACH = ("already-leaving", "outside-cohort", "uses-nothing-contested")
+_NOT_REACHED = "candidate-not-reached"
+
+
+def explain(why: Why) -> Recorder:
+    """One that explains at the level asked for; the silent one where none is."""
+    return Explainer(why) if why.on else SILENT
+
+
+class Explainer(Recorder):
+    """Explains one ask's decision."""
+
+    def __init__(self, why: Why) -> None:
+        self._why = why
+        self._rule: dict[int, str] = {}
+        self._candidates: list[int] = []
+        self._compared: dict[str, Any] = {}
+        self._borrow: bool | None = None
+
+    def boosted(self, given: int, counts: int) -> None:
+        if counts != given:
+            detail = f"priority {given} counts as {counts} after waiting"
+            self._why.step("waiting-boost", detail, priority=given, counts_as=counts)
+
+    def resumes(self, scan: Mapping[str, Mapping[str, int]]) -> None:
+        detail = "flavors are looked at from where the last cycle stopped, not from the first"
+        self._why.step("scan-resumes", detail, stopped_at={task: dict(of) for task, of in scan.items()})
+
+    def flavor_refused(self, task: str, flavor: str, reason: str) -> None:
+        self._why.step("flavor-refused", reason, task=task, flavor=flavor)
+
+    def nodes_short(self, misfit: Misfit, *, empty: bool) -> None:
+        when = ", even with none of Kueue's work running" if empty else " as things are"
+        self._why.step("nodes-short", f"{misfit.task}: {misfit.reason}{when}", task=misfit.task)
+
+    def flavor_considered(self, task: str, flavor: str, suit: Suit) -> None:
+        level = None if suit.fit is Fit.NO_FIT else suit.level
+        detail = f"{flavor} for {task}: {_SAYS[suit.fit]}"
+        self._why.step("flavor-considered", detail, task=task, flavor=flavor, suit=suit.fit.name, level=level)
+
+    def reduced(self, tasks: Sequence[Task], counts: Sequence[int]) -> None:
+        sizes = {task.name: count for task, count in zip(tasks, counts, strict=True)}
+        self._why.step("partial-admission", "the full size can't be had; these counts can", counts=sizes)
+
+    def never_preempts(self, overlay: Overlay) -> None:
+        detail = "the ask's preemption policy is Never"
+        self._why.step("preemption-policy-never", detail)
+        self._all_protected(overlay, "preemption-policy-never", detail)
+
+    def not_yet(self, overlay: Overlay) -> None:
+        detail = "the ask has not waited as long as its queue wants before it preempts"
+        self._why.step("waits-before-preempting", detail)
+        self._all_protected(overlay, "waits-before-preempting", detail)
+
+    def _all_protected(self, overlay: Overlay, rule: str, detail: str) -> None:
+        for workload in range(len(overlay.state.workloads)):
+            self._record(overlay, workload, "protected", rule, detail)
+
+    def search_begins(self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -> None:
+        """What is contested, and for every running workload what protects it, or that it is a candidate."""
+        usage, queue = overlay.usage, preemptor.queue
+        for fr, amount in preemptor.request:
+            if fr in contested:
+                cell, resource = usage.quotas.cells[queue][fr], usage.quotas.frs[fr][1]
+                available = usage.available(queue, fr)
+                self._why.step(
+                    "needs-preemption", f"{fr_name(overlay, fr)}: more is requested than available",
+                    requested=units(amount, resource), available=units(available, resource),
+                    used=units(usage.used[cell], resource), nominal=units(usage.quotas.nominal[cell], resource),
+                )  # fmt: skip
+        judge = Judge(overlay, preemptor, contested)
+        self._candidates, self._borrow = [], None
+        for workload in range(len(overlay.state.workloads)):
+            found = judge.protection(workload)
+            if found is None:
+                self._candidates.append(workload)
+                self._not_reached(overlay, workload)
+            else:
+                verdict: Verdict = "out-of-reach" if found.rule in _OUT_OF_REACH else "protected"
+                self._record(overlay, workload, verdict, found.rule, found.detail, **found.numbers)
+
+    def _not_reached(self, overlay: Overlay, workload: int) -> None:
+        detail = "it could go, but was not needed before the ask fitted"
+        self._record(overlay, workload, "not-needed", _NOT_REACHED, detail)
+
+    def nobody_low_enough(self, preemptor: Preemptor, own: int | None, others: int | None) -> None:
+        self._why.step(
+            "nobody-low-enough", "no workload within reach has a priority that the policies let this ask preempt",
+            ask_priority=preemptor.priority, lowest_priority_in_queue=own, lowest_priority_in_cohort=others,
+        )  # fmt: skip
+
+    def attempt_begins(self, overlay: Overlay, *, borrow: bool) -> None:
+        allowing = "allowing" if borrow else "without"
+        self._why.step("attempt", f"take candidates in order, {allowing} borrowing", borrowing=borrow)
+        self._borrow = borrow
+        for workload in self._candidates:
+            self._not_reached(overlay, workload)
+
+    def would_borrow(self, overlay: Overlay, workload: int) -> None:
+        detail = "it may only go for an ask that stays within nominal quota, and this attempt lets the ask borrow"
+        self._record(overlay, workload, "protected", "ask-would-borrow", detail)
+
+    def back_within(self, overlay: Overlay, workload: int) -> None:
+        detail = "with those before it gone, its queue or a cohort above it is back within quota"
+        self._record(overlay, workload, "protected", "queue-back-within-quota", detail)
+
+    def round_begins(self, strategy: str, *, reclaims: bool) -> None:
+        if reclaims:
+            detail = "the ask's queue stays within nominal quota with it: others are taken whatever the shares"
+            self._why.step("reclaim-within-nominal", detail)
+        else:
+            self._why.step("round", f"queues by share; candidates of others by {strategy}", strategy=strategy)
+
+    def taking(self, overlay: Overlay, workload: int, rivals: Rivals) -> None:
+        self._compared = _compared(overlay, workload, rivals)
+
+    def too_low(self, overlay: Overlay, workloads: Iterable[int], rivals: Rivals, strategy: str) -> None:
+        for workload in workloads:
+            shares = _compared(overlay, workload, rivals)
+            detail = f"share of the ask's side {shares['ask_share']} against {shares['share_before']} before and "
+            detail += f"{shares['share_after']} after, below {shares['common_ancestor']}: fails {strategy}"
+            self._record(overlay, workload, "protected", "share-too-low", detail, strategy=strategy, **shares)
+
+    def taken(self, overlay: Overlay, preemptor: Preemptor, targets: Sequence[Target], *, fits: bool) -> None:
+        usage, (workload, reason) = overlay.usage, targets[-1]
+        after = {
+            fr_name(overlay, fr): {
+                "requested": units(amount, usage.quotas.frs[fr][1]),
+                "available": units(usage.available(preemptor.queue, fr), usage.quotas.frs[fr][1]),
+            }
+            for fr, amount in preemptor.request
+        }
+        numbers, self._compared = self._compared, {}
+        if self._borrow is not None:
+            numbers = {"borrowing": self._borrow, **numbers}
+        detail = f"number {len(targets)} to go" + ("; now the ask fits" if fits else "; the ask does not fit yet")
+        self._record(overlay, workload, "victim", reason, detail, order=len(targets), after=after, **numbers)
+
+    def put_back(self, overlay: Overlay, workload: int) -> None:
+        self._record(overlay, workload, "put-back", "still-fits", "the ask fits with it back")
+
+    def search_failed(self, overlay: Overlay, targets: Iterable[Target]) -> None:
+        detail = "the ask does not fit even with everybody gone whom this search may take"
+        for workload, reason in targets:
+            self._record(overlay, workload, "not-needed", "not-enough", detail, reason=reason)
+        for workload in self._candidates:
+            if self._rule[workload] == _NOT_REACHED:
+                self.back_within(overlay, workload)
+
+    def trees_by_chance(self, trees: int) -> None:
+        detail = (
+            f"the origin goes through the {trees} cohort trees in an order left to chance; here the request's decides"
+        )
+        self._why.step("trees-by-chance", detail, trees=trees)
+
+    def in_order(self, place: int, heads: int, level: int) -> None:
+        self._why.step("cycle-order", f"number {place + 1} of {heads} heads", level=level)
+
+    def again(self) -> None:
+        self._why.step("targets-overlap", "some targets already stop for another head: assigned again without them")
+        self._forget()
+
+    def places_taken(self) -> None:
+        detail = "earlier heads took nodes that it was to have: assigned again with its flavors"
+        self._why.step("places-taken", detail)
+        self._forget()
+
+    def reserves(self) -> None:
+        self._why.step("reserves", "it can't be sure to reclaim its capacity later: kept from later heads")
+
+    def overlaps(self, books: Books, head: Nomination, message: str) -> None:
+        self._skipped(message)
+        self._why.blocked(blockers.overlapping(books, head))
+
+    def outrun(self, books: Books, head: Nomination, message: str) -> None:
+        self._skipped(message)
+        self._why.blocked(blockers.outrun(books, head))
+
+    def _skipped(self, message: str) -> None:
+        """The search found somebody, and the answer stops nobody: whoever was taken or put back is as if untouched."""
+        self._why.step("skipped", message)
+        for found in [found for found in self._why.candidates() if found.verdict in ("victim", "put-back")]:
+            detail = "it could go, but the ask is skipped in this cycle"
+            shown = {"priority": found.numbers["priority"]}
+            self._why.candidate("not-needed", "head-skipped", found.workload, queue=found.queue, detail=detail, **shown)
+
+    def deferred(self, books: Books, head: Nomination) -> None:
+        self._forget()
+        self._why.blocked(blockers.deferred(books, head))
+
+    def behind(self, ask: Ask, head: Ask, rest: str) -> None:
+        self._why.headline(f"{ask.id} waits behind {head.id}")
+        self._why.step("behind-head", rest, head=head.id)
+        self._why.blocked(f"{head.id} goes first: {rest}")
+
+    def fits(self, ask: Ask) -> None:
+        self._forget()
+        self._why.headline(f"{ask.id} fits in {ask.queue} without stopping anybody")
+
+    def preempts(self, ask: Ask, victims: Sequence[Victim]) -> None:
+        self._why.headline(answer.summary(ask, victims))
+
+    def waits(self, ask: Ask, reasons: str, *, hopeless: bool) -> None:
+        self._why.headline(f"{ask.id} {'can never run' if hopeless else 'waits'}: {reasons}")
+
+    def blocked(self, overlay: Overlay, nomination: Nomination, books: Books | None) -> None:
+        sentence = blockers.sentence(overlay, nomination, self._why.candidates(), books)
+        self._why.blocked(sentence, *smallest_changes(overlay, nomination))
+
+    def explanation(self) -> Explanation | None:
+        return self._why.explanation()
+
+    def _forget(self) -> None:
+        self._candidates = []
+        self._why.forget_candidates()
+
+    def _record(
+        self, overlay: Overlay, workload: int, verdict: Verdict, rule: str, detail: str, **numbers: Any
+    ) -> None:
+        """What became of one running workload. Its queue and priority are always shown."""
+        state = overlay.state
+        self._rule[workload] = rule
+        shown: dict[str, Any] = {"priority": int(state.priority[workload]), **numbers}
+        queue = state.configuration.tree.names[int(state.queue[workload])]
+        self._why.candidate(verdict, rule, state.workloads[workload].id, queue=queue, detail=detail, **shown)
+
+
+def _compared(overlay: Overlay, workload: int, rivals: Rivals) -> dict[str, Any]:
+    """The shares that decide about a workload, and between whom."""
+    state = overlay.state
+    names, queue = state.configuration.tree.names, int(state.queue[workload])
+    after = share_without(state.configuration, overlay.usage, rivals.their_side, queue, state.amounts(workload))
+    return {
+        "common_ancestor": names[rivals.ancestor], "ask_side": names[rivals.our_side],
+        "queue_side": names[rivals.their_side], "ask_share": _shown(rivals.ours),
+        "share_before": _shown(rivals.theirs), "share_after": _shown(after),
+    }  # fmt: skip
+
+
+def _shown(of: Share) -> float | str:
+    return "infinite" if math.isinf(of.weighted) else of.value

@@ -1,0 +1,315 @@
+"""Which running workloads an ask could touch and the first rule that protects the others; what another scheduler would
+evict, judged by the same rules.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from app.solver.compiled.tree import ROOTLESS
+from app.solver.engines.kueue import fair_preemption as fair_preemption
+from app.solver.engines.kueue import preemption as preemption
+from app.solver.engines.kueue.cycle import check_asks
+from app.solver.engines.kueue.knobs import Run, check_knobs, knobs_set
+from app.solver.engines.kueue.nominate import nominate
+from app.solver.engines.kueue.nomination import Mode, Nomination
+from app.solver.engines.kueue.overlay import Overlay, Preemptor, Reason
+from app.solver.engines.kueue.preemption import get_targets
+from app.solver.engines.kueue.state import OLDEST, CompiledState, instant
+from app.solver.model.decision import Refusal
+from app.solver.model.instant import at
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.quantity import units
+from app.solver.model.request import Eviction
+from app.solver.model.state import Ask
+from app.solver.question import ProtectionQuestion
+
+_OTHER_LEVELS = {
+    "LowerPriority": "a lower priority",
+    "LowerOrNewerEqualPriority": "a lower priority, or the same and newer",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """``rule``: a stable id; ``numbers``: what was compared."""
+
+    rule: str
+    detail: str
+    numbers: dict[str, Any]
+
+
+class Judge:
+    """Judges running workloads for one preemptor, at the state of the overlay when called."""
+
+    def __init__(self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -> None:
+        self._overlay = overlay
+        self._preemptor = preemptor
+        self._contested = contested
+        self._configuration = overlay.state.configuration
+        self._policy = self._configuration.policy[preemptor.queue]
+        self._using = overlay.state.shapes_using(contested).tolist()
+        self._above = frozenset(self._configuration.tree.path(preemptor.queue))
+        self._by_queue: dict[int, Protection | None] = {}
+
+    def protection(self, workload: int) -> Protection | None:
+        """Why the workload is no candidate; None when it is one."""
+        overlay, state = self._overlay, self._overlay.state
+        if workload in overlay.gone:
+            return Protection("already-leaving", "it stops for another ask already", {})
+        if workload in overlay.barred:
+            if workload in state.protected:
+                return Protection("not-preemptible", "it is marked as not preemptible (beyond Kueue)", {})
+            return Protection("own-workload", "the ask belongs to it", {})
+        queue = int(state.queue[workload])
+        if queue not in self._by_queue:
+            self._by_queue[queue] = self.queue_protection(queue)
+        if (found := self._by_queue[queue]) is not None:
+            return found
+        if not self._using[int(state.shape[workload])]:
+            wanted = [fr_name(overlay, fr) for fr in sorted(self._contested)]
+            return Protection("uses-nothing-contested", f"it uses none of {', '.join(wanted)}", {"contested": wanted})
+        return self._by_priority(workload, queue)
+
+    def queue_protection(self, queue: int) -> Protection | None:
+        """Why nothing in ``queue`` is a candidate; None when that depends on the workload."""
+        configuration, names = self._configuration, self._configuration.tree.names
+        if queue == self._preemptor.queue:
+            if self._policy.within_cluster_queue == "Never":
+                return Protection("within-cluster-queue-never", "withinClusterQueue is Never", {})
+            return None
+        if configuration.root[queue] != configuration.root[self._preemptor.queue]:
+            return Protection("outside-cohort", "its queue is in another cohort tree than the ask's", {})
+        if self._policy.reclaim_within_cohort == "Never":
+            return Protection("reclaim-within-cohort-never", "reclaimWithinCohort is Never", {})
+        node = queue
+        while node not in self._above:
+            if not self._overlay.usage.exceeds(node, self._contested):
+                what = "its queue" if node == queue else f"cohort {names[node]} above it"
+                return Protection("within-nominal", f"{what} is within its quota", self._usage(node))
+            node = ROOTLESS if configuration.fair_sharing else configuration.tree.parent[node]
+            if node == ROOTLESS:
+                break
+        return None
+
+    def _by_priority(self, workload: int, queue: int) -> Protection | None:
+        """The policy on priorities. Source: Kueue's SatisfiesPreemptionPolicy."""
+        own = queue == self._preemptor.queue
+        policy = self._policy.within_cluster_queue if own else self._policy.reclaim_within_cohort
+        state, mine = self._overlay.state, self._preemptor.priority
+        theirs = int(state.priority[workload])
+        if policy == "Any" or theirs < mine:
+            return None
+        numbers: dict[str, Any] = {"policy": policy, "priority": theirs, "ask_priority": mine}
+        if policy == "LowerOrNewerEqualPriority" and theirs == mine:
+            created = instant(state.workloads[workload].created_at)
+            if self._preemptor.created < created:
+                return None
+            numbers |= {"created_at": _time(created), "ask_created_at": _time(self._preemptor.created)}
+            return Protection("not-newer", "it has the ask's priority and is not newer", numbers)
+        wants = _OTHER_LEVELS[policy]
+        return Protection("priority", f"priority {theirs} against the ask's {mine}: only {wants} may go", numbers)
+
+    def _usage(self, node: int) -> dict[str, Any]:
+        usage = self._overlay.usage
+        quotas, out = usage.quotas, dict[str, Any]()
+        for fr in sorted(self._contested):
+            cell = quotas.cells[node].get(fr)
+            resource = quotas.frs[fr][1]
+            used, quota = (0, 0) if cell is None else (usage.used[cell], quotas.subtree[cell])
+            out[fr_name(self._overlay, fr)] = {"used": units(used, resource), "quota": units(quota, resource)}
+        return {"within_quota": quotas.tree.names[node], "usage": out}
+
+
+def fr_name(overlay: Overlay, fr: int) -> str:
+    """As explanations write a flavor-resource: ``flavor/resource``."""
+    return "/".join(overlay.usage.quotas.frs[fr])
+
+
+def _time(micros: int) -> str | None:
+    return None if micros == OLDEST else at(micros).isoformat()
+
+
+_DETAIL = {
+    "candidate": "this ask could preempt it",
+    "ask-fits": "the ask fits without stopping anybody",
+    "ask-cannot-preempt": "no flavor could be had for the ask by preemption",
+    "preemption-policy-never": "the ask's preemption policy is Never",
+    "waits-before-preempting": "the ask has not waited as long as its queue wants before it preempts",
+    "not-preemptible": "the workload is marked as not preemptible",
+    "within-nominal": "its queue is within its quota",
+    "no-policy": "no queue that can reach it preempts there",
+}
+
+
+def preemptibility(state: CompiledState, question: ProtectionQuestion) -> dict[str, Any]:
+    """The body. Raises InvalidInput. With ``evict`` and ``ask``: whether the ask may touch all of them."""
+    if question.ask is None:
+        anybody = _Anybody(state)
+        return {"workloads": {w.id: _line(anybody.rule(i)) for i, w in enumerate(state.workloads)}}
+    _check(state, question.ask)
+    reasons = _reasons(state, question.ask, question.now)
+    out: dict[str, Any] = {"workloads": {w.id: reasons[i] for i, w in enumerate(state.workloads)}}
+    if question.evict:
+        index = {w.id: i for i, w in enumerate(state.workloads)}
+        unknown = [e for e, eviction in enumerate(question.evict) if eviction.workload not in index]
+        if unknown:
+            raise InvalidInput(
+                Problem(pointer=pointer("evict", e, "workload"), detail="no such workload") for e in unknown
+            )
+        out["evict_allowed"] = all(reasons[index[e.workload]]["preemptible"] for e in question.evict)
+    return out
+
+
+def _check(state: CompiledState, ask: Ask) -> None:
+    try:
+        check_asks(state, [ask])
+    except InvalidInput as invalid:
+        raise InvalidInput(
+            Problem(pointer=p.pointer.replace("/asks/0", "/ask", 1), detail=p.detail) for p in invalid.problems
+        ) from invalid
+    check_knobs(state)
+
+
+def _line(rule: str, would_be: Reason | None = None) -> dict[str, Any]:
+    out: dict[str, Any] = {"preemptible": rule == "candidate", "reason": rule, "detail": _DETAIL[rule]}
+    if would_be is not None:
+        out["preemption_reason"] = would_be
+    return out
+
+
+def _reasons(state: CompiledState, ask: Ask, now: int) -> list[dict[str, Any]]:
+    run = Run(state, now, 1, knobs_set(state, [ask]))
+    overlay = Overlay(run.state, now)
+    run.prepare(overlay, ask)
+    search = run.search(ask)
+    nomination = nominate(overlay, ask, run.preemptor(ask), search)
+    everybody = _for_everybody(nomination, ask, may_search=search is get_targets)
+    if everybody is not None:
+        return [_line(everybody)] * len(state.workloads)
+    candidates = _candidates(overlay, nomination)
+    judge = Judge(overlay, nomination.seeker, frozenset(nomination.contested))
+    out: list[dict[str, Any]] = []
+    for i in range(len(state.workloads)):
+        kept = None if i in candidates else judge.protection(i)
+        if kept is None:
+            out.append(_line("candidate", candidates[i]))
+        else:
+            out.append({"preemptible": False, "reason": kept.rule, "detail": kept.detail, "numbers": kept.numbers})
+    return out
+
+
+def _for_everybody(nomination: Nomination, ask: Ask, *, may_search: bool) -> str | None:
+    """A rule that protects all workloads alike."""
+    if nomination.assignment.mode is Mode.FIT:
+        return "ask-fits"
+    if not may_search:
+        return "preemption-policy-never" if ask.preemption_policy == "Never" else "waits-before-preempting"
+    return "ask-cannot-preempt" if nomination.assignment.mode is Mode.NO_FIT else None
+
+
+def _candidates(overlay: Overlay, nomination: Nomination) -> dict[int, Reason]:
+    """Candidates with the reason that their preemption would carry."""
+    preemptor, contested = nomination.seeker, frozenset(nomination.contested)
+    out: dict[int, Reason] = {}
+    if overlay.state.configuration.fair_sharing:
+        overlay.usage.add(preemptor.queue, preemptor.request)
+        within = not overlay.usage.exceeds(preemptor.queue, contested)
+        overlay.usage.remove(preemptor.queue, preemptor.request)
+        for queue, workloads in fair_preemption.collect(overlay, preemptor, contested).items():
+            across: Reason = "InCohortReclamation" if within else "InCohortFairSharing"
+            out |= dict.fromkeys(workloads, "InClusterQueue" if queue == preemptor.queue else across)
+        return out
+    found = preemption.collect(overlay, preemptor, contested)
+    out |= dict.fromkeys(found.own.tolist(), "InClusterQueue")
+    out |= dict.fromkeys([*found.hierarchical.tolist(), *found.priority.tolist()], "InCohortReclamation")
+    out |= dict.fromkeys(found.with_borrowing, "InCohortReclaimWhileBorrowing")
+    return out
+
+
+class _Anybody:
+    """Whether any ask at all could touch a workload as things stand."""
+
+    def __init__(self, state: CompiledState) -> None:
+        self._state = state
+        self._usage = state.usage()
+        configuration = state.configuration
+        reclaims: dict[int, list[int]] = {}
+        for node, policy in enumerate(configuration.policy):
+            if policy.reclaim_within_cohort != "Never" and not configuration.is_cohort[node]:
+                reclaims.setdefault(configuration.root[node], []).append(node)
+        self._reclaims = reclaims
+
+    def rule(self, workload: int) -> str:
+        """The rule that protects it, or "candidate"."""
+        state, configuration = self._state, self._state.configuration
+        queue = int(state.queue[workload])
+        if workload in state.protected:
+            return "not-preemptible"
+        if configuration.policy[queue].within_cluster_queue != "Never":
+            return "candidate"
+        if all(other == queue for other in self._reclaims.get(configuration.root[queue], ())[:2]):
+            return "no-policy"
+        return (
+            "candidate" if self._usage.exceeds(queue, [fr for fr, _ in state.amounts(workload)]) else "within-nominal"
+        )
+
+
+_Kept = dict[int, tuple[str, str]]
+"""By workload: the rule that keeps it, and what it says of this one; empty: what it says of all."""
+
+
+def judge(state: CompiledState, now: int, ask: Ask, proposals: list[list[Eviction]]) -> list[list[Refusal]]:
+    """See ``Engine.judge``."""
+    check_asks(state, [ask])
+    check_knobs(state)
+    run = Run(state, now, 1, knobs_set(state, [ask]))
+    overlay = Overlay(run.state, now)
+    run.prepare(overlay, ask)
+    index = {w.id: i for i, w in enumerate(state.workloads)}
+    chosen = [frozenset(index[eviction.workload] for eviction in of) for of in proposals]
+    preemptor = _preemptor(run, overlay, ask, index)
+    if isinstance(preemptor, str):
+        kept = [dict.fromkeys(of, (preemptor, "")) for of in chosen]
+    else:
+        kept = _all_kept(overlay, preemptor, chosen)
+    return [
+        [_refusal(eviction, *of[index[eviction.workload]]) for eviction in evictions if index[eviction.workload] in of]
+        for evictions, of in zip(proposals, kept, strict=True)
+    ]
+
+
+def _preemptor(run: Run, overlay: Overlay, ask: Ask, index: dict[str, int]) -> Preemptor | str:
+    """Who asks, and for what; or the rule by which it may take from nobody."""
+    search = run.search(ask)
+    if search is not get_targets:
+        return "preemption-policy-never" if ask.preemption_policy == "Never" else "waits-before-preempting"
+    preemptor = run.preemptor(ask)
+    own = index.get(ask.workload or "")
+    if own is not None:
+        overlay.remove(own)
+        return replace(preemptor, request=tuple((fr, amount) for fr, amount in run.state.amounts(own) if amount > 0))
+    nomination = nominate(overlay, ask, preemptor, search)
+    return "ask-cannot-preempt" if nomination.assignment.mode is Mode.NO_FIT else nomination.preemptor
+
+
+def _all_kept(overlay: Overlay, preemptor: Preemptor, chosen: list[frozenset[int]]) -> list[_Kept]:
+    contested = frozenset(fr for fr, _ in preemptor.request)
+    algorithm = fair_preemption if overlay.state.configuration.fair_sharing else preemption
+    proposals = algorithm.Proposals(overlay, preemptor, contested)
+    judge = Judge(overlay, preemptor, contested)
+    alone: _Kept = {}
+    for workload in sorted(frozenset[int]().union(*chosen) - proposals.candidates):
+        kept = judge.protection(workload)
+        rule = "uses-nothing-contested" if kept is None else kept.rule
+        alone[workload] = rule, "" if kept is None else kept.detail
+    known: dict[frozenset[int], _Kept] = {}
+    for of in chosen:
+        if of not in known:
+            known[of] = {workload: alone[workload] for workload in of if workload in alone}
+            for workload, rule in proposals.stays(of & proposals.candidates).items():
+                known[of][workload] = rule, ""
+    return [known[of] for of in chosen]
+
+
+def _refusal(eviction: Eviction, rule: str, detail: str) -> Refusal:
+    return Refusal(workload=eviction.workload, task=eviction.task, rule=rule, detail=detail)

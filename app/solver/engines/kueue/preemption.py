@@ -1,0 +1,298 @@
+"""Who must stop so that the preemptor fits: classical preemption, and the one door to it and to fair sharing's.
+
+Classical: candidates by their place in the cohort tree, up to two attempts, then minimisation.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from app.solver.compiled.tree import ROOTLESS
+from app.solver.engines.kueue import candidates, fair_preemption
+from app.solver.engines.kueue.candidates import Indices
+from app.solver.engines.kueue.overlay import Overlay, Preemptor, Reason, Target
+from app.solver.engines.kueue.recorder import SILENT, Recorder
+from app.solver.stopping import safe_point
+
+Spared = Literal["ask-would-borrow", "queue-back-within-quota"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Candidates by class. ``hierarchical``: of queues found where the preemptor's side has room for the whole request
+    below their common cohort, so that it reclaims what is its own; ``priority``: of the other queues.
+
+    ``ancestor``: by queue, the cohort at which it was found. ``with_borrowing``: those of ``priority`` that may go even
+    if the preemptor borrows in the end (borrowWithinCohort)."""
+
+    own: Indices
+    hierarchical: Indices
+    priority: Indices
+    ancestor: dict[int, int]
+    with_borrowing: frozenset[int]
+
+
+def search(
+    overlay: Overlay, preemptor: Preemptor, contested: frozenset[int], record: Recorder = SILENT
+) -> list[Target]:
+    """Victims, empty when no attempt makes room. See ``targets.get_targets``."""
+    search = _Search(overlay, preemptor, contested, record)
+    for borrow in search.attempts():
+        record.attempt_begins(overlay, borrow=borrow)
+        targets = search.attempt(borrow=borrow)
+        if targets:
+            return targets
+    return []
+
+
+def collect(overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -> Found:
+    """Own candidates, and those of others found while walking up from the queue to its root."""
+    configuration, queue = overlay.state.configuration, preemptor.queue
+    policy, path = configuration.policy[queue], configuration.tree.path(queue)
+    nobody: Indices = np.zeros(0, dtype=np.int64)
+    own = hierarchical = priority = nobody
+    if policy.within_cluster_queue != "Never":
+        own = candidates.using(overlay, [queue], contested)
+        own = candidates.allowed(overlay, preemptor, policy.within_cluster_queue, own)
+    ancestor: dict[int, int] = {}
+    if len(path) > 1 and policy.reclaim_within_cohort != "Never":
+        reclaiming: list[int] = []
+        others: list[int] = []
+        fits, advantage = overlay.usage.fits_by_level(queue, dict(preemptor.request)), False
+        for level, cohort in enumerate(path[1:]):
+            # The advantage of a lower level, once there, holds all the way up.
+            advantage = advantage or fits[level]
+            for other in _exceeding(overlay, cohort, path[level], contested):
+                ancestor[other] = cohort
+                (reclaiming if advantage else others).append(other)
+        hierarchical, priority = (
+            candidates.allowed(
+                overlay, preemptor, policy.reclaim_within_cohort, candidates.using(overlay, queues, contested)
+            )
+            for queues in (reclaiming, others)
+        )
+    return Found(own, hierarchical, priority, ancestor, _with_borrowing(overlay, preemptor, priority))
+
+
+def _exceeding(overlay: Overlay, cohort: int, visited: int, contested: frozenset[int]) -> list[int]:
+    """Queues below ``cohort``, outside ``visited``, that borrow in a contested flavor-resource, as does every cohort
+    on the way to them: a subtree within its quota is left alone as a whole."""
+    configuration, usage = overlay.state.configuration, overlay.usage
+    out: list[int] = []
+    pending = [cohort]
+    while pending:
+        node = pending.pop()
+        pending += [c for c in usage.exceeding(configuration.child_cohorts[node], contested) if c != visited]
+        out += [q for q in usage.exceeding(configuration.child_queues[node], contested) if q != visited]
+    return out
+
+
+def _with_borrowing(overlay: Overlay, preemptor: Preemptor, candidates: Indices) -> frozenset[int]:
+    """Candidates of lower priority than the preemptor, and at most the threshold, where borrowWithinCohort is on."""
+    policy = overlay.state.configuration.policy[preemptor.queue]
+    if not policy.borrow_within_cohort or not len(candidates):
+        return frozenset()
+    priority = overlay.state.priority[candidates]
+    low = priority < preemptor.priority
+    if policy.threshold is not None:
+        low &= priority <= policy.threshold
+    return frozenset(candidates[low].tolist())
+
+
+def _in_order(overlay: Overlay, found: Found) -> Iterator[int]:
+    """Evicted ones of every class first; in both halves hierarchical before priority before own candidates."""
+    classes = [candidates.split_evicted(overlay, of) for of in (found.hierarchical, found.priority, found.own)]
+    depth = overlay.state.configuration.tree.depth
+    nearest_first = {queue: -depth[cohort] for queue, cohort in found.ancestor.items()}
+    return candidates.chain(candidates.ascending(overlay, of[half], nearest_first) for half in (0, 1) for of in classes)
+
+
+class Proposals:
+    """Judges sets of candidates that somebody else would have go, by the attempts of one preemptor."""
+
+    def __init__(self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -> None:
+        self._search = _Search(overlay, preemptor, contested, SILENT)
+        found = self._search.found
+        self._classes = [frozenset(of.tolist()) for of in (found.own, found.hierarchical, found.priority)]
+        self.candidates = frozenset[int]().union(*self._classes)
+
+    def stays(self, chosen: frozenset[int]) -> dict[int, str]:
+        """Of ``chosen`` candidates those that would stay, by rule; none where an attempt takes them all and the ask
+        then fits. Where no attempt does, what the one says that takes the most."""
+        found = self._search.found
+        own, hierarchical, priority = (np.array(sorted(of & chosen), dtype=np.int64) for of in self._classes)
+        among = replace(found, own=own, hierarchical=hierarchical, priority=priority)
+        said = [self._search.try_all(among, borrow=borrow) for borrow in self._search.attempts()]
+        return min(said, key=len)
+
+
+class _Search:
+    """The candidates of one preemptor, and the attempts at them."""
+
+    def __init__(self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int], record: Recorder) -> None:
+        self._overlay = overlay
+        self._preemptor = preemptor
+        self._contested = contested
+        self._record = record
+        self.found = collect(overlay, preemptor, contested)
+        self._candidates = _Once(_in_order(overlay, self.found))
+
+    def attempts(self) -> tuple[bool, ...]:
+        """Whether to allow borrowing, attempt by attempt."""
+        found, queue = self.found, self._preemptor.queue
+        if not len(found.hierarchical) and not len(found.priority):
+            return (True,)
+        if self._overlay.state.configuration.policy[queue].borrow_within_cohort:
+            return (True, False)
+        if not _under_nominal(self._overlay, queue, self._contested):
+            return (True,)
+        return (True, False) if len(found.hierarchical) else (False, True)
+
+    def attempt(self, *, borrow: bool) -> list[Target]:
+        """Remove candidates in order until the preemptor fits, then put back whom it does not need gone."""
+        overlay, preemptor, record = self._overlay, self._preemptor, self._record
+        may_go_for_a_loan = self._usable_while_borrowing() if borrow else None
+        targets: list[Target] = []
+        for workload in self._candidates:
+            safe_point()
+            queue = int(overlay.state.queue[workload])
+            reason: Reason = "InClusterQueue"
+            if queue != preemptor.queue:
+                loan = workload in self.found.with_borrowing
+                reason = "InCohortReclaimWhileBorrowing" if loan else "InCohortReclamation"
+                spared = self._spared(workload, queue, may_go_for_a_loan)
+                if spared is not None:
+                    (record.would_borrow if spared == "ask-would-borrow" else record.back_within)(overlay, workload)
+                    continue
+            overlay.remove(workload)
+            targets.append((workload, reason))
+            fits = overlay.fits(preemptor, borrow=borrow)
+            record.taken(overlay, preemptor, targets, fits=fits)
+            if fits:
+                return candidates.spare(overlay, preemptor, targets, borrow, record)
+        record.search_failed(overlay, targets)
+        for workload, _ in targets:
+            overlay.restore(workload)
+        return []
+
+    def _spared(self, workload: int, queue: int, may_go_for_a_loan: frozenset[int] | None) -> Spared | None:
+        """The rule by which a candidate of another queue stays when its turn comes; None where it goes."""
+        loan = workload in self.found.with_borrowing
+        if may_go_for_a_loan is not None and not loan and workload not in may_go_for_a_loan:
+            return "ask-would-borrow"
+        if not _still_exceeds(self._overlay, queue, self.found.ancestor[queue], self._contested):
+            return "queue-back-within-quota"
+        return None
+
+    def try_all(self, chosen: Found, *, borrow: bool) -> dict[int, str]:
+        """Of ``chosen`` candidates those that would stay, by rule, were all of them to go in order."""
+        overlay, preemptor = self._overlay, self._preemptor
+        may_go_for_a_loan = self._usable_while_borrowing() if borrow else None
+        taken, stays = list[int](), dict[int, str]()
+        for workload in _in_order(overlay, chosen):
+            queue = int(overlay.state.queue[workload])
+            spared = None if queue == preemptor.queue else self._spared(workload, queue, may_go_for_a_loan)
+            if spared is not None:
+                stays[workload] = spared
+                continue
+            overlay.remove(workload)
+            taken.append(workload)
+        if not stays and not overlay.fits(preemptor, borrow=borrow):
+            stays = dict.fromkeys(taken, "not-enough")
+        for workload in taken:
+            overlay.restore(workload)
+        return stays
+
+    def _usable_while_borrowing(self) -> frozenset[int] | None:
+        """Candidates of other queues that may go for an ask that borrows, whatever their priority; None: all."""
+        return frozenset(self.found.hierarchical.tolist()) if len(self.found.priority) else None
+
+
+def _under_nominal(overlay: Overlay, queue: int, contested: frozenset[int]) -> bool:
+    """Whether the queue uses strictly less than its nominal quota of every contested flavor-resource."""
+    quotas, used = overlay.usage.quotas, overlay.usage.used
+    return all(used[cell] < quotas.nominal[cell] for cell in (quotas.cells[queue][fr] for fr in contested))
+
+
+def _still_exceeds(overlay: Overlay, queue: int, ancestor: int, contested: frozenset[int]) -> bool:
+    """Whether the queue, and every cohort between it and ``ancestor``, borrows at this moment."""
+    parent, node = overlay.state.configuration.tree.parent, queue
+    while node != ancestor:
+        if not overlay.usage.exceeds(node, contested):
+            return False
+        node = parent[node]
+    return True
+
+
+class _Once:
+    """An iterator that can be gone over again; what was sorted for the first attempt serves the second."""
+
+    def __init__(self, source: Iterator[int]) -> None:
+        self._source = source
+        self._seen: list[int] = []
+
+    def __iter__(self) -> Iterator[int]:
+        yield from self._seen
+        for item in self._source:
+            self._seen.append(item)
+            yield item
+
+
+def get_targets(
+    overlay: Overlay, preemptor: Preemptor, contested: Collection[int], record: Recorder = SILENT
+) -> list[Target]:
+    """Victims in Kueue's order, empty when no set of them makes room. The overlay is left as it was.
+
+    ``contested``: the flavor-resources of the request whose assignment needs preemption; only they select
+    candidates, but all of ``preemptor.request`` must fit in the end. Called with one flavor-resource and one amount
+    (``preemptor.only``) it is Kueue's simulation for a single flavor. Like Kueue it tests for a fit only after a
+    removal, so that a call for what already fits still names a victim.
+    """
+    safe_point()
+    contested = frozenset(contested)
+    record.search_begins(overlay, preemptor, contested)
+    if not _anybody_low_enough(overlay, preemptor, record):
+        return []
+    algorithm = fair_preemption.search if overlay.state.configuration.fair_sharing else search
+    return algorithm(overlay, preemptor, contested, record)
+
+
+def _anybody_low_enough(overlay: Overlay, preemptor: Preemptor, record: Recorder) -> bool:
+    """Whether the lowest priority that runs within reach lets the policies pick anybody at all.
+
+    KEP-83's shortcut: where nobody's priority is low enough, candidates need not be looked for."""
+    configuration, state, queue = overlay.state.configuration, overlay.state, preemptor.queue
+    policy = configuration.policy[queue]
+    own = state.lowest_priority([queue])
+    others: int | None = None
+    if configuration.tree.parent[queue] != ROOTLESS and policy.reclaim_within_cohort != "Never":
+        others = state.lowest_priority([q for q in configuration.queues_of(queue) if q != queue])
+    reach = ((policy.within_cluster_queue, own), (policy.reclaim_within_cohort, others))
+    if any(lowest is not None and _admits(rule, lowest, preemptor.priority) for rule, lowest in reach):
+        return True
+    record.nobody_low_enough(preemptor, own, others)
+    return False
+
+
+def _admits(policy: str, lowest: int, priority: int) -> bool:
+    if policy == "LowerOrNewerEqualPriority":
+        return lowest <= priority
+    return policy == "Any" or (policy == "LowerPriority" and lowest < priority)
+
+
+def nobody(
+    overlay: Overlay, preemptor: Preemptor, contested: Collection[int], record: Recorder = SILENT
+) -> list[Target]:
+    """The search of an ask that never preempts."""
+    record.never_preempts(overlay)
+    return []
+
+
+def not_yet(
+    overlay: Overlay, preemptor: Preemptor, contested: Collection[int], record: Recorder = SILENT
+) -> list[Target]:
+    """The search of an ask that has not waited long enough to preempt (KEP-83)."""
+    record.not_yet(overlay)
+    return []
