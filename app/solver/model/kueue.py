@@ -19,6 +19,9 @@ class Settings(Wire, frozen=True, kw_only=True):
     """Whether victims are chosen by fair sharing instead of the classical algorithm."""
     preemption_strategies: list[Strategy] | None = None
     """The strategies of fair sharing, tried in order. Absent: both, final share first."""
+    quota_check_strategy: Literal["BlockUndeclared", "IgnoreUndeclared"] = "BlockUndeclared"
+    """What becomes of an ask for a resource that its queue has no quota for: `BlockUndeclared`: it can't run;
+    `IgnoreUndeclared`: that resource is not counted."""
     release: Release = "ff69552e"
     """Whose rules hold: Kueue as of that commit (August 2026), feature gates at their defaults."""
 
@@ -106,6 +109,12 @@ class Queue(Wire, frozen=True, kw_only=True):
     """`StrictFIFO`: an ask that waits holds up those behind it; `BestEffortFIFO`: it steps aside."""
     role: Literal["cohort", "cluster_queue"] | None = None
     """Whether it is a cohort or a ClusterQueue. Absent: a cohort if it has children."""
+    stop_policy: Literal["None", "Hold", "HoldAndDrain"] = "None"
+    """`Hold`: the ClusterQueue admits nothing and nobody may preempt what runs in it; `HoldAndDrain`: what runs in it
+    is evicted too."""
+    inactive: str | None = None
+    """Why the ClusterQueue is not active otherwise (a flavor or an admission check is missing): it is as with `Hold`.
+    Absent: it is active."""
 
 
 Place = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
@@ -185,8 +194,20 @@ class Ask(Wire, frozen=True, kw_only=True):
     before everything else in the queue, whatever its priority or age."""
     flavor_scan: FlavorScan | None = None
     """Where the scan of its flavors stopped. Absent: it starts at the first."""
+    inadmissible: str | None = None
+    """Why it is not even tried: its LocalQueue is stopped, it is not active, its namespace is not selected, its
+    admission checks failed. It waits, with this as the reason. Absent: nothing speaks against it."""
+    requeue_at: Time | None = None
+    """Until when it steps back after an eviction (Kueue: requeueState.requeueAt). Absent: it does not."""
     first_attempt_at: Time | None = None
     """When it was first tried, for waiting times (KEP-83, not in Kueue yet). Absent: when it was created."""
+
+
+class Workload(Wire, frozen=True, kw_only=True):
+    """``workload.kueue``."""
+
+    drained: bool = False
+    """Whether its LocalQueue has the stop policy `HoldAndDrain`: it is evicted."""
 
 
 class Options(Wire, frozen=True, kw_only=True):

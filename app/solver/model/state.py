@@ -125,6 +125,8 @@ class Workload(Wire, frozen=True, kw_only=True):
     kube-scheduler."""
     ytsaurus: ytsaurus_model.Workload | None = None
     """What only YTsaurus knows of an operation."""
+    kueue: kueue_model.Workload | None = None
+    """What only Kueue knows of it."""
     tasks: list[Task] = []
     """What runs of it; may be empty. Read by all engines."""
 

@@ -190,13 +190,3 @@ def only_flavor(configuration: CompiledConfiguration, node: int, resource: str) 
         return None
     flavors = configuration.groups[node][group].flavors
     return flavors[0] if len(flavors) == 1 else None
-
-
-def listed(configuration: CompiledConfiguration, queue: int, flavor: str, resource: str) -> bool:
-    """Whether the queue lists ``flavor`` in the group that covers ``resource``. A group that names no resource leaves
-    open what its flavors are for."""
-    group = configuration.covering[queue].get(resource)
-    groups = configuration.groups[queue]
-    if group is not None:
-        return flavor in groups[group].flavors
-    return any(flavor in of.flavors for of in groups if not of.resources)

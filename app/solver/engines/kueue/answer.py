@@ -202,7 +202,7 @@ def _waiting(overlay: Overlay, nomination: Nomination, record: Recorder, waiting
     ask, assignment, queue = nomination.ask, nomination.assignment, nomination.preemptor.queue
     wanted = _wanted(overlay, nomination)
     never = None if nomination.pinned else never_fits(overlay.state.configuration, queue, ask.tasks)
-    hopeless = never is not None or (nomination.pinned and assignment.mode is Mode.NO_FIT)
+    hopeless = never is not None
     text = shortage_text(overlay, queue, wanted)
     reasons = "; ".join(filter(None, [waiting, never, *assignment.lacking, text])) or "no workload may be preempted"
     record.waits(ask, reasons, hopeless=hopeless)

@@ -85,6 +85,8 @@ class CompiledConfiguration:
     ``height``: the longest way down to a queue, 0 for a queue or a childless cohort. ``groups``: resource groups in
     order; ``covering``: for each covered resource its group's index. ``strategies``: fair sharing, in order.
     ``penalises``, ``has_costs``: whether some queue sets a long runner penalty, or disruption costs (KEP-83).
+    ``inactive``: why a ClusterQueue admits nothing; it is in none of the lists of queues then, as it is not in Kueue's
+    snapshot. ``drains``: nodes whose work is evicted.
     ``topologies``: the levels of every flavor that has a topology; ``only_topologies``: whether all flavors of a queue
     do.
     """
@@ -111,6 +113,9 @@ class CompiledConfiguration:
     has_costs: bool
     topologies: dict[str, tuple[str, ...]]
     only_topologies: list[bool]
+    inactive: list[str | None]
+    drains: frozenset[int]
+    ignores_undeclared: bool
 
     def queues_of(self, node: int) -> list[int]:
         """The ClusterQueues of the tree that ``node`` is in."""
@@ -123,6 +128,7 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
     tree = compile_tree(queues, implicit_parents=True)
     implicit = len(tree) - len(queues)
     is_cohort = [_is_cohort(queue, tree, i) for i, queue in enumerate(queues)] + [True] * implicit
+    inactive = [None if is_cohort[i] else _inactive(queue) for i, queue in enumerate(queues)] + [None] * implicit
     groups = [_groups(queue) for queue in queues] + [()] * implicit
     flavors = {f.name: f for f in configuration.flavors}
     named = {name for of in groups for group in of for name in group.flavors}
@@ -133,16 +139,16 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
         root[node] = node if tree.parent[node] < 0 else root[tree.parent[node]]
     tree_queues: dict[int, list[int]] = {}
     for node in range(len(tree)):
-        if not is_cohort[node]:
+        if not is_cohort[node] and inactive[node] is None:
             tree_queues.setdefault(root[node], []).append(node)
     return CompiledConfiguration(
         source=configuration,
         tree=tree,
         quotas=_quotas(queues, tree),
         is_cohort=is_cohort,
-        child_queues=[[c for c in of if not is_cohort[c]] for of in tree.children],
+        child_queues=[[c for c in of if not is_cohort[c] and inactive[c] is None] for of in tree.children],
         child_cohorts=[[c for c in of if is_cohort[c]] for of in tree.children],
-        height=_heights(tree, is_cohort),
+        height=_heights(tree, is_cohort, inactive),
         root=root,
         weight=[queue.weight for queue in queues] + [1.0] * implicit,
         policy=policies(queues) + [Policy()] * implicit,
@@ -161,7 +167,24 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
             bool(topologies) and bool(of) and all(name in topologies for group in of for name in group.flavors)
             for of in groups
         ],
+        inactive=inactive,
+        drains=frozenset(
+            i
+            for i, queue in enumerate(queues)
+            if inactive[i] and queue.kueue and queue.kueue.stop_policy == "HoldAndDrain"
+        ),
+        ignores_undeclared=settings.quota_check_strategy == "IgnoreUndeclared",
     )
+
+
+def _inactive(queue: Queue) -> str | None:
+    """Why the ClusterQueue admits nothing (Kueue: inactiveReason)."""
+    block = queue.kueue
+    if block is None or (block.stop_policy == "None" and block.inactive is None):
+        return None
+    if block.stop_policy == "None":
+        return f"ClusterQueue {queue.name} is inactive: {block.inactive}"
+    return f"ClusterQueue {queue.name} is stopped: its stop policy is {block.stop_policy}"
 
 
 def _topologies(configuration: Configuration) -> dict[str, tuple[str, ...]]:
@@ -198,11 +221,12 @@ def _covering(groups: tuple[Group, ...]) -> dict[str, int]:
     return {resource: g for g in reversed(range(len(groups))) for resource in groups[g].resources}
 
 
-def _heights(tree: Tree, is_cohort: list[bool]) -> list[int]:
+def _heights(tree: Tree, is_cohort: list[bool], inactive: list[str | None]) -> list[int]:
     height = [0] * len(tree)
     for node in reversed(tree.top_down):
         for child in tree.children[node]:
-            height[node] = max(height[node], height[child] + 1 if is_cohort[child] else 1)
+            if inactive[child] is None:
+                height[node] = max(height[node], height[child] + 1 if is_cohort[child] else 1)
     return height
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from app.solver import kubernetes
+from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.fair_share import fair_order
 from app.solver.engines.kueue.flavors import Pins
 from app.solver.engines.kueue.knobs import Run
@@ -12,6 +13,7 @@ from app.solver.engines.kueue.nomination import Books, Mode, Nomination
 from app.solver.engines.kueue.overlay import Overlay
 from app.solver.engines.kueue.recorder import Recorder
 from app.solver.engines.kueue.state import CompiledState
+from app.solver.model.instant import micros
 from app.solver.model.kueue import Ask as AskBlock
 from app.solver.model.kueue import FlavorScan
 from app.solver.model.problems import InvalidInput, Problem, pointer
@@ -44,6 +46,19 @@ def check_asks(state: CompiledState, asks: list[Ask]) -> None:
             ]
     if problems:
         raise InvalidInput(problems)
+
+
+def inadmissible(configuration: CompiledConfiguration, ask: Ask, now: int) -> str | None:
+    """Why ``ask`` is not nominated at ``now``; None: it is."""
+    inactive = configuration.inactive[configuration.tree.index[ask.queue]]
+    if inactive is not None or ask.kueue is None:
+        return inactive
+    if ask.kueue.inadmissible is not None:
+        return ask.kueue.inadmissible
+    back = ask.kueue.requeue_at
+    if back is not None and micros(back) > now:
+        return f"It steps back until {back.isoformat()} after an eviction"
+    return None
 
 
 OUTRUN = "Workload no longer fits after processing another workload"

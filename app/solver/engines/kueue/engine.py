@@ -1,6 +1,7 @@
 """Kueue as an engine: an answer, which of its decisions Kueue itself would not have made, and the wiring."""
 
 from collections.abc import Sequence
+from dataclasses import replace as replaced
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,6 +12,7 @@ from app.solver.engines.kueue.configuration import CompiledConfiguration, compil
 from app.solver.engines.kueue.cycle import OUTRUN, Cycle, alone, carried, check_asks, queues
 from app.solver.engines.kueue.explain import explain
 from app.solver.engines.kueue.findings import effective_settings, findings
+from app.solver.engines.kueue.inadmissible import drained, kept_waiting, together
 from app.solver.engines.kueue.knobs import KNOBS, NONE, Knob, Run, check_knobs, knobs_set
 from app.solver.engines.kueue.nomination import Books, Nomination
 from app.solver.engines.kueue.overlay import Overlay
@@ -30,6 +32,15 @@ def plan(state: CompiledState, question: Question) -> Result:
     """Decide every ask. Raises InvalidInput with every problem of the asks, or of a knob."""
     state.settle()
     check_asks(state, question.asks)
+    waiting, evictions = kept_waiting(state, question), drained(state)
+    if not waiting and not evictions:
+        return _plan(state, question)
+    tried = [ask for ask in question.asks if ask.id not in waiting]
+    result = _plan(state, replaced(question, asks=tried))
+    return together(result, question.asks, waiting, evictions)
+
+
+def _plan(state: CompiledState, question: Question) -> Result:
     knobs = knobs_set(state, question.asks)
     if not knobs:
         return _run(state, question, NONE)

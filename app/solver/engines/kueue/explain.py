@@ -219,6 +219,11 @@ class Explainer(Recorder):
         self._why.step("behind-head", rest, head=head.id)
         self._why.blocked(f"{head.id} goes first: {rest}")
 
+    def inadmissible(self, ask: Ask, why: str) -> None:
+        self._why.headline(f"{ask.id} waits: {why}")
+        self._why.step("inadmissible", why)
+        self._why.blocked(why)
+
     def fits(self, ask: Ask) -> None:
         self._forget()
         self._why.headline(f"{ask.id} fits in {ask.queue} without stopping anybody")

@@ -25,7 +25,10 @@ def effective_settings(configuration: CompiledConfiguration, state: State | None
     if problems := knob_problems(configuration):
         raise InvalidInput(problems)
     return {
-        "settings": {"release": configuration.release},
+        "settings": {
+            "release": configuration.release,
+            "quota_check_strategy": "IgnoreUndeclared" if configuration.ignores_undeclared else "BlockUndeclared",
+        },
         "queues": {name: _queue(configuration, node) for node, name in enumerate(configuration.tree.names)},
     }
 
@@ -36,6 +39,8 @@ def _queue(configuration: CompiledConfiguration, node: int) -> dict[str, Any]:
     out["fair_sharing"] = configuration.fair_sharing
     if configuration.fair_sharing:
         out["preemption_strategies"] = list(configuration.strategies)
+    if configuration.inactive[node] is not None:
+        out["inactive"] = configuration.inactive[node]
     return out if cohort else out | _policy(configuration.policy[node])
 
 
@@ -125,6 +130,8 @@ def _role(queue: Queue, has_children: bool, at: Place) -> Iterator[Finding]:
     if block.role == "cohort" or (block.role is None and has_children):
         unread = [name for name in ("preemption", "flavor_fungibility") if getattr(block, name) is not None]
         unread += ["queueing_strategy"] if block.queueing_strategy != "BestEffortFIFO" else []
+        unread += ["stop_policy"] if block.stop_policy != "None" else []
+        unread += ["inactive"] if block.inactive is not None else []
         for name in unread:
             yield _warning("cohort-policy-unused", (*at, "kueue", name), f"a cohort has no {name}")
 

@@ -109,14 +109,17 @@ class Assigner:
 
     def assign(self, counts: Sequence[int] | None = None) -> Assignment:
         """An assignment for these counts (default: all that the ask wants). Mode NO_FIT ends at the first pod set
-        that gets nothing; earlier pod sets keep their choices."""
+        that gets nothing; earlier pod sets keep their choices.
+
+        A pod set that requests something, but 0 of it or what is not counted, gets no flavor and ends the assignment
+        too, as far as it has come: later pod sets get nothing, and nothing is placed. A defect of Kueue, as shipped."""
         out = Assignment(counts=[t.count for t in self.tasks] if counts is None else list(counts))
         if not self.tasks:
             out.mode = Mode.NO_FIT
         for group in _together(self.tasks, out.counts):
             mode = self._pod_sets(group, out)
             out.mode = min(out.mode, mode)
-            if mode is Mode.NO_FIT:
+            if mode is Mode.NO_FIT or any(task.requests and not out.choices[task.name] for task, _ in group):
                 return out
         if self.overlay.room is not None:
             self._place(out)
@@ -131,6 +134,8 @@ class Assigner:
         names = " and ".join(task.name for task in tasks)
         covering = configuration.covering[queue]
         lacking = [r for r, amount in wanted.items() if r not in covering and amount]
+        if configuration.ignores_undeclared:
+            lacking = []
         if lacking:
             out.lacking = [f"{names}: no flavor offers {resource}" for resource in lacking]
             return Mode.NO_FIT
@@ -358,7 +363,7 @@ def never_fits(configuration: CompiledConfiguration, queue: int, tasks: Sequence
         count = task.count if task.min_count is None else min(task.count, task.min_count)
         wanted = requests(configuration, queue, task, count)
         for resource, amount in wanted.items():
-            if amount and resource not in configuration.covering[queue]:
+            if amount and resource not in configuration.covering[queue] and not configuration.ignores_undeclared:
                 return f"queue {configuration.tree.names[queue]} has no quota for {resource}"
         for at, group in enumerate(configuration.groups[queue]):
             mine = [(r, n) for r, n in wanted.items() if configuration.covering[queue].get(r) == at]

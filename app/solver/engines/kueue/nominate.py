@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from app.solver.engines.kueue.amounts import PODS, listed, pinned
+from app.solver.engines.kueue.amounts import PODS, pinned
 from app.solver.engines.kueue.flavors import (
     Assigner,
     Pins,
@@ -129,14 +129,11 @@ def _remembering(search: Search, home: Overlay) -> Search:
 
 def demands(overlay: Overlay, nomination: Nomination) -> list[dict[int, int]]:
     """The ways in which the ask could be had, each as steps by flavor-resource: with the flavors it has, or, where it
-    got none, with each flavor of every resource group that it needs, group by group; not at all where it named a flavor
-    that it can't have."""
+    got none, with each flavor of every resource group that it needs, group by group."""
     if nomination.assignment.mode is not Mode.NO_FIT:
         return [dict(nomination.preemptor.request)]
     configuration, queue = overlay.state.configuration, nomination.preemptor.queue
     covering, out = configuration.covering[queue], list[dict[int, int]]()
-    if nomination.pinned:
-        return out
     for at, group in enumerate(configuration.groups[queue]):
         for name in group.flavors[:_MOST_FLAVORS]:
             flavor, totals = flavor_called(configuration, name), dict[str, int]()
@@ -207,20 +204,11 @@ def contested(overlay: Overlay, queue: int, assignment: Assignment) -> list[int]
 
 def _as_pinned(overlay: Overlay, queue: int, ask: Ask) -> Assignment:
     """The ask's own flavors: a flavor-resource needs preemption when the ask's total for it is not available. No
-    flavor is judged by taints, labels, or by what preemption could free; but one that its queue does not list is no
-    flavor that Kueue could ever give it."""
+    flavor is judged by taints, labels, or by what preemption could free. One that its queue does not list has no quota
+    of the queue's own, and what the cohort lends of it (Kueue: a missing quota counts as 0)."""
     configuration = overlay.state.configuration
     out = Assignment(counts=[t.count for t in ask.tasks])
     by_task = [pinned(configuration, queue, task) for task in ask.tasks]
-    out.lacking = [
-        f"{task.name}: queue {configuration.tree.names[queue]} does not list flavor {flavor} for {resource}"
-        for task, of in zip(ask.tasks, by_task, strict=True)
-        for (flavor, resource), amount in sorted(of.items())
-        if amount and not listed(configuration, queue, flavor, resource)
-    ]
-    if out.lacking:
-        out.mode = Mode.NO_FIT
-        return out
     totals: dict[FlavorResource, int] = {}
     for of in by_task:
         for key, amount in of.items():

@@ -8,7 +8,7 @@ from typing import Any
 from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.kueue import fair_preemption as fair_preemption
 from app.solver.engines.kueue import preemption as preemption
-from app.solver.engines.kueue.cycle import check_asks
+from app.solver.engines.kueue.cycle import check_asks, inadmissible
 from app.solver.engines.kueue.knobs import Run, check_knobs, knobs_set
 from app.solver.engines.kueue.nominate import nominate
 from app.solver.engines.kueue.nomination import Mode, Nomination
@@ -77,6 +77,8 @@ class Judge:
             if self._policy.within_cluster_queue == "Never":
                 return Protection("within-cluster-queue-never", "withinClusterQueue is Never", {})
             return None
+        if (why := configuration.inactive[queue]) is not None:
+            return Protection("queue-inactive", why, {})
         if configuration.root[queue] != configuration.root[self._preemptor.queue]:
             return Protection("outside-cohort", "its queue is in another cohort tree than the ask's", {})
         if self._policy.reclaim_within_cohort == "Never":
@@ -135,6 +137,8 @@ _DETAIL = {
     "ask-cannot-preempt": "no flavor could be had for the ask by preemption",
     "preemption-policy-never": "the ask's preemption policy is Never",
     "waits-before-preempting": "the ask has not waited as long as its queue wants before it preempts",
+    "inadmissible": "the ask is not tried at all",
+    "queue-inactive": "its ClusterQueue is stopped or not active",
     "not-preemptible": "the workload is marked as not preemptible",
     "within-nominal": "its queue is within its quota",
     "no-policy": "no queue that can reach it preempts there",
@@ -178,6 +182,8 @@ def _line(rule: str, would_be: Reason | None = None) -> dict[str, Any]:
 
 
 def _reasons(state: CompiledState, ask: Ask, now: int) -> list[dict[str, Any]]:
+    if inadmissible(state.configuration, ask, now) is not None:
+        return [_line("inadmissible")] * len(state.workloads)
     run = Run(state, now, 1, knobs_set(state, [ask]))
     overlay = Overlay(run.state, now)
     run.prepare(overlay, ask)
@@ -235,7 +241,8 @@ class _Anybody:
         configuration = state.configuration
         reclaims: dict[int, list[int]] = {}
         for node, policy in enumerate(configuration.policy):
-            if policy.reclaim_within_cohort != "Never" and not configuration.is_cohort[node]:
+            active = not configuration.is_cohort[node] and configuration.inactive[node] is None
+            if policy.reclaim_within_cohort != "Never" and active:
                 reclaims.setdefault(configuration.root[node], []).append(node)
         self._reclaims = reclaims
 
@@ -245,6 +252,8 @@ class _Anybody:
         queue = int(state.queue[workload])
         if workload in state.protected:
             return "not-preemptible"
+        if configuration.inactive[queue] is not None:
+            return "queue-inactive"
         if configuration.policy[queue].within_cluster_queue != "Never":
             return "candidate"
         if all(other == queue for other in self._reclaims.get(configuration.root[queue], ())[:2]):
@@ -280,6 +289,8 @@ def judge(state: CompiledState, now: int, ask: Ask, proposals: list[list[Evictio
 
 def _preemptor(run: Run, overlay: Overlay, ask: Ask, index: dict[str, int]) -> Preemptor | str:
     """Who asks, and for what; or the rule by which it may take from nobody."""
+    if inadmissible(run.state.configuration, ask, run.now) is not None:
+        return "inadmissible"
     search = run.search(ask)
     if search is not get_targets:
         return "preemption-policy-never" if ask.preemption_policy == "Never" else "waits-before-preempting"

@@ -97,6 +97,9 @@ class Recorder:
     def behind(self, ask: Ask, head: Ask, rest: str) -> None:
         """Cycle: another ask of its queue goes first."""
 
+    def inadmissible(self, ask: Ask, why: str) -> None:
+        """It is not tried at all."""
+
     def fits(self, ask: Ask) -> None:
         """Admitted without stopping anybody."""
 

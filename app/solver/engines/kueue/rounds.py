@@ -47,9 +47,11 @@ class _Scanned(NamedTuple):
 class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
     """See the module. Trees are told apart by their root's name. ``_wakes``: when time matters, by job that waits or
     runs; ``_running``: queue, priority and start of what runs where priorities fall with time; ``_known``: whether that
-    is all; ``_own``: classes of asks that are like no other, ``_came``: how many there were. ``_freed``: trees in which
-    something finished or was released, until who is aside in them comes back at ``_returns``; ``_generation``: by
-    queue, how often something came into it, left it, or its quota changed; ``_cycle``: how many there were."""
+    is all; ``_drains``: whether queues are drained that no round has seen yet; ``_own``: classes of asks that are like
+    no other, ``_came``: how many there were; ``_back``: asks that step back for a time after an eviction. ``_freed``:
+    trees in which something finished or was released, until who is aside in them comes back at ``_returns``;
+    ``_generation``: by queue, how often something came into it, left it, or its quota changed; ``_cycle``: how many
+    there were."""
 
     unit: ClassVar[Unit] = "job"
 
@@ -69,9 +71,11 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._due = False
         self._wakes = Wakes()
         self._own: dict[str, bytes] = {}
+        self._back: set[str] = set()
         self._came = 0
         self._running: dict[str, tuple[str, int, int]] = {}
         self._known = False
+        self._drains = bool(configured.drains)
 
     def arrive(self, ask: Ask) -> None:
         block, of = ask.kueue, ask.queue
@@ -86,8 +90,18 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
                 cycle, generation = self._cycle + 1 - scan.cycles, self._generation[of] - scan.changed
                 self._scans[ask.id] = _Scanned(scan.flavors, cycle, generation)
         self._waiting[ask.id] = ask
-        line.arrive(ask, shape_of(ask) if self._has_likes(of) else self._alone(ask))
-        self._find_head(of)
+        if block is not None and block.requeue_at is not None:
+            self._wakes.set(ask.id, micros(block.requeue_at))
+            self._back.add(ask.id)
+        else:
+            self._line_up(ask)
+
+    def _line_up(self, ask: Ask) -> None:
+        """It stands in its queue's line, unless something about itself forbids it."""
+        if ask.kueue is None or ask.kueue.inadmissible is None:
+            of = ask.queue
+            self._lines[of].arrive(ask, shape_of(ask) if self._has_likes(of) else self._alone(ask))
+            self._find_head(of)
 
     def leave(self, job: str) -> None:
         found = self._waiting.pop(job, None)
@@ -95,6 +109,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._running.pop(job, None)
         self._wakes.set(job, None)
         self._scans.pop(job, None)
+        self._back.discard(job)
         if found is not None:
             self._lines[found.queue].leave(job)
             if self._heads.get(found.queue) is found:
@@ -121,6 +136,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
             changed = list(self._lines)  # nodes are others, on which pods are placed
         likes = {name: self._has_likes(name) for name in self._lines}
         self._configuration, self._known = configured, False
+        self._drains = bool(configured.drains)
         aside = [name for names in self._aside.values() for name in names]
         self._aside = {}
         for name in aside:
@@ -134,6 +150,8 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
             self._generation[name] += self._root(name) in trees
         if self._freed and not self._period:
             self._all_come_back()
+        for name in self._lines:
+            self._find_head(name)
         self._due = bool(self._heads)
 
     def due(self, now: int) -> bool:
@@ -143,7 +161,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
                 self._all_come_back()
         for job in self._wakes.passed(now):
             self._time_passed(job, now)
-        return self._due and bool(self._heads)
+        return self._drains or (self._due and bool(self._heads))
 
     def wakes_at(self) -> int | None:
         if not self._waiting:
@@ -184,7 +202,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         return Question(now, heads, "cycle", _NO_OPTIONS)
 
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
-        self._due = False
+        self._due = self._drains = False
         self._cycle += 1
         turn = Turn(evicted=[eviction for eviction in result.plan.evictions if not leaving(eviction)])
         turn.more = bool(turn.evicted)
@@ -257,6 +275,10 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
             self._runs(job, *running, now)
             return
         ask = self._waiting[job]
+        if job in self._back:
+            self._back.discard(job)
+            self._line_up(ask)
+            return
         self._lines[ask.queue].come_back(self._own[job])
         self._find_head(ask.queue)
         self._due = self._due or self._heads.get(ask.queue) is ask
@@ -289,8 +311,8 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         sticky = self._lines[queue].sticky
         line = self._lines[queue] = Line(self._waiting)
         for ask in self._waiting.values():
-            if ask.queue == queue:
-                line.arrive(ask, shape_of(ask) if self._has_likes(queue) else self._alone(ask))
+            if ask.queue == queue and ask.id not in self._back:
+                self._line_up(ask)
         line.sticky = None if self._strict(queue) else sticky
         self._find_head(queue)
 
@@ -311,7 +333,8 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._find_head(ask.queue)
 
     def _find_head(self, queue: str) -> None:
-        head = self._lines[queue].head()
+        index = self._configuration.tree.index
+        head = None if self._configuration.inactive[index[queue]] is not None else self._lines[queue].head()
         if head is None:
             self._heads.pop(queue, None)
         elif self._heads.get(queue) is not head:

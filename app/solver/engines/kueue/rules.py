@@ -94,6 +94,10 @@ RULES: tuple[Rule, ...] = (
         ("reserves", "Nobody may stop for the head, and it keeps its capacity from later heads of the cycle."),
         ("skipped", "The head is skipped in this cycle, for what earlier heads took."),
         ("head-skipped", "It could go, and the ask is skipped in this cycle, for what earlier heads took."),
+        ("inadmissible", "It is not tried: its queue is stopped or not active, or something about itself forbids it."),
+        ("queue-inactive", "Its ClusterQueue is stopped or not active: what runs there is nobody's candidate."),
+        ("ClusterQueueStopped", "Its ClusterQueue has the stop policy HoldAndDrain."),
+        ("LocalQueueStopped", "Its LocalQueue has the stop policy HoldAndDrain."),
         ("behind-head", "One ask of a queue is tried in a cycle, and another one goes first."),
     ),
     *_rules(

@@ -288,10 +288,15 @@ def marked(workloads: Sequence[Workload]) -> Marks:
     if not _some_marked(workloads):
         return _UNMARKED
     return Marks(
-        frozenset(i for i, w in enumerate(workloads) if w.evicted),
+        frozenset(i for i, w in enumerate(workloads) if leaving(w)),
         frozenset(i for i, w in enumerate(workloads) if not w.preemptible),
         any(w.disruption_cost_milestones for w in workloads),
     )
+
+
+def leaving(workload: Workload) -> bool:
+    """Whether its eviction has begun, or begins now as its LocalQueue is drained."""
+    return workload.evicted or (workload.kueue is not None and workload.kueue.drained)
 
 
 _UNMARKED = Marks(frozenset(), frozenset(), costs=False)
@@ -299,7 +304,7 @@ _UNMARKED = Marks(frozenset(), frozenset(), costs=False)
 
 def _some_marked(workloads: Sequence[Workload]) -> bool:
     for w in workloads:  # noqa: SIM110 - a generator takes twice as long
-        if w.evicted or not w.preemptible or w.disruption_cost_milestones:
+        if w.evicted or not w.preemptible or w.disruption_cost_milestones or w.kueue is not None:
             return True
     return False
 

@@ -10,6 +10,7 @@ from app.solver.delta import Changes
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.quota import Usage
 from app.solver.engines.kueue.state import CompiledState, compile_state, refuse_cohorts, rooms_of
+from app.solver.engines.kueue.state import leaving as leaves
 from app.solver.model.state import State, Workload
 
 _LARGE = 4
@@ -102,7 +103,7 @@ def _columns(before: CompiledState, workloads: list[Workload], rows: _Rows) -> C
     leaving = rows.leaving
     return CompiledState(
         configuration, workloads, queue, priority,
-        evicted=_marked(before.evicted, leaving, rows.gone) | {i for i in fresh if workloads[i].evicted},
+        evicted=_marked(before.evicted, leaving, rows.gone) | {i for i in fresh if leaves(workloads[i])},
         protected=_marked(before.protected, leaving, rows.gone) | {i for i in fresh if not workloads[i].preemptible},
     )  # fmt: skip
 

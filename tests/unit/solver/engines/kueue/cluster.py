@@ -22,7 +22,7 @@ def at(clock: str) -> str:
 
 def queue(name: str, cpu: Any = None, parent: str | None = None, **more: Any) -> dict[str, Any]:
     """A ClusterQueue or cohort with ``cpu`` of flavor "default": a number, or a quota. ``preemption``,
-    ``flavor_fungibility``, ``queueing_strategy`` and ``role`` go into its Kueue block."""
+    ``flavor_fungibility``, ``queueing_strategy``, ``role``, ``stop_policy``, ``inactive`` go into its Kueue block."""
     out: dict[str, Any] = {"name": name}
     if parent is not None:
         out["parent"] = parent
@@ -34,7 +34,7 @@ def queue(name: str, cpu: Any = None, parent: str | None = None, **more: Any) ->
     return out | more
 
 
-_BLOCK = ("preemption", "flavor_fungibility", "queueing_strategy", "role")
+_BLOCK = ("preemption", "flavor_fungibility", "queueing_strategy", "role", "stop_policy", "inactive")
 
 
 def flavors(**cpu: Any) -> dict[str, Any]:

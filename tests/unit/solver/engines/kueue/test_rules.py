@@ -59,6 +59,7 @@ def scenes() -> Iterator[Json]:
     yield _full(no, [runs("w", "r", 2), runs("v", "q", 2)], asks("x", "q", 1, 1))
     yield from _fair()
     yield from _cycles()
+    yield from _stopped()
     yield from _on_nodes()
     yield from _beyond_kueue()
     yield from _protection(one, no)
@@ -88,6 +89,17 @@ def _cycles() -> Iterator[Json]:
 
     apart = configuration(queue("a", 4), queue("b", 4), fair=True)
     yield _full(apart, [], asks("x", "a", 1), asks("y", "b", 1), mode="cycle")
+
+
+def _stopped() -> Iterator[Json]:
+    """One queue is drained, work of a LocalQueue of another one is, and both are asked for room."""
+    of = configuration(
+        queue("co"), queue("a", 4, "co", preemption=ANY), queue("b", 0, "co", stop_policy="HoldAndDrain")
+    )
+    running = [runs("w", "b", 3), runs("v", "a", 1, kueue={"drained": True})]
+    yield _full(of, running, asks("x", "a", 4), asks("y", "b", 1))
+    yield preemptibility(of, running)
+    yield preemptibility(of, running, ask=asks("y", "b", 1))
 
 
 def _on_nodes() -> Iterator[Json]:
@@ -138,7 +150,8 @@ def test_what_is_named_and_what_is_catalogued_are_the_same() -> None:
                 collect(item)
         elif isinstance(value, dict):
             of = cast(Json, value)
-            if "detail" in of and ("rule" in of or "reason" in of):
+            eviction = "workload" in of and "queue" in of and "reason" in of
+            if eviction or ("detail" in of and ("rule" in of or "reason" in of)):
                 named.add(of.get("rule") or of["reason"])
             for item in of.values():
                 collect(item)

@@ -10,7 +10,7 @@ import pytest
 from app.solver import solve
 from app.solver.delta import apply_delta
 from app.solver.engines.kueue import quota
-from app.solver.engines.kueue.amounts import Amounts, Shapes, listed
+from app.solver.engines.kueue.amounts import Amounts, Shapes
 from app.solver.engines.kueue.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.kueue.quota import Usage
 from app.solver.engines.kueue.state import CompiledState, compile_state, sums
@@ -234,20 +234,6 @@ def test_two_next_versions_of_one_state_know_nothing_of_one_another() -> None:
         steps = [1000 * of["requests"]["cpu"] * of.get("count", 1) for of in order]
         assert [found.amounts(20 + i) for i in range(3)] == [((0, amount),) for amount in steps]
         assert usage(found, "q") == {"default/cpu": 21_000 + sum(steps)}
-
-
-def test_what_a_queue_lists() -> None:
-    """The group that covers a resource says its flavors; a group that names none leaves open what they are for."""
-    groups = [
-        {"resources": ["cpu"], "flavors": [{"name": "a", "quota": {"cpu": {}}}]},
-        {"resources": [], "flavors": [{"name": "b", "quota": {}}]},
-        {"resources": [], "flavors": [{"name": "c", "quota": {}}]},
-    ]
-    of: CompiledConfiguration = compile_configuration(
-        msgspec.convert(configuration({"name": "q", "resource_groups": groups}), Configuration)
-    )
-    found = {(flavor, r): listed(of, 0, flavor, r) for flavor in "abcd" for r in ("cpu", "gpu")}
-    assert {key for key, lists in found.items() if lists} == {("a", "cpu"), ("b", "gpu"), ("c", "gpu")}
 
 
 def test_what_a_later_version_learns_no_earlier_one_has() -> None:

@@ -200,18 +200,16 @@ def test_why_a_flavor_was_passed_over() -> None:
     ]
 
 
-def test_a_flavor_that_the_queue_does_not_list_is_none_it_could_have() -> None:
-    """The cohort has 10 of spot, but Kueue assigns only flavors of the queue's own resource groups."""
+def test_of_a_flavor_that_the_queue_does_not_list_it_has_what_the_cohort_lends() -> None:
     of = configuration(
         queue("co", **flavors(spot=10)), queue("q", parent="co", **flavors(reserved=1)),
         flavors=[{"name": "spot"}, {"name": "reserved"}],
     )  # fmt: skip
     for mode in ("independent", "cycle"):
-        answer = one(of, [], asks("x", "q", 1, flavors={"cpu": "spot"}), mode=mode, explain="full")
-        assert (answer["outcome"], answer["victims"]) == ("infeasible", [])
-        said = "main: queue q does not list flavor spot for cpu"
-        assert said in answer["conditions"][0]["message"]
-        assert answer["explanation"]["blocker"] == said
-        assert "smallest_change" not in answer["explanation"]
+        answer = one(of, [], asks("x", "q", 10, flavors={"cpu": "spot"}), mode=mode)
+        assert (answer["outcome"], answer["borrowing"]) == ("admit", True)
+        assert one(of, [], asks("x", "q", 11, flavors={"cpu": "spot"}), mode=mode)["outcome"] == "wait"
+    alone = configuration(queue("q", **flavors(reserved=1)), flavors=[{"name": "spot"}, {"name": "reserved"}])
+    assert one(alone, [], asks("x", "q", 1, flavors={"cpu": "spot"}))["outcome"] == "wait"
     assert one(of, [], asks("x", "q", 1, flavors={"cpu": "reserved"}))["outcome"] == "admit"
     assert one(of, [], asks("x", "q", 0, flavors={"cpu": "spot"}))["outcome"] == "admit", "nothing of it is wanted"
