@@ -5,6 +5,7 @@ from typing import Literal
 from app.solver.model.base import Count, Duration, Wire
 
 Action = Literal["allocate", "consolidation", "reclaim", "preempt"]
+Release = Literal["0.13", "0.17"]
 
 
 class Settings(Wire, frozen=True, kw_only=True):
@@ -13,6 +14,8 @@ class Settings(Wire, frozen=True, kw_only=True):
     rules: Literal["documented", "shipped"] = "documented"
     """`documented`: as KAI's design says, and as released where it is silent; `shipped`: as the release does, known
     defects included."""
+    release: Release = "0.13"
+    """Which release decides: KAI-Scheduler 72de64f (0.13) or d5bc503a (0.17)."""
     default_reclaim_min_runtime: Duration | None = None
     """How long work runs undisturbed by reclaim, where no queue says. Absent: 0."""
     default_preempt_min_runtime: Duration | None = None

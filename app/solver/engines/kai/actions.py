@@ -9,11 +9,22 @@ from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RELE
 from app.solver.engines.kai.overlay import Overlay
 from app.solver.engines.kai.placing import Placer, constraints
 from app.solver.engines.kai.queue_order import QueueOrder
-from app.solver.engines.kai.scenario import Scenario
+from app.solver.engines.kai.search import Search
 from app.solver.engines.kai.solver import Solver, Tools
 from app.solver.engines.kai.state import CompiledState
 from app.solver.engines.kai.trail import Budget, Trail
-from app.solver.engines.kai.validators import Fairness, Protection, Refusal, VictimFilter, may_reclaim, refused_victim
+from app.solver.engines.kai.validators import (
+    Fairness,
+    Foregone,
+    Protection,
+    QueueShares,
+    Refusal,
+    Scenario,
+    ScenarioValidator,
+    VictimFilter,
+    may_reclaim,
+    refused_victim,
+)
 from app.solver.model.state import Ask
 from app.solver.stopping import safe_point
 
@@ -220,7 +231,17 @@ def _consolidate_for(cycle: Cycle, job: int) -> bool:
     def all_placed_again(scenario: Scenario) -> Refusal | None:
         return _without_place(overlay, scenario)
 
-    return Solver(cycle.tools, job, _movable(overlay, job), (all_placed_again,)).solve()
+    return _solve(cycle, job, _movable(overlay, job), (all_placed_again,))
+
+
+def _solve(
+    cycle: Cycle, job: int, victims: list[int], validators: Sequence[ScenarioValidator],
+    foregone: Foregone | None = None,
+) -> bool:  # fmt: skip
+    """One attempt, with the search of the release."""
+    if cycle.overlay.state.configuration.policy.release.one_prefix:
+        return Solver(cycle.tools, job, victims, validators, foregone).solve()
+    return Search(cycle.tools, job, victims, validators).solve()
 
 
 def _movable(overlay: Overlay, job: int) -> list[int]:
@@ -269,9 +290,7 @@ def _reclaim_for(cycle: Cycle, job: int) -> bool:
     def breaks_protected_gang(scenario: Scenario, victim: int) -> Refusal | None:
         return cycle.protection.foregone("reclaim", scenario, victim)
 
-    return Solver(
-        cycle.tools, job, _reclaimable(cycle, job), (keeps_protected_gangs, fairness), breaks_protected_gang
-    ).solve()
+    return _solve(cycle, job, _reclaimable(cycle, job), (keeps_protected_gangs, fairness), breaks_protected_gang)
 
 
 def _reclaimable(cycle: Cycle, job: int) -> list[int]:
@@ -281,16 +300,15 @@ def _reclaimable(cycle: Cycle, job: int) -> list[int]:
     def minimum_runtime(pending: int, victim: int) -> Refusal | None:
         return cycle.protection.filter("reclaim", pending, victim)
 
+    filters: list[VictimFilter] = [minimum_runtime]
+    if overlay.state.configuration.policy.release.filters_by_queue:
+        filters.insert(0, QueueShares(overlay, cycle.tools.order, job))
     queue, preemptible, leaf, active = jobs.queue, jobs.preemptible, overlay.leaf, overlay.active
     own = queue[job]
     return [
         victim
         for victim, at in enumerate(queue)
-        if at != own
-        and active[victim]
-        and preemptible[victim]
-        and leaf[victim]
-        and cycle.passes((minimum_runtime,), job, victim)
+        if at != own and active[victim] and preemptible[victim] and leaf[victim] and cycle.passes(filters, job, victim)
     ]
 
 
@@ -312,7 +330,7 @@ def _preempt_for(cycle: Cycle, job: int) -> bool:
     def breaks_protected_gang(scenario: Scenario, victim: int) -> Refusal | None:
         return cycle.protection.foregone("preempt", scenario, victim)
 
-    return Solver(cycle.tools, job, _preemptible(cycle, job), (keeps_protected_gangs,), breaks_protected_gang).solve()
+    return _solve(cycle, job, _preemptible(cycle, job), (keeps_protected_gangs,), breaks_protected_gang)
 
 
 def _preemptible(cycle: Cycle, job: int) -> list[int]:

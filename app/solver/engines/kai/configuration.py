@@ -14,6 +14,7 @@ from typing import Literal
 
 from app.solver.compiled.tree import ROOTLESS, Tree, compile_tree
 from app.solver.engines.kai.jobs import KAI_UNLIMITED, OLDEST, Share, is_gpu
+from app.solver.engines.kai.rule_sets import RELEASES, RuleSet
 from app.solver.model.base import Duration, Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota
 from app.solver.model.duration import GO_WITH_DAYS, DurationError
@@ -157,6 +158,7 @@ class Policy:
     """``settings.kai`` with its defaults; minimum runtimes in microseconds."""
 
     rules: Rules
+    release: RuleSet
     default_reclaim: int
     default_preempt: int
     method: Method
@@ -174,6 +176,7 @@ def compile_policy(settings: Settings | None) -> Policy:
         raise InvalidInput(problems)
     return Policy(
         rules=given.rules,
+        release=RELEASES[given.release],
         default_reclaim=_default(given.default_reclaim_min_runtime),
         default_preempt=_default(given.default_preempt_min_runtime),
         method="queue" if given.reclaim_resolve_method == "queue" else "lca",

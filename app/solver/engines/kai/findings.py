@@ -29,6 +29,7 @@ def effective_settings(configuration: CompiledConfiguration, state: State | None
     return {
         "settings": {
             "rules": policy.rules,
+            "release": policy.release.release,
             "default_reclaim_min_runtime": seconds(policy.default_reclaim),
             "default_preempt_min_runtime": seconds(policy.default_preempt),
             "reclaim_resolve_method": policy.method,

@@ -11,7 +11,6 @@ from app.solver.engines.kai.queue_order import NOTHING, Heap, Node, QueueOrder, 
 from app.solver.engines.kai.state import Key, Victim
 
 Entry = tuple[Key, int]
-_BELOW_GANG = 0
 
 
 def job_key(overlay: Overlay, job: int, rank: int) -> Key:
@@ -66,16 +65,16 @@ class PendingOrder:
 
 class Contenders:
     """Who takes part in every simulation of an attempt, sorted by leaf: pending jobs, recorded victims, and the job
-    itself as a gang of the pods in hand."""
+    itself as a gang of the pods in hand. ``rank``: how that gang stands."""
 
-    def __init__(self, overlay: Overlay, job: int) -> None:
+    def __init__(self, overlay: Overlay, job: int, rank: int) -> None:
         self._overlay = overlay
         self._keys: dict[int, Key] = {}
         self.by_queue: dict[int, list[Entry]] = {}
         for pending in overlay.pending_jobs():
             if pending != job and overlay.leaf[pending]:
                 self._add(pending, overlay.elastic_rank(pending))
-        self._add(job, _BELOW_GANG)
+        self._add(job, rank)
 
     def update(self, job: int, *, victim: bool) -> None:
         """Rank the job as it stands. A job that is no victim takes part only while it has pending pods."""

@@ -3,6 +3,7 @@
 Sources are paths below pkg/scheduler of KAI-Scheduler; "design" is its design page on minimum runtimes.
 """
 
+from app.solver.engines.kai.rule_sets import CHANGES
 from app.solver.model.problems import PROPOSALS, Rule
 
 _SOLVER = "actions/common/solvers"
@@ -33,6 +34,9 @@ _VERDICTS = (
           _MIN_RUNTIME),
     _rule("preempt-min-runtime", "It has not run for the minimum that protects it from preemption, and is not "
           "elastic.", _MIN_RUNTIME),
+    _rule("queue-within-share", "Its queue, or the one above it that is a sibling of the ask's side, holds no more "
+          "than it may keep, so that reclaim does not look at it (since 0.17).",
+          "plugins/proportion/reclaimable/filter_victims.go"),
     _rule("not-preemptible", "It is not preemptible, and no action may take it.", "actions/reclaim/reclaim.go"),
     _rule("priority-not-lower", "Preempt takes only what has a lower priority than the ask.",
           "actions/preempt/preempt.go"),
@@ -88,4 +92,9 @@ _PREEMPTIBILITY = (
     _rule("MinRuntimeNotPassed", "It has not run for its minimum runtime, and can't be taken.", _MIN_RUNTIME),
 )  # fmt: skip
 
-RULES: tuple[Rule, ...] = (*_VERDICTS, *_STEPS, *_PREEMPTIBILITY, *PROPOSALS)
+_CHANGES = tuple(
+    _rule(change.rule, f"{change.now[0].upper()}{change.now[1:]} (since 0.17; before: {change.before}).", change.source)
+    for change in CHANGES
+)
+
+RULES: tuple[Rule, ...] = (*_VERDICTS, *_STEPS, *_PREEMPTIBILITY, *_CHANGES, *PROPOSALS)

@@ -139,7 +139,7 @@ class Scenario:
         self.elastic: list[int] = []
         self.latest: int | None = None
         self._by_node: dict[int, dict[int, None]] = {}
-        self._walked: list[Group] = []
+        self.walked: list[Group] = []
         self._with_others: set[int] = set()
         self.pods = 0
         self._record(recorded)
@@ -181,9 +181,9 @@ class Scenario:
     def _list_again(self, part: Sequence[int]) -> None:
         """List the recorded victims and then what the order has yielded so far, as it would be listed had they been
         recorded from the start. A victim that is recorded no longer, and whose turn has not come, is not listed."""
-        walked, with_others = self._walked, self._with_others
+        walked, with_others = self.walked, self._with_others
         self._begin(part, self.recorded)
-        self._walked, self._with_others = walked, with_others
+        self.walked, self._with_others = walked, with_others
         for group in walked:
             if self.is_recorded.isdisjoint(group.tasks):
                 self._take_up(group)
@@ -211,7 +211,7 @@ class Scenario:
         if victim.others:
             self._with_others.add(victim.job)
         if chunk:
-            self._walked.append(group)
+            self.walked.append(group)
         if not self.is_recorded.isdisjoint(chunk):
             self._push(order, victim, [t for t in tasks if t not in self.is_recorded])
             return False
@@ -265,8 +265,12 @@ class Scenario:
         first = dict.fromkeys(node[t] for t in tasks if t in chunk)
         return list(first | dict.fromkeys(node[t] for t in tasks))
 
+    def jobs_on(self, node: int) -> Iterable[int]:
+        """The jobs that have a chunk on this node."""
+        return self._by_node.get(node, ())
+
     def victims_on(self, node: int) -> list[int]:
         """Every listed pod of the jobs that have a chunk on this node, recorded and on other nodes too."""
         if node == NOWHERE:
             return []
-        return [t for job in self._by_node.get(node, ()) for group in self.groups[job] for t in group.tasks]
+        return [t for job in self.jobs_on(node) for group in self.groups[job] for t in group.tasks]

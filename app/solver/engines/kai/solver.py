@@ -35,6 +35,14 @@ class Found:
     left: set[int]
 
 
+def open_nodes(tools: Tools, job: int) -> Iterable[int]:
+    """Nodes with a GPU idle or being released; all of them where some pod of the job needs none."""
+    overlay = tools.overlay
+    if any(not overlay.request[t][GPU] for t in overlay.jobs.tasks[job]):
+        return tools.placer.everywhere
+    return [n for n in tools.placer.everywhere if overlay.nodes.has_gpu_room(n)]
+
+
 class Solver:
     """One attempt to make room for one job. ``victims``: jobs that may be taken from, in order of the request.
     ``foregone``: see ``validators.Foregone``."""
@@ -51,8 +59,8 @@ class Solver:
         self._before = Standing(tools.order.frozen())
         tools.trail.search(victims)
         self._victims = sort_victims(self._overlay, map(tools.victims.of, victims))
-        self._open = set(self._open_nodes())
-        self._contenders = Contenders(self._overlay, job)
+        self._open = set(open_nodes(tools, job))
+        self._contenders = Contenders(self._overlay, job, 0)
         self._scenario = Scenario(self._overlay, job)
         self._order = VictimOrder(self._overlay, self._before, self._victims)
         self._evicted: Mark = self._overlay.checkpoint()
@@ -79,13 +87,6 @@ class Solver:
                 return False
             found = solution
         return True
-
-    def _open_nodes(self) -> Iterable[int]:
-        """Nodes with a GPU idle or being released; all of them where some pod of the job needs none."""
-        overlay = self._overlay
-        if any(not overlay.request[t][GPU] for t in overlay.jobs.tasks[self._job]):
-            return self._tools.placer.everywhere
-        return [n for n in self._tools.placer.everywhere if overlay.nodes.has_gpu_room(n)]
 
     def _take_up(self, part: list[int], recorded: list[Group], start: Mark) -> None:
         """Begin a part: the recorded victims evicted, the rest as it was."""

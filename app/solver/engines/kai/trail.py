@@ -8,8 +8,7 @@ from typing import Any
 
 from app.solver.engines.kai.overlay import NO_ASK, Overlay
 from app.solver.engines.kai.queue_order import OverBound
-from app.solver.engines.kai.scenario import Scenario
-from app.solver.engines.kai.validators import Refusal
+from app.solver.engines.kai.validators import Refusal, Scenario
 from app.solver.stopping import safe_point
 
 MOST_STEPS = 1_000_000

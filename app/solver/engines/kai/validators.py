@@ -3,16 +3,15 @@
 Source of the rules: KAI's proportion plugin (reclaimable, strategies) and its minruntime plugin; docs/engines/kai.md.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from app.solver.compiled.tree import Tree
 from app.solver.engines.kai.configuration import MinRuntime, Rules, is_elastic, keeps_gang, may_evict, protected
-from app.solver.engines.kai.jobs import ALLOCATED, PIPELINED, RUNNING, Share
+from app.solver.engines.kai.jobs import ALLOCATED, KAI_UNLIMITED, PIPELINED, RUNNING, Share
 from app.solver.engines.kai.overlay import Overlay, total
 from app.solver.engines.kai.queue_order import QueueOrder, holds_within, minus, plus
-from app.solver.engines.kai.scenario import Scenario
 from app.solver.model.duration import seconds
 
 
@@ -23,6 +22,26 @@ class Refusal:
     rule: str
     detail: str
     numbers: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Scenario(Protocol):
+    """What validators judge: the victims listed for ``part``, the first pods of the pending gang of ``job``.
+
+    ``listed``: pods by job; ``elastic``: the jobs of those that need fewer pods than they have; ``taking``: the jobs
+    that the try takes from."""
+
+    @property
+    def job(self) -> int: ...
+    @property
+    def part(self) -> Sequence[int]: ...
+    @property
+    def listed(self) -> dict[int, list[int]]: ...
+    @property
+    def elastic(self) -> list[int]: ...
+    @property
+    def taking(self) -> Collection[int]: ...
+    @property
+    def pods(self) -> int: ...
 
 
 VictimFilter = Callable[[int, int], Refusal | None]
@@ -70,6 +89,52 @@ def may_reclaim(overlay: Overlay, order: QueueOrder, job: int) -> Refusal | None
             {"queue": name},
         )  # fmt: skip
     return None
+
+
+class QueueShares:
+    """Reclaim's victim filter of 0.17 for one attempt: of the first pair of different queues above reclaimer and
+    victim, the victim's must hold more than it may keep.
+
+    Within its deserved quota the reclaimer's side may take from whom holds more than its own in a resource that the
+    job asks for, or exactly its own in all; otherwise only from whom holds more than its allocatable share.
+    """
+
+    def __init__(self, overlay: Overlay, order: QueueOrder, job: int) -> None:
+        self._overlay = overlay
+        self._order = order
+        self._leaf = overlay.jobs.queue[job]
+        self._want = overlay.wanted(job)[1]
+        self._known: dict[int, Refusal | None] = {}
+
+    def __call__(self, job: int, victim: int) -> Refusal | None:
+        queue = self._overlay.jobs.queue[victim]
+        if queue not in self._known:
+            self._known[queue] = self._judge(queue)
+        return self._known[queue]
+
+    def _judge(self, queue: int) -> Refusal | None:
+        order = self._order
+        ours, theirs = siblings(order, self._leaf, queue)
+        held, within = order.held(theirs), holds_within(plus(order.held(ours), self._want), order.deserved[ours])
+        if not within:
+            taken = not holds_within(held, order.allocatable[theirs])
+        else:
+            deserved = order.deserved[theirs]
+            asked = [r for r in _RESOURCES if self._want[r] and deserved[r] != KAI_UNLIMITED]
+            taken = any(held[r] > deserved[r] for r in asked) or all(held[r] == deserved[r] for r in asked)
+        if taken:
+            return None
+        name = self._overlay.queue_name(theirs)
+        return Refusal(
+            "queue-within-share", f"{name} holds no more than it may keep: nothing of it may be reclaimed",
+            {"queue": name, "reclaimer_within_quota": within},
+        )  # fmt: skip
+
+
+def siblings(order: QueueOrder, leaf: int, queue: int) -> tuple[int, int]:
+    """The first pair of different queues on the two paths from the root; there is one, as both are leaves."""
+    ours, theirs = order.paths[leaf][::-1], order.paths[queue][::-1]
+    return next((a, b) for a, b in zip(ours, theirs, strict=False) if a != b)
 
 
 @dataclass(slots=True)
@@ -155,7 +220,7 @@ class Fairness:
         comparison has an exception (``holds_within``), and every chunk is asked for.
         """
         before = self._before
-        ours, theirs = self._siblings(leaf, queue)
+        ours, theirs = siblings(before, leaf, queue)
         involved[queue] = {r for r in _RESOURCES if taken.all[r]}
         held = remaining.setdefault(theirs, before.held(theirs))
         under_quota = holds_within(plus(before.held(ours), want), before.deserved[ours])
@@ -186,11 +251,6 @@ class Fairness:
         return not holds_within(left, before.allocatable[queue]) or (
             under_quota and not holds_within(left, before.deserved[queue])
         )
-
-    def _siblings(self, leaf: int, queue: int) -> tuple[int, int]:
-        """The first pair of different queues on the two paths from the root; there is one, as both are leaves."""
-        paths = self._before.paths
-        return next((a, b) for a, b in zip(paths[leaf][::-1], paths[queue][::-1], strict=False) if a != b)
 
     def _stays_below(
         self, job: int, want: Share, remaining: dict[int, Share], involved: dict[int, set[int]]

@@ -1,4 +1,4 @@
-"""Whose rules hold is a setting of every engine: the only release by its name too, and none that there is not."""
+"""Whose rules hold is a setting of every engine: the one that is meant by its name too, and none that there is not."""
 
 from typing import Any
 
@@ -8,7 +8,13 @@ import pytest
 from app.solver import solve
 from app.solver.model.configuration import Configuration
 
-RELEASES = [("kueue", "ff69552e"), ("yunikorn", "be3bb487"), ("ytsaurus", "2026"), ("kube-scheduler", "1.37")]
+RELEASES = [
+    ("kueue", "ff69552e"),
+    ("yunikorn", "be3bb487"),
+    ("kai", "0.13"),
+    ("ytsaurus", "2026"),
+    ("kube-scheduler", "1.37"),
+]
 
 
 def configuration(engine: str, **settings: Any) -> Configuration:

@@ -15,7 +15,8 @@ def effective(settings: dict[str, Any], *queues: dict[str, Any]) -> dict[str, An
 
 def test_every_field_of_the_answer() -> None:
     settings = {
-        "rules": "shipped", "default_reclaim_min_runtime": "90s", "default_preempt_min_runtime": "1500ms",
+        "rules": "shipped", "release": "0.17", "default_reclaim_min_runtime": "90s",
+        "default_preempt_min_runtime": "1500ms",
         "reclaim_resolve_method": "queue", "actions": ["preempt", "allocate"], "use_scheduling_signatures": False,
         "max_consolidation_preemptees": 3, "allow_consolidating_reclaim": False,
     }  # fmt: skip
@@ -30,7 +31,8 @@ def test_every_field_of_the_answer() -> None:
     }  # fmt: skip
     assert effective(settings, root, leaf) == {
         "settings": {
-            "rules": "shipped", "default_reclaim_min_runtime": 90, "default_preempt_min_runtime": 1.5,
+            "rules": "shipped", "release": "0.17", "default_reclaim_min_runtime": 90,
+            "default_preempt_min_runtime": 1.5,
             "reclaim_resolve_method": "queue", "actions": ["preempt", "allocate"], "use_scheduling_signatures": False,
             "max_consolidation_preemptees": 3, "allow_consolidating_reclaim": False,
         },
@@ -58,7 +60,7 @@ def test_what_nobody_says_is_what_the_scheduler_assumes() -> None:
         {}, {"name": "root"}, {"name": "two", "quota": {"gpu": {}, "cpu": {}}}, {"name": "x", "quota": {"a/gpu": {}}}
     )
     assert answer["settings"] == {
-        "rules": "documented", "default_reclaim_min_runtime": 0, "default_preempt_min_runtime": 0,
+        "rules": "documented", "release": "0.13", "default_reclaim_min_runtime": 0, "default_preempt_min_runtime": 0,
         "reclaim_resolve_method": "lca", "actions": ["allocate", "consolidation", "reclaim", "preempt"],
         "use_scheduling_signatures": True, "max_consolidation_preemptees": None, "allow_consolidating_reclaim": True,
     }  # fmt: skip

@@ -1,0 +1,335 @@
+"""The search of consolidation, reclaim and preempt as of 0.17: scenarios from growing prefixes of the victim order, by
+two generators, each for parts of the pending gang until one solves the whole.
+
+A part that is solved is given back at once; what it needed is recorded, and goes first for the next part. Sources:
+KAI-Scheduler ``actions/common/solvers/job_solver.go``, ``plugins/nodelocalgreedy``, ``plugins/multinodegang``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from app.solver.engines.kai.configuration import is_elastic
+from app.solver.engines.kai.job_order import Contenders, Turns, VictimOrder, sort_victims
+from app.solver.engines.kai.jobs import ALLOCATED, GPU, NOWHERE, PIPELINED, RELEASING, RUNNING
+from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
+from app.solver.engines.kai.queue_order import Standing
+from app.solver.engines.kai.rule_sets import Generator
+from app.solver.engines.kai.scenario import Group, Scenario
+from app.solver.engines.kai.solver import Found, Tools, open_nodes
+from app.solver.engines.kai.validators import ScenarioValidator, refused_scenario
+
+_Sizes = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One scenario: recorded victims, and ``extra`` pods of a prefix. ``listed``, ``elastic`` and ``taking`` are what
+    validators read; a pod of both is listed twice, as released KAI has it."""
+
+    job: int
+    part: Sequence[int]
+    recorded: list[Group]
+    groups: dict[int, list[Group]]
+    extra: list[int]
+    listed: dict[int, list[int]]
+    elastic: list[int]
+    pods: int
+
+    @property
+    def taking(self) -> dict[int, list[int]]:
+        """The jobs that it takes from."""
+        return self.listed
+
+
+def _trial(overlay: Overlay, job: int, part: Sequence[int], recorded: list[Group], extra: list[Group]) -> Trial:
+    groups: dict[int, list[Group]] = {}
+    for group in (*recorded, *extra):
+        groups.setdefault(group.job, []).append(group)
+    listed = {j: [t for group in of for t in group.tasks] for j, of in groups.items()}
+    jobs = overlay.jobs
+    return Trial(
+        job=job, part=part, recorded=recorded, groups=groups, extra=[t for group in extra for t in group.tasks],
+        listed=listed, elastic=[j for j in listed if is_elastic(len(jobs.tasks[j]), jobs.min_available[j])],
+        pods=sum(map(len, listed.values())),
+    )  # fmt: skip
+
+
+class Search:
+    """One attempt to make room for one job. ``victims``: jobs that may be taken from, in order of the request."""
+
+    def __init__(self, tools: Tools, job: int, victims: Sequence[int], validators: Sequence[ScenarioValidator]) -> None:
+        self._tools = tools
+        self._overlay = tools.overlay
+        self._rules = tools.overlay.state.configuration.policy.release
+        self._job = job
+        self._validators = validators
+        self._before = Standing(tools.order.frozen())
+        tools.trail.search(victims)
+        self._victims = sort_victims(self._overlay, map(tools.victims.of, victims))
+        self._open = frozenset(open_nodes(tools, job))
+        self._free = self._overlay.nodes.gpu_free().copy()
+        self._start: Mark = self._overlay.checkpoint()
+        self._failed: set[tuple[int, _Sizes]] = set()
+        self._tasks: list[int] = []
+        self._contenders: Contenders | None = None
+
+    def solve(self) -> bool:
+        """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind."""
+        overlay, trail = self._overlay, self._tools.trail
+        self._tasks = list(overlay.wanted(self._job)[0])
+        if not self._tasks or not self._victims:
+            trail.note("no-victims", "no room, and nobody that it may take from")
+            return False
+        if any(self._solve_with(generator) for generator in self._rules.generators):
+            return True
+        if self._tools.budget.spent:
+            trail.cut_short()
+        return False
+
+    def _solve_with(self, generator: Generator) -> bool:
+        """Whether one generator solves the whole gang."""
+        number, found = len(self._tasks), Found([], set())
+
+        def probe(size: int) -> bool:
+            nonlocal found
+            solution = self._probe(generator, size, found)
+            if solution is not None:
+                found = solution
+            return solution is not None
+
+        if not self._rules.doubling:
+            for size in range(1, number + 1):
+                if size > 1:
+                    self._overlay.rollback(self._start)
+                if not probe(size):
+                    return False
+            return True
+        return self._largest(probe) > 0 and probe(number)
+
+    def _largest(self, probe: Callable[[int], bool]) -> int:
+        """The size of the largest part that is known to have a solution, by doubling and then halving."""
+        number, solved, size = len(self._tasks), 0, 1
+
+        def solves(size: int) -> bool:
+            found = probe(size)
+            self._overlay.rollback(self._start)
+            return found
+
+        while solves(size):
+            solved = size
+            if solved == number:
+                return solved
+            size = min(2 * size, number)
+        failed = size
+        while failed - solved > 1:
+            size = (solved + failed) // 2
+            if solves(size):
+                solved = size
+            else:
+                failed = size
+        return solved
+
+    def _probe(self, generator: Generator, size: int, found: Found) -> Found | None:
+        """What must go for the first ``size`` pods, its statement open; None where nothing will do. ``found``: what
+        the last part needed."""
+        part, trail, budget = self._tasks[:size], self._tools.trail, self._tools.budget
+        trail.part(size, len(self._tasks))
+        contenders = Contenders(self._overlay, self._job, self._rank(size))
+        nodes = set(self._open | found.left)
+        for trial, prefix in self._trials(generator, part, found.groups, nodes):
+            if not budget.spend():
+                return None
+            key = size, self._signature(trial)
+            if key in self._failed:
+                continue
+            solved, refused = self._simulate(trial, prefix, contenders, nodes)
+            if solved is not None:
+                return solved
+            self._failed.add(key)
+            if refused and not self._rules.own_scenario:
+                prefix.ended = True
+        return None
+
+    def _rank(self, size: int) -> int:
+        """How the part competes: below its gang, at it or above it."""
+        overlay = self._overlay
+        if not self._rules.carries_running:
+            return 0
+        runs = sum(overlay.status[t] in (RUNNING, ALLOCATED) for t in overlay.jobs.tasks[self._job])
+        return rank(runs, min(overlay.jobs.min_available[self._job], runs + size))
+
+    def _signature(self, trial: Trial) -> _Sizes:
+        recorded = (t for group in trial.recorded for t in group.tasks)
+        return tuple(sorted(recorded)), tuple(sorted(trial.extra))
+
+    def _trials(
+        self, generator: Generator, part: list[int], recorded: list[Group], nodes: set[int]
+    ) -> Iterator[tuple[Trial, "Prefix"]]:
+        """The scenarios of a part, from prefix to prefix."""
+        overlay, trail = self._overlay, self._tools.trail
+        prefix = Prefix(overlay, self._job, part, recorded)
+        order = VictimOrder(overlay, self._before, self._victims)
+        grew: bool | None = True
+        while grew is not None and self._tools.budget.spend():
+            if grew and prefix.enough():
+                prefix.ended = False
+                for extra in self._choices(generator, prefix, nodes):
+                    yield _trial(overlay, self._job, part, recorded, extra), prefix
+                    if prefix.ended:
+                        break
+            elif grew:
+                trail.too_short(prefix)
+            grew = prefix.grow(order)
+
+    def _choices(self, generator: Generator, prefix: "Prefix", nodes: set[int]) -> Iterator[list[Group]]:
+        if prefix.latest is None:
+            if prefix.recorded:
+                yield []
+        elif generator == "node-local":
+            yield from prefix.by_node(joined=self._rules.joined_chunks)
+        else:
+            yield from self._by_nodes(prefix, nodes)
+
+    def _by_nodes(self, prefix: "Prefix", nodes: set[int]) -> Iterator[list[Group]]:
+        """Victims on growing sets of nodes: those that hold least first, enough of them to hold the part, then 1, 2, 4
+        and so on more, up to all."""
+        overlay = self._overlay
+        request, node = overlay.request, overlay.node
+        needs = [request[t][GPU] for t in prefix.part]
+        holds: dict[int, int] = {}
+        first: dict[int, int] = {}
+        recorded = [t for group in prefix.recorded for t in group.tasks]
+        listed = [t for group in prefix.chunks for t in group.tasks]
+        for place, t in enumerate(listed):
+            n = node[t]
+            if n != NOWHERE:
+                first.setdefault(n, place)
+                holds[n] = holds.get(n, 0) + request[t][GPU]
+        outside = sum(self._free[n] for n in nodes if n not in first)
+        for t in recorded:
+            n = node[t]
+            if n in first:
+                holds[n] += request[t][GPU]
+            elif n in nodes:
+                outside += request[t][GPU]
+        capacity = {n: held + self._free[n] for n, held in holds.items()}
+        ranked = sorted((n for n in first if capacity[n] >= min(needs)), key=lambda n: (capacity[n], first[n]))
+        lacking, count = sum(needs) - outside, 0
+        while lacking > 0:
+            if count == len(ranked):
+                return
+            lacking -= capacity[ranked[count]]
+            count += 1
+        step = 1
+        while True:
+            chosen = set(ranked[:count])
+            yield [group for group in prefix.chunks if any(node[t] in chosen for t in group.tasks)]
+            if count >= len(ranked):
+                return
+            count, step = min(count + step, len(ranked)), step * 2
+
+    def _simulate(
+        self, trial: Trial, prefix: "Prefix", contenders: Contenders, nodes: set[int]
+    ) -> tuple[Found | None, bool]:
+        """Evict, place again, ask the validators. The solution, and whether a validator refused one."""
+        overlay, rules, trail = self._overlay, self._rules, self._tools.trail
+        recorded = [t for group in trial.recorded for t in group.tasks]
+        if not recorded and not trial.extra:
+            return None, False
+        mark = overlay.checkpoint()
+        opened = {overlay.node[t] for t in (*(recorded if rules.nodes_of_recorded else ()), *trial.extra)} - nodes
+        for t in (*recorded, *trial.extra):
+            overlay.evict(t)
+        nodes |= opened
+        prefix.taking = trial.listed.keys()
+        scenario = trial if rules.own_scenario else prefix
+        if self._place(trial, scenario, contenders, nodes):
+            refusal = refused_scenario(self._validators, scenario)
+            trail.judged(scenario, refusal)
+            if refusal is None:
+                return self._needed(trial, recorded), False
+            overlay.rollback(mark)
+            if rules.restores_nodes:
+                nodes -= opened
+            return None, True
+        overlay.rollback(mark)
+        nodes -= opened
+        return None, False
+
+    def _place(self, trial: Trial, scenario: Scenario | Trial, contenders: Contenders, nodes: set[int]) -> bool:
+        """Victims and the part in the order of pending jobs, each where it fits; True when the part found its place."""
+        overlay, placer, budget = self._overlay, self._tools.placer, self._tools.budget
+        part, taking = list(trial.part), dict.fromkeys(trial.listed)
+        turns = Turns(overlay, self._tools.order, contenders, taking, (self._job, total(overlay.request, part)))
+        placed = False
+        while (job := turns.pop()) is not None and budget.spend():
+            if job == self._job:
+                if not placer.place_job(job, part, nodes, bind=False):
+                    self._tools.trail.no_room(scenario, placer.refused)
+                    return False
+                placed = True
+            elif job in taking and (wanted := overlay.wanted(job)[0]):
+                placer.place_job(job, wanted, nodes, bind=False)
+        return placed and not budget.spent
+
+    def _needed(self, trial: Trial, recorded: list[int]) -> Found:
+        """The groups of which some pod did not stay where it was, and the nodes that somebody leaves."""
+        overlay, status = self._overlay, self._overlay.status
+        gone: list[int] = []
+        moved: list[int] = []
+        for t in (*recorded, *trial.extra):
+            times = 1 if status[t] == RELEASING else overlay.evictions_of(t)
+            if status[t] == PIPELINED and times < 2:
+                moved.append(t)
+            elif times:
+                gone.append(t)
+        chosen: dict[int, dict[Group, None]] = {}
+        for t in (*gone, *moved):
+            job = overlay.jobs.task_job[t]
+            group = next(group for group in trial.groups[job] if t in group.tasks)
+            chosen.setdefault(job, {})[group] = None
+        left = {overlay.node_before(t) for t in (*gone, *moved)}
+        return Found([group for groups in chosen.values() for group in groups], left)
+
+
+class Prefix(Scenario):
+    """A growing prefix of the victim order for one part. ``chunks``: in that order, recorded ones left out. ``ended``:
+    whether a refusal ends what it still offers."""
+
+    def __init__(self, overlay: Overlay, job: int, part: list[int], recorded: list[Group]) -> None:
+        super().__init__(overlay, job)
+        self.start(part, recorded)
+        self.ended = False
+        self._twice = sum(len(group.tasks) for group in recorded) > len(self.is_recorded)
+
+    @property
+    def chunks(self) -> list[Group]:
+        """What it lists beyond the recorded victims, chunk by chunk."""
+        return [group for group in self.walked if self.is_recorded.isdisjoint(group.tasks)]
+
+    def enough(self) -> bool:
+        """Whether KAI's filter lets it through. A pod that is recorded twice breaks the filter's books, and then it
+        lets everything through."""
+        return self._twice or self.room.enough()
+
+    def by_node(self, *, joined: bool) -> Iterator[list[Group]]:
+        """Victims by node of the latest one, in order of name: of every job with a chunk there all that is listed."""
+        overlay = self.overlay
+        assert self.latest is not None
+        names = overlay.node_names
+        seen: set[frozenset[int]] = set()
+        here = {overlay.node[t] for t in overlay.jobs.tasks[self.latest]} - {NOWHERE}
+        for n in sorted(here, key=names.__getitem__):
+            groups = list(self._groups_on(n, joined=joined))
+            tasks = frozenset(t for group in groups for t in group.tasks)
+            if tasks and tasks not in seen:
+                seen.add(tasks)
+                yield groups
+
+    def _groups_on(self, n: int, *, joined: bool) -> Iterable[Group]:
+        for job in self.jobs_on(n):
+            groups = self.groups[job]
+            if not joined or len(groups) == 1:
+                yield from groups
+            else:
+                yield Group(job, [t for group in groups for t in group.tasks])
