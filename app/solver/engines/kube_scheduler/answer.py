@@ -26,7 +26,8 @@ Json = dict[str, Any]
 def decision(world: World, question: Question, ask: Ask, outcomes: list[Outcome]) -> tuple[Decision, Plan]:
     """The decision of one ask from what became of its pods, and the plan to carry out."""
     state, when = world.state, at(question.now)
-    victims = [pod for outcome in outcomes for pod in outcome.victims]
+    # A pod of the ask may count on a victim that leaves for an earlier one already: it is told once.
+    victims = list({id(pod): pod for outcome in outcomes for pod in outcome.victims}.values())
     placed = [(pod, node, o.kind) for o in outcomes for pod, node in o.placed]
     kind = "preempt" if victims else "admit" if placed else "wait"
     nodes = dict.fromkeys(node for _, node, _ in placed)

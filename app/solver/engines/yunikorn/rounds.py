@@ -46,12 +46,12 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     def arrive(self, ask: Ask) -> None:
         super().arrive(ask)
-        names = self._names.get(ask.id)
-        if names is None:
-            several = len(ask.tasks) > 1
-            names = {task.name: f"{ask.id}/{task.name}" if several else ask.id for task in ask.tasks}
-            self._names[ask.id] = names
-            self._of |= dict.fromkeys(names.values(), ask.id)
+        names = self._names.setdefault(ask.id, {})
+        alone = not names and len(ask.tasks) == 1
+        for task in ask.tasks:  # of what ran at the start, each comes for the first time when it is evicted
+            if task.name not in names:
+                names[task.name] = ask.id if alone else f"{ask.id}/{task.name}"
+                self._of[names[task.name]] = ask.id
         mine = self._asks.setdefault(ask.id, {})
         for task in ask.tasks:
             name = names[task.name]
