@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from app.base.shipped import shipped
 from app.console.api import Json, Refused, segment
-from app.console.queues import quota_of
+from app.console.quotas import quota_of
 from app.console.situation import named, sentence
 from app.console.visit import PageRoute, Visit, Visiting, pretty
 from app.http.openapi import page

@@ -11,7 +11,8 @@ from app.console.ask import router as ask_pages
 from app.console.configurations import configurations_pages, editing_pages, importing_pages
 from app.console.decisions import clusters_pages, decision_pages, log_pages
 from app.console.overview import changes_pages, overview_pages
-from app.console.queues import queues_pages, quotas_pages
+from app.console.queues import queues_pages
+from app.console.quotas import quotas_pages
 from app.console.sign_in import provider_pages, sign_in_pages
 from app.console.simulations import pictures_pages, simulations_pages
 from app.console.visit import Visit, failure
