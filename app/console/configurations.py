@@ -78,6 +78,25 @@ async def export(visit: Visiting, name: str) -> Response:
     return Response(found.body, headers=headers, media_type="application/yaml")
 
 
+@configurations_pages.get("/configurations/{name}/restore", **page(needs="admin"))
+async def ask_to_restore(visit: Visiting, name: str, revision: Annotated[int, Query(ge=1, le=10**9)]) -> Response:
+    """What bringing an earlier revision back would change, and whether to."""
+    return await _restoring(visit, name, revision, None)
+
+
+async def _restoring(visit: Visit, name: str, revision: int, problem: Json | None) -> Response:
+    current = await visit.api.call("GET", at(name))
+    now = current.json()["revision"]
+    diff = await visit.api.get(f"{at(name)}/revisions/{revision}/diff", {"against": now})
+    return visit.show(
+        "confirm.html", 200 if problem is None else int(problem["status"]), problem=problem,
+        question=f"Restore revision {revision} of {name}?", verb=f"Restore revision {revision}", diff=diff,
+        says=f"It becomes a new revision after {now}, which is in force; nothing of the history is lost.",
+        action=f"/configurations/{segment(name)}/restore", back=f"/configurations/{segment(name)}", back_title=name,
+        fields={"revision": revision, "etag": current.etag},
+    )  # fmt: skip
+
+
 @configurations_pages.post("/configurations/{name}/restore", **page(needs="admin"))
 async def restore(visit: Visiting, name: str) -> Response:
     """Bring an earlier revision back, as a new one."""
@@ -88,7 +107,7 @@ async def restore(visit: Visiting, name: str) -> Response:
             {"comment": fields.get("comment") or None}, headers={"If-Match": fields.get("etag")},
         )  # fmt: skip
     except Refused as refused:
-        return await shown(visit, name, problem={**refused.document, "status": refused.status})
+        return await _restoring(visit, name, int(_number(fields)), {**refused.document, "status": refused.status})
     return visit.go(f"/configurations/{segment(name)}")
 
 

@@ -7,7 +7,9 @@ Clusters that are followed: how old each is, what can't be carried over; and rea
 The decision log, and every decision that concerns one workload.
 """
 
+import re
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NamedTuple, cast
 from urllib.parse import urlencode
 from uuid import UUID
@@ -25,6 +27,7 @@ from app.console.visit import PageRoute, Visit, Visiting
 from app.http.openapi import page
 from app.http.policy import HEADERS
 from app.http.services import service
+from app.solver.registry import ENGINES
 
 _MOST_SHOWN = 64 << 10
 _KEPT = 32
@@ -295,6 +298,9 @@ async def preemption_request(visit: Visiting, id: UUID) -> Response:  # noqa: A0
 
 _PAGE = 50
 _MOST = 2048
+_DATE = len("2026-03-02")
+_AGO = re.compile(r"(\d{1,4})([mhd])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 Text = Annotated[str, Query(max_length=_MOST)]
 Filters = dict[str, str]
 
@@ -317,8 +323,16 @@ def _span(since: Text = "", until: Text = "") -> Filters:
 
 
 def _moment(text: str) -> str:
-    """What a browser's field of date and time gives is UTC here; all else goes to the API as it is."""
+    """Times as a browser's field gives them and as the log prints them are UTC; "1h" is that long ago. All else goes to
+    the API as it is."""
     plain = text.strip()
+    if (ago := _AGO.fullmatch(plain)) is not None:
+        then = datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        return f"{then:%Y-%m-%dT%H:%M:%SZ}"
+    if len(plain) > _DATE and plain[_DATE] == " ":
+        plain = f"{plain[:_DATE]}T{plain[_DATE + 1 :]}"
+    if len(plain) == _DATE:
+        plain += "T00:00:00"
     if len(plain) == len("2026-03-02T09:30"):
         plain += ":00"
     return f"{plain}Z" if len(plain) == len("2026-03-02T09:30:00") else plain
@@ -344,9 +358,17 @@ async def decisions(
     following = f"/decisions?{urlencode({**wanted, 'cursor': more})}" if more else None
     return visit.show(
         "decisions.html", 200 if problem is None else problem["status"], found=found["items"], filters=filters,
-        filtered=bool(wanted), problem=problem, following=following, first=not cursor,
+        filtered=bool(wanted), problem=problem, following=following, first=not cursor, engines=list(ENGINES),
+        ranges=_ranges(wanted),
         faults={f.get("parameter"): f["detail"] for f in (problem or {}).get("errors", ())},
     )  # fmt: skip
+
+
+def _ranges(wanted: Filters) -> list[tuple[str, str]]:
+    """Spans that people often look at, each with its address; the other filters stay."""
+    kept = {name: value for name, value in wanted.items() if name not in ("since", "until")}
+    spans = (("last hour", "1h"), ("last day", "1d"), ("last week", "7d"))
+    return [(title, f"/decisions?{urlencode({**kept, 'since': since})}") for title, since in spans]
 
 
 @log_pages.get("/why", **page(needs="read"))

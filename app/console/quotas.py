@@ -21,6 +21,7 @@ from app.http.openapi import page
 
 _MOST = 200
 _DECISIONS = 50
+_STEPS = 200
 _FIELD = "quota."
 _NOW, _THEN = "with the quotas in force", "with these"
 _LARGEST = Decimal(2) ** 62
@@ -41,6 +42,7 @@ class Slider(NamedTuple):
     stated: int | float
     value: int | float
     most: int | float
+    step: int | str
 
     @property
     def moved(self) -> bool:
@@ -164,9 +166,12 @@ async def _shown(visit: Visit, asked: Asked) -> Response:
 def _sliders(document: Json, tree: dict[str, situation.Queue], asked: Asked) -> list[Slider]:
     """At most 200, in the order of the tree."""
     stated = _stated(document, asked.resource)
-    most = 2 * max([*stated.values(), *asked.moved.values(), 1])
+    every = [*stated.values(), *asked.moved.values(), 1]
+    most = 2 * max(every)
+    # A browser moves a slider's value to the nearest step: with any but whole ones it would change what nobody moved.
+    step = 1 if most <= _STEPS and all(value == int(value) for value in every) else "any"
     return [
-        Slider(one.name, one.depth, stated[one.name], asked.moved.get(one.name, stated[one.name]), most)
+        Slider(one.name, one.depth, stated[one.name], asked.moved.get(one.name, stated[one.name]), most, step)
         for one in tree.values()
         if one.name in stated
     ][:_MOST]

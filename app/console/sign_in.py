@@ -18,7 +18,17 @@ from app.auth.guesses import Guesses, address_of
 from app.auth.service import Caller
 from app.auth.sessions import Sessions
 from app.base.errors import ArbiterError, Forbidden, NotFound, Unavailable
-from app.console.visit import PageRoute, Visit, Visiting, cookie_of, drop_cookie, failure, rendered, set_cookie
+from app.console.visit import (
+    PageRoute,
+    Visit,
+    Visiting,
+    came_from,
+    cookie_of,
+    drop_cookie,
+    failure,
+    rendered,
+    set_cookie,
+)
 from app.http.openapi import page
 from app.http.routing import Operations
 from app.http.services import service
@@ -51,7 +61,9 @@ class PageVisitors:
         here = scope["path"] + (f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else "")
         if scope["method"] == "GET" and headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             return rendered("again.html", {"address": quote(here, safe="/?&=%+:,;@-._~")})
-        address = f"/sign-in?next={quote(here if scope['method'] in ('GET', 'HEAD') else '/', safe='')}"
+        if scope["method"] not in ("GET", "HEAD"):
+            here = came_from(Request(scope))  # its text is kept there, in the browser
+        address = f"/sign-in?next={quote(here, safe='')}"
         if headers.get("hx-request") == "true":
             return Response(status_code=204, headers={"HX-Redirect": address, "Cache-Control": "no-store"})
         return RedirectResponse(address, 303, {"Cache-Control": "no-store"})

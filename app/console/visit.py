@@ -15,7 +15,7 @@ from functools import cache
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Protocol, cast
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 from anyio import to_thread
@@ -212,6 +212,7 @@ _MOST_FORM_BYTES = 8 << 20
 _MOST_BYTES_OF_NOBODY = 16 << 10
 """Of a form from somebody who has not signed in yet: a token, and where to go after that."""
 _MOST_FIELDS = 2000
+_A_WORD = 80
 _MOST_SHOWN = 100_000
 
 
@@ -256,6 +257,10 @@ class Visit:
         except ValueError:
             raise BadRequest("the form can't be read") from None
         return self._form
+
+    def typed(self) -> list[tuple[str, str]]:
+        """What somebody wrote into the form that was sent, where it is more than a word: it must not be lost."""
+        return [(n, text) for n, text in (self._form or {}).items() if n != "stamp" and len(text) > _A_WORD]
 
     async def check_form(self) -> None:
         """Raises Forbidden unless the form comes from a page of this session."""
@@ -369,9 +374,19 @@ async def _described(request: Request, error: Exception) -> tuple[int, dict[str,
     return error.status_code, {"title": "Error", "detail": error.detail}
 
 
+def came_from(request: Request) -> str:
+    """The page of ours that a form was sent from; the first one where the browser doesn't say."""
+    parts = urlsplit(request.headers.get("referer", ""))
+    if parts.netloc != request.url.netloc or not parts.path.startswith("/") or parts.path.startswith("//"):
+        return "/"
+    return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
 def failure(visit: Visit, status: int, document: dict[str, Any]) -> Response:
     """A page that says what is wrong."""
     try:
-        return visit.show("failure.html", status, problem=document, status=status)
+        return visit.show(
+            "failure.html", status, problem=document, status=status, typed=visit.typed(), again=came_from(visit.request)
+        )  # fmt: skip
     except Unavailable:  # nobody can say whose session it is: the page does without
         return rendered("bare.html", {"problem": document, "status": status}, status)

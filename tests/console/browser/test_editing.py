@@ -91,5 +91,60 @@ def test_restoring_and_labels(visit: Visiting, site: Site) -> None:
         page.get_by_label("Label").fill("stable")
         page.get_by_role("button", name="Point it there").click()
         page.get_by_text("stable").first.wait_for()
+        page.get_by_role("link", name="Restore revision 1").click()
+        page.get_by_role("heading", name="What changes").wait_for()
+        somebody.picture("restore-asked")
         page.get_by_role("button", name="Restore revision 1").click()
         page.get_by_text("repeats 1").wait_for()
+
+
+def test_what_was_typed_survives_a_session_that_ended_elsewhere(visit: Visiting, site: Site) -> None:
+    site.call("PUT", "/v1/configurations/typed", {"engine": "kueue", "queues": [QUEUE]})
+    mine = json.dumps({"engine": "kueue", "queues": [{**QUEUE, "weight": 7}]})
+    with visit("admin") as somebody:
+        page = somebody.go("/configurations/typed/edit")
+        page.get_by_label("Document").fill(mine)
+        page.get_by_text("Nothing speaks against it").wait_for()
+        page.context.clear_cookies()
+        page.get_by_role("button", name="Show the difference").click()
+        page.wait_for_url("**/sign-in?*")
+        page.get_by_label("Token").fill(site.secrets["admin"])
+        page.get_by_role("button", name="Sign in").click()
+        page.wait_for_url("**/configurations/typed/edit")
+        assert page.get_by_label("Document").input_value() == mine
+        page.get_by_text("is filled in again").wait_for()
+        page.get_by_role("button", name="Show the difference").click()
+        page.get_by_role("button", name="Save", exact=True).click()
+        page.wait_for_url("**/configurations/typed")
+        assert page.evaluate("Object.keys(sessionStorage).filter(key => key.startsWith('arbiter:'))") == []
+    assert site.call("GET", "/v1/configurations/typed/queues/q")["queue"]["weight"] == 7
+
+
+def test_what_was_typed_is_on_the_page_of_an_old_form(visit: Visiting, site: Site) -> None:
+    site.call("PUT", "/v1/configurations/stale", {"engine": "kueue", "queues": [QUEUE]})
+    mine = json.dumps({"engine": "kueue", "queues": [{**QUEUE, "weight": 11}], "flavors": [{"name": "a"}]}, indent=1)
+    with visit("admin") as somebody:
+        somebody.expected = ("403",)
+        page = somebody.go("/configurations/stale/edit")
+        page.get_by_label("Document").fill(mine)
+        page.evaluate("document.querySelector('form[data-keep] [name=stamp]').value = 'old'")
+        page.get_by_role("button", name="Show the difference").click()
+        page.get_by_text("What you typed is not lost").wait_for()
+        assert page.get_by_label("document").input_value() == mine
+        page.get_by_role("link", name="Open the form again").click()
+        page.get_by_text("is filled in again").wait_for()
+        assert page.get_by_label("Document").input_value() == mine
+
+
+def test_a_check_that_fails_says_nothing_of_an_earlier_one(visit: Visiting, site: Site) -> None:
+    site.call("PUT", "/v1/configurations/unheard", {"engine": "kueue", "queues": [QUEUE]})
+    with visit("admin") as somebody:
+        page = somebody.go("/configurations/unheard/edit")
+        box = page.get_by_label("Document")
+        box.fill(json.dumps({"engine": "kueue", "queues": [{**QUEUE, "weight": 2}]}))
+        page.get_by_text("Nothing speaks against it").wait_for()
+        page.route("**/configurations/unheard/edit", lambda route: route.fulfill(status=503, body="away"))
+        somebody.expected = ("503",)
+        box.fill(json.dumps({"engine": "kueue", "queues": [{**QUEUE, "weight": 3}]}))
+        page.get_by_text("the service answered 503").wait_for()
+        assert page.get_by_text("Nothing speaks against it").count() == 0

@@ -26,6 +26,8 @@ def test_one_is_started_followed_and_stopped(visit: Visiting, site: Site) -> Non
         heads = page.locator(".measures").first.locator("thead th").all_inner_texts()
         assert heads == ["All queues", "kueue"]
         until(page, "stream === null")
+        page.get_by_role("link", name="Forget it").click()
+        page.get_by_text("There is no way back").wait_for()
         page.get_by_role("button", name="Forget it").click()
         page.wait_for_url("**/simulations")
 
@@ -38,7 +40,7 @@ def test_what_it_came_to_is_what_the_api_says(visit: Visiting, site: Site) -> No
         assert [int(cell) for cell in row[1:]] == [v["summary"]["total"].get("evictions", 0) for v in said["variants"]]
         rows = page.locator("#by-queue tbody tr")
         assert rows.count() == len(said["variants"]) * len(said["variants"][0]["summary"]["queues"])
-        assert page.get_by_role("button", name="Forget it").count() == 0
+        assert page.get_by_role("link", name="Forget it").count() == 0
         page.get_by_role("link", name="Events").click()
         assert page.locator("tbody tr", has_text="evicted").locator("td").nth(5).inner_text() == "serve-1"
 

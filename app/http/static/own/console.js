@@ -41,6 +41,65 @@ document.addEventListener("input", (event) => {
   if (type === "range") document.querySelector(`output[for="${id}"]`).textContent = spelled(Number(value), dataset.resource);
 });
 
+// Text that somebody types is kept in this tab until the form that has it was taken: a session that ended, a service that
+// restarted or an old form loses nothing. Leaving with something unsaved asks.
+const boxes = () => document.querySelectorAll("form[data-keep] textarea[name]");
+const shelf = (box) => "arbiter:" + location.pathname + location.search + "#" + box.name;
+let unsaved = false;
+document.addEventListener("input", (event) => {
+  const box = event.target.closest("form[data-keep] textarea[name]");
+  if (!box) return;
+  unsaved = box.value !== box.defaultValue;
+  try {
+    if (unsaved) sessionStorage.setItem(shelf(box), box.value);
+    else sessionStorage.removeItem(shelf(box));
+  } catch { /* too long to be kept: it is on the page all the same */ }
+});
+document.addEventListener("submit", () => { unsaved = false; });
+window.addEventListener("beforeunload", (event) => { if (unsaved) event.preventDefault(); });
+const restored = () => {
+  const taken = sessionStorage.getItem("arbiter:sent");
+  sessionStorage.removeItem("arbiter:sent");
+  // Whoever was led to another page after sending had it taken; the sign-in page is no such place.
+  if (taken && taken !== location.pathname + location.search && location.pathname !== "/sign-in" && !document.querySelector("[data-refused]")) {
+    for (const key of Object.keys(sessionStorage)) if (key.startsWith("arbiter:" + taken + "#")) sessionStorage.removeItem(key);
+  } else if (taken && location.pathname === "/sign-in") {
+    sessionStorage.setItem("arbiter:sent", taken);
+  }
+  for (const box of boxes()) {
+    const before = sessionStorage.getItem(shelf(box));
+    if (before === null || before === box.value) continue;
+    const note = document.createElement("p");
+    note.className = "notice";
+    note.setAttribute("role", "status");
+    note.textContent = "What you typed here before was not taken, and is filled in again. ";
+    const drop = document.createElement("button");
+    drop.type = "button";
+    drop.className = "quiet";
+    drop.textContent = "Begin anew";
+    drop.addEventListener("click", () => { box.value = box.defaultValue; sessionStorage.removeItem(shelf(box)); note.remove(); unsaved = false; });
+    note.append(drop);
+    box.before(note);
+    box.value = before;
+    unsaved = true;
+  }
+};
+document.addEventListener("submit", (event) => {
+  if (event.target.matches("form[data-keep]")) sessionStorage.setItem("arbiter:sent", location.pathname + location.search);
+});
+
+// A part that could not be asked for anew must not go on saying what was true before.
+const away = (event) => {
+  const place = event.detail.target;
+  if (!place || place.getAttribute("role") !== "status") return;
+  const note = document.createElement("p");
+  note.className = "notice";
+  const status = event.detail.xhr && event.detail.xhr.status;
+  note.textContent = status ? `That could not be asked: the service answered ${status}. Nothing was changed.` : "The service does not answer. Nothing was changed.";
+  place.replaceChildren(note);
+};
+for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) document.addEventListener(name, away);
+
 // One stream of events for all live parts of a page; none while the tab is hidden.
 let stream = null;
 const listen = () => {
@@ -90,4 +149,4 @@ const charts = () => {
   }
 };
 document.addEventListener("htmx:afterSettle", charts);
-document.addEventListener("DOMContentLoaded", () => { listen(); charts(); });
+document.addEventListener("DOMContentLoaded", () => { restored(); listen(); charts(); });
