@@ -319,10 +319,10 @@ def _filters(
 
 
 def _span(since: Text = "", until: Text = "") -> Filters:
-    return {"since": _moment(since), "until": _moment(until)}
+    return {"since": moment_of(since), "until": moment_of(until)}
 
 
-def _moment(text: str) -> str:
+def moment_of(text: str) -> str:
     """Times as a browser's field gives them and as the log prints them are UTC; "1h" is that long ago. All else goes to
     the API as it is."""
     plain = text.strip()

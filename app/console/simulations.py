@@ -251,10 +251,10 @@ def _turns(variants: list[Json]) -> list[Turn]:
 @simulations_pages.get("/simulations/{id}/stop", **page(needs="decide"))
 async def ask_to_stop(visit: Visiting, id: UUID) -> Response:  # noqa: A002
     """What stopping or forgetting it takes away, and whether to."""
-    found: Json = await visit.api.get(f"/v1/simulations/{id}")
-    running = found["status"] in _ACTIVE
-    rounds = amount((found.get("progress") or {}).get("rounds", 0))
-    stopping = f"It ends where it is, after {rounds} rounds; what it has told so far stays."
+    found: Json = await visit.api.get(f"/v1/simulations/{id}") if visit.may("read") else {}
+    running = found.get("status", "running") in _ACTIVE
+    progress: Json = found.get("progress") or {}
+    stopping = f"It ends where it is, after {amount(progress.get('rounds', 0))} rounds; what it has told so far stays."
     forgetting = "Its rounds, events, jobs and pictures are deleted, for everybody. There is no way back."
     return visit.show(
         "confirm.html", question="Stop this simulation?" if running else "Forget this simulation?", problem=None,

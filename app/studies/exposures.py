@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -28,17 +28,26 @@ from app.simulations.schemas import Job, SimulationRequest, Trace
 from app.solver import solve
 from app.solver.apply import delta_of
 from app.solver.delta import apply_delta
-from app.solver.model.base import Count, Duration, Name, Priority, Time, Wire
-from app.solver.model.configuration import Configuration, EngineName
-from app.solver.model.decision import ConfigurationUsed, Outcome, StateUsed, planned
+from app.solver.model.base import Time
+from app.solver.model.configuration import Configuration
+from app.solver.model.decision import Outcome, planned
 from app.solver.model.duration import DurationError
 from app.solver.model.instant import at, micros
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.quantity import parse, scale_of
-from app.solver.model.request import RunOptions, StateOrReference
 from app.solver.model.state import Ask, Task
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.rounds import Unit
+from app.studies.exposure_schemas import (
+    Exposure,
+    ExposureOutcome,
+    ExposureRequest,
+    Protection,
+    Standing,
+    Start,
+    Taking,
+    Threat,
+)
 
 _STARTS = ("admit", "preempt")
 _MOST_UNITS = {"job": 4096, "gang": 64, "task": 64}
@@ -48,139 +57,6 @@ _LONG = 100 * 365 * 86400
 """Seconds that everything is taken to run: longer than anybody looks ahead."""
 PROBE = "what-if"
 """The id of the asks that nobody has made."""
-
-Standing = Literal["now", "next", "safe", "spared"]
-
-
-class ExposureRequest(Wire, frozen=True, kw_only=True):
-    """``POST /v1/exposures``: of all that runs here, who is next?"""
-
-    engine: EngineName | None = None
-    """Whose rules decide. Absent: the configuration's engine."""
-    now: Time | None = None
-    """The time of the question. Absent: the host's clock."""
-    configuration: str | Configuration | None = None
-    """The configuration: `name`, `name@revision`, `name@label`, or the document itself. Absent: the snapshot's own."""
-    state: StateOrReference
-    """What runs: the state itself, or `{snapshot: name}`."""
-    asks: list[Ask] | Literal["pending"] = []
-    """What waits; `pending`: what is kept waiting beside the snapshot."""
-    queue: Name | None = None
-    """Only work of this queue and of those below it. Absent: of all."""
-    workloads: list[str] = []
-    """Only these, by id. Empty: all."""
-    waited: Duration = 60
-    """For how long the asks that nobody has made are taken to have waited: some rules let work preempt only after a
-    delay. Default: a minute."""
-    horizon: Duration = "1h"
-    """How far ahead the rounds over what waits are played, while nothing ends: some rules evict only after a delay."""
-    rounds: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 200
-    """The most rounds that are played."""
-    decisions: Annotated[int, msgspec.Meta(ge=0, le=20_000)] = 500
-    """The most asks, which nobody has made, that are decided."""
-    options: RunOptions = RunOptions()
-    """Options of the engine for the rounds."""
-
-
-class Taking(Wire, frozen=True, kw_only=True):
-    """What waits stops it."""
-
-    ask: str
-    """The id of the ask."""
-    round: int
-    """In which round, from 1."""
-    at: Time
-    """When that round would be."""
-    rule: str
-    """Why it is stopped, in one word: the engine's own reason."""
-
-
-class Threat(Wire, frozen=True, kw_only=True):
-    """An ask that nobody has made and that would stop it, asked of the state as it is."""
-
-    ask: Ask
-    """The ask, as a decision takes it: of those tried in its queue the fewest units, then the lowest priority."""
-    units: Count
-    """How many alike it asks for."""
-    priority: Priority
-    """The lowest priority tried with which it stops the workload."""
-    before: Count
-    """How many others are stopped before it."""
-    rule: str
-    """Why it is stopped, in one word: the engine's own reason."""
-
-
-class Protection(Wire, frozen=True, kw_only=True):
-    """What the engine says that keeps it."""
-
-    reason: str
-    """In one word."""
-    message: str
-    """In one sentence."""
-    until: Time | None = None
-    """When that ends. Absent: not by time alone."""
-
-
-class Exposure(Wire, frozen=True, kw_only=True):
-    """One running workload."""
-
-    workload: str
-    """Its id."""
-    queue: str
-    """Its queue."""
-    priority: Priority
-    """Its priority."""
-    standing: Standing
-    """`now`: what waits stops it; `next`: an ask that nobody has made would; `safe`: a rule keeps it; `spared`: no ask
-    that was tried takes it."""
-    now: Taking | None = None
-    """What of the waiting work stops it first."""
-    next: Threat | None = None
-    """The smallest ask that would."""
-    protection: Protection | None = None
-    """What keeps it, or why nothing does, in the engine's words."""
-
-
-class Start(Wire, frozen=True, kw_only=True):
-    """An ask that waits, in the order in which what waits would go."""
-
-    ask: str
-    """Its id."""
-    queue: str
-    """Its queue."""
-    outcome: Outcome
-    """What the last round that decided it says: `admit`: it starts."""
-    round: int | None = None
-    """In which round it starts. Absent: in none that was played."""
-    at: Time | None = None
-    """When that round would be."""
-    evicts: list[str] = []
-    """The workloads that are stopped for it, in order."""
-    reason: str = ""
-    """Of one that does not start: the engine's reason, in one word."""
-
-
-class ExposureOutcome(Wire, frozen=True, kw_only=True):
-    """Who is next, and who goes next."""
-
-    engine: EngineName
-    """Whose rules decided."""
-    configuration: ConfigurationUsed
-    """The configuration that was used."""
-    state: StateUsed
-    """The state that was used."""
-    now: Time
-    """The time of the question."""
-    exposures: list[Exposure]
-    """Running work, most exposed first."""
-    order: list[Start]
-    """What waits, in the order in which it would go; last what would not."""
-    rounds: int
-    """How many rounds were played."""
-    decisions: int
-    """How many asks that nobody has made were decided."""
-    complete: bool
-    """Whether neither bound, of rounds and of decisions, cut it short."""
 
 
 def expose(

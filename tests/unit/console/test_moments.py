@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.console.decisions import _moment as moment  # pyright: ignore[reportPrivateUsage]
+from app.console.decisions import moment_of as moment
 
 
 @pytest.mark.parametrize(

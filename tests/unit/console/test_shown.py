@@ -12,7 +12,8 @@ from starlette.responses import Response
 from app.console import decisions as deciding
 from app.console.decisions import Recorded
 from app.console.overview import by_minute
-from app.console.queues import Use, quota_of, uses
+from app.console.queues import Use, uses
+from app.console.quotas import quota_of
 from app.console.simulations import MEASURES, circle
 from app.console.situation import VERDICTS, Group, chosen, groups, named, paged, rules_of, sentence
 from app.console.visit import (

@@ -75,7 +75,8 @@ def test_a_revision_is_brought_back_as_its_form_says(given: str, sent: str) -> N
 def test_what_is_not_brought_back_says_why_on_its_page() -> None:
     page = Page(ANSWERS | {f"POST {AT}/revisions/2:restore": refused(412)}, fields={"revision": "2"})
     shown = run(configurations.restore(page.visit, "c"))
-    assert (shown.status, shown.values["problem"]["detail"], shown.values["stored"]) == (412, "because", STORED)
+    assert (shown.template, shown.status, shown.values["problem"]["detail"]) == ("confirm.html", 412, "because")
+    assert shown.values["fields"] == {"revision": 2, "etag": '"e1"'}, "asked again, about what is in force by now"
 
 
 def test_a_label_moves_over_what_it_was() -> None:
