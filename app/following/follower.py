@@ -32,9 +32,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from app.clusters.schemas import ClusterLease, ClusterReport, FollowedKind, Stage
-from app.following.keeping import Arbiter, Away, Keeper, NotYet, Refused
+from app.following.history import QUIET_SECONDS, Past
+from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Keeper, NotYet
 from app.following.kinds import followed
-from app.following.mirror import QUIET_SECONDS, Followed, Mirror, Past, View
+from app.following.mirror import Followed, Mirror, View
 from app.following.reading import Reader
 from app.following.shadowing import Shadowing
 from app.following.translating import Translated
@@ -252,7 +253,7 @@ class Follower:
             return
         try:
             self._keep(view)
-        except (Away, Refused, NotYet) as error:
+        except (ApiUnavailable, ApiError, NotYet) as error:
             self._unkept(str(error))
             self._mirror.forget()
             return
@@ -284,7 +285,7 @@ class Follower:
             self._writer = msgspec.json.decode(reply.body, type=ClusterLease).writer
             if not self._keeper.check():
                 self._mirror.forget()
-        except (Away, Refused) as error:
+        except (ApiUnavailable, ApiError) as error:
             self._writer = False
             self._error = str(error)
 

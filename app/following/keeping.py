@@ -38,11 +38,11 @@ _CONNECT, _ANSWER = 5.0, 120.0
 _SHOWN = 5
 
 
-class Away(Exception):
+class ApiUnavailable(Exception):
     """The service can't be reached, or can't answer now."""
 
 
-class Refused(Exception):
+class ApiError(Exception):
     """The service does not do it. ``status``, ``code``: of the problem; the text says what is wrong."""
 
     def __init__(self, status: int, code: str, text: str) -> None:
@@ -69,7 +69,7 @@ class Arbiter:
         self._pool = urllib3.PoolManager(maxsize=2, retries=False)
 
     def ask(self, method: str, *path: str, body: Any = None, headers: dict[str, str] | None = None) -> Reply:
-        """``path``: segments below ``/v1``. Raises Away, Refused."""
+        """``path``: segments below ``/v1``. Raises ApiUnavailable, ApiError."""
         address = "/".join([self._url, *(quote(part, safe="") for part in path)])
         content = None if body is None else msgspec.json.encode(body)
         try:
@@ -78,7 +78,7 @@ class Arbiter:
                 timeout=urllib3.Timeout(connect=_CONNECT, read=_ANSWER),
             )  # fmt: skip
         except HTTPError as error:
-            raise Away(f"{self._url}: {error}") from None
+            raise ApiUnavailable(f"{self._url}: {error}") from None
         if answer.status < 300:
             return Reply(answer.data, answer.headers.get("ETag"))
         problem = _problem(answer.data)
@@ -87,8 +87,8 @@ class Arbiter:
         for error in errors[:_SHOWN]:
             text += f"; {error.get('pointer')}: {error.get('detail')}"
         if answer.status >= 500 or answer.status == 429:
-            raise Away(text)
-        raise Refused(answer.status, str(problem.get("code") or ""), text[:1900])
+            raise ApiUnavailable(text)
+        raise ApiError(answer.status, str(problem.get("code") or ""), text[:1900])
 
 
 def _problem(body: bytes) -> dict[str, Any]:
@@ -201,7 +201,7 @@ class Keeper:
         self.puts: Counter[str] = Counter()
 
     def keep(self, found: Translated, versions: dict[str, str], *, writer: bool) -> None:
-        """Bring both up to ``found``. Raises NotYet, Away, Refused; then it can be done again."""
+        """Bring both up to ``found``. Raises NotYet, ApiUnavailable, ApiError; then it can be done again."""
         reason = self._configure(found.configuration, writer=writer)
         if self.refused:
             found = self._within(found)
@@ -211,7 +211,7 @@ class Keeper:
         change = delta(self._last, found, self.status.generation, versions)
         try:
             self._take(self._arbiter.ask("POST", "snapshots", self._snapshot, "deltas", body=change).body, found)
-        except Refused as refused:
+        except ApiError as refused:
             if refused.code == _STALE:
                 self._lost()
                 if (left := self.left()) is not None:
@@ -239,12 +239,13 @@ class Keeper:
             self._left_until = now + random.uniform(longest / 2, longest)
 
     def check(self) -> bool:
-        """Whether the snapshot is still what was written last; it is in use as long as it is asked for. Raises Away."""
+        """Whether the snapshot is still what was written last; it is in use as long as it is asked for. Raises
+        ApiUnavailable."""
         if self.status is None or self._last is None:
             return True
         try:
             found = msgspec.json.decode(self._arbiter.ask("GET", "snapshots", self._snapshot).body, type=SnapshotStatus)
-        except Refused as refused:
+        except ApiError as refused:
             self._why, self._last = refused.code or "refused", None
             return False
         if found.generation == self.status.generation:
@@ -269,7 +270,7 @@ class Keeper:
     def _stored(self) -> tuple[_Stored | None, str | None]:
         try:
             reply = self._arbiter.ask("GET", "configurations", self._configuration)
-        except Refused as refused:
+        except ApiError as refused:
             if refused.status == HTTPStatus.NOT_FOUND:
                 return None, None
             raise
@@ -283,7 +284,7 @@ class Keeper:
         headers = {"X-Comment": comment, **({"If-Match": etag} if etag else {"If-None-Match": "*"})}
         try:
             self._arbiter.ask("PUT", "configurations", self._configuration, body=document, headers=headers)
-        except Refused as refused:
+        except ApiError as refused:
             if refused.status == HTTPStatus.PRECONDITION_FAILED:
                 raise NotYet("somebody else has just written the configuration") from None
             if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:

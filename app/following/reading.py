@@ -31,6 +31,8 @@ from app.formats.pods import NOT_SCHEDULING
 from app.solver.model.problems import InvalidInput
 
 Item = dict[str, Any]
+Key = tuple[str, str]
+"""Namespace and name."""
 
 _NOISE = "kubectl.kubernetes.io/last-applied-configuration"
 _BOOKKEEPING = ("managedFields", "resourceVersion", "generation", "selfLink")
@@ -50,6 +52,12 @@ def part(of: dict[str, Any], key: str) -> dict[str, Any]:
     """The mapping under ``key``; an empty one where there is none."""
     found = of.get(key)
     return cast(dict[str, Any], found) if isinstance(found, dict) else {}
+
+
+def key_of(item: Item) -> Key:
+    """Where an object is."""
+    metadata = part(item, "metadata")
+    return metadata.get("namespace") or "", metadata.get("name") or ""
 
 
 def trimmed(kind: str, item: Item) -> Item:

@@ -7,9 +7,11 @@ import msgspec
 import structlog
 
 from app.clusters.shadow.schemas import ShadowReport, ShadowVictim
-from app.following.keeping import Arbiter, Away, Refused
-from app.following.mirror import NOT_NAMED, Items, Key, Mirror, Preemption, View
-from app.following.reading import part
+from app.following.evidence import NOT_NAMED
+from app.following.history import Items, Preemption
+from app.following.keeping import ApiError, ApiUnavailable, Arbiter
+from app.following.mirror import Mirror, View
+from app.following.reading import Key, part
 from app.following.translating import Translated, translate
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.request import DecisionRequest, StateOrReference
@@ -57,13 +59,13 @@ class Shadowing(Thread):
             try:
                 self._tell(self.report_of(one))
                 return
-            except Refused as refused:
+            except ApiError as refused:
                 try:
                     self._tell(self._bare(one, str(refused)))
                     return
-                except (Away, Refused) as error:
+                except (ApiUnavailable, ApiError) as error:
                     log.warning("shadow.not_reported", cluster=self._cluster, by=one.by, error=str(error))
-            except Away as error:
+            except ApiUnavailable as error:
                 log.warning("shadow.not_reported", cluster=self._cluster, by=one.by, error=str(error))
             except Exception:  # an object like none before: the next preemption may be an ordinary one
                 log.exception("shadow.failed", cluster=self._cluster, by=one.by)
@@ -75,7 +77,7 @@ class Shadowing(Thread):
         self._arbiter.ask("POST", "shadow", body=report)
 
     def report_of(self, one: Preemption) -> ShadowReport:
-        """What was seen, with the question before it or why there is none. Raises Away, Refused."""
+        """What was seen, with the question before it or why there is none. Raises ApiUnavailable, ApiError."""
         if not one.by:
             return self._bare(one, NOT_NAMED)
         moments = [items for number in one.moments if (items := self._mirror.before(number)) is not None]

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.base.documents import Path
-from app.following.mirror import Key, View
-from app.following.reading import Item, part
+from app.following.mirror import View
+from app.following.reading import Item, Key, part
 from app.formats.manifests import Within, read_manifests
 from app.formats.reader import Findings
 from app.solver.model.configuration import Configuration, EngineName

@@ -14,7 +14,8 @@ from typing import Protocol
 import msgspec
 
 from app.following.grouped import Grouped, merged, only, without
-from app.following.mirror import Key, View
+from app.following.mirror import View
+from app.following.reading import Key
 from app.following.translating import Translated, translate
 from app.formats.manifests import Within
 from app.formats.reader import MOST_ALIKE

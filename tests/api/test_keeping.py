@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from starlette.testclient import TestClient
 
-from app.following.keeping import Arbiter, Keeper, Refused, Reply
+from app.following.keeping import ApiError, Arbiter, Keeper, Reply
 from app.following.translating import Translated, translate
 from app.following.translator import Translator
 from app.solver.model.configuration import Configuration, EngineName, Queue
@@ -27,7 +27,7 @@ class Near(Arbiter):
         answer = self._service.request(method, "/".join(["/v1", *path]), content=content, headers=sent)
         if answer.status_code < 300:
             return Reply(answer.content, answer.headers.get("ETag"))
-        raise Refused(answer.status_code, answer.json().get("code") or "", answer.text)
+        raise ApiError(answer.status_code, answer.json().get("code") or "", answer.text)
 
 
 def translated() -> Translated:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.following.keeping import Arbiter, Away, Refused
+from app.following.keeping import ApiError, ApiUnavailable, Arbiter
 
 
 class Server(HTTPServer):
@@ -87,8 +87,8 @@ def test_a_question_has_its_path_its_token_and_its_body(server: Server) -> None:
 
 @pytest.mark.parametrize(
     ("status", "raised"),
-    [(200, None), (299, None), (300, Refused), (404, Refused), (428, Refused), (429, Away), (430, Refused),
-     (499, Refused), (500, Away), (503, Away)],
+    [(200, None), (299, None), (300, ApiError), (404, ApiError), (428, ApiError), (429, ApiUnavailable),
+     (430, ApiError), (499, ApiError), (500, ApiUnavailable), (503, ApiUnavailable)],
 )  # fmt: skip
 def test_what_may_pass_is_told_apart_from_a_refusal(
     server: Server, status: int, raised: type[Exception] | None
@@ -101,20 +101,20 @@ def test_what_may_pass_is_told_apart_from_a_refusal(
     with pytest.raises(raised) as caught:
         arbiter.ask("GET", "x")
     assert str(caught.value) == f"GET {server.url}/v1/x: {status} because"
-    if isinstance(caught.value, Refused):
+    if isinstance(caught.value, ApiError):
         assert (caught.value.status, caught.value.code) == (status, "some_code")
 
 
 def test_a_refusal_tells_the_first_errors_and_no_more_than_fits(server: Server) -> None:
     errors = [{"pointer": f"/{number}", "detail": "wrong"} for number in range(6)]
     server.answer = 422, {}, json.dumps({"title": "Invalid", "errors": errors}).encode()
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(ApiError) as caught:
         Arbiter(server.url, None).ask("PUT", "x")
     listed = "".join(f"; /{number}: wrong" for number in range(5))
     assert str(caught.value) == f"PUT {server.url}/v1/x: 422 Invalid{listed}"
     assert caught.value.code == ""
     server.answer = 422, {}, json.dumps({"detail": "x" * 3000}).encode()
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(ApiError) as caught:
         Arbiter(server.url, None).ask("PUT", "x")
     assert len(str(caught.value)) == 1900, "it must fit into a report, whose texts have 2000 characters"
 
@@ -122,17 +122,17 @@ def test_a_refusal_tells_the_first_errors_and_no_more_than_fits(server: Server) 
 @pytest.mark.parametrize("body", [b"<html>", b"\xff", b"[]"])
 def test_an_answer_that_is_no_problem_is_told_by_its_status(server: Server, body: bytes) -> None:
     server.answer = 403, {}, body
-    with pytest.raises(Refused, match=r"/v1/x: 403 $") as caught:
+    with pytest.raises(ApiError, match=r"/v1/x: 403 $") as caught:
         Arbiter(server.url, None).ask("GET", "x")
     assert caught.value.code == ""
 
 
 def test_a_service_that_hangs_up_or_sends_elsewhere_is_asked_once(server: Server) -> None:
     server.answer = 0, {}, b""
-    with pytest.raises(Away, match=f"{server.url}/v1: "):
+    with pytest.raises(ApiUnavailable, match=f"{server.url}/v1: "):
         Arbiter(server.url, None).ask("GET", "x")
     assert len(server.asked) == 1
     server.answer = 307, {"Location": "/v1/y"}, b""
-    with pytest.raises(Refused):
+    with pytest.raises(ApiError):
         Arbiter(server.url, None).ask("GET", "x")
     assert [path for _, path, *_ in server.asked] == ["/v1/x", "/v1/x"]

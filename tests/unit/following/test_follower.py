@@ -11,7 +11,7 @@ import msgspec
 from app.answering.snapshots import Counts, SnapshotStatus
 from app.clusters.schemas import ClusterLease
 from app.following.follower import Follower, Task
-from app.following.keeping import Arbiter, Refused, Reply
+from app.following.keeping import ApiError, Arbiter, Reply
 from app.following.kinds import Kind
 from app.following.reading import Event, Listed, Reader
 from app.solver.model.decision import ConfigurationUsed
@@ -52,7 +52,7 @@ class Service(Arbiter):
         if path[0] == "clusters":
             return Reply(msgspec.json.encode(ClusterLease(writer=True, seconds=10)), None)
         if method == "GET" and path[0] == "configurations":
-            raise Refused(404, "not_found", "there is none")
+            raise ApiError(404, "not_found", "there is none")
         self.taken.append(f"{method} {'/'.join(path)}")
         status = SnapshotStatus(
             name="s", generation=1, engine="yunikorn", configuration=ConfigurationUsed(digest=""),

@@ -8,7 +8,7 @@ import pytest
 
 from app.answering.snapshots import Counts, SnapshotStatus
 from app.following import keeping
-from app.following.keeping import Arbiter, Keeper, NotYet, Refused, Reply
+from app.following.keeping import ApiError, Arbiter, Keeper, NotYet, Reply
 from app.following.translating import Translated
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Configuration, Queue, Settings
@@ -28,15 +28,15 @@ class Service:
         self.put: Any = None
 
     def ask(self, method: str, kind: str, *_: str, body: Any = None, headers: Any = None) -> Reply:
-        """As the real one answers. Raises Refused."""
+        """As the real one answers. Raises ApiError."""
         del headers
         if kind == "configurations":
             if method == "PUT":
-                raise Refused(422, "invalid", "no such parent")
+                raise ApiError(422, "invalid", "no such parent")
             return Reply(msgspec.json.encode({"configuration": self.stored}), '"1"')
         self.put = body if method == "PUT" else self.put
         if method == "POST" and body.generation != self.generation:
-            raise Refused(409, "stale_generation", "stale")
+            raise ApiError(409, "stale_generation", "stale")
         self.generation += method != "GET"
         used = ConfigurationUsed(digest="d")
         counts = Counts(nodes=0, workloads=0, tasks=0, reservations=0, asks=0)
@@ -118,11 +118,11 @@ class Store:
         self.stored = stored
         self.etag = etag
         self.generation = 0
-        self.refuse: dict[str, Refused] = {}
+        self.refuse: dict[str, ApiError] = {}
         self.asked: list[tuple[str, Any, Any]] = []
 
     def ask(self, method: str, *path: str, body: Any = None, headers: Any = None) -> Reply:
-        """As the real one answers. Raises Refused."""
+        """As the real one answers. Raises ApiError."""
         told = f"{method} {'/'.join(path)}"
         if told != "GET configurations/c":
             self.asked.append((told, body, headers))
@@ -132,7 +132,7 @@ class Store:
             if method == "PUT":
                 self.stored = body
             if self.stored is None:
-                raise Refused(404, "not_found", "there is none")
+                raise ApiError(404, "not_found", "there is none")
             return Reply(msgspec.json.encode({"configuration": self.stored}), self.etag)
         self.generation += method != "GET"
         return Reply(msgspec.json.encode(status(self.generation)), None)
@@ -215,19 +215,19 @@ def test_a_comment_of_any_letters_is_sent_as_it_is_stored() -> None:
 @pytest.mark.parametrize(
     ("stored", "refused", "raised"),
     [
-        (OLD, Refused(412, "precondition_failed", "no"), "somebody else has just written the configuration"),
-        (None, Refused(412, "precondition_failed", "no"), "somebody else has just written the configuration"),
-        (OLD, Refused(403, "forbidden", "no"), "no"),
-        (None, Refused(422, "invalid", "no such parent"), "no such parent"),
+        (OLD, ApiError(412, "precondition_failed", "no"), "somebody else has just written the configuration"),
+        (None, ApiError(412, "precondition_failed", "no"), "somebody else has just written the configuration"),
+        (OLD, ApiError(403, "forbidden", "no"), "no"),
+        (None, ApiError(422, "invalid", "no such parent"), "no such parent"),
     ],
 )
 def test_a_configuration_that_can_not_be_written_stops_what_hangs_on_it(
-    stored: Configuration | None, refused: Refused, raised: str
+    stored: Configuration | None, refused: ApiError, raised: str
 ) -> None:
     store = Store(stored)
     store.refuse[PUT_C] = refused
     made = keeper(store)
-    with pytest.raises(Refused if refused.status == 403 else NotYet, match=f"^{raised}$"):
+    with pytest.raises(ApiError if refused.status == 403 else NotYet, match=f"^{raised}$"):
         made.keep(cluster(NEW), {}, writer=True)
     assert store.told() == [PUT_C]
     assert [one.detail for one in made.refused] == ([raised] if refused.status == 422 else [])
@@ -241,16 +241,16 @@ def test_a_store_that_refuses_to_say_what_it_has_is_not_written_to() -> None:
 
     def ask(method: str, *path: str, **_: Any) -> Reply:
         assert (method, path) == ("GET", ("configurations", "c"))
-        raise Refused(403, "forbidden", "no")
+        raise ApiError(403, "forbidden", "no")
 
     store.ask = ask  # pyright: ignore
-    with pytest.raises(Refused, match="no"):
+    with pytest.raises(ApiError, match="no"):
         keeper(store).keep(cluster(NEW), {}, writer=True)
 
 
 def test_a_refused_configuration_is_not_written_again_before_it_changes() -> None:
     store = Store(OLD)
-    store.refuse[PUT_C] = Refused(422, "invalid", "no such parent")
+    store.refuse[PUT_C] = ApiError(422, "invalid", "no such parent")
     made = keeper(store)
     made.keep(cluster(NEW, "new", "old"), {}, writer=True)
     assert [(one.rule, one.severity, one.pointer) for one in made.refused] == [("refused", "error", "/configuration")]
@@ -269,13 +269,13 @@ def test_a_refused_configuration_is_not_written_again_before_it_changes() -> Non
 @pytest.mark.parametrize(
     ("refused", "reason"),
     [
-        (Refused(409, "stale_generation", "x"), "stale_generation"),
-        (Refused(404, "snapshot_not_found", "x"), "snapshot_not_found"),
-        (Refused(409, "", "x"), "refused"),
-        (Refused(422, "invalid", "x"), "refused"),
+        (ApiError(409, "stale_generation", "x"), "stale_generation"),
+        (ApiError(404, "snapshot_not_found", "x"), "snapshot_not_found"),
+        (ApiError(409, "", "x"), "refused"),
+        (ApiError(422, "invalid", "x"), "refused"),
     ],
 )
-def test_a_delta_that_is_refused_is_put_whole_and_says_why(refused: Refused, reason: str) -> None:
+def test_a_delta_that_is_refused_is_put_whole_and_says_why(refused: ApiError, reason: str) -> None:
     store = Store(OLD)
     made = keeper(store)
     made.keep(cluster(OLD, "old"), {}, writer=False)
@@ -289,14 +289,14 @@ def test_a_delta_that_is_refused_is_put_whole_and_says_why(refused: Refused, rea
 def test_a_put_that_did_not_arrive_is_put_again_for_the_same_reason() -> None:
     store = Store(OLD)
     made = keeper(store)
-    store.refuse[PUT_S] = Refused(422, "invalid", "x")
-    with pytest.raises(Refused):
+    store.refuse[PUT_S] = ApiError(422, "invalid", "x")
+    with pytest.raises(ApiError):
         made.keep(cluster(OLD), {}, writer=False)
     assert made.puts == {}
     made.keep(cluster(OLD), {}, writer=False)
     assert (made.puts, store.told()) == ({"configuration": 1}, [PUT_S, PUT_S])
-    store.refuse |= {DELTA: Refused(404, "snapshot_not_found", "x"), PUT_S: Refused(422, "invalid", "x")}
-    with pytest.raises(Refused):
+    store.refuse |= {DELTA: ApiError(404, "snapshot_not_found", "x"), PUT_S: ApiError(422, "invalid", "x")}
+    with pytest.raises(ApiError):
         made.keep(cluster(OLD), {}, writer=False)
     made.keep(cluster(OLD), {}, writer=False)
     assert made.puts == {"configuration": 1, "snapshot_not_found": 1}
@@ -310,8 +310,8 @@ def test_whether_the_snapshot_is_there_is_asked_once_it_was_put() -> None:
     made.keep(cluster(OLD), {}, writer=False)
     assert made.check()
     assert store.told() == [PUT_S, LOOK]
-    for refused, reason in ((Refused(404, "snapshot_lost", "x"), "snapshot_lost"), (Refused(403, "", "x"), "refused")):
-        store.refuse[LOOK] = refused
+    for status, code, reason in ((404, "snapshot_lost", "snapshot_lost"), (403, "", "refused")):
+        store.refuse[LOOK] = ApiError(status, code, "x")
         assert not made.check()
         assert store.told() == [LOOK]
         assert made.check(), "it is known to be lost"
@@ -348,9 +348,9 @@ def test_who_loses_it_again_leaves_it_for_ever_longer_and_calm_begins_anew(monke
     assert lost() == 300.0
     clock[0] += 601.0
     assert [lost(), lost()] == [0.0, 10.0]
-    store.refuse[DELTA] = Refused(409, "stale_generation", "x")
+    store.refuse[DELTA] = ApiError(409, "stale_generation", "x")
     with pytest.raises(NotYet, match="snapshot 's' is written by somebody else too"):
         made.keep(cluster(OLD), {}, writer=False)
-    store.refuse[DELTA] = Refused(409, "busy", "x")
+    store.refuse[DELTA] = ApiError(409, "busy", "x")
     clock[0] += 1000.0
     made.keep(cluster(OLD), {}, writer=False)

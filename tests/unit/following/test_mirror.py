@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from app.following import mirror as module
+from app.following.history import Past
 from app.following.kinds import Kind
-from app.following.mirror import Followed, Mirror, Past, View
+from app.following.mirror import Followed, Mirror, View
 from app.following.reading import Event, Listed
 
 NODE, POD = Kind("Node", "", "nodes", ("v1",)), Kind("Pod", "", "pods", ("v1",))

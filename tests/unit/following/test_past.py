@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from app.following import mirror as module
-from app.following.mirror import Past
+from app.following import history as module
+from app.following.history import Past
 
 AT = "2026-11-22T09:00:00Z"
 

@@ -9,9 +9,10 @@ import pytest
 
 from app.clusters.shadow.schemas import ShadowReport
 from app.clusters.shadow.service import compare
+from app.following.history import Past
 from app.following.keeping import Arbiter, Reply
 from app.following.kinds import followed
-from app.following.mirror import Mirror, Past
+from app.following.mirror import Mirror
 from app.following.reading import Event, Listed, trimmed
 from app.following.shadowing import Shadowing
 from app.solver.model.configuration import EngineName

@@ -11,7 +11,7 @@ from app.answering.snapshots import Counts, SnapshotStatus
 from app.clusters.schemas import ClusterLease, ClusterReport
 from app.following import follower as module
 from app.following.follower import Follower, Task
-from app.following.keeping import Arbiter, Away, Refused, Reply
+from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Reply
 from app.following.kinds import Kind
 from app.following.reading import Absent, Broken, Event, Listed, Reader
 from app.solver.model.configuration import Configuration
@@ -51,7 +51,7 @@ class Service(Arbiter):
     def __init__(self, *, writer: bool = True, generation: int = 1) -> None:
         self.writer = writer
         self.generation = generation
-        self.refuse: dict[str, Away | Refused] = {}
+        self.refuse: dict[str, ApiUnavailable | ApiError] = {}
         self.reports: list[ClusterReport] = []
         self.taken: list[str] = []
 
@@ -180,10 +180,10 @@ def test_what_is_whole_but_not_written_is_still_being_listed(monkeypatch: pytest
 def test_all_errors_are_told_and_no_more_than_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     service = Service()
     standing = Standing(monkeypatch, service, broken="no route")
-    service.refuse["PUT clusters/prod"] = Away("the service is away")
+    service.refuse["PUT clusters/prod"] = ApiUnavailable("the service is away")
     standing.report()
     assert standing.report().error == "no route; the service is away"
-    service.refuse["PUT clusters/prod"] = Away("x" * 3000)
+    service.refuse["PUT clusters/prod"] = ApiUnavailable("x" * 3000)
     standing.report()
     error = standing.report().error
     assert error == ("no route; " + "x" * 3000)[:2000]
@@ -191,7 +191,7 @@ def test_all_errors_are_told_and_no_more_than_fits(monkeypatch: pytest.MonkeyPat
 
 def test_findings_of_a_refused_configuration_come_first_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     service = Service()
-    service.refuse["PUT configurations/conf"] = Refused(422, "invalid", "no such parent")
+    service.refuse["PUT configurations/conf"] = ApiError(422, "invalid", "no such parent")
     standing = Standing(monkeypatch, service)
     standing.follower._step()
     found = standing.report().findings
@@ -214,7 +214,7 @@ def test_it_reports_every_two_seconds_and_writes_as_it_is_told(monkeypatch: pyte
     service.writer = True
     report(now=True)
     assert standing.follower.pulse().writer
-    service.refuse["PUT clusters/prod"] = Refused(403, "forbidden", "no")
+    service.refuse["PUT clusters/prod"] = ApiError(403, "forbidden", "no")
     report(now=True)
     assert not standing.follower.pulse().writer, "nobody said that it may"
 
@@ -242,7 +242,7 @@ def test_what_did_not_arrive_is_tried_again_whole(monkeypatch: pytest.MonkeyPatc
     standing = Standing(monkeypatch, service)
     standing.follower._step()
     standing.heard("x")
-    service.refuse["POST snapshots/snap/deltas"] = Away("no answer")
+    service.refuse["POST snapshots/snap/deltas"] = ApiUnavailable("no answer")
     standing.follower._step()
     assert (standing.paused.waits[1:], standing.report().stage) == ([1.0], "broken")
     service.refuse.clear()
@@ -260,7 +260,7 @@ def test_an_error_of_a_report_is_over_with_the_next_batch_that_is_kept(monkeypat
     service = Service()
     standing = Standing(monkeypatch, service)
     standing.follower._step()
-    service.refuse["PUT clusters/prod"] = Away("no answer")
+    service.refuse["PUT clusters/prod"] = ApiUnavailable("no answer")
     standing.report()
     assert standing.follower._error == "no answer"
     service.refuse.clear()
@@ -274,7 +274,7 @@ def test_a_snapshot_that_is_gone_is_put_again(monkeypatch: pytest.MonkeyPatch) -
     service = Service()
     standing = Standing(monkeypatch, service)
     standing.follower._step()
-    service.refuse["GET snapshots/snap"] = Refused(404, "snapshot_lost", "gone")
+    service.refuse["GET snapshots/snap"] = ApiError(404, "snapshot_lost", "gone")
     standing.report()
     service.refuse.clear()
     service.taken.clear()

@@ -8,8 +8,10 @@ import pytest
 
 from app.clusters.shadow.schemas import ShadowReport
 from app.following import shadowing
-from app.following.keeping import Arbiter, Away, Refused, Reply
-from app.following.mirror import Evidence, Items, Mirror, Preemption
+from app.following.evidence import Evidence
+from app.following.history import Items, Preemption
+from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Reply
+from app.following.mirror import Mirror
 from app.following.shadowing import Shadowing
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Configuration, EngineName, Settings
@@ -158,10 +160,10 @@ BARE = preemption("", ("a", "b"))
     ("answers", "told"),
     [
         ((), ["the cluster does not say for whom"]),
-        ((Refused(422, "invalid", "y" * 3000), None), ["the cluster does not say for whom", "y" * 2000]),
-        ((Away("no"), None), ["the cluster does not say for whom"] * 2),
-        ((Refused(422, "", "first"), Away("no"), None), ["the cluster does not say for whom", "first"] * 2),
-        ((Away("no"),) * 9, ["the cluster does not say for whom"] * 5),
+        ((ApiError(422, "invalid", "y" * 3000), None), ["the cluster does not say for whom", "y" * 2000]),
+        ((ApiUnavailable("no"), None), ["the cluster does not say for whom"] * 2),
+        ((ApiError(422, "", "first"), ApiUnavailable("no"), None), ["the cluster does not say for whom", "first"] * 2),
+        ((ApiUnavailable("no"),) * 9, ["the cluster does not say for whom"] * 5),
     ],
 )
 def test_a_report_is_tried_five_times_and_then_without_its_question(
@@ -175,7 +177,7 @@ def test_a_report_is_tried_five_times_and_then_without_its_question(
 
 
 def test_who_is_stopped_does_not_try_again() -> None:
-    service = Service(Away("no"), None)
+    service = Service(ApiUnavailable("no"), None)
     one = shadow("kueue", Seen({}), service)
     one.stop()
     one._report(BARE)  # pyright: ignore

@@ -1,0 +1,134 @@
+"""What objects say of preemptions: who was evicted, for whom, and why. Pure.
+
+Kueue: the conditions `Evicted` (reason `Preempted`) and `Preempted` of a Workload; their message names the UID of the
+Workload that it was for (pkg/scheduler/preemption). KAI: an Event with reason `Evict`, whose message names the pod and
+the PodGroup that it was for (pkg/scheduler/api). YuniKorn: an Event on the pod, whose message names the allocation that
+it was for, which is the UID of a pod (pkg/scheduler/objects/events).
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import msgspec
+
+from app.following.reading import Item, Key, key_of, part
+from app.solver.model.configuration import EngineName
+
+NOT_NAMED = "the cluster does not say for whom"
+
+_KUEUE = re.compile(r"\(UID: ([^,)\s]+)")
+_KAI = re.compile(r"Pod ([^/\s]+)/(\S+) was preempted by (higher priority )?workload ([^/\s]+)/(\S+)")
+_KAI_MOVED = re.compile(r"Pod ([^/\s]+)/(\S+) was preempted and rescheduled")
+_YUNIKORN = re.compile(r"Preempted by (\S+) from application (\S+) in (\S+)")
+_YUNIKORN_QUOTA = re.compile(r"Preempted by [Qq]uota change")
+_UNKNOWN = "UNKNOWN"
+"""What Kueue writes where it does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One eviction. ``victim``: namespace and name of its Workload or Pod; ``by``: the UID of whom it was for, or
+    `namespace/name`; empty where nobody is named; ``at``: when, as the cluster says it."""
+
+    victim: Key
+    by: str
+    reason: str | None
+    at: datetime | None
+
+
+def evidence(engine: EngineName, kind: str, old: Item | None, new: Item) -> Evidence | None:
+    """What ``new`` says of an eviction that ``old`` did not; None for nearly every object."""
+    reader = _READERS.get((engine, kind))
+    return None if reader is None else reader(old, new)
+
+
+def ends(kind: str, old: Item | None, new: Item | None) -> bool:
+    """Whether a pod is told to end by this change, or is gone without."""
+    if kind != "Pod" or old is None or "deletionTimestamp" in part(old, "metadata"):
+        return False
+    return new is None or "deletionTimestamp" in part(new, "metadata")
+
+
+def _kueue(old: Item | None, new: Item) -> Evidence | None:
+    evicted = _condition(new, "Evicted")
+    if evicted is None or evicted.get("reason") != "Preempted":
+        return None
+    if old is None or (was := _condition(old, "Evicted")) == evicted:
+        return None
+    if was is not None and was.get("lastTransitionTime") == evicted.get("lastTransitionTime"):
+        return None
+    preempted = _condition(new, "Preempted") or {}
+    message = _text(preempted.get("message")) or _text(evicted.get("message"))
+    found = _KUEUE.search(message)
+    by = found[1] if found is not None and found[1] != _UNKNOWN else ""
+    return Evidence(key_of(new), by, _text(preempted.get("reason")) or None, _time(evicted.get("lastTransitionTime")))
+
+
+def _condition(item: Item, kind: str) -> dict[str, Any] | None:
+    """The condition of that type, where it holds."""
+    found = part(item, "status").get("conditions")
+    for one in cast(list[Any], found) if isinstance(found, list) else ():
+        if not isinstance(one, dict):
+            continue
+        condition = cast(dict[str, Any], one)
+        if condition.get("type") == kind and condition.get("status") == "True":
+            return condition
+    return None
+
+
+def _kai(old: Item | None, new: Item) -> Evidence | None:
+    message = _new_message(old, new)
+    if new.get("reason") != "Evict" or message is None:
+        return None
+    if (found := _KAI.match(message)) is not None:
+        space, pod, higher, by_space, by = found.groups()
+        reason = "preempt" if higher else "reclaim"
+        return Evidence((space, pod), f"{by_space}/{by.removesuffix('.')}", reason, _event_time(new))
+    if (moved := _KAI_MOVED.match(message)) is not None:
+        return Evidence((moved[1], moved[2]), "", None, _event_time(new))
+    return None
+
+
+def _yunikorn(old: Item | None, new: Item) -> Evidence | None:
+    message, about = _new_message(old, new), part(new, "involvedObject")
+    if message is None or about.get("kind") != "Pod":
+        return None
+    victim = _text(about.get("namespace")), _text(about.get("name"))
+    if (found := _YUNIKORN.match(message)) is not None:
+        return Evidence(victim, found[1], None, _event_time(new))
+    if _YUNIKORN_QUOTA.match(message):
+        return Evidence(victim, "", None, _event_time(new))
+    return None
+
+
+def _new_message(old: Item | None, new: Item) -> str | None:
+    """What an Event says; None where it is only counted on."""
+    message = _text(new.get("message"))
+    return message if old is None or old.get("message") != message else None
+
+
+def _event_time(event: Item) -> datetime | None:
+    times = (_time(event.get(name)) for name in ("eventTime", "lastTimestamp", "firstTimestamp"))
+    return next((at for at in times if at is not None), None)
+
+
+def _time(value: object) -> datetime | None:
+    try:
+        found = msgspec.convert(value, datetime)
+    except msgspec.ValidationError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+_READERS: dict[tuple[EngineName, str], Callable[[Item | None, Item], Evidence | None]] = {
+    ("kueue", "Workload"): _kueue,
+    ("kai", "Event"): _kai,
+    ("yunikorn", "Event"): _yunikorn,
+}
