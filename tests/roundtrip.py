@@ -80,7 +80,10 @@ def _differing(one: Any, other: Any, at: Place) -> Iterator[Place]:
 
 
 def _nothing(one: Any, other: Any, at: Place) -> bool:
-    """Whether both are nothing: empty, where there could be none. Of selectors it means everything."""
+    """Whether both are nothing: empty, where there could be none. Of selectors it means everything. A stop policy
+    that stops nothing is the default."""
+    if at[-1] == "stopPolicy":
+        return {one, other} == {None, "None"}
     return _empty(one) and _empty(other) and at[-1] != "namespaceSelector"
 
 

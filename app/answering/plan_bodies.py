@@ -18,6 +18,7 @@ from app.answering.overrides import with_fields
 from app.answering.sources import Sources
 from app.base.documents import Path, read
 from app.formats import import_configuration
+from app.formats.kueue.considered import LocalQueue
 from app.formats.manifests import kept_objects
 from app.formats.objects import PriorityClass
 from app.formats.reader import Findings
@@ -305,7 +306,9 @@ def situation(request: PlanRequest, sources: Sources) -> Situation:
     read_beside(kept, of_configuration, Findings())
     beside.complete(of_configuration)
     beside.admission.kueue = found.loaded.configured.engine.name == "kueue"
-    beside.local_queues.update(request.local_queues)
+    for name, queue in request.local_queues.items():
+        known = beside.local_queues.get(name)
+        beside.local_queues[name] = LocalQueue(queue) if known is None else replace(known, cluster_queue=queue)
     for name, value in request.priority_classes.items():
         for group in _GROUPS:
             beside.classes.put(group, name, PriorityClass(value, False, False, None))

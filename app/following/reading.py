@@ -37,7 +37,9 @@ Key = tuple[str, str]
 _NOISE = "kubectl.kubernetes.io/last-applied-configuration"
 _BOOKKEEPING = ("managedFields", "resourceVersion", "generation", "selfLink")
 _STATUS: dict[str, tuple[str, ...]] = {
-    "Workload": ("conditions", "admission", "reclaimablePods"),
+    "Workload": ("conditions", "admission", "reclaimablePods", "requeueState", "admissionChecks"),
+    "ClusterQueue": ("conditions",),
+    "AdmissionCheck": ("conditions",),
     "Pod": ("phase",),
     "Node": ("allocatable", "capacity", "conditions"),
 }

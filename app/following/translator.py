@@ -15,10 +15,11 @@ import msgspec
 
 from app.following.grouped import Grouped, merged, only, without
 from app.following.mirror import View
-from app.following.reading import Key
+from app.following.reading import Key, part
 from app.following.translating import Translated, translate
+from app.formats.kueue.considered import LocalQueue, read_local_queue
 from app.formats.manifests import Within
-from app.formats.reader import MOST_ALIKE
+from app.formats.reader import MOST_ALIKE, Findings, Reader
 from app.solver.model.configuration import Configuration, EngineName
 
 _WORKLOAD, _LOCAL_QUEUE = "Workload", "LocalQueue"
@@ -71,13 +72,15 @@ class _Workloads:
 
     def __init__(self) -> None:
         self._configured = Configuration()
-        self._local: dict[str, str] = {}
+        self._local: dict[str, LocalQueue] = {}
 
     def whole(self, view: View) -> Translated:
         found = translate("kueue", view)
         self._configured = msgspec.structs.replace(found.configuration, native=None)  # LocalQueues are kept in it
-        self._local = dict.fromkeys((f"{space}/{name}" for space, name in view.items[_LOCAL_QUEUE]), "")
-        self._local |= found.local_queues
+        self._local = {
+            f"{space}/{name}": read_local_queue(Reader(part(item, "spec"), (), Findings()))
+            for (space, name), item in view.items[_LOCAL_QUEUE].items()
+        }
         return found
 
     def some(self, last: Translated, view: View, changed: set[tuple[str, Key]]) -> Translated | None:

@@ -9,10 +9,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from app.base.documents import Path
+from app.formats.admission import KINDS as OF_ADMISSION
 from app.formats.kai import configuration as kai_import
 from app.formats.kai import pods as kai_pods
 from app.formats.kueue import importing as kueue_import
 from app.formats.kueue import workloads as kueue_workloads
+from app.formats.kueue.considered import Around, LocalQueue
 from app.formats.kueue.topologies import placed_by_kueue
 from app.formats.objects import (
     KAI_SCHEDULER,
@@ -36,7 +38,6 @@ from app.solver.model.state import Ask, Node, State, Workload
 
 _KUEUE_KINDS = ("ClusterQueue", "Cohort", "ResourceFlavor")
 _KAI_KINDS = ("SchedulingShard", "Config", "Topology")
-_OF_NEW_PODS = ("LimitRange", "RuntimeClass")
 _ORDER: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn")
 
 _Belongs = Callable[[Pod], bool]
@@ -54,11 +55,10 @@ class _Sorted:
         self.classes: list[Object] = []
         self.pods: list[Object] = []
         self.nodes: list[Object] = []
+        self.around: list[Object] = []
         for made in objects(documents, findings):
             place = self._place(made)
-            if made.kind in _OF_NEW_PODS:
-                made.root.warn("kind", f"{made.kind}: counts for work that is planned; pods have it in them", "info")
-            elif place is None:
+            if place is None:
                 unknown_kind(made)
             else:
                 place.append(made)
@@ -79,8 +79,10 @@ class _Sorted:
             return self.kai
         if kind == YUNIKORN_QUEUES:
             return self.yunikorn
+        if kind in OF_ADMISSION:
+            return self.around
         if group == "":
-            return {"Pod": self.pods, "Node": self.nodes}.get(kind)
+            return {"Pod": self.pods, "Node": self.nodes, "Namespace": self.around}.get(kind)
         return None
 
 
@@ -96,12 +98,12 @@ def is_object(document: Any) -> bool:
 @dataclass(frozen=True, slots=True)
 class Within:
     """Pods that were read before, and what else there is of the cluster of which they are some: the names of all its
-    nodes, ``kai.pods.gpu_memory`` of them, and the ClusterQueue of each of Kueue's LocalQueues."""
+    nodes, ``kai.pods.gpu_memory`` of them, and the ClusterQueue and Kueue's LocalQueues by id."""
 
     pods: list[SinglePod]
     nodes: Collection[str]
     gpus: Mapping[str, int]
-    local_queues: Mapping[str, str] = field(default_factory=dict[str, str])
+    local_queues: Mapping[str, LocalQueue] = field(default_factory=dict[str, LocalQueue])
 
 
 def read_manifests(
@@ -192,14 +194,15 @@ def _duplicates(found: list[Object], kinds: dict[str, str], findings: Findings) 
         unique(((made.name, made) for made in found if made.kind == kind and made.name), shown, findings)
 
 
-def _kueue(reading: _Reading, kept: dict[str, str]) -> Imported:
-    """``kept``: the ClusterQueue of each LocalQueue that the configuration keeps."""
+def _kueue(reading: _Reading, kept: dict[str, LocalQueue]) -> Imported:
+    """``kept``: the LocalQueues that the configuration keeps."""
     found, findings = reading.found, reading.findings
     _duplicates(found.kueue, {kind: kind for kind in _KUEUE_KINDS}, findings)
     own, local = kueue_import.read_configuration(found.kueue, findings, nodes=bool(found.nodes))
     configuration = reading.counting(_with_classes(own, found.classes))
-    local_queues = {**kept, **local}
-    workloads, asks = kueue_workloads.read_workloads(found.workloads, configuration, local_queues, reading.classes)
+    around = Around({**kept, **local})
+    around.take(found.around)
+    workloads, asks = kueue_workloads.read_workloads(found.workloads, configuration, around, reading.classes)
     strangers: list[Pod] = []
     if configuration.topologies:
         strangers = [pod for pod in reading.pods if not placed_by_kueue(pod.made)]

@@ -84,7 +84,7 @@ NOT_SCHEDULING = (
     "ephemeralContainers", "hostAliases", "hostIPC", "hostPID", "hostUsers", "hostname", "imagePullSecrets",
     "readinessGates", "restartPolicy", "runtimeClassName", "schedulerName", "securityContext", "serviceAccount",
     "serviceAccountName", "setHostnameAsFQDN", "shareProcessNamespace", "subdomain", "terminationGracePeriodSeconds",
-    "volumes", "os", "hostNetwork", "hostnameOverride", "resources",
+    "volumes", "os", "hostNetwork", "hostnameOverride",
 )  # fmt: skip
 """What a pod is made of, and nothing that decides where or whether it runs."""
 
@@ -157,7 +157,17 @@ def _requests(spec: Reader) -> Steps:
             starting = largest(starting, sidecars)
         else:
             starting = largest(starting, plus(sidecars, asked))
-    return plus(largest(plus(running, sidecars), starting), steps(spec, "overhead"))
+    together = largest(plus(running, sidecars), starting)
+    return plus({**together, **_of_whole_pod(spec, together)}, steps(spec, "overhead"))
+
+
+def _of_whole_pod(spec: Reader, together: Steps) -> Steps:
+    """What the pod as a whole asks for, which goes before what its containers do (KEP-2837); where it gives a limit
+    only, that, unless containers ask."""
+    resources = spec.child("resources")
+    limits, requests = steps(resources, "limits"), steps(resources, "requests")
+    resources.not_carried("claims", "dynamic resource claims are not counted")
+    return {**{name: value for name, value in limits.items() if name not in together}, **requests}
 
 
 def _container(container: Reader) -> Steps:

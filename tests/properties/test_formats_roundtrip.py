@@ -58,8 +58,12 @@ def stays(configuration: Configuration, system: str) -> Configuration:
 
 
 def by_amount(configuration: Configuration) -> dict[str, Any]:
-    """The document with every amount as a number: how it is spelled is for the system to say."""
+    """The document with every amount as a number: how it is spelled is for the system to say. A queue that no manifest
+    of Kueue opens to namespaces is exported open to none, and a comment says it."""
     document: dict[str, Any] = msgspec.to_builtins(configuration)
+    for queue in cast(list[dict[str, Any]], document.get("queues", [])):
+        if queue.get("native") == {"kueue": {"spec": {"namespaceSelector": None}}}:
+            del queue["native"]
     if document.get("settings") == {"kai": {}}:  # the same as none
         document["settings"] = {}
     for queue in cast(list[dict[str, Any]], document.get("queues", [])):

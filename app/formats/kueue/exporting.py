@@ -105,6 +105,8 @@ def _settings(settings: kueue.Settings, lost: Lost, *, switched: bool) -> dict[s
     """``switched``: fair sharing has a switch of its own, as before v1beta2."""
     document: dict[str, Any] = {"apiVersion": CONFIGURATION_VERSION, "kind": "Configuration"}
     strategies = settings.preemption_strategies
+    if settings.quota_check_strategy != "BlockUndeclared":
+        document["resources"] = {"quotaCheckStrategy": settings.quota_check_strategy}
     if settings.fair_sharing:
         switch = {"enable": True} if switched else {}
         document["fairSharing"] = {**switch, "preemptionStrategies": strategies or _DEFAULT_STRATEGIES}
@@ -167,7 +169,7 @@ def _queue(
 def _without_role(block: kueue.Queue) -> kueue.Queue:
     return kueue.Queue(
         preemption=block.preemption, flavor_fungibility=block.flavor_fungibility,
-        queueing_strategy=block.queueing_strategy,
+        queueing_strategy=block.queueing_strategy, stop_policy=block.stop_policy, inactive=block.inactive,
     )  # fmt: skip
 
 
@@ -216,6 +218,10 @@ def _quota(name: str, quota: Quota, at: Path, lost: Lost) -> dict[str, Any]:
 
 def _policies(block: kueue.Queue, at: Path, lost: Lost) -> dict[str, Any]:
     spec: dict[str, Any] = {}
+    if block.stop_policy != "None":
+        spec["stopPolicy"] = block.stop_policy
+    if block.inactive is not None:
+        lost.note("status", (*at, "kueue", "inactive"), "whether it is active Kueue works out itself")
     if block.queueing_strategy != "BestEffortFIFO":
         spec["queueingStrategy"] = block.queueing_strategy
     if block.flavor_fungibility is not None:

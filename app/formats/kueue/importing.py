@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from app.formats.kueue.considered import STOP_POLICY, LocalQueue, read_counting, read_local_queue, selector_of
 from app.formats.kueue.topologies import UNDECIDED, read_flavor_tolerations, read_topology
 from app.formats.objects import Object, config_map, instead, kept, named, unknown_kind, whole
 from app.formats.pods import read_taints
@@ -49,9 +50,10 @@ _PREFERENCE = {word: word for word in ("BorrowingOverPreemption", "PreemptionOve
 _STRATEGY = {word: word for word in ("BestEffortFIFO", "StrictFIFO")}
 _SORTING = ("ByLowestPriority", "ByLowestRuntime", "ByLongestRuntime")
 _STRATEGIES = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
+_QUOTA_CHECK = {word: word for word in ("BlockUndeclared", "IgnoreUndeclared")}
 PRESENT_VERSION = "v1beta2"
 _DEFAULT_STRATEGIES = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
-_KEPT_KINDS = ("AdmissionCheck", "ProvisioningRequestConfig", "MultiKueueConfig", "MultiKueueCluster", "Topology")
+_KEPT_KINDS = ("ProvisioningRequestConfig", "MultiKueueConfig", "MultiKueueCluster", "Topology")
 
 # How the manager runs, not how it decides.
 _OPERATIONAL = (
@@ -62,8 +64,8 @@ _OPERATIONAL = (
 
 def read_configuration(
     found: Iterable[Object], findings: Findings, *, nodes: bool = False
-) -> tuple[Configuration, dict[str, str]]:
-    """The configuration that ``found`` describe together, and the ClusterQueue of each LocalQueue (by its id).
+) -> tuple[Configuration, dict[str, LocalQueue]]:
+    """The configuration that ``found`` describe together, and each LocalQueue (by its id).
     ``nodes``: whether the source has the cluster's nodes, without which no topology decides anything."""
     found = list(found)
     given = [read_topology(made) for made in found if nodes and made.kind == "Topology" and made.name]
@@ -73,7 +75,8 @@ def read_configuration(
     native: dict[str, Any] | None = None
     objects: list[dict[str, Any]] = []
     queues: list[tuple[Object, Queue]] = []
-    local: dict[str, str] = {}
+    local: dict[str, LocalQueue] = {}
+    checks = _Checks(found)
     for made in found:
         if made.kind == "Configuration":
             if native is not None:
@@ -84,13 +87,13 @@ def read_configuration(
         elif made.kind == "ResourceFlavor":
             flavors.append(_flavor(made, topologies))
         elif made.kind == "ClusterQueue":
-            queues.append((made, _cluster_queue(made)))
+            queues.append((made, _cluster_queue(made, checks)))
         elif made.kind == "Cohort":
             queues.append((made, _cohort(made)))
         else:
             if made.kind == "LocalQueue":
                 local[made.id] = _local_queue(made)
-            elif made.kind == "Topology" and made.name in topologies:
+            elif made.kind == "AdmissionCheck" or (made.kind == "Topology" and made.name in topologies):
                 pass  # decided on, and kept for what else it says
             elif made.kind in _KEPT_KINDS:
                 made.root.warn("kind", f"{made.kind}: not decided here; kept for an export", "info", "not-decided")
@@ -192,13 +195,45 @@ def _tolerates(spec: Reader, taint: Taint) -> bool:
     return False
 
 
-def _cluster_queue(made: Object) -> Queue:
+class _Checks:
+    """The AdmissionChecks of a source: which there are, and which say of themselves that they are not active."""
+
+    def __init__(self, found: Iterable[Object]) -> None:
+        given = [made for made in found if made.kind == "AdmissionCheck"]
+        self._known = {made.name for made in given}
+        self._inactive = {made.name for made in given if (said := _active(made)) is not None and not said[0]}
+
+    def inactive(self, names: list[str], spec: Reader) -> str | None:
+        """Why a ClusterQueue with these is not active, in Kueue's words (inactiveReason), or None."""
+        missing = [name for name in names if name not in self._known]
+        if missing and not self._known:
+            detail = f"admission checks {', '.join(missing)} are not in the source: taken as active"
+            spec.findings.add("not-decided", "warning", (*spec.at, "admissionChecksStrategy"), detail)
+            missing = []
+        stopped = [name for name in names if name in self._inactive]
+        why = [f"references missing AdmissionCheck(s): {','.join(missing)}"] if missing else []
+        why += [f"references inactive AdmissionCheck(s): {','.join(stopped)}"] if stopped else []
+        return ", ".join(why) or None
+
+
+def _active(made: Object) -> tuple[bool, str, str] | None:
+    """What the condition Active says: whether it holds, its reason and message; None without one."""
+    for condition in made.status.children("conditions"):
+        if condition.take("type") == "Active":
+            reason, message = condition.text("reason") or "", condition.text("message") or ""
+            return condition.take("status") == "True", reason, message
+    return None
+
+
+def _cluster_queue(made: Object, of_source: _Checks) -> Queue:
     spec = made.root.keep().child("spec")
     strategy = spec.choice("queueingStrategy", _STRATEGY)
     block = kueue.Queue(
         preemption=_unless_default(_preemption(spec.child("preemption"))),
         flavor_fungibility=_unless_default(_fungibility(spec.child("flavorFungibility"))),
         queueing_strategy=cast(Any, strategy or "BestEffortFIFO"),
+        stop_policy=cast(Any, spec.choice("stopPolicy", STOP_POLICY) or "None"),
+        inactive=_inactive(made, spec, of_source),
     )
     queue = Queue(
         name=made.name,
@@ -208,24 +243,37 @@ def _cluster_queue(made: Object) -> Queue:
         created_at=made.created_at,
         kueue=_unless_default(block),
     )
-    spec.not_carried("namespaceSelector", "which namespaces may submit is not decided here", "info")
-    _stop_policy(spec, "ClusterQueue")
-    checks = spec.strings("admissionChecks")
-    if checks:
-        # The list became a part of the strategy in v1beta2.
-        spec.warn("admissionChecks", "admission checks are not decided here; kept for an export", rule="not-decided")
-    spec.not_carried("admissionChecksStrategy", "admission checks are not decided here")
-    return _with(queue, native=_closed(made, spec, admissionChecksStrategy=_strategy(checks)))
+    if "namespaceSelector" in spec:
+        selector_of(spec.child("namespaceSelector"))
+    spec.keep_as_is("namespaceSelector", "admissionChecksStrategy")
+    native = _closed(made, spec, admissionChecksStrategy=_strategy(spec.strings("admissionChecks")))
+    if "namespaceSelector" not in spec:
+        fields = {} if native is None else native.kueue
+        native = Native(kueue={**fields, "spec": {**fields.get("spec", {}), "namespaceSelector": None}})
+    return _with(queue, native=native)
 
 
 def _strategy(checks: list[str]) -> dict[str, Any]:
+    """As present versions have it: the list became a part of the strategy in v1beta2."""
     return {"admissionChecks": [{"name": name} for name in checks]} if checks else {}
 
 
-def _stop_policy(spec: Reader, kind: str) -> None:
-    if spec.value.get("stopPolicy") not in (None, "None"):
-        spec.undecided("stopPolicy", f"a stopped {kind} admits nothing; Arbiter decides as if it were open")
-    spec.keep_as_is("stopPolicy")
+def _inactive(made: Object, spec: Reader, of_source: _Checks) -> str | None:
+    """Why it is not active for other reasons than being stopped: as it says itself, else as its checks are."""
+    names = spec.strings("admissionChecks")
+    strategy = spec.child("admissionChecksStrategy")
+    for check in strategy.children("admissionChecks"):
+        names.append(check.text("name") or "")
+        check.strings("onFlavors")
+        check.close()
+    strategy.close()
+    if made.deleted:
+        return "it is terminating"
+    said = _active(made)
+    if said is not None:
+        holds, reason, message = said
+        return None if holds or reason == "Stopped" else message or reason
+    return of_source.inactive(names, spec)
 
 
 def _cohort(made: Object) -> Queue:
@@ -240,13 +288,12 @@ def _cohort(made: Object) -> Queue:
     return _with(queue, native=_closed(made, spec))
 
 
-def _local_queue(made: Object) -> str:
+def _local_queue(made: Object) -> LocalQueue:
     spec = made.root.keep().child("spec")
-    target = spec.text("clusterQueue") or ""
-    _stop_policy(spec, "LocalQueue")
+    found = read_local_queue(spec)
     spec.not_carried("fairSharing", "shares between LocalQueues (admission fair sharing) are not decided here")
     _closed(made, spec)
-    return target
+    return found
 
 
 def _closed(made: Object, spec: Reader, **more: Any) -> Native | None:
@@ -351,7 +398,12 @@ def _settings(made: Object) -> tuple[kueue.Settings | None, dict[str, Any]]:
     strategies = fair.words("preemptionStrategies", _STRATEGIES)
     fair.close()
     root.not_carried("admissionFairSharing", "shares between LocalQueues are not decided here")
-    root.not_carried("resources", "excluded and transformed resources are not applied to requests")
+    resources = root.child("resources")
+    strategy = resources.choice("quotaCheckStrategy", _QUOTA_CHECK) or "BlockUndeclared"
+    read_counting(resources)
+    resources.keep_as_is("excludeResourcePrefixes", "transformations")
+    resources.not_carried("deviceClassMappings", "dynamic resource claims are not counted")
+    resources.close()
     root.not_carried("waitForPodsReady", "waiting for pods to be ready is not decided here")
     root.not_carried("featureGates", "Arbiter decides with the gates at their defaults")
     for key in ("integrations", "manageJobsWithoutQueueName", "managedJobsNamespaceSelector", "multiKueue",
@@ -365,6 +417,7 @@ def _settings(made: Object) -> tuple[kueue.Settings | None, dict[str, Any]]:
     on = enabled if enabled is not None else made.version != "v1beta1" and present
     made_settings = kueue.Settings(
         fair_sharing=on,
+        quota_check_strategy=cast(Any, strategy),
         preemption_strategies=None if strategies in ([], _DEFAULT_STRATEGIES) else cast(Any, strategies),
     )
     return _unless_default(made_settings), {**fields, **config_map(made)}

@@ -2,10 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any, cast
 
+from msgspec import structs
+
+from app.formats.kueue.considered import Around, Selectors, counting_of
 from app.formats.kueue.importing import read_milestones
 from app.formats.kueue.topologies import read_assignment, read_request
 from app.formats.objects import Classes, Object, named
@@ -32,6 +36,8 @@ class _Condition:
 
 _Conditions = Mapping[str, _Condition]
 _NEVER = _Condition(False, None, "")
+_ADMITTED = _Condition(True, None, "")
+_GATED = "kueue.x-k8s.io/admission-gated-by"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,50 +46,125 @@ class _PodSet:
     count: int
     min_count: int | None
     pod: PodSpec
+    requests: Steps
     topology: kueue.TopologyRequest | None
 
 
+class _Cluster:
+    """What a Workload is read with."""
+
+    def __init__(self, configuration: Configuration, around: Around, classes: Classes) -> None:
+        self.queues = {queue.name: queue for queue in configuration.queues}
+        self.around, self.classes = around, classes
+        self.selectors = Selectors(configuration, around.namespaces)
+        self.counting = counting_of(configuration)
+        self.decided = bool(configuration.topologies)
+        groups = chain.from_iterable(queue.resource_groups or () for queue in configuration.queues)
+        self.counts_pods = any(_PODS in group.resources for group in groups)
+
+    def stopped(self, queue: str, local: str) -> str | None:
+        """Why nothing new is admitted, and reservations are given up, by a stop policy; None: no queue is stopped."""
+        own = self.around.local_queues.get(local)
+        if own is not None and own.stopped:
+            return f"LocalQueue {local} is stopped: its stop policy is {own.stop_policy}"
+        of = self.queues.get(queue)
+        if of is not None and of.kueue is not None and of.kueue.stop_policy != "None":
+            return f"ClusterQueue {queue} is stopped: its stop policy is {of.kueue.stop_policy}"
+        return None
+
+    def drained(self, local: str) -> bool:
+        """Whether what the LocalQueue has admitted is evicted."""
+        own = self.around.local_queues.get(local)
+        return own is not None and own.stop_policy == "HoldAndDrain"
+
+
 def read_workloads(
-    found: Iterable[Object], configuration: Configuration, local_queues: Mapping[str, str], classes: Classes
+    found: Iterable[Object], configuration: Configuration, around: Around, classes: Classes
 ) -> tuple[list[Workload], list[Ask]]:
     """Running workloads and asks, in the order of the source; finished ones hold nothing and are left out.
     Where the source has no ClusterQueue, workloads may name any."""
-    queues, decided = {queue.name for queue in configuration.queues}, bool(configuration.topologies)
-    counts_pods = any(
-        _PODS in group.resources for queue in configuration.queues for group in queue.resource_groups or ()
-    )
+    cluster = _Cluster(configuration, around, classes)
     running: list[Workload] = []
     asks: list[Ask] = []
     for made in found:
         if not named(made):
             continue
-        status = made.status
-        conditions = _conditions(status)
-        if conditions.get("Finished", _NEVER).holds:
-            continue
-        admission = status.child("admission")
-        spec = made.spec
-        local = _local_queue(made, spec)
-        queue = admission.text("clusterQueue") or local_queues.get(local)
-        pod_sets = [_pod_set(reader, counts_pods=counts_pods, decided=decided) for reader in spec.children("podSets")]
-        priority = _priority(spec, classes)
-        if queue is None:
-            detail = f"no LocalQueue {local!r} in the source: workload {made.id!r} is left out"
-            made.root.warn("spec", detail, "error", "no-queue")
-        elif queues and queue not in queues:
-            detail = f"no ClusterQueue {queue!r} in the source: workload {made.id!r} is left out"
-            made.root.warn("spec", detail, "error", "no-queue")
-        elif admission.value:
-            tasks = _admitted(pod_sets, admission, status, decided=decided)
-            running.append(_running(made, spec, queue, priority, conditions, tasks))
-        elif spec.boolean("active") is False:
-            spec.warn("active", f"workload {made.id!r} is not active: left out", "info")
-        else:
-            asks.append(_ask(made, spec, queue, priority, conditions, pod_sets))
-        spec.not_carried("maximumExecutionTimeSeconds", "a limit of running time does not bear on a decision", "info")
-        spec.ignore("queueName", "active")
-        spec.close()
+        conditions = _conditions(made.status)
+        if not conditions.get("Finished", _NEVER).holds:
+            _read(replace(made, root=_filled_in(made, around)), conditions, cluster, running, asks)
     return running, asks
+
+
+def _filled_in(made: Object, around: Around) -> Reader:
+    """With what LimitRanges and RuntimeClasses of the cluster add to its pods (Kueue: AdjustResources)."""
+    specs = (pod_set.child("template").child("spec") for pod_set in made.spec.children("podSets"))
+    if not around.admission and not any("runtimeClassName" in spec for spec in specs):
+        return made.root
+    return around.admission.admitted(made.root, made.namespace, exists=False)
+
+
+def _read(made: Object, conditions: _Conditions, cluster: _Cluster, running: list[Workload], asks: list[Ask]) -> None:
+    admission, spec = made.status.child("admission"), made.spec
+    local = _local_queue(made, spec)
+    known = cluster.around.local_queues.get(local)
+    queue = admission.text("clusterQueue") or (known.cluster_queue if known is not None else None)
+    pod_sets = [_pod_set(reader, cluster) for reader in spec.children("podSets")]
+    priority = _priority(spec, cluster.classes)
+    active = spec.boolean("active") is not False
+    if not queue:
+        detail = f"no LocalQueue {local!r} in the source: workload {made.id!r} is left out"
+        made.root.warn("spec", detail, "error", "no-queue")
+    elif cluster.queues and queue not in cluster.queues:
+        detail = f"no ClusterQueue {queue!r} in the source: workload {made.id!r} is left out"
+        made.root.warn("spec", detail, "error", "no-queue")
+    elif admission.value and (conditions.get("Admitted", _ADMITTED).holds or not cluster.stopped(queue, local)):
+        if active:
+            tasks = _admitted(pod_sets, admission, made.status, decided=cluster.decided)
+            workload = _running(made, spec, queue, priority, conditions, tasks)
+            block = kueue.Workload(drained=True) if cluster.drained(local) and not workload.evicted else None
+            running.append(structs.replace(workload, kueue=block))
+        else:
+            spec.warn("active", f"workload {made.id!r} is not active any more: its quota is not counted", "info")
+    else:
+        ask = _ask(made, spec, queue, priority, conditions, _waiting(pod_sets, made.status))
+        why = None if active else f"workload {made.id} is not active (spec.active)"
+        asks.append(_considered(ask, made, conditions, why or _refusal(made, conditions, queue, local, cluster)))
+    spec.not_carried("maximumExecutionTimeSeconds", "a limit of running time does not bear on a decision", "info")
+    spec.not_carried("preemptionGates", "gates of preemption are off by default (MultiKueue, alpha)", "info")
+    spec.ignore("queueName", "active")
+    spec.close()
+
+
+def _considered(ask: Ask, made: Object, conditions: _Conditions, why: str | None) -> Ask:
+    """The ask with what keeps it from being tried: for good, or until a time."""
+    requeue = made.status.child("requeueState")
+    until = requeue.time("requeueAt")
+    requeued = conditions.get("Requeued")
+    if why is None and requeued is not None and not requeued.holds and until is None:
+        why = f"it is not queued again yet: {requeued.message or requeued.reason}"
+    if why is None and until is None:
+        return ask
+    return structs.replace(ask, kueue=structs.replace(ask.kueue or kueue.Ask(), inadmissible=why, requeue_at=until))
+
+
+def _refusal(made: Object, conditions: _Conditions, queue: str, local: str, cluster: _Cluster) -> str | None:
+    """Why Kueue does not try a waiting workload, or None (IsAdmissible; Scheduler.nominate)."""
+    reserved = conditions.get("QuotaReserved", _NEVER)
+    if made.annotations.get(_GATED):
+        return f"it is gated by {made.annotations[_GATED]} ({_GATED})"
+    if not reserved.holds and reserved.reason == "OnHold":
+        return reserved.message or "it is on hold"
+    if conditions.get("WaitingForReplacementPods", _NEVER).holds:
+        return "it waits for replacement pods"
+    failed = [
+        check.text("name") or ""
+        for check in made.status.children("admissionChecks")
+        if check.take("state") in ("Retry", "Rejected")
+    ]
+    if failed:
+        return f"its admission checks failed: {', '.join(failed)}"
+    stopped = cluster.stopped(queue, local)
+    return stopped or cluster.selectors.refusal(queue, made.namespace, made.root.findings)
 
 
 def _local_queue(made: Object, spec: Reader) -> str:
@@ -123,27 +204,45 @@ def _conditions(status: Reader) -> _Conditions:
     }
 
 
-def _pod_set(reader: Reader, *, counts_pods: bool, decided: bool) -> _PodSet:
+def _pod_set(reader: Reader, cluster: _Cluster) -> _PodSet:
     template = reader.child("template")
     pod = read_pod_spec(template.child("spec"))
-    if counts_pods:
-        pod.requests[_PODS] = 1
+    requests = cluster.counting.counted(pod.requests) if cluster.counting else pod.requests
+    if cluster.counts_pods:
+        requests = {**requests, _PODS: 1}
+    topology = read_request(reader, decided=cluster.decided)
+    if topology is not None and requests != pod.requests and cluster.counting:
+        detail = "nodes are filled by what the manager's `resources` make of the requests, not by the requests"
+        reader.warn("topologyRequest", detail, "warning", "assumed-requests")
     count = reader.count("count")
     made = _PodSet(
         name=reader.text("name") or "main",
         count=1 if count is None else count,
         min_count=reader.count("minCount"),
         pod=pod,
-        topology=read_request(reader, decided=decided),
+        requests=requests,
+        topology=topology,
     )
     reader.close()
     return made
 
 
+def _reclaimable(status: Reader) -> dict[str, int]:
+    """Pods that are done, by pod set."""
+    return {reader.text("name") or "": reader.count("count") or 0 for reader in status.children("reclaimablePods")}
+
+
+def _waiting(pod_sets: list[_PodSet], status: Reader) -> list[_PodSet]:
+    """The pod sets of a workload that waits, less pods that are done already."""
+    done = _reclaimable(status)
+    return [replace(of, count=max(0, of.count - done.get(of.name, 0))) for of in pod_sets]
+
+
 def _admitted(pod_sets: list[_PodSet], admission: Reader, status: Reader, *, decided: bool) -> list[Task]:
-    """The tasks of an admitted workload: what its admission says that it uses, less pods that are done. Pods that are
-    placed use of their nodes also what there is no quota for."""
-    done = {reader.text("name") or "": reader.count("count") or 0 for reader in status.children("reclaimablePods")}
+    """The tasks of an admitted workload: what its admission says that it uses, scaled down to the pods that are not
+    done where fewer are left than were admitted (Kueue: totalRequestsFromAdmission). Pods that are placed use of their
+    nodes also what there is no quota for."""
+    done = _reclaimable(status)
     by_name = {pod_set.name: pod_set for pod_set in pod_sets}
     tasks: list[Task] = []
     for assignment in admission.children("podSetAssignments"):
@@ -151,14 +250,19 @@ def _admitted(pod_sets: list[_PodSet], admission: Reader, status: Reader, *, dec
         pod_set = by_name.get(name)
         given = assignment.count("count")
         count = given if given is not None else (pod_set.count if pod_set else 1)
-        requests, units = _per_pod(steps(assignment, "resourceUsage"), count)
+        left = max(0, (pod_set.count if pod_set else count) - done.get(name, 0))
+        usage = steps(assignment, "resourceUsage")
+        if left < count:
+            requests, units = {resource: value // count for resource, value in usage.items()}, left
+        else:
+            requests, units = _per_pod(usage, count)
         domains = read_assignment(assignment, decided=decided)
-        if domains is not None and pod_set is not None and units == count:
+        if domains is not None and pod_set is not None and units in (count, left):
             requests = {**{r: n for r, n in pod_set.pod.requests.items() if r != _PODS}, **requests}
         tasks.append(
             Task(
                 name=name,
-                count=max(0, units - done.get(name, 0)) if units == count else units,
+                count=units,
                 requests=quantities(requests),
                 flavors=assignment.labels("flavors") or None,
                 topology_request=pod_set.topology if pod_set is not None else None,
@@ -221,7 +325,7 @@ def _ask(
                 name=pod_set.name,
                 count=pod_set.count,
                 min_count=pod_set.min_count,
-                requests=quantities(pod_set.pod.requests),
+                requests=quantities(pod_set.requests),
                 node_selector=pod_set.pod.node_selector,
                 tolerations=pod_set.pod.tolerations,
                 node_affinity=pod_set.pod.node_affinity,

@@ -17,12 +17,13 @@ from typing import Any
 import msgspec
 
 from app.base.documents import Path
+from app.formats.kueue.considered import Counting, LocalQueue, Selectors, counting_of
 from app.formats.kueue.topologies import ANNOTATIONS, UNDECIDED, request_of
 from app.formats.pods import quantities
 from app.formats.reader import Reader
 from app.formats.work.kinds import PodSet, Work
 from app.formats.work.read import Cluster, Planned, as_counted, near, resource_names
-from app.solver.model import ytsaurus
+from app.solver.model import kueue, ytsaurus
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import Ask, Task
@@ -38,21 +39,32 @@ _MOST_ASKS = 5000
 def plan_work(works: list[Work], cluster: Cluster) -> list[Planned]:
     """The asks of ``works``. What can't be planned is a finding and left out."""
     names = resource_names(cluster.configuration)
+    selectors = Selectors(cluster.configuration, cluster.beside.namespaces)
     planned: list[Planned] = []
     for work in works:
-        queue = _queue(work, cluster)
-        if queue is not None:
-            planned.append(Planned(work.title, list(_asks(work, queue, cluster, names))))
+        found = _queue(work, cluster)
+        if found is not None:
+            refused = _refusal(work, *found, selectors, cluster)
+            planned.append(Planned(work.title, list(_asks(work, found[0], refused, cluster, names))))
     return planned
 
 
-def _queue(work: Work, cluster: Cluster) -> str | None:
-    """The ClusterQueue. Where no LocalQueue is known at all, the label is taken for the ClusterQueue's own name."""
+def _refusal(work: Work, queue: str, local: LocalQueue | None, selectors: Selectors, cluster: Cluster) -> str | None:
+    """Why Kueue would not try the work, or None."""
+    if local is not None and local.stopped:
+        name = work.made.labels.get(QUEUE) or _of_template(work)
+        return f"LocalQueue {work.made.namespace}/{name} is stopped: its stop policy is {local.stop_policy}"
+    return selectors.refusal(queue, work.made.namespace, cluster.findings)
+
+
+def _queue(work: Work, cluster: Cluster) -> tuple[str, LocalQueue | None] | None:
+    """The ClusterQueue, and the LocalQueue where one leads to it. Where no LocalQueue is known at all, the label is
+    taken for the ClusterQueue's own name."""
     known, local = cluster.queues, cluster.beside.local_queues
     leaves = leaf_names(cluster.configuration)
     if cluster.queue is not None:
         if cluster.queue in known:
-            return cluster.queue
+            return cluster.queue, None
         cluster.left_out(work, f"there is no queue {cluster.queue!r}; there are {near(leaves)}")
         return None
     name = work.made.labels.get(QUEUE) or _of_template(work)
@@ -62,16 +74,19 @@ def _queue(work: Work, cluster: Cluster) -> str | None:
         return None
     id = f"{work.made.namespace}/{name}"  # noqa: A001
     target = local.get(id)
-    if target is not None and target in known:
-        return target
+    if target is not None and target.cluster_queue in known:
+        return target.cluster_queue, target
     if target is not None:
         cluster.left_out(
-            work, f"LocalQueue {id!r} leads to {target!r}, which is no ClusterQueue here", "metadata", "labels"
+            work,
+            f"LocalQueue {id!r} leads to {target.cluster_queue!r}, which is no ClusterQueue here",
+            "metadata",
+            "labels",
         )
     elif not local and name in leaves:
         detail = f"no LocalQueues are known: {name!r} is taken for the ClusterQueue of that name"
         work.made.root.findings.add("assumed-queue", "info", (*work.made.root.at, "metadata", "labels", QUEUE), detail)
-        return name
+        return name, None
     else:
         there = f"LocalQueues {near(local)}" if local else f"no LocalQueues; ClusterQueues are {near(leaves)}"
         cluster.left_out(work, f"no LocalQueue {id!r}; there are {there}", "metadata", "labels", QUEUE)
@@ -94,7 +109,7 @@ def _of_template(work: Work) -> str | None:
     return next((found for pod_set in work.pod_sets if (found := pod_set.labels.get(QUEUE))), None)
 
 
-def _asks(work: Work, queue: str, cluster: Cluster, names: set[str]) -> Iterator[Ask]:
+def _asks(work: Work, queue: str, refused: str | None, cluster: Cluster, names: set[str]) -> Iterator[Ask]:
     grouping = work.kind.kueue
     number = {"one": 1, "replica": work.replicas, "pod": work.pods}[grouping]
     if number > _MOST_ASKS:
@@ -102,20 +117,23 @@ def _asks(work: Work, queue: str, cluster: Cluster, names: set[str]) -> Iterator
         return
     priority = _priority(work, cluster)
     decided = bool(cluster.configuration.topologies)
-    tasks = [_task(pod_set, work, names, one=grouping == "pod", decided=decided) for pod_set in work.pod_sets]
+    counting = counting_of(cluster.configuration)
+    tasks = [_task(pod_set, work, names, counting, one=grouping == "pod", decided=decided) for pod_set in work.pod_sets]
+    block = None if refused is None else kueue.Ask(inadmissible=refused)
     for i in range(number):
         yield Ask(
             id=cluster.free(work.id if number == 1 else f"{work.id}-{i}"),
             queue=queue, priority=priority, created_at=cluster.created_at, tasks=tasks,
+            kueue=block,
         )  # fmt: skip
 
 
-def _task(pod_set: PodSet, work: Work, names: set[str], *, one: bool, decided: bool) -> Task:
+def _task(pod_set: PodSet, work: Work, names: set[str], counting: Counting, *, one: bool, decided: bool) -> Task:
     for key in ANNOTATIONS if not decided else ():
         if key in pod_set.annotations:
             at = (*pod_set.at, "metadata", "annotations", key)
             work.made.root.findings.add("not-carried", "warning", at, f"{UNDECIDED}: planned without it")
-    requests = as_counted(pod_set.pod.requests, names)
+    requests = as_counted(counting.counted(pod_set.pod.requests) if counting else pod_set.pod.requests, names)
     if _PODS in names:
         requests = {**requests, _PODS: 1}
     count = 1 if one else pod_set.count

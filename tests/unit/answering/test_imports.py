@@ -22,7 +22,9 @@ def cluster_queue(name: str, cpu: int, **spec: Any) -> Json:
     flavors = [{"name": "default", "resources": [{"name": "cpu", "nominalQuota": cpu}]}]
     return {
         "apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ClusterQueue", "metadata": {"name": name},
-        "spec": {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": flavors}], **spec},
+        "spec": {
+            "resourceGroups": [{"coveredResources": ["cpu"], "flavors": flavors}], "namespaceSelector": {}, **spec,
+        },
     }  # fmt: skip
 
 
@@ -44,7 +46,8 @@ def test_a_manifest_is_given_in_our_words_with_what_is_to_say_of_its_queues() ->
     assert (found["format"], found["configuration"]["engine"]) == ("kubernetes", "kueue")
     assert [queue["name"] for queue in found["configuration"]["queues"]] == ["team"]
     assert (found["state"], found["asks"], found["configuration_findings"]) == ({}, [], [])
-    assert [one["pointer"] for one in found["findings"]] == ["/items/1/spec/stopPolicy"]
+    assert found["configuration"]["queues"][0]["kueue"] == {"stop_policy": "Hold"}
+    assert found["findings"] == []
     orphan = {
         "apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "a"},
         "spec": {"parentQueue": "nobody", "resources": {"gpu": {"quota": 1}}},

@@ -220,7 +220,7 @@ def in_a_cluster(kind: str, *beside: dict[str, Any], in_cluster: bool = False) -
         "kueue": [
             {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ResourceFlavor", "metadata": {"name": "any"}},
             {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ClusterQueue", "metadata": {"name": "lab"},
-             "spec": {"resourceGroups": groups}},
+             "spec": {"resourceGroups": groups, "namespaceSelector": {}}},
         ],
     }[kind]  # fmt: skip
     manifest = [work, *(() if in_cluster else beside)]
@@ -245,7 +245,7 @@ def test_what_the_cluster_fills_in_of_pods_counts(kind: str, cpu: str, in_cluste
 def test_a_runtime_class_that_nobody_gives_is_said() -> None:
     found = [f for f in in_a_cluster("kai")["findings"] if f["rule"] == "unknown-name"]
     assert found[0]["pointer"] == "/manifest/items/0/spec/template/spec/runtimeClassName"
-    assert "planned without its overhead" in found[0]["detail"]
+    assert "counted without its overhead" in found[0]["detail"]
     assert in_a_cluster("kai")["asks"][0]["tasks"][0]["requests"] == {"cpu": 3}
 
 

@@ -31,7 +31,7 @@ def test_a_manifest_is_printed_as_a_configuration_and_its_findings_are_complaint
     document = json.loads(said.out)
     assert [queue["name"] for queue in document["queues"]][-1] == "team-b"
     assert said.out == json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    assert "warning /6/spec/stopPolicy: a stopped ClusterQueue admits nothing" in said.err
+    assert "warning /0/admissionFairSharing: shares between LocalQueues are not decided" in said.err
 
 
 def test_errors_in_a_manifest_are_an_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,7 +55,7 @@ def test_a_whole_request(capsys: pytest.CaptureFixture[str]) -> None:
     request = json.loads(capsys.readouterr().out)
     assert request["engine"] == "kueue"
     assert [w["id"] for w in request["state"]["workloads"]] == ["ns/running"]
-    assert [a["id"] for a in request["asks"]] == ["ns/waiting"]
+    assert [a["id"] for a in request["asks"]] == ["ns/waiting", "ns/asleep"]
 
 
 @pytest.mark.parametrize("content", ["a: [", "a: 1\na: 1"])

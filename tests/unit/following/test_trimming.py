@@ -21,7 +21,8 @@ def test_bookkeeping_is_left_out_of_every_kind() -> None:
 @pytest.mark.parametrize(
     ("kind", "status", "kept"),
     [
-        ("ClusterQueue", {"flavorsUsage": [], "conditions": []}, None),
+        ("ClusterQueue", {"flavorsUsage": [], "conditions": []}, {"conditions": []}),
+        ("Cohort", {"fairSharing": {}}, None),
         ("Event", {"a": 1}, None),
         (
             "Workload",

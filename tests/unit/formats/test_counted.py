@@ -10,11 +10,12 @@ import yaml
 
 from app.base.documents import Unreadable
 from app.formats import export, yson
+from app.formats.admission import Admission
 from app.formats.reader import Findings
 from app.formats.work import SPECIAL, pods
 from app.formats.work import pods as kai_work
 from app.formats.work.kueue import plan_operations
-from app.formats.work.read import Admission, Beside, Cluster, read_work
+from app.formats.work.read import Beside, Cluster, read_work
 from app.formats.ytsaurus.orchid import _wanted
 from app.solver.model.configuration import Configuration
 from tests.unit.formats.test_kueue_names import made
@@ -243,11 +244,12 @@ def test_a_cohort_with_the_name_of_a_cluster_queue_takes_nobody_elses() -> None:
     assert [queue.name for queue in found.configuration.queues] == ["a", "a.cohort", "a.cohort.cohort"]
 
 
-def workload(count: int | None, usage: Json, name: str = "main") -> Any:
+def workload(count: int | None, usage: Json, name: str = "main", *, of_spec: int = 3, done: int = 0) -> Any:
     given = {} if count is None else {"count": count}
     assignment = {"name": name, "resourceUsage": usage, **given}
-    spec: Json = {"podSets": [{"name": "main", "count": 3, "template": {"spec": {}}}]}
-    status = {"admission": {"clusterQueue": "q", "podSetAssignments": [assignment]}}
+    spec: Json = {"podSets": [{"name": "main", "count": of_spec, "template": {"spec": {}}}]}
+    reclaimable = [{"name": "main", "count": done}]
+    status = {"admission": {"clusterQueue": "q", "podSetAssignments": [assignment]}, "reclaimablePods": reclaimable}
     document = of("kueue.x-k8s.io/v1beta2", "Workload", spec) | {"status": status}
     (task,) = imported("kueue", document).state.workloads[0].tasks
     return task.count, task.requests
@@ -257,8 +259,17 @@ def test_what_is_admitted_is_counted_by_pod_where_it_divides() -> None:
     assert workload(2, {"cpu": 4}) == (2, {"cpu": 2})
     assert workload(None, {"cpu": 6}) == (3, {"cpu": 2})
     assert workload(None, {"cpu": 6}, "other") == (1, {"cpu": 6})
-    assert workload(1000, {"cpu": "1001m"}) == (1, {"cpu": "1001m"}), "as a whole where it does not"
+    assert workload(1000, {"cpu": "1001m"}, of_spec=1000) == (1, {"cpu": "1001m"}), "as a whole where it does not"
     assert workload(0, {"cpu": 4}) == (0, {"cpu": 4})
+
+
+def test_of_what_is_admitted_those_pods_count_that_are_not_done() -> None:
+    """The fewer of those admitted and those of the spec that are left."""
+    assert workload(10, {"cpu": 10}, of_spec=10, done=4) == (6, {"cpu": 1})
+    assert workload(5, {"cpu": 5}, of_spec=10, done=4) == (5, {"cpu": 1}), "admitted in part"
+    assert workload(5, {"cpu": 5}, of_spec=10, done=8) == (2, {"cpu": 1})
+    assert workload(3, {"cpu": "10m"}, of_spec=3, done=1) == (2, {"cpu": "3m"}), "whole thousandths a pod"
+    assert workload(3, {"cpu": 3}, of_spec=3, done=9) == (0, {"cpu": 1})
 
 
 def test_strategies_are_written_beside_a_switch_that_is_off() -> None:

@@ -39,5 +39,6 @@ def test_who_waits_for_its_victims_is_known_by_what_the_scheduler_says_of_it(mes
         "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "spec": {"clusterQueue": "a"},
         "metadata": {"name": "local", "namespace": "team"},
     }  # fmt: skip
-    (ask,) = read(made("ClusterQueue", "a"), local, waiting(message)).asks
+    open_to_all = made("ClusterQueue", "a") | {"spec": {"namespaceSelector": {}}}
+    (ask,) = read(open_to_all, local, waiting(message)).asks
     assert ask.kueue == carried

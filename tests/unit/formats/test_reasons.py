@@ -59,15 +59,15 @@ CASES: list[Any] = [
     ("ytsaurus", {"nodes_filter": "a", "pools": {"p": {"fifo_sort_parameters": ["weight"]}}},
      {"/nodes_filter": "info", "/pools/p/fifo_sort_parameters": "warning"}),
     ("kueue", of(KUEUE, "ResourceFlavor", {"topologyName": "t"}), {"/spec/topologyName": "warning"}),
-    ("kueue", of(KUEUE, "ClusterQueue", odd("namespaceSelector", "admissionChecksStrategy") | {"stopPolicy": "Hold"}),
-     {"/spec/namespaceSelector": "info", "/spec/admissionChecksStrategy": "warning", "/spec/stopPolicy": "warning"}),
-    ("kueue", of(KUEUE, "LocalQueue", {"clusterQueue": "q", "fairSharing": {"weight": 1}, "stopPolicy": "Hold"}),
-     {"/spec/fairSharing": "warning", "/spec/stopPolicy": "warning"}),
+    ("kueue", of(KUEUE, "ClusterQueue", {"admissionChecksStrategy": {"admissionChecks": [{"name": "c"}]}}),
+     {"/spec/admissionChecksStrategy": "warning"}),
+    ("kueue", of(KUEUE, "LocalQueue", {"clusterQueue": "q", "fairSharing": {"weight": 1}}),
+     {"/spec/fairSharing": "warning"}),
     ("kueue", {"apiVersion": CONFIG, "kind": "Configuration"} | odd(
-        "admissionFairSharing", "resources", "waitForPodsReady", "featureGates", "integrations",
+        "admissionFairSharing", "waitForPodsReady", "featureGates", "integrations",
         "manageJobsWithoutQueueName", "managedJobsNamespaceSelector", "multiKueue", "objectRetentionPolicies",
         "queueVisibility"),
-     dict.fromkeys(("/admissionFairSharing", "/resources", "/waitForPodsReady", "/featureGates"), "warning")
+     dict.fromkeys(("/admissionFairSharing", "/waitForPodsReady", "/featureGates"), "warning")
      | dict.fromkeys(("/integrations", "/manageJobsWithoutQueueName", "/managedJobsNamespaceSelector", "/multiKueue",
                       "/objectRetentionPolicies", "/queueVisibility"), "info")),
     ("kueue", of(KUEUE, "Workload", WORKLOAD, status={"admission": ADMISSION}),

@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.formats.admission import Admission
+from app.formats.kueue.considered import LocalQueue
 from app.formats.reader import Findings, Reader
 from app.formats.work import SPECIAL
 from app.formats.work import kueue as kueue_work
@@ -13,7 +15,7 @@ from app.formats.work import pods as kai_work
 from app.formats.work import pods as yunikorn_work
 from app.formats.work.kinds import MOST_PODS
 from app.formats.work.kueue import plan_operations
-from app.formats.work.read import Admission, Beside, Cluster, Planned, read_work
+from app.formats.work.read import Beside, Cluster, Planned, read_work
 from app.solver.model.configuration import Configuration
 
 Json = dict[str, Any]
@@ -47,7 +49,7 @@ def planned(
     """What is planned, and every finding: severity, rule, pointer, words."""
     findings = Findings()
     given = [{"name": "top"}, {"name": "leaf", "parent": "top"}] if queues is None else queues
-    beside = Beside(local_queues=local or {})
+    beside = Beside(local_queues={name: LocalQueue(queue) for name, queue in (local or {}).items()})
     here = Cluster(msgspec.convert({"queues": given}, Configuration), beside, findings, NOW, **cluster)
     works = read_work(
         [((i,), one) for i, one in enumerate(manifests)], beside, findings, namespace="ns", special=SPECIAL

@@ -1,0 +1,194 @@
+"""Whether Kueue considers a workload at all, and as what it counts the pods: what stands beside its queues.
+
+Sources: Kueue ``pkg/workload`` (IsAdmissible, dropExcludedResources, applyResourceTransformations),
+``pkg/workload/resources.go`` (ValidateAdmissibility), ``pkg/controller/core/workload_controller.go``.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil
+from typing import Any, cast
+
+from app.formats.admission import Admission
+from app.formats.objects import Object
+from app.formats.pods import Steps
+from app.formats.reader import Findings, Reader
+from app.solver import kubernetes
+from app.solver.model.configuration import Configuration, Queue
+from app.solver.model.quantity import QuantityError, parse, scale_of
+from app.solver.model.state import Expression
+
+STOP_POLICY = {word: word for word in ("None", "Hold", "HoldAndDrain")}
+_NAME_LABEL = "kubernetes.io/metadata.name"
+_OPERATORS = {word: word for word in ("In", "NotIn", "Exists", "DoesNotExist")}
+_STRATEGY = {word: word for word in ("Retain", "Replace")}
+_NANO = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class LocalQueue:
+    """``cluster_queue``: where it leads, empty where it says nothing."""
+
+    cluster_queue: str
+    stop_policy: str = "None"
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing of it is admitted."""
+        return self.stop_policy != "None"
+
+
+def read_local_queue(spec: Reader) -> LocalQueue:
+    """Of a LocalQueue's spec."""
+    return LocalQueue(spec.text("clusterQueue") or "", spec.choice("stopPolicy", STOP_POLICY) or "None")
+
+
+@dataclass(slots=True)
+class Around:
+    """What else there is of a cluster. ``local_queues`` by id; ``namespaces``: the labels of those that are known."""
+
+    local_queues: Mapping[str, LocalQueue] = field(default_factory=dict[str, LocalQueue])
+    namespaces: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    admission: Admission = field(default_factory=lambda: Admission(kueue=True))
+
+    def take(self, found: Iterable[Object]) -> None:
+        """Namespaces, LimitRanges and RuntimeClasses."""
+        for made in found:
+            if made.kind == "Namespace":
+                self.namespaces[made.name] = made.labels
+            else:
+                self.admission.add(made)
+
+
+class Selectors:
+    """The namespaces that each ClusterQueue of a configuration admits from. One that came from no manifest of Kueue
+    admits from all; one whose manifest has no selector from none."""
+
+    def __init__(self, configuration: Configuration, namespaces: Mapping[str, Mapping[str, str]]) -> None:
+        self._queues = {queue.name: queue for queue in configuration.queues}
+        self._namespaces = namespaces
+        self._read: dict[str, list[Expression] | None] = {}
+        self._assumed: set[str] = set()
+
+    def refusal(self, queue: str, namespace: str, findings: Findings) -> str | None:
+        """Why ``queue`` admits nothing from ``namespace``, or None. Where the source does not show the namespace only
+        its name is known: what is asked of other labels is taken for granted, which is a finding."""
+        if queue not in self._read:
+            self._read[queue] = _selector(self._queues.get(queue))
+        selector = self._read[queue]
+        if selector is None:
+            return f"ClusterQueue {queue} has no namespaceSelector, and so admits from no namespace"
+        known = self._namespaces.get(namespace)
+        labels = {_NAME_LABEL: namespace, **(known or {})}
+        for expression in selector:
+            if known is None and expression.key != _NAME_LABEL:
+                self._assume(namespace, findings)
+            elif not kubernetes.matches(expression, labels):
+                return f"namespace {namespace} does not match the namespaceSelector of ClusterQueue {queue}"
+        return None
+
+    def _assume(self, namespace: str, findings: Findings) -> None:
+        if namespace not in self._assumed:
+            self._assumed.add(namespace)
+            detail = f"namespace {namespace!r} is not in the source: it is taken to match the namespaceSelector"
+            findings.add("assumed-namespace", "warning", (), detail)
+
+
+def selector_of(reader: Reader) -> list[Expression]:
+    """A label selector as expressions that must all match."""
+    found = [Expression(key=key, operator="In", values=[value]) for key, value in reader.labels("matchLabels").items()]
+    for one in reader.children("matchExpressions"):
+        key, operator, values = one.text("key"), one.choice("operator", _OPERATORS), one.strings("values")
+        one.close()
+        if key is None or operator is None:
+            one.findings.add("bad-value", "error", one.at, "an expression has a key and an operator")
+        else:
+            found.append(Expression(key=key, operator=cast(Any, operator), values=values))
+    reader.close()
+    return found
+
+
+def _selector(queue: Queue | None) -> list[Expression] | None:
+    spec: Any = None if queue is None or queue.native is None else queue.native.kueue.get("spec")
+    if not isinstance(spec, dict) or "namespaceSelector" not in spec:
+        return []
+    given: Any = cast(dict[str, Any], spec)["namespaceSelector"]
+    return None if given is None else selector_of(Reader(given, (), Findings()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Transformation:
+    """``outputs`` per unit of the input; ``multiply_by``: the resource whose amount multiplies the input."""
+
+    retain: bool
+    multiply_by: str | None
+    outputs: dict[str, Fraction]
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """As what the requests of a pod count: the manager's ``resources``. Without any, as they are."""
+
+    excluded: tuple[str, ...] = ()
+    transformations: Mapping[str, _Transformation] = field(default_factory=dict[str, _Transformation])
+
+    def __bool__(self) -> bool:
+        return bool(self.excluded or self.transformations)
+
+    def counted(self, requests: Steps) -> Steps:
+        """``requests`` of one pod without what is excluded, and transformed. What outputs give is summed, and counts as
+        0 where that is negative; amounts are rounded up as Kueue does, cpu to thousandths, others to whole units."""
+        given = {name: value for name, value in requests.items() if not name.startswith(self.excluded)}
+        retained: dict[str, Fraction] = {}
+        generated: dict[str, Fraction] = {}
+        units = {name: Fraction(value, scale_of(name)) for name, value in given.items()}
+        for name, value in units.items():
+            of = self.transformations.get(name)
+            if of is None or of.retain:
+                retained[name] = value
+            if of is not None:
+                amount = value * units.get(of.multiply_by or "", 1)
+                for output, factor in of.outputs.items():
+                    generated[output] = generated.get(output, Fraction(0)) + amount * factor
+        out: Steps = {}
+        for name in {**retained, **generated}:
+            amount = retained.get(name, Fraction(0)) + max(Fraction(0), generated.get(name, Fraction(0)))
+            out[name] = ceil(amount * 1000) if name == "cpu" else ceil(amount) * scale_of(name)
+        return out
+
+
+def read_counting(resources: Reader) -> Counting:
+    """The manager's ``resources``."""
+    found: dict[str, _Transformation] = {}
+    for one in resources.children("transformations"):
+        name, strategy = one.text("input"), one.choice("strategy", _STRATEGY) or "Retain"
+        outputs = one.child("outputs")
+        factors = {output: factor for output in outputs.value if (factor := _factor(outputs, output)) is not None}
+        if not name or name in found:
+            one.warn("input", "a transformation has an input, which no other one has", "error", "bad-value")
+        else:
+            found[name] = _Transformation(strategy == "Retain", one.text("multiplyBy") or None, factors)
+        one.close()
+    return Counting(tuple(resources.strings("excludeResourcePrefixes")), found)
+
+
+def counting_of(configuration: Configuration) -> Counting:
+    """That of a configuration, which keeps the manager's."""
+    native = configuration.native
+    return Counting() if native is None else read_counting(Reader(native.kueue.get("resources"), (), Findings()))
+
+
+def _factor(outputs: Reader, name: str) -> Fraction | None:
+    given = outputs.take(name)
+    negative = isinstance(given, str) and given.startswith("-")
+    try:
+        if isinstance(given, bool) or not isinstance(given, (str, int, float)):
+            raise QuantityError("a quantity is expected")
+        if not isinstance(given, str) and given < 0:
+            given, negative = -given, True
+        amount = Fraction(parse(given.removeprefix("-") if isinstance(given, str) else given, _NANO), _NANO)
+    except QuantityError as error:
+        outputs.warn(name, str(error), "error", "bad-value")
+        return None
+    return -amount if negative else amount
