@@ -22,16 +22,13 @@ from app.answering.sources import Compiled
 from app.base.decoding import decode
 from app.cli.offline import Json
 from app.cli.output import as_json, hint, say, table, tried
-from app.simulations.core.amounts import Amounts
 from app.simulations.core.run import simulate as run
 from app.simulations.core.scenario import setting_of, variants_of
-from app.simulations.core.sink import Silence
-from app.simulations.core.times import time_of
+from app.simulations.core.sink import Amounts, Silence, time_of
 from app.simulations.core.validation import check_jobs
-from app.simulations.levels import Level, levels_of, line_of
 from app.simulations.pictures import evictions_of, resource_of, usage_of, waits_of
-from app.simulations.plots.data import Drawing
-from app.simulations.plots.elsewhere import drawn, require
+from app.simulations.plots import Drawing, drawn, require
+from app.simulations.results import Level, levels_of, line_of
 from app.simulations.schemas import Event, Job, JobLine, RoundLine, SimulationRequest, Summary, Totals, Trace
 from app.solver.model.problems import InvalidInput, Problem
 

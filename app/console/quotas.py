@@ -101,7 +101,9 @@ async def quotas(
 ) -> Response:  # fmt: skip
     """A slider for each queue that is promised something of the resource, and what moving them changes."""
     if not place[0]:  # opened directly
-        names = (await visit.api.get("/v1/configurations", {"limit": 1}))["items"] if visit.may("read") else []
+        names: list[Json] = (
+            (await visit.api.get("/v1/configurations", {"limit": 1}))["items"] if visit.may("read") else []
+        )
         return visit.go(f"/queues/quotas?{urlencode({'configuration': names[0]['name']})}" if names else "/queues")
     given = (one.rpartition("=") for one in moved or ())
     values = {name: value for name, _, text in given if (value := _amount(text)) is not None}

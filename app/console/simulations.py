@@ -26,9 +26,8 @@ from app.console.situation import paged
 from app.console.visit import PageRoute, Visit, Visiting, amount, pretty, seconds
 from app.http.openapi import page
 from app.http.policy import HEADERS
-from app.simulations.examples import SIMULATION
-from app.simulations.plots.data import Kind
-from app.simulations.plots.elsewhere import require
+from app.simulations.plots import Kind, require
+from app.simulations.router import SIMULATION
 from app.solver.registry import ENGINES
 
 _EVERY = 120

@@ -39,7 +39,7 @@ from app.http.preconditions import Preconditions
 from app.http.protocol import BulkProtocol
 from app.jobs.companion import Companion
 from app.service.main import create_app
-from app.simulations.examples import SIMULATION
+from app.simulations.router import SIMULATION
 from app.solver.model.configuration import Configuration
 from app.workers.dispatcher import Dispatcher
 

@@ -1,4 +1,14 @@
-"""What somebody asks for, read, checked and pinned to revisions, so that it can be put aside for a worker."""
+"""Names of configurations as the revisions that they mean when something is asked for.
+
+What somebody asks for, read, checked and pinned to revisions, so that it can be put aside for a worker.
+
+Reading a large simulation in a process of its own, at low priority: its trace takes the interpreter for seconds,
+which decisions would have to wait for.
+"""
+
+import socket
+import traceback
+from typing import TypeVar
 
 import msgspec
 
@@ -6,9 +16,50 @@ from app.answering.sources import Compiled, Documents
 from app.base.decoding import decode
 from app.base.errors import BadInput
 from app.simulations.core.scenario import scenario_of, variants_of
-from app.simulations.pinning import Pinning
-from app.simulations.schemas import SimulationRequest, Trace, too_many_jobs
+from app.simulations.schemas import Change, SimulationRequest, Trace, too_many_jobs
+from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Problem, pointer
+from app.solver.model.request import Variant
+from app.workers.frames import receive, send
+from app.workers.messages import Failed, WantDocument, WantHead, failed, raised
+from app.workers.remote import Remote, supply
+from app.workers.single import Processes, serve_once
+
+Part = TypeVar("Part", Change, Variant)
+
+
+class Pinning:
+    """Names of configurations as the revisions that they mean now: a run that is begun again is the same run."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+
+    def request(self, request: SimulationRequest) -> SimulationRequest:
+        """Raises NotFound, BadInput, Unavailable."""
+        trace = request.trace
+        if isinstance(trace, Trace):
+            changes = [self.part(change) for change in trace.changes]
+            trace = msgspec.structs.replace(trace, changes=changes)
+        return msgspec.structs.replace(
+            request,
+            configuration=self.reference(request.configuration),
+            variants=None if request.variants is None else [self.part(variant) for variant in request.variants],
+            trace=trace,
+        )
+
+    def part(self, part: Part) -> Part:
+        """A change or a variant. Raises as ``request``."""
+        if part.configuration is None:
+            return part
+        return msgspec.structs.replace(part, configuration=self.reference(part.configuration))
+
+    def reference(self, configuration: str | Configuration) -> str | Configuration:
+        """A configuration by revision; one that is written out stays. Raises as ``request``."""
+        if not isinstance(configuration, str):
+            return configuration
+        name, revision = self._documents.head(configuration)
+        self._documents.document(name, revision)  # it is there
+        return f"{name}@{revision}"
 
 
 class Terms(msgspec.Struct, frozen=True, tag=True):
@@ -53,3 +104,48 @@ def variant_names(request: SimulationRequest, most: int) -> list[str]:
     if problems:
         raise BadInput(problems)
     return names
+
+
+_ENTRY = ["-m", "app.simulations.accepting"]
+
+
+class Acceptors:
+    """The processes that read at the moment. ``documents``: what those that name configurations are told of them."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+        self._processes = Processes("read the simulation")
+
+    def accepted(self, body: bytes, terms: Terms) -> Accepted:
+        """See ``accept``. Raises what it does, DeadlinePassed, Unavailable."""
+        with self._processes.started(_ENTRY) as connection:
+            send(connection, terms, body)
+            while True:
+                told, request = receive(connection, WantHead | WantDocument | Accepted | Failed)
+                match told:
+                    case Accepted():
+                        return msgspec.structs.replace(told, request=request)
+                    case Failed():
+                        raise raised(told)
+                    case _:
+                        supply(connection, told, self._documents)
+
+    def close(self) -> None:
+        """End them all: who waits for one gets Unavailable."""
+        self._processes.close()
+
+
+def _accept(connection: socket.socket) -> None:
+    """In the process: one simulation. Raises Closed."""
+    terms, body = receive(connection, Terms)
+    remote = Remote(connection)
+    try:
+        found = accept(body, terms, remote, Compiled(remote))
+    except Exception as error:
+        send(connection, failed(error, traceback.format_exc()))
+    else:
+        send(connection, msgspec.structs.replace(found, request=b""), found.request)
+
+
+if __name__ == "__main__":
+    serve_once(_accept)

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from app.simulations.core.amounts import work
-from app.simulations.levels import Level, areas, edges
-from app.simulations.plots.data import Evictions, Panel, Usage, Waits
+from app.simulations.core.sink import work
+from app.simulations.plots import Evictions, Panel, Usage, Waits
+from app.simulations.results import Level, areas, edges
 from app.simulations.schemas import Summary, Units
 from app.solver.model.instant import micros
 

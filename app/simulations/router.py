@@ -1,10 +1,13 @@
-"""``/v1/simulations``: a trace of jobs through the engines, round by round."""
+"""A simulation as the OpenAPI document shows it.
+
+``/v1/simulations``: a trace of jobs through the engines, round by round.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from anyio import to_thread
@@ -18,13 +21,43 @@ from app.http.pages import Cursor, Limit
 from app.http.responses import json_response
 from app.http.services import service
 from app.jobs.parameters import First, Most, Which
-from app.simulations.examples import SIMULATION
-from app.simulations.plots.data import Kind
+from app.simulations.plots import Kind
 from app.simulations.results import Series, Simulation, SimulationPage
 from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest
 from app.simulations.service import ENDED, Simulations
 from app.solver.model.request import DecisionRequest
 from app.workers.offload import Offload
+
+_CPU = {"cpu": {"guaranteed": "8"}}
+_PREEMPTION = {"preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}}
+SIMULATION: dict[str, Any] = {
+    "configuration": {
+        "engine": "kueue",
+        "queues": [
+            {"name": "all", "kueue": {"role": "cohort"}},
+            {"name": "team-a", "parent": "all", "quota": _CPU, "kueue": _PREEMPTION},
+            {"name": "team-b", "parent": "all", "quota": _CPU, "kueue": _PREEMPTION},
+        ],
+    },
+    "variants": [{"name": "classical"}, {"name": "fair", "settings": {"kueue": {"fair_sharing": True}}}],
+    "trace": {
+        "jobs": [
+            {
+                "ask": {"id": "train-1", "queue": "team-a", "tasks": [{"name": "main", "requests": {"cpu": 12}}]},
+                "submitted_at": 0,
+                "duration": 3600,
+                "checkpoint": {"every": "10m"},
+            },
+            {
+                "ask": {"id": "serve-1", "queue": "team-b", "tasks": [{"name": "main", "requests": {"cpu": 8}}]},
+                "submitted_at": 600,
+                "duration": "30m",
+            },
+        ]
+    },
+    "grace": "30s",
+}
+
 
 DOCUMENTED = (SimulationRequest, Simulation, SimulationPage, Series, Event, RoundLine, JobLine)
 _READ = (404, 422, 503)

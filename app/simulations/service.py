@@ -17,15 +17,25 @@ from app.base.errors import Conflict, NotFound
 from app.jobs.kind import JobsOfKind
 from app.jobs.schemas import state_of
 from app.jobs.service import Jobs, New, outcome_of
-from app.simulations.accepting import Terms, accept
-from app.simulations.core.records import base_of, request_of
+from app.simulations.accepting import Acceptors, Terms, accept
 from app.simulations.core.scenario import scenario_of, variants_of
-from app.simulations.elsewhere import Acceptors
-from app.simulations.levels import Level, areas, edges, levels_of, series_of
+from app.simulations.core.state import base_of, request_of
 from app.simulations.pictures import evictions_of, lines_in, resource_of, usage_of, waits_by_variant, waits_of
-from app.simulations.plots.data import Drawing, Kind
-from app.simulations.plots.elsewhere import drawn, require
-from app.simulations.results import About, Outcome, Progress, Series, Simulation, SimulationPage, TraceUsed
+from app.simulations.plots import Drawing, Kind, drawn, require
+from app.simulations.results import (
+    About,
+    Level,
+    Outcome,
+    Progress,
+    Series,
+    Simulation,
+    SimulationPage,
+    TraceUsed,
+    areas,
+    edges,
+    levels_of,
+    series_of,
+)
 from app.simulations.running import RECORDS, OpenTrace, stream_of, with_trace
 from app.simulations.schemas import SimulationRequest, Summary
 from app.solver.model.instant import at, micros

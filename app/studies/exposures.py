@@ -18,12 +18,10 @@ import msgspec
 from msgspec.structs import replace
 
 from app.answering.sources import Configurations
-from app.simulations.core.asked import Asked
 from app.simulations.core.life import one_by_one
 from app.simulations.core.run import run
 from app.simulations.core.scenario import Scenario, scenario_of
-from app.simulations.core.sink import Silence, Stopped
-from app.simulations.core.times import span, time_of
+from app.simulations.core.sink import Asked, Silence, Stopped, span, time_of
 from app.simulations.schemas import Job, SimulationRequest, Trace
 from app.solver import solve
 from app.solver.apply import delta_of

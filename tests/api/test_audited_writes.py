@@ -4,7 +4,7 @@ from starlette.testclient import TestClient
 
 from app.clusters.router import EXAMPLE as CLUSTER
 from app.decisions.schemas import SITUATION
-from app.simulations.examples import SIMULATION
+from app.simulations.router import SIMULATION
 
 LINES = {"Content-Type": "application/x-ndjson"}
 

@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.simulations.examples import SIMULATION
+from app.simulations.router import SIMULATION
 from tests.live import ADDRESS, ROOT, running, started, welcome
 
 Start = Callable[..., "Serving"]

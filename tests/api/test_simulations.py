@@ -16,8 +16,8 @@ from app.db import Database
 from app.jobs import repository
 from app.jobs.worker import Worker
 from app.service.main import create_app
-from app.simulations import elsewhere
-from app.simulations.examples import SIMULATION
+from app.simulations import accepting as elsewhere
+from app.simulations.router import SIMULATION
 from tests.working import working
 
 

@@ -16,7 +16,7 @@ from app.decisions.schemas import DECISION
 from app.jobs import chunks, repository
 from app.jobs import worker as working_off
 from app.jobs.worker import Limits, Work, Worker
-from app.simulations.examples import SIMULATION
+from app.simulations.router import SIMULATION
 from app.solver import solve
 from app.solver.stopping import safe_point
 from app.studies.backtests import running as backtesting

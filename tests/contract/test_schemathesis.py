@@ -21,7 +21,7 @@ from app.clusters.router import EXAMPLE as CLUSTER
 from app.clusters.shadow.router import EXAMPLE as PREEMPTION
 from app.db import Database
 from app.decisions.schemas import DECISION, SITUATION
-from app.simulations.examples import SIMULATION
+from app.simulations.router import SIMULATION
 from app.studies.backtests.examples import BACKTEST
 from app.studies.forecasts.examples import FORECAST
 from tests.document import document

@@ -14,11 +14,10 @@ from msgspec.structs import replace
 
 from app.answering.answers import answer
 from app.answering.sources import Compiled, nothing_stored
-from app.simulations.core import records
-from app.simulations.core.asked import Asked
+from app.simulations.core import state as records
 from app.simulations.core.run import run
 from app.simulations.core.scenario import scenario_of
-from app.simulations.core.times import time_of
+from app.simulations.core.sink import Asked, time_of
 from app.simulations.schemas import Event, SimulationRequest, Spread, Trace
 from app.solver.model.instant import micros
 from app.solver.model.kueue import Ask as KueueAsk

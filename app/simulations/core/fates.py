@@ -4,13 +4,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from app.simulations.core.accounting import Books
 from app.simulations.core.agenda import FINISH, RELEASE, Agenda
-from app.simulations.core.amounts import Amounts, amounts_of
-from app.simulations.core.books import Books
-from app.simulations.core.kept import Kept
 from app.simulations.core.life import Clock, Life
 from app.simulations.core.scenario import Scenario
-from app.simulations.core.times import time_of
+from app.simulations.core.sink import Amounts, amounts_of, time_of
+from app.simulations.core.state import Kept
 from app.simulations.schemas import Evicted
 from app.solver.apply import workload_of
 from app.solver.model.decision import PlannedEviction

@@ -9,10 +9,8 @@ carried out, and the next one is asked of what came of it.
 from collections.abc import Callable, Iterable
 
 from app.answering.sources import Configurations
-from app.simulations.core.asked import Watch
 from app.simulations.core.scenario import Scenario, scenario_of
-from app.simulations.core.sink import Sink, Stopped
-from app.simulations.core.times import LATEST
+from app.simulations.core.sink import LATEST, Sink, Stopped, Watch
 from app.simulations.core.world import World
 from app.simulations.schemas import Job, SimulationRequest, Summary
 

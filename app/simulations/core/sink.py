@@ -1,9 +1,124 @@
-"""Where a run tells what happens; whoever listens decides what to keep."""
+"""Times of a request as microseconds since 1970: exact, so that ties are ties.
 
+What asks and running workloads hold, added up: integer steps by resource.
+
+A round as it was asked and answered, in the words of the wire.
+
+Where a run tells what happens; whoever listens decides what to keep.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Protocol
 
-from app.simulations.core.amounts import Amounts
-from app.simulations.schemas import Event, JobLine, RoundLine
+import msgspec
+
+from app.answering.answers import encode
+from app.simulations.schemas import Event, Instant, JobLine, RoundLine
+from app.solver import solve
+from app.solver.model.base import Duration, Time
+from app.solver.model.decision import Result
+from app.solver.model.duration import DurationError
+from app.solver.model.duration import parse as parse_duration
+from app.solver.model.instant import at, micros
+from app.solver.model.quantity import parse, scale_of
+from app.solver.model.request import DecisionRequest, StateOrReference
+from app.solver.model.state import State, Task
+from app.solver.question import Question
+from app.solver.solve import Configured, Loaded
+
+FIRST = micros(datetime(2000, 1, 1, tzinfo=UTC))
+"""Where a run starts that nobody gave a time."""
+LATEST = micros(datetime(9000, 1, 1, tzinfo=UTC))
+"""No instant lies past this: every answer can still be written as a time."""
+
+
+def span(value: Duration) -> int:
+    """A length, 0 or more. Raises DurationError."""
+    length = parse_duration(value)
+    if length < 0:
+        raise DurationError("negative")
+    return length
+
+
+def is_time(value: Instant) -> bool:
+    """Whether ``value`` is a time of day and not a length from the start."""
+    return isinstance(value, str) and "T" in value.upper()
+
+
+def moment(value: Instant, start: int) -> int:
+    """An instant; lengths count from ``start``. Raises DurationError."""
+    if is_time(value):
+        try:
+            found = micros(msgspec.convert(value, Time))
+        except msgspec.ValidationError:
+            raise DurationError(f"{str(value)[:64]!r} is no RFC 3339 time with an offset") from None
+    else:
+        found = start + parse_duration(value)
+    if found > LATEST:
+        raise DurationError("out of range")
+    return found
+
+
+def time_of(value: int) -> datetime:
+    """An instant as the wire has it."""
+    return at(value)
+
+
+Amounts = dict[str, int]
+
+
+def amounts_of(tasks: Iterable[Task]) -> Amounts:
+    """Steps by resource, over all units of all tasks. Raises QuantityError."""
+    found: Amounts = {}
+    for task in tasks:
+        for resource, value in task.requests.items():
+            found[resource] = found.get(resource, 0) + task.count * parse(value, scale_of(resource))
+    return found
+
+
+def work(area: int, resource: str) -> int | float:
+    """Steps times microseconds as units times seconds."""
+    whole, rest = divmod(area, scale_of(resource) * 10**6)
+    return whole if rest == 0 else area / (scale_of(resource) * 10**6)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """``n``: which round, from 1; ``loaded``: the state that it was decided on."""
+
+    n: int
+    loaded: Loaded
+    question: Question
+    result: Result
+
+    def request(self) -> bytes:
+        """The decision request, as anybody could post it."""
+        return in_words(self.loaded.configured, self.loaded.state, self.question)
+
+    def answer(self) -> bytes:
+        """The answer, as the service would give it, without ``id`` and ``stats``."""
+        return encode(solve.answer_of(self.loaded, self.result))
+
+
+def in_words(configured: Configured, state: State, question: Question) -> bytes:
+    """The decision request that asks ``question`` of ``state``."""
+    used = configured.used
+    request = DecisionRequest(
+        engine=configured.engine.name,  # pyright: ignore[reportArgumentType]
+        now=time_of(question.now), mode=question.mode,
+        configuration=configured.configuration if used.name is None else f"{used.name}@{used.revision}",
+        state=StateOrReference(
+            nodes=state.nodes, workloads=state.workloads, reservations=state.reservations, queues=state.queues,
+            disruption_budgets=state.disruption_budgets,
+        ),
+        asks=question.asks, options=question.options, explain=question.explain,
+    )  # fmt: skip
+    return encode(request)
+
+
+Watch = Callable[[Asked], None]
 
 
 class Stopped(Exception):

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from app.simulations.core.life import one_by_one
-from app.simulations.core.times import LATEST, moment, span
+from app.simulations.core.sink import LATEST, moment, span
 from app.simulations.schemas import Instant, Job
 from app.solver import check, solve
 from app.solver.index import Index

@@ -6,19 +6,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from app.simulations.core.agenda import ARRIVE, CANCEL, CHANGE, FINISH, RELEASE, Agenda, Item
-from app.simulations.core.arrivals import Arrivals
-from app.simulations.core.asked import Asked, Watch
-from app.simulations.core.books import Books
+from app.simulations.core.accounting import Books, Ledger, Loops
+from app.simulations.core.agenda import ARRIVE, CANCEL, CHANGE, FINISH, RELEASE, Agenda, Arrivals, Item
 from app.simulations.core.fates import Fates
-from app.simulations.core.kept import Kept
-from app.simulations.core.ledger import Ledger
 from app.simulations.core.life import Clock, Life, one_by_one
-from app.simulations.core.loops import Loops
-from app.simulations.core.records import Recorder
 from app.simulations.core.scenario import Scenario
-from app.simulations.core.sink import Sink
-from app.simulations.core.times import span, time_of
+from app.simulations.core.sink import Asked, Sink, Watch, span, time_of
+from app.simulations.core.state import Kept, Recorder
 from app.simulations.schemas import Evicted, Job, RoundLine, Summary
 from app.solver import solve
 from app.solver.model.decision import PlannedEviction

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from app.answering.sources import Configurations
 from app.simulations.core.run import Clock
 from app.simulations.core.scenario import Scenario, scenario_of, variants_of
-from app.simulations.core.sink import Stopped
-from app.simulations.core.times import time_of
+from app.simulations.core.sink import Stopped, time_of
 from app.simulations.core.world import World
 from app.simulations.schemas import Job, SimulationRequest, Trace
 from app.solver.model.duration import seconds

@@ -13,7 +13,7 @@ from app.base.errors import BadInput
 from app.jobs.kind import JobsOfKind
 from app.jobs.schemas import state_of
 from app.jobs.service import Jobs, New, outcome_of
-from app.simulations.pinning import Pinning
+from app.simulations.accepting import Pinning
 from app.solver.model.base import Time
 from app.solver.model.request import StateOrReference
 from app.studies.forecasts.foretelling import scenarios

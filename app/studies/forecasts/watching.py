@@ -4,9 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from app.simulations.core.asked import Asked
-from app.simulations.core.sink import Silence
-from app.simulations.core.times import time_of
+from app.simulations.core.sink import Asked, Silence, time_of
 from app.simulations.schemas import Event, Job
 from app.solver.model.decision import Decision
 from app.solver.model.instant import micros

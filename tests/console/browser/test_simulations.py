@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from app.simulations.examples import SIMULATION
+from app.simulations.router import SIMULATION
 from tests.console.browser.conftest import Site, Visiting
 from tests.console.browser.test_pages import until
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from app.cli import run
-from app.simulations.examples import SIMULATION
+from app.simulations.router import SIMULATION
 
 ROOT = Path(__file__).parents[3]
 PAGES = [(ROOT / name).read_text() for name in ("README.md", "docs/simulation.md")]

@@ -8,12 +8,10 @@ import msgspec
 
 from app.answering.sources import Compiled
 from app.base.decoding import convert
-from app.simulations.core.amounts import Amounts
-from app.simulations.core.asked import Asked
-from app.simulations.core.records import base_of, request_of
 from app.simulations.core.run import run, simulate
 from app.simulations.core.scenario import scenario_of
-from app.simulations.core.sink import Silence
+from app.simulations.core.sink import Amounts, Asked, Silence
+from app.simulations.core.state import base_of, request_of
 from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest, Summary
 from app.solver.model.instant import micros
 

@@ -5,11 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from app.simulations.core.account import Account, rank
+from app.simulations.core.accounting import Account, Ledger, Loops, rank
 from app.simulations.core.agenda import ARRIVE, FINISH, Agenda
-from app.simulations.core.ledger import Ledger
-from app.simulations.core.loops import Loops
-from app.simulations.core.times import time_of
+from app.simulations.core.sink import time_of
 from app.simulations.schemas import Evicted, Spread
 
 S = 10**6

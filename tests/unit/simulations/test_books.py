@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from app.simulations.core.amounts import amounts_of, work
-from app.simulations.core.books import Books
-from app.simulations.core.ledger import Ledger
+from app.simulations.core.accounting import Books, Ledger
 from app.simulations.core.life import Clock, Life
+from app.simulations.core.sink import amounts_of, work
 from app.solver.model.state import Ask, Task
 from tests.unit.simulations.running import Told
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.base.decoding import convert
 from app.simulations.core.life import Clock, Life, one_by_one
-from app.simulations.core.times import FIRST
+from app.simulations.core.sink import FIRST
 from app.solver.model.state import Ask
 
 S = 10**6

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from app.simulations.core.times import FIRST, time_of
-from app.simulations.differing import Differing
+from app.simulations.core.sink import FIRST, time_of
+from app.simulations.running import Differing
 from app.simulations.schemas import JobLine
 
 S = 10**6

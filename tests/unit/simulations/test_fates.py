@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from app.base.decoding import convert
+from app.simulations.core.accounting import Books, Ledger
 from app.simulations.core.agenda import FINISH, RELEASE, Agenda
-from app.simulations.core.books import Books
 from app.simulations.core.fates import Fates
-from app.simulations.core.ledger import Ledger
 from app.simulations.core.life import Clock, Life, Phase
 from app.simulations.schemas import Evicted
 from app.solver.model.decision import PlannedEviction

@@ -1,6 +1,6 @@
 """What a gang held while its tasks came and went."""
 
-from app.simulations.core.holding import Holding
+from app.simulations.core.life import Holding
 from tests.unit.simulations.running import job, played, request_for, rounds_of
 from tests.unit.simulations.test_placed_runs import NODES, configuration
 

@@ -6,8 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from app.base.decoding import convert
-from app.simulations.core.kept import Kept
-from app.simulations.core.records import Recorder
+from app.simulations.core.state import Kept, Recorder
 from app.solver import solve
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import NodeChanges, QueueState, Reservation, State, Workload

@@ -6,7 +6,7 @@ import pytest
 
 from app.answering.answers import answer
 from app.answering.sources import nothing_stored
-from app.simulations.core import records
+from app.simulations.core import state as records
 from tests.unit.simulations.running import job, request_for, rounds_of, told_again, watched
 from tests.unit.simulations.test_kueue_run import two_queues
 

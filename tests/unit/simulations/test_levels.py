@@ -3,11 +3,9 @@
 import pytest
 
 from app.answering.sources import Compiled
-from app.simulations.core.amounts import Amounts
 from app.simulations.core.run import simulate
-from app.simulations.core.sink import Silence
-from app.simulations.levels import areas, edges, levels_of, line_of, series_of
-from app.simulations.results import Series
+from app.simulations.core.sink import Amounts, Silence
+from app.simulations.results import Series, areas, edges, levels_of, line_of, series_of
 from app.simulations.schemas import SimulationRequest, Summary
 from app.solver.model.instant import micros
 from tests.unit.simulations.running import job, request_for

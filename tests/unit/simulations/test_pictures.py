@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from app.simulations.core.times import FIRST, time_of
-from app.simulations.levels import levels_of
+from app.simulations.core.sink import FIRST, time_of
 from app.simulations.pictures import (
     OTHERS,
     drawn_queues,
@@ -16,7 +15,8 @@ from app.simulations.pictures import (
     waits_by_variant,
     waits_of,
 )
-from app.simulations.plots.data import Evictions, Waits
+from app.simulations.plots import Evictions, Waits
+from app.simulations.results import levels_of
 from app.simulations.schemas import Summary, Totals
 from tests.unit.simulations.running import job, request_for
 from tests.unit.simulations.test_kueue_run import two_queues

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from app.answering.sources import Compiled
-from app.simulations.core.changes import every_node
-from app.simulations.core.scenario import Scenario, scenario_of
-from app.simulations.core.times import FIRST
+from app.simulations.core.scenario import Scenario, every_node, scenario_of
+from app.simulations.core.sink import FIRST
 from app.solver.model.problems import InvalidInput
 from tests.unit.simulations.running import request_for
 from tests.unit.simulations.test_kueue_run import two_queues

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from app.base.decoding import convert
-from app.simulations.core import records
-from app.simulations.core.records import Recorder, base_of, request_of
+from app.simulations.core import state as records
+from app.simulations.core.state import Recorder, base_of, request_of
 from app.solver import solve
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import Ask, Delta, State

@@ -10,7 +10,7 @@ from app.base.decoding import convert
 from app.base.errors import BadInput, NotFound
 from app.simulations.accepting import Terms, accept
 from app.simulations.core.scenario import Scenario, scenario_of, variants_of
-from app.simulations.core.times import FIRST, LATEST, moment, span, time_of
+from app.simulations.core.sink import FIRST, LATEST, moment, span, time_of
 from app.simulations.schemas import SimulationRequest
 from app.solver import solve
 from app.solver.model.configuration import Configuration

@@ -14,7 +14,7 @@ from app.base.errors import Conflict, NotFound
 from app.jobs.service import Jobs
 from app.simulations import router, service
 from app.simulations.accepting import Terms
-from app.simulations.plots.data import Drawing, Evictions, Usage, Waits
+from app.simulations.plots import Drawing, Evictions, Usage, Waits
 from app.simulations.results import About, Simulation, TraceUsed
 from app.simulations.service import Simulations
 from tests.unit.simulations.test_storing import TWICE, Bench, Stored

@@ -16,7 +16,7 @@ from app.jobs.repository import Chunk, Claimed
 from app.jobs.worker import LimitPassed, Unwanted, Work
 from app.simulations import running
 from app.simulations.core.scenario import in_order
-from app.simulations.core.times import FIRST
+from app.simulations.core.sink import FIRST
 from app.simulations.results import Outcome
 from app.simulations.running import STREAMS, Limits, Simulating
 from app.simulations.schemas import Change, Job

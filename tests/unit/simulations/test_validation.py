@@ -9,7 +9,7 @@ from app.answering.sources import Compiled
 from app.base.decoding import convert
 from app.simulations.core import validation
 from app.simulations.core.scenario import setting_of
-from app.simulations.core.times import FIRST, LATEST
+from app.simulations.core.sink import FIRST, LATEST
 from app.simulations.core.validation import MOST_PROBLEMS, check_jobs, problems_of
 from app.simulations.schemas import Job
 from app.solver.model.problems import InvalidInput

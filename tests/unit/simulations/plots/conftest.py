@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from app.simulations.plots import drawing
-from app.simulations.plots.data import Drawing, Picture
+from app.simulations import drawing
+from app.simulations.plots import Drawing, Picture
 
 
 @pytest.fixture

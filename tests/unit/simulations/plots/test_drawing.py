@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from app.simulations.plots.data import Drawing, Evictions, Panel, Usage, Waits
-from app.simulations.plots.drawing import svg
+from app.simulations.drawing import svg
+from app.simulations.plots import Drawing, Evictions, Panel, Usage, Waits
 
 USAGE = Usage(
     "memory", [0.0, 3600.0, 7200.0],
@@ -50,6 +50,6 @@ def test_the_same_bytes_in_another_process_whatever_the_seed() -> None:
     asked = msgspec.json.encode(WHOLE)
     environment = {**os.environ, "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C"}
     done = subprocess.run(
-        [sys.executable, "-m", "app.simulations.plots"], input=asked, capture_output=True, check=True, env=environment
+        [sys.executable, "-m", "app.simulations.drawing"], input=asked, capture_output=True, check=True, env=environment
     )
     assert done.stdout == svg(WHOLE)

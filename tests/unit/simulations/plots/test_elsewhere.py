@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from app.base.errors import DeadlinePassed, NotInstalled
-from app.simulations.plots import __main__ as main
-from app.simulations.plots import elsewhere
-from app.simulations.plots.data import Drawing, Waits
+from app.simulations import drawing as main
+from app.simulations import plots as elsewhere
+from app.simulations.plots import Drawing, Waits
 from app.workers.ticket import Ticket, holding
 
 ASKED = Drawing("title", [Waits({"all": [1.0]})])
@@ -41,7 +41,7 @@ def test_it_has_what_is_left_of_the_request_else_a_minute(monkeypatch: pytest.Mo
         assert elsewhere.drawn(ASKED) == b"<svg/>"
     assert elsewhere.drawn(ASKED) == b"<svg/>"
     assert [given[:2] for given in process.given] == [
-        ([sys.executable, "-P", "-m", "app.simulations.plots"], ASKED)
+        ([sys.executable, "-P", "-m", "app.simulations.drawing"], ASKED)
     ] * 2
     asked, alone = (given[2] for given in process.given)
     assert 900 < asked <= 1000
@@ -95,6 +95,6 @@ def test_the_process_steps_back_where_it_may(refused: bool, monkeypatch: pytest.
         stdout=SimpleNamespace(buffer=SimpleNamespace(write=written.append)),
     )
     monkeypatch.setattr(main, "sys", streams)
-    monkeypatch.setattr("app.simulations.plots.drawing.svg", lambda drawing: repr(drawing).encode())
+    monkeypatch.setattr("app.simulations.drawing.svg", lambda drawing: repr(drawing).encode())
     main.main()
     assert (steps, written) == ([10], [repr(ASKED).encode()])

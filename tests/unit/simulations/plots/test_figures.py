@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from matplotlib import dates
 
-from app.simulations.plots import drawing
-from app.simulations.plots.data import Evictions, Panel, Usage, Waits
+from app.simulations import drawing
+from app.simulations.plots import Evictions, Panel, Usage, Waits
 
 AT = [0.0, 3600.0, 7200.0]
 Box = tuple[float, float, float, float]

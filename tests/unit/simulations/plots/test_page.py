@@ -8,7 +8,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from app.simulations.plots.data import Evictions, Panel, Picture, Usage, Waits
+from app.simulations.plots import Evictions, Panel, Picture, Usage, Waits
 
 LONG = "research-and-development/vision-and-language/evaluation"
 GI = 2.0**30

@@ -13,7 +13,7 @@ from app.answering.sources import Compiled
 from app.base.decoding import convert
 from app.base.errors import BadInput
 from app.jobs.service import New
-from app.simulations.core.times import FIRST
+from app.simulations.core.sink import FIRST
 from app.solver.model.problems import InvalidInput
 from app.studies.forecasts.examples import FORECAST
 from app.studies.forecasts.foretelling import foretell, scenarios

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from app.base.decoding import convert
-from app.simulations.core.times import FIRST, time_of
+from app.simulations.core.sink import FIRST, time_of
 from app.simulations.schemas import Event, EventKind, Job
 from app.studies.forecasts.watching import MOST, Watcher
 from tests.unit.simulations.running import job

@@ -8,7 +8,7 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from app.simulations.core.times import FIRST, time_of
+from app.simulations.core.sink import FIRST, time_of
 from app.simulations.schemas import Spread, Summary, Totals
 from app.studies.sweeps import folder as module
 from app.studies.sweeps.executors import Ran

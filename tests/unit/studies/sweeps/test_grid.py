@@ -8,7 +8,7 @@ import pytest
 
 from app.base.decoding import convert
 from app.base.errors import BadInput
-from app.simulations.examples import SIMULATION
+from app.simulations.router import SIMULATION
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput
 from app.studies.sweeps import grid as module

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from app.base.decoding import convert
-from app.simulations.examples import SIMULATION
+from app.simulations.router import SIMULATION
 from app.simulations.schemas import Trace
 from app.studies.sweeps import processes
 from app.studies.sweeps.executors import Local, Ran

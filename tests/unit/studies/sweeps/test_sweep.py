@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from app.base.errors import BadInput
-from app.simulations.examples import SIMULATION
+from app.simulations.router import SIMULATION
 from app.studies.sweeps.executors import Local, Ran, Runner, on_ray
 from app.studies.sweeps.grid import Point
 from app.studies.sweeps.playing import Played, play

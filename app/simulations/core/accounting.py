@@ -1,0 +1,383 @@
+"""Circles: what runs where, what waits and what the engine carries over is as it was at an earlier round, and somebody
+was evicted in between.
+
+What one queue has come to: exact areas under its usage, and the times of its jobs.
+
+The accounts of all queues, and of all of them together.
+
+What a run tells and counts: events, lines of jobs, accounts.
+"""
+
+from array import array
+from collections.abc import Callable, Hashable, Mapping
+from hashlib import blake2b
+from math import fsum
+from typing import Any
+
+from app.simulations.core.life import Areas, Life
+from app.simulations.core.sink import Amounts, Sink, amounts_of, time_of, work
+from app.simulations.schemas import Event, EventKind, Evicted, Loop, Spread, Totals
+from app.solver.model.duration import seconds
+from app.solver.model.state import Task
+from app.solver.stopping import safe_point
+
+
+def mark_of(text: str) -> int:
+    """A number that stands for ``text``; the exclusive or of such numbers stands for a set of texts."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=16).digest())
+
+
+class Loops:
+    """Rounds since a job last arrived, ended or was cancelled, or somebody changed nodes or quotas.
+
+    ``found``: how many loops; ``first``: the first of them."""
+
+    def __init__(self, most: int = 100) -> None:
+        self._most = most
+        self._seen: dict[Hashable, tuple[int, int]] = {}
+        self._evicted: list[Evicted] = []
+        self.found = 0
+        self.first: list[Loop] = []
+
+    def outside(self) -> None:
+        """Something happened that no round decided."""
+        if self._seen:
+            self._seen, self._evicted = {}, []
+
+    def evicted(self, evictions: list[Evicted]) -> None:
+        """What a round evicted."""
+        self._evicted += evictions
+
+    def look(self, n: int, situation: Hashable, now: int) -> Loop | None:
+        """Round ``n``, which evicts somebody, was asked of this situation; the loop that it closes, if it does."""
+        seen = self._seen.get(situation)
+        if seen is None or seen[1] == len(self._evicted):
+            self._seen.setdefault(situation, (n, len(self._evicted)))
+            return None
+        turn = self._evicted[seen[1] :]
+        loop = Loop(at=time_of(now), first=seen[0], second=n, jobs=sorted({e.job for e in turn}), evictions=turn)
+        self.found += 1
+        if len(self.first) < self._most:
+            self.first.append(loop)
+        self._seen, self._evicted = {situation: (n, 0)}, []
+        return loop
+
+
+Level = Callable[[str, int, Amounts, Amounts, Amounts], None]
+"""Told of a queue, since when, and what it then holds, waits for and is guaranteed, until it tells again. The amounts
+go on changing: whoever wants to keep them copies them."""
+
+
+class Account:
+    """Jobs, times and areas of one queue with all that is below it. ``now`` never goes back; ``level`` is told once an
+    instant at which something changed, when the instant is over.
+
+    Memory grows by 24 bytes for each job that finishes: percentiles are exact."""
+
+    __slots__ = (
+        "_at", "_changed", "_completions", "_demand", "_guarantee", "_guaranteed", "_level", "_missing", "_name",
+        "_slowdowns", "_usage", "_used",
+        "_waits", "cancelled", "evictions", "finished", "jobs", "most_evictions", "work_done", "work_lost",
+        "work_overhead",
+    )  # fmt: skip
+
+    def __init__(self, now: int, guarantee: Amounts, name: str = "", level: Level | None = None) -> None:
+        self._at = now
+        self._name = name
+        self._level = level
+        self._changed = True
+        self._guarantee = guarantee
+        self._usage: Amounts = {}
+        self._demand: Amounts = {}
+        self._used: Areas = {}
+        self._guaranteed: Areas = {}
+        self._missing: Areas = {}
+        self._waits, self._completions, self._slowdowns = array("q"), array("q"), array("d")
+        self.jobs = self.finished = self.cancelled = self.evictions = self.most_evictions = 0
+        self.work_done: Areas = {}
+        self.work_lost: Areas = {}
+        self.work_overhead: Areas = {}
+
+    def hold(self, now: int, amounts: Amounts, sign: int) -> None:
+        """``amounts`` are held from now on, or (``sign`` -1) no longer."""
+        self.advance(now)
+        self._changed = True
+        _add(self._usage, amounts, sign)
+
+    def want(self, now: int, amounts: Amounts, sign: int) -> None:
+        """``amounts`` are waited for from now on, or no longer."""
+        self.advance(now)
+        self._changed = True
+        _add(self._demand, amounts, sign)
+
+    def entitle(self, now: int, guarantee: Amounts) -> None:
+        """The guarantee is another from now on."""
+        self.advance(now)
+        self._changed = True
+        self._guarantee = guarantee
+
+    def advance(self, now: int) -> None:
+        """Add what has passed to the areas."""
+        passed = now - self._at
+        if not passed:
+            return
+        usage, demand, guarantee = self._usage, self._demand, self._guarantee
+        if self._changed and self._level is not None:
+            self._changed = False
+            self._level(self._name, self._at, usage, demand, guarantee)
+        self._at = now
+        _add(self._used, usage, passed)
+        _add(self._guaranteed, guarantee, passed)
+        for resource, wanted in demand.items():
+            held = usage.get(resource, 0)
+            short = min(guarantee.get(resource, 0), held + wanted) - held
+            if wanted and short > 0:
+                self._missing[resource] = self._missing.get(resource, 0) + short * passed
+
+    def started(self, wait: int) -> None:
+        """A job started for the first time, after so long."""
+        self._waits.append(wait)
+
+    def ran(self, amounts: Amounts, made: int, lost: int, overhead: int) -> None:
+        """A run is over: what it made and kept, what was thrown away, what checkpoints took."""
+        _add(self.work_done, amounts, made)
+        if lost:
+            _add(self.work_lost, amounts, lost)
+        if overhead:
+            _add(self.work_overhead, amounts, overhead)
+
+    def evicted(self, life: Life) -> None:
+        """A job was evicted."""
+        self.evictions += 1
+        self.most_evictions = max(self.most_evictions, life.evictions)
+
+    def done(self, life: Life, now: int) -> None:
+        """A job finished. How long one took that ran before the run began is not known."""
+        self.finished += 1
+        if life.initial:
+            return
+        completion = now - life.submitted
+        self._completions.append(completion)
+        self._slowdowns.append(completion / max(clock.duration for clock in life.clocks.values()))
+
+    def totals(self) -> Totals:
+        """Everything, as the wire has it."""
+        return Totals(
+            jobs=self.jobs, finished=self.finished, cancelled=self.cancelled, wait=_spread(self._waits),
+            completion=_spread(self._completions), slowdown=_ratios(self._slowdowns),
+            evictions=self.evictions, most_evictions=self.most_evictions, work_done=_works(self.work_done),
+            work_lost=_works(self.work_lost), work_overhead=_works(self.work_overhead), used=_works(self._used),
+            utilisation={r: self._used.get(r, 0) / area for r, area in sorted(self._guaranteed.items()) if area},
+            shortfall=_works(self._missing),
+        )  # fmt: skip
+
+
+def _add(into: dict[str, int], amounts: Mapping[str, int], times: int) -> None:
+    for resource, amount in amounts.items():
+        into[resource] = into.get(resource, 0) + amount * times
+
+
+def _works(areas: Areas) -> dict[str, int | float]:
+    return {resource: work(area, resource) for resource, area in sorted(areas.items()) if area}
+
+
+def _spread(values: "array[int]") -> Spread | None:
+    if not values:
+        return None
+    found = sorted(values)
+    p50, p90, p99 = (seconds(found[rank(len(found), share)]) for share in (50, 90, 99))
+    total, count = sum(found), len(found) * 10**6
+    mean = total // count if total % count == 0 else total / count
+    return Spread(mean=mean, p50=p50, p90=p90, p99=p99, max=seconds(found[-1]))
+
+
+def _ratios(values: "array[float]") -> Spread | None:
+    if not values:
+        return None
+    found = sorted(values)
+    p50, p90, p99 = (found[rank(len(found), share)] for share in (50, 90, 99))
+    return Spread(mean=fsum(found) / len(found), p50=p50, p90=p90, p99=p99, max=found[-1])
+
+
+def rank(count: int, percent: int) -> int:
+    """The place, in ascending order, of the smallest value that ``percent`` of all do not exceed."""
+    return max(0, -(-count * percent // 100) - 1)
+
+
+class Ledger:
+    """``parents``: the queue above each queue; ``guarantees`` by queue, with all below it; ``capacity``: of all;
+    ``level``: told what each queue holds, and all of them as the queue ``""``."""
+
+    def __init__(
+        self,
+        now: int,
+        parents: Mapping[str, str | None],
+        guarantees: Mapping[str, Amounts],
+        capacity: Amounts,
+        level: Level | None = None,
+    ) -> None:
+        self.total = Account(now, capacity, "", level)
+        self._level = level
+        self._queues: dict[str, Account] = {}
+        self._chains: dict[str, list[Account]] = {}
+        self._parents: Mapping[str, str | None] = {}
+        self.entitle(now, parents, guarantees, capacity)
+
+    def entitle(
+        self, now: int, parents: Mapping[str, str | None], guarantees: Mapping[str, Amounts], capacity: Amounts
+    ) -> None:
+        """Another configuration is in force from now on. Nothing may be held or waited for
+        meanwhile: whoever calls takes all off before and puts it on again after, for queues may have moved."""
+        self.total.entitle(now, capacity)
+        for name in {**self._queues, **parents}:
+            guarantee = guarantees.get(name, {})
+            if name not in self._queues:
+                self._queues[name] = Account(now, guarantee, name, self._level)
+            else:
+                self._queues[name].entitle(now, guarantee)
+        self._parents, self._chains = parents, {}
+
+    def chain(self, queue: str) -> list[Account]:
+        """The account of a queue, those above it, and that of all."""
+        found = self._chains.get(queue)
+        if found is None:
+            found = [self.total]
+            above: str | None = queue
+            while above is not None and above in self._queues:
+                found.append(self._queues[above])
+                above = self._parents.get(above)
+            self._chains[queue] = found
+        return found
+
+    def want(self, now: int, queue: str, amounts: Amounts, sign: int) -> None:
+        """``amounts`` are waited for from now on, or (``sign`` -1) no longer."""
+        for account in self.chain(queue):
+            account.want(now, amounts, sign)
+
+    def hold(self, now: int, queue: str, amounts: Amounts, sign: int) -> None:
+        """``amounts`` are held from now on, or (``sign`` -1) no longer."""
+        for account in self.chain(queue):
+            account.hold(now, amounts, sign)
+
+    def ran(self, queue: str, amounts: Amounts, made: int, lost: int, overhead: int) -> None:
+        """A run of something that held ``amounts`` is over, or is looked at."""
+        for account in self.chain(queue):
+            account.ran(amounts, made, lost, overhead)
+
+    def spent(self, queue: str, done: Areas, lost: Areas, overhead: Areas) -> None:
+        """The same of a gang, whose tasks came and went: areas of what it held."""
+        for account in self.chain(queue):
+            account.ran(done, 1, 0, 0)
+            account.ran(lost, 0, 1, 0)
+            account.ran(overhead, 0, 0, 1)
+
+    def close(self, now: int) -> None:
+        """The run ends: bring every account to this instant."""
+        self.total.advance(now)
+        for account in self._queues.values():
+            account.advance(now)
+
+    def totals(self) -> dict[str, Totals]:
+        """By queue, in order of name; queues that no job ever named, nor named below them, are left out."""
+        found: dict[str, Totals] = {}
+        for name, account in sorted(self._queues.items()):
+            safe_point()
+            if account.jobs:
+                found[name] = account.totals()
+        return found
+
+
+class Books:
+    """``first``, ``last``: when the first job was asked for and the last one ended, if any; ``ended``: how many have.
+    ``mark``: stands for what runs where and what waits."""
+
+    def __init__(self, sink: Sink, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self._sink = sink
+        self.first: int | None = None
+        self.last: int | None = None
+        self.ended = 0
+        self.mark = 0
+
+    def submitted(self, life: Life, now: int) -> None:
+        """A job is asked for."""
+        if self.first is None:
+            self.first = now
+        for account in self.ledger.chain(life.ask.queue):
+            account.jobs += 1
+        self.ledger.want(now, life.ask.queue, amounts_of(life.waiting.values()), 1)
+        self.event(now, "submitted", life)
+        self.remark(life)
+
+    def started(self, life: Life, tasks: list[Task], wanted: Amounts, now: int) -> None:
+        """Tasks run that waited for ``wanted``."""
+        queue = life.ask.queue
+        self.ledger.want(now, queue, wanted, -1)
+        self.ledger.hold(now, queue, amounts_of(tasks), 1)
+        if life.first_started is None:
+            life.first_started = now
+            if not life.initial:
+                for account in self.ledger.chain(queue):
+                    account.started(now - life.submitted)
+        self.remark(life)
+
+    def began(self, life: Life, task: str | None, node: str | None, now: int, n: int | None) -> None:
+        """The event of a start."""
+        life.starts += 1
+        self.event(now, "started", life, task=task, round=n, node=node)
+
+    def ran(self, life: Life, amounts: Amounts, spent: tuple[int, int, int]) -> None:
+        """A run is over, or is looked at: what it made and kept, what is thrown away, what checkpoints took."""
+        self.ledger.ran(life.ask.queue, amounts, *spent)
+
+    def evicted(self, life: Life, now: int, lost: int, **more: Any) -> None:
+        """A job, or a task, was evicted."""
+        life.evictions += 1
+        for account in self.ledger.chain(life.ask.queue):
+            account.evicted(life)
+        self.event(now, "evicted", life, lost=seconds(lost), **more)
+        self.remark(life)
+
+    def released(self, life: Life, task: str | None, tasks: list[Task], now: int) -> None:
+        """What was evicted holds nothing any more."""
+        self.ledger.hold(now, life.ask.queue, amounts_of(tasks), -1)
+        self.event(now, "released", life, task=task)
+        self.remark(life)
+
+    def over(self, life: Life, now: int) -> None:
+        """A job has finished or was cancelled."""
+        self.event(now, "cancelled" if life.cancelled else "finished", life)
+        for account in self.ledger.chain(life.ask.queue):
+            if life.cancelled:
+                account.cancelled += 1
+            else:
+                account.done(life, now)
+        self.ended += 1
+        self.last = now
+        self._sink.job(life.line())
+        self.remark(life)
+
+    def event(self, now: int, kind: EventKind, life: Life, **more: Any) -> None:
+        """Something happened to a job."""
+        self._sink.event(Event(at=time_of(now), kind=kind, job=life.ask.id, queue=life.ask.queue, **more))
+
+    def other(self, now: int, kind: EventKind, **more: Any) -> None:
+        """Something happened to no job."""
+        self._sink.event(Event(at=time_of(now), kind=kind, **more))
+
+    def remark(self, life: Life) -> None:
+        """The job's part in ``mark`` is another now."""
+        self.mark ^= life.mark
+        life.mark = 0
+        if life.waiting or life.running or life.leaving:
+            life.mark = mark_of(_standing(life))
+            self.mark ^= life.mark
+
+
+def _standing(life: Life) -> str:
+    """What runs where of a job, and what waits."""
+    parts = [life.ask.id, *sorted(life.waiting)]
+    for phase in (life.running, life.leaving):
+        parts.append("|")
+        parts += [f"{name}@{task.node or task.flavors}" for name, task in sorted(phase.items())]
+    return "\0".join(parts)
