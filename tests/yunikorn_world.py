@@ -28,18 +28,21 @@ def ago(seconds: float, now: datetime = START) -> str:
 
 def queue(name: str, quota: Json | None = None, **block: Any) -> Json:
     """A queue by its path. ``quota``: resource -> guaranteed, or (guaranteed, limit); ``block``: properties (with _
-    for .), and ``parent``, ``dynamic``, ``child_template``."""
+    for .), and ``parent``, ``dynamic``, ``child_template``, ``max_applications``, ``limits``."""
     out: Json = {"name": name}
     if "." in name:
         out["parent"] = name.rpartition(".")[0]
     if quota:
         out["quota"] = {r: _quota(value) for r, value in quota.items()}
-    own = {k: block.pop(k) for k in ("parent", "dynamic", "child_template") if k in block}
+    own = {k: block.pop(k) for k in _OWN if k in block}
     if block:
         own["properties"] = {name.replace("_", "."): value for name, value in block.items()}
     if own:
         out["yunikorn"] = own
     return out
+
+
+_OWN = ("parent", "dynamic", "child_template", "max_applications", "limits")
 
 
 def grouped(of: Json) -> Json:
@@ -87,10 +90,12 @@ class World:
     rules: str = "documented"
     reservations: list[Json] = field(default_factory=list)
     now: datetime = START
+    settings: Json = field(default_factory=dict)
 
     @property
     def configuration(self) -> Json:
-        return {"engine": "yunikorn", "settings": {"yunikorn": {"rules": self.rules}}, "queues": self.queues}
+        settings = {"yunikorn": {"rules": self.rules, **self.settings}}
+        return {"engine": "yunikorn", "settings": settings, "queues": self.queues}
 
     @property
     def state(self) -> Json:

@@ -51,7 +51,7 @@ READ_BY: dict[type[msgspec.Struct], dict[str, tuple[str, ...]]] = {
     Workload: {
         **_OF_WORK, "created_at": (_KUEUE, _YUNIKORN, _KAI), "started_at": (_KUEUE, *_ON_NODES[1:]),
         "preemptible": _THREE, "evicted": (_KUEUE,), "disruption_mode": (_KUBE,), "on_preemption": (_KUEUE,),
-        "disruption_cost_milestones": (_KUEUE,), "kueue": (_KUEUE,),
+        "disruption_cost_milestones": (_KUEUE,), "kueue": (_KUEUE,), "yunikorn": (_YUNIKORN,),
     },
     Ask: {
         **_OF_WORK, "created_at": _PODS, "workload": _THREE, "preemption_policy": (_YUNIKORN, _KUBE),

@@ -30,6 +30,7 @@ from app.solver.model.state import (
     Workload,
     WorkloadChanges,
 )
+from app.solver.model.yunikorn import Application
 
 
 def delta_of(
@@ -183,5 +184,12 @@ def workload_of(ask: Ask, identity: str, now: datetime) -> Workload:
         id=identity, queue=ask.queue, uid=ask.uid, priority=ask.priority or 0,
         created_at=ask.created_at, started_at=now,
         preemptible=True if ask.preemptible is None else ask.preemptible, min_available=ask.min_available,
-        weight=ask.weight, limit=ask.limit, ytsaurus=ask.ytsaurus, tasks=[],
+        weight=ask.weight, limit=ask.limit, ytsaurus=ask.ytsaurus, yunikorn=_owner(ask), tasks=[],
     )  # fmt: skip
+
+
+def _owner(ask: Ask) -> Application | None:
+    """Whose application it is, where the ask says it."""
+    told = ask.yunikorn
+    found = None if told is None else Application(user=told.user, groups=told.groups)
+    return None if found == Application() else found

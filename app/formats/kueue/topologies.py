@@ -71,7 +71,7 @@ def read_request(pod_set: Reader, *, decided: bool) -> TopologyRequest | None:
     if found == TopologyRequest():
         return None
     if not decided:
-        pod_set.warn("topologyRequest", UNDECIDED, "warning", "not-carried")
+        pod_set.warn("topologyRequest", UNDECIDED, "error", "not-carried")
         return None
     return found
 

@@ -132,7 +132,7 @@ def _task(pod_set: PodSet, work: Work, names: set[str], counting: Counting, *, o
     for key in ANNOTATIONS if not decided else ():
         if key in pod_set.annotations:
             at = (*pod_set.at, "metadata", "annotations", key)
-            work.made.root.findings.add("not-carried", "warning", at, f"{UNDECIDED}: planned without it")
+            work.made.root.findings.add("not-carried", "error", at, f"{UNDECIDED}: planned without it")
     requests = as_counted(counting.counted(pod_set.pod.requests) if counting else pod_set.pod.requests, names)
     if _PODS in names:
         requests = {**requests, _PODS: 1}

@@ -19,6 +19,8 @@ from app.solver.model.decision import PlannedEviction
 from app.solver.model.duration import seconds
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import Ask, Workload
+from app.solver.model.yunikorn import Application
+from app.solver.model.yunikorn import Ask as YuniKornAsk
 from app.solver.rounds import Rounds, Turn
 from app.solver.solve import Configured, Loaded
 from app.solver.stopping import safe_point
@@ -312,9 +314,13 @@ def _ask_of(workload: Workload) -> Ask:
     return Ask(
         id=workload.id, queue=workload.queue, uid=workload.uid, priority=workload.priority,
         created_at=workload.created_at, preemptible=workload.preemptible, min_available=workload.min_available,
-        weight=workload.weight, limit=workload.limit,
+        weight=workload.weight, limit=workload.limit, yunikorn=_as_told(workload.yunikorn),
         tasks=[replace(task, node=None, flavors=None, started_at=None, state="running") for task in workload.tasks],
     )  # fmt: skip
+
+
+def _as_told(owner: Application | None) -> YuniKornAsk | None:
+    return None if owner is None else YuniKornAsk(user=owner.user, groups=owner.groups)
 
 
 def _id(workload: Workload) -> str:

@@ -127,6 +127,8 @@ class Workload(Wire, frozen=True, kw_only=True):
     """What only YTsaurus knows of an operation."""
     kueue: kueue_model.Workload | None = None
     """What only Kueue knows of it."""
+    yunikorn: yunikorn_model.Application | None = None
+    """What only YuniKorn knows of an application."""
     tasks: list[Task] = []
     """What runs of it; may be empty. Read by all engines."""
 

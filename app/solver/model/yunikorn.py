@@ -1,8 +1,10 @@
 """YuniKorn's blocks."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from app.solver.model.base import Time, Wire
+import msgspec
+
+from app.solver.model.base import Name, Resources, Time, Wire
 
 Release = Literal["be3bb487"]
 
@@ -13,8 +15,13 @@ class Settings(Wire, frozen=True, kw_only=True):
     rules: Literal["documented", "shipped"] = "documented"
     """`documented`: as YuniKorn's design says, and as released where it is silent; `shipped`: as the release does,
     known defects included."""
+    preemption: bool = True
+    """Whether work is preempted at all (the partition's `preemption.enabled`), but for asks that require their node."""
     release: Release = "be3bb487"
     """Which release that is: yunikorn-core as of that commit (July 2026)."""
+
+
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
 class ChildTemplate(Wire, frozen=True, kw_only=True):
@@ -22,6 +29,26 @@ class ChildTemplate(Wire, frozen=True, kw_only=True):
 
     properties: dict[str, str] = {}
     """Properties that they start with, as YuniKorn spells them."""
+    guaranteed: Resources = {}
+    """What they are entitled to. Read by imports, which make such queues."""
+    max: Resources = {}
+    """The most that they may use. Read by imports, which make such queues."""
+    max_applications: Number = 0
+    """How many applications may run in each of them. Read by imports, which make such queues."""
+
+
+class Limit(Wire, frozen=True, kw_only=True):
+    """What users and groups may have of a queue. `*` as a user: each that no limit of the queue names; as a group:
+    those of users of whose groups none is named."""
+
+    users: list[str] = []
+    """The users, each of whom may have so much."""
+    groups: list[str] = []
+    """The groups, each of which may have so much together."""
+    max_resources: Resources = {}
+    """The most that runs. Absent: no limit."""
+    max_applications: Number = 0
+    """How many applications may run. Default: no limit."""
 
 
 class Queue(Wire, frozen=True, kw_only=True):
@@ -35,6 +62,19 @@ class Queue(Wire, frozen=True, kw_only=True):
     """Whether it was made at run time by a placement rule; it inherits by template only."""
     child_template: ChildTemplate | None = None
     """What queues made at run time below it start with. Absent: nothing."""
+    max_applications: Number = 0
+    """How many applications may run in it and below. Default: no limit."""
+    limits: list[Limit] = []
+    """What users and groups may have of it and of what is below."""
+
+
+class Application(Wire, frozen=True, kw_only=True):
+    """``workload.yunikorn``: whose application it is."""
+
+    user: str = "nobody"
+    """The user who submitted it."""
+    groups: list[str] = []
+    """The user's groups."""
 
 
 class Ask(Wire, frozen=True, kw_only=True):
@@ -44,6 +84,12 @@ class Ask(Wire, frozen=True, kw_only=True):
     """When preemption was last tried for it; another try comes 15 seconds later at the earliest. Absent: never."""
     triggered_preemption: bool = False
     """Whether an earlier cycle preempted for it; then it does not preempt again."""
+    application: Name | None = None
+    """Its application, where nothing of that runs yet. Absent: `workload`, else the ask itself."""
+    user: str = "nobody"
+    """The user who submitted it, where nothing of its application runs yet."""
+    groups: list[str] = []
+    """The user's groups."""
 
 
 class Options(Wire, frozen=True, kw_only=True):

@@ -71,7 +71,7 @@ CASES: list[Any] = [
      | dict.fromkeys(("/integrations", "/manageJobsWithoutQueueName", "/managedJobsNamespaceSelector", "/multiKueue",
                       "/objectRetentionPolicies", "/queueVisibility"), "info")),
     ("kueue", of(KUEUE, "Workload", WORKLOAD, status={"admission": ADMISSION}),
-     {"/spec/maximumExecutionTimeSeconds": "info", "/spec/podSets/0/topologyRequest": "warning",
+     {"/spec/maximumExecutionTimeSeconds": "info", "/spec/podSets/0/topologyRequest": "error",
       "/status/admission/podSetAssignments/0/topologyAssignment": "info",
       "/spec/podSets/0/template/spec/topologySpreadConstraints": "warning",
       "/spec/podSets/0/template/spec/resourceClaims": "warning",

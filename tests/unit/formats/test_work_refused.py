@@ -127,7 +127,7 @@ def test_topology_of_kueue_is_planned_without() -> None:
     annotations = {"kueue.x-k8s.io/podset-required-topology": "rack"}
     _, said = planned("kueue", job(template=pod(annotations=annotations)), queue="leaf")
     assert said == [
-        "warning not-carried /0/spec/template/metadata/annotations/kueue.x-k8s.io~1podset-required-topology: "
+        "error not-carried /0/spec/template/metadata/annotations/kueue.x-k8s.io~1podset-required-topology: "
         "topology-aware scheduling is decided where the source has the Topology and the cluster's Nodes: "
         "planned without it"
     ]

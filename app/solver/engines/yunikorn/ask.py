@@ -12,6 +12,7 @@ from app.solver.engines.yunikorn.documented import Lawful
 from app.solver.engines.yunikorn.overlay import Held, Overlay, Request
 from app.solver.engines.yunikorn.room import has_headroom, path_needs
 from app.solver.engines.yunikorn.shipped import Preemptor
+from app.solver.model.quantity import units
 
 ATTEMPTS = 10
 """Preemption attempts of a leaf queue in one cycle (YuniKorn: maxPreemptionsPerQueue)."""
@@ -29,6 +30,8 @@ class Context:
 
 def decide(overlay: Overlay, request: Request, context: Context, record: Silent) -> Outcome:
     """What becomes of the ask, on the overlay as it is; ``apply`` carries it out."""
+    if overlay.state.configuration.limits.some and (refused := _refusal(overlay, request)) is not None:
+        return refused
     headroom = has_headroom(overlay, request)
     if headroom and (node := _place(overlay, request)) is not None:
         return Outcome("admit", node, cancelled=_making_way(overlay, request))
@@ -37,6 +40,35 @@ def decide(overlay: Overlay, request: Request, context: Context, record: Silent)
     if (unmet := _precondition(overlay, request, context)) is not None:
         return unmet
     return replace(_preempt(overlay, request, context, record, headroom=headroom), attempted=True)
+
+
+def _refusal(overlay: Overlay, request: Request) -> Outcome | None:
+    """What limits of applications, users and groups make of the ask, whatever room there is; None: nothing."""
+    queues, whose = overlay.state.configuration, request.whose
+    limits, path, names = queues.limits, queues.paths[request.queue], queues.tree.names
+    running = overlay.tracked()
+    holders = whose.trackers(limits, path)
+    for queue in path if whose.application not in running.applications[request.queue] else ():
+        counts = [("", limits.applications[queue], len(running.applications[queue]))]
+        for kind, name in holders:
+            limit = limits.of(kind, name, queue)
+            most = 0 if limit is None else limit.applications
+            counts.append((f"{kind} {name} in ", most, len(running.running[kind, name, queue])))
+        for who, most, now in counts:
+            if most and now >= most:
+                return Outcome.wait("too-many-applications", f"{who}{names[queue]} runs {now} of {most}")
+    for queue in path:
+        for kind, name in holders:
+            if (limit := limits.of(kind, name, queue)) is None:
+                continue
+            used = running.used[kind, name, queue]
+            for r, amount in request.needs.items():
+                resource = request.resources.names[r]
+                most = limit.resources.get(resource)
+                if most is not None and amount > max(0, most - used[resource]):
+                    shown = f"{units(used[resource], resource)} of {units(most, resource)} {resource}"
+                    return Outcome.wait("user-limit", f"{kind} {name} uses {shown} in {names[queue]}")
+    return None
 
 
 def apply(overlay: Overlay, request: Request, outcome: Outcome) -> None:
@@ -77,6 +109,8 @@ def _place(overlay: Overlay, request: Request) -> int | None:
 
 def _precondition(overlay: Overlay, request: Request, context: Context) -> Outcome | None:
     """The first unmet precondition (YuniKorn: attempts left, CheckPreconditions); None when all are met."""
+    if not overlay.state.configuration.preemption:
+        return Outcome.wait("preemption-off")
     delay = overlay.state.configuration.settings[request.queue].preemption_delay
     waited = context.now - request.created
     if overlay.attempts[request.queue] >= ATTEMPTS:

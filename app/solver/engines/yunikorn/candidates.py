@@ -206,6 +206,9 @@ def keeper(overlay: Overlay, request: Request, found: Reach) -> Keeper:
 Kind = Literal["admit", "preempt", "wait"]
 
 REASONS: dict[str, tuple[str, str]] = {
+    "too-many-applications": ("ApplicationLimit", "as many applications run as may, and this one does not run yet"),
+    "user-limit": ("NotEnoughUserQuota", "its user or group may have no more; preemption is not tried for that"),
+    "preemption-off": ("PreemptionDisabled", "preemption is off in this partition"),
     "never-preempts": (
         "PreemptionPreconditionsFailed", "the ask's own policy is Never: it does not preempt others",
     ),

@@ -17,6 +17,7 @@ from typing import Literal, TypeVar
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.compiled.tree import ROOTLESS, Tree, compile_tree
+from app.solver.engines.yunikorn.limits import Limits, compile_limits
 from app.solver.engines.yunikorn.rule_sets import RuleSet
 from app.solver.model import yunikorn as wire
 from app.solver.model.configuration import Configuration, Queue
@@ -172,12 +173,15 @@ class CompiledConfiguration:
     """Immutable. Everything is by queue index, in the order of the document.
 
     ``guaranteed``, ``limit``: None where nothing is configured or all of it is 0; the root's limit comes with the
-    state. ``cells``: by queue, resource -> cell, for its own guarantee; ``path_cells``: by queue, resource -> the
-    cells of every queue from the root down to it. ``guarantee_of``: by cell, the amount.
+    state. ``preemption``: whether anybody is preempted but for a required node. ``cells``: by queue, resource -> cell,
+    for its own guarantee; ``path_cells``: by queue, resource -> the cells of every queue from the root down to it.
+    ``guarantee_of``: by cell, the amount.
     """
 
     rules: RuleSet
     release: wire.Release
+    preemption: bool
+    limits: Limits
     tree: Tree
     resources: ResourceIndex
     guaranteed: list[Amounts | None]
@@ -210,6 +214,7 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
         problems += _root_problems(queues[i], ("configuration", "queues", i))
     amounts = [_amounts(queue, ("configuration", "queues", i), resources, problems) for i, queue in enumerate(queues)]
     guaranteed, limit = [own[0] for own in amounts], [own[1] for own in amounts]
+    limits = compile_limits(queues, problems)
     if not problems:
         problems = list(_nesting_problems(tree, queues, resources, guaranteed, limit))
     if problems:
@@ -220,7 +225,8 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
     cells, path_cells, owner = cells_of(tree, guaranteed)
     by_path = sorted(range(len(tree)), key=tree.names.__getitem__)
     return CompiledConfiguration(
-        rules=rules, release=settings.release, tree=tree, resources=resources, guaranteed=guaranteed, limit=limit,
+        rules=rules, release=settings.release, preemption=settings.preemption, limits=limits, tree=tree,
+        resources=resources, guaranteed=guaranteed, limit=limit,
         blocks=[q.yunikorn for q in queues], settings=effective(tree, [q.yunikorn for q in queues], rules),
         leaf=[tree.is_leaf(i) and not (q.yunikorn is not None and q.yunikorn.parent) for i, q in enumerate(queues)],
         paths=[tree.path(i) for i in range(len(tree))],

@@ -9,6 +9,7 @@ import numpy as np
 from app.solver import kubernetes
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.engines.yunikorn.configuration import Amounts
+from app.solver.engines.yunikorn.limits import Tracked, Whose, tracked, whose
 from app.solver.engines.yunikorn.state import OLDEST, Bools, CompiledState, Ints
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
@@ -27,7 +28,7 @@ class Request:
     ``amounts``: by index of ``resources`` (the cluster's, extended by what only the ask names); ``created`` and
     ``checked`` in microseconds; ``required``: index of the only node it may run on; ``feasible``: indices of the
     nodes that pass the predicates, None when all do; ``workload``: canonical index of its application; ``unit``: its
-    place among the ``units`` allocation asks that ``ask`` stands for.
+    place among the ``units`` allocation asks that ``ask`` stands for; ``whose``: by what limits it is counted.
     """
 
     ask: Ask
@@ -42,6 +43,7 @@ class Request:
     required: int | None
     feasible: frozenset[int] | None
     workload: int | None
+    whose: Whose
     unit: int = 0
     units: int = 1
 
@@ -121,7 +123,7 @@ def _request(state: CompiledState, ask: Ask, task: Task) -> Request:
         triggered=carried is not None and carried.triggered_preemption,
         required=None if required is None else state.node_index[required],
         feasible=_feasible(state, ask, task),
-        workload=workload,
+        workload=workload, whose=whose(ask, None if workload is None else state.workloads[workload]),
     )  # fmt: skip
 
 
@@ -152,7 +154,7 @@ class Overlay:
     attempts of each leaf in this cycle.
     """
 
-    __slots__ = ("allocated", "attempts", "coming", "free", "gone", "held", "preempting", "slack", "state")
+    __slots__ = ("_tracked", "allocated", "attempts", "coming", "free", "gone", "held", "preempting", "slack", "state")
 
     def __init__(self, state: CompiledState) -> None:
         self.state = state
@@ -164,6 +166,7 @@ class Overlay:
         self.held: dict[int, list[Held]] = {}
         self.coming: dict[tuple[int, int], int] = {}
         self.attempts = Counter[int]()
+        self._tracked: Tracked | None = None
         for reservation in state.reservations:
             request = holder_of(state, reservation.ask)
             if request is not None:
@@ -181,7 +184,18 @@ class Overlay:
         twin.held = {node: list(holders) for node, holders in self.held.items()}
         twin.coming = dict(self.coming)
         twin.attempts = self.attempts.copy()
+        twin._tracked = None if self._tracked is None else self._tracked.copy()
         return twin
+
+    def tracked(self) -> Tracked:
+        """What users, groups and applications have, where something limits them."""
+        if self._tracked is None:
+            state = self.state
+            if state.lazy.tracked is None:
+                queues = state.configuration
+                state.lazy.tracked = tracked(queues.limits, queues.paths, queues.tree.index, state.workloads)
+            self._tracked = state.lazy.tracked.copy()
+        return self._tracked
 
     def used(self, queue: int, resource: int) -> int:
         """Allocated in ``queue``, what is being preempted included, of a resource that the cluster has."""
@@ -203,6 +217,10 @@ class Overlay:
 
     def place(self, node: int, request: Request) -> None:
         """The ask runs on ``node`` now."""
+        queues = self.state.configuration
+        if queues.limits.some:
+            amounts = {request.resources.names[r]: amount for r, amount in request.amounts.items()}
+            self.tracked().add(queues.limits, request.whose, queues.paths[request.queue], amounts)
         self._shift(self.allocated, request.queue, request.amounts, 1)
         self._slack(request.queue, request.amounts, -1)
         for r, amount in request.needs.items():

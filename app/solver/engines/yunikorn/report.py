@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from app.solver.compiled.tree import ROOTLESS
 from app.solver.engines.yunikorn.candidates import REASONS, Outcome, Silent, counted, path_limits
 from app.solver.engines.yunikorn.configuration import (
@@ -78,10 +80,20 @@ def placements(overlay: Overlay, ask: Ask, outcomes: list[tuple[Request, Outcome
 
 def carried(request: Request, outcome: Outcome, now: int) -> dict[str, Any]:
     """The ask's ``yunikorn`` block for the next request, after this one."""
-    young = {"too-young", "checked-lately", "never-preempts", "already-triggered", "attempts-exhausted"}
+    young = {
+        "too-many-applications",
+        "user-limit",
+        "preemption-off",
+        "too-young",
+        "checked-lately",
+        "never-preempts",
+        "already-triggered",
+        "attempts-exhausted",
+    }
     checked = outcome.kind == "preempt" or (outcome.kind == "wait" and outcome.failed not in young)
     last = now if checked and request.required is None else request.checked
-    block: dict[str, Any] = {"triggered_preemption": request.triggered or outcome.kind == "preempt"}
+    block: dict[str, Any] = {} if request.ask.yunikorn is None else msgspec.to_builtins(request.ask.yunikorn)
+    block["triggered_preemption"] = request.triggered or outcome.kind == "preempt"
     if last is not None:
         block["last_preemption_check_at"] = instant.at(last)
     return block
@@ -184,7 +196,7 @@ def effective_settings(queues: CompiledConfiguration, state: State | None) -> di
     What runs has no say."""
     del state
     return {
-        "settings": {"rules": queues.rules, "release": queues.release},
+        "settings": {"rules": queues.rules, "release": queues.release, "preemption": queues.preemption},
         "queues": {queues.tree.names[i]: _effective_queue(queues, i) for i in queues.by_path},
     }
 

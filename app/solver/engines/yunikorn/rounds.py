@@ -78,11 +78,17 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     def question(self, now: int, holds: Holds) -> Question:
         asks = [
-            replace(ask, workload=job) if holds(job) else ask
+            replace(ask, workload=job) if holds(job) else self._of_application(ask, job)
             for job in sorted(self.waiting)
             for _, ask in sorted(self._asks[job].items())
         ]
         return Question(now, asks, "cycle", _NO_OPTIONS)
+
+    def _of_application(self, ask: Ask, job: str) -> Ask:
+        """Where applications are counted, tasks of a job that does not run yet say whose they are."""
+        if not self.configured.limits.some or ask.id == job:
+            return ask
+        return replace(ask, yunikorn=replace(ask.yunikorn or wire.Ask(), application=job))
 
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
         version, held = self.version, list(self._held)
@@ -124,7 +130,8 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     def _carry(self, name: str, block: dict[str, Any]) -> None:
         """What this cycle did for an ask that goes on waiting, for it and for a reservation of its own."""
         asks = self._asks[self._of[name]]
-        told = wire.Ask(
+        told = replace(
+            asks[name].yunikorn or wire.Ask(),
             last_preemption_check_at=block.get("last_preemption_check_at"),
             triggered_preemption=block.get("triggered_preemption", False),
         )

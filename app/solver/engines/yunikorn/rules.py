@@ -70,6 +70,9 @@ _STEPS = (
     ("node-out", "A node that was searched in vain.", "preemption.go, calculateVictimsByNode"),
 )
 _FAILURES = (
+    ("too-many-applications", "As many applications run as its queue, user or group may have.", "queue.go, canRunApp"),
+    ("user-limit", "Its user or group may have no more of its queue.", "ugm/manager.go, Headroom"),
+    ("preemption-off", "Preemption is off in the partition (preemption.enabled).", "partition.go"),
     ("never-preempts", "The ask's own policy is Never.", _PRECONDITIONS),
     ("already-triggered", "The ask has triggered preemption before.", _PRECONDITIONS),
     ("too-young", "The ask is younger than the preemption.delay of its queue.", _PRECONDITIONS),

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from app.solver import kubernetes
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.engines.yunikorn.configuration import Amounts, CompiledConfiguration
+from app.solver.engines.yunikorn.limits import Tracked
 from app.solver.model.base import Quantity
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
@@ -50,6 +51,7 @@ class Lazy:
     created: Ints | None = None
     by_node: tuple[Ints, Ints] | None = None
     passing: dict[object, frozenset[int]] = field(default_factory=dict[object, frozenset[int]])
+    tracked: Tracked | None = None
 
 
 class CompiledState:

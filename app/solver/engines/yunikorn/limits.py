@@ -1,0 +1,153 @@
+"""What applications, users and groups may have: YuniKorn's limits, which let work wait and preempt for nobody.
+
+Source: ``pkg/scheduler/ugm`` (manager.go: Headroom, CanRunApp, ensureGroupInternal; queue_tracker.go: headroom,
+canRunApp) and ``pkg/scheduler/objects/queue.go`` (TryAllocate, canRunApp).
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from app.solver.model import yunikorn as wire
+from app.solver.model.configuration import Queue
+from app.solver.model.problems import Problem, pointer
+from app.solver.model.quantity import QuantityError, parse, scale_of
+from app.solver.model.state import Ask, Workload
+
+ALL = "*"
+Kind = Literal["user", "group"]
+Steps = Mapping[str, int]
+_NOBODY = wire.Application()
+
+
+class Most(NamedTuple):
+    """``resources``: steps by name, empty where there is no limit; ``applications``: 0 where there is none."""
+
+    resources: Steps
+    applications: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """By queue index. ``groups`` keeps the order of the document, which decides whose limit a user comes under."""
+
+    applications: list[int]
+    users: list[dict[str, Most]]
+    groups: list[dict[str, Most]]
+    some: bool
+
+    def group_of(self, groups: Sequence[str], path: Sequence[int]) -> str | None:
+        """The group whose limits hold for a user of ``groups``: the first that a queue names, from the leaf up."""
+        if not groups:
+            return None
+        for queue in path:
+            named = next((name for name in self.groups[queue] if name != ALL and name in groups), None)
+            if named is not None or ALL in self.groups[queue]:
+                return named or ALL
+        return None
+
+    def of(self, kind: Kind, name: str, queue: int) -> Most | None:
+        """What holds for one user or group in a queue."""
+        table = self.groups[queue] if kind == "group" else self.users[queue]
+        return table.get(name) or (table.get(ALL) if kind == "user" else None)
+
+
+def compile_limits(queues: Sequence[Queue], problems: list[Problem]) -> Limits:
+    """Compile; what is wrong is added to ``problems``."""
+    blocks = [queue.yunikorn for queue in queues if queue.yunikorn is not None]
+    found = Limits([], [], [], some=any(block.max_applications or block.limits for block in blocks))
+    for i, queue in enumerate(queues):
+        block = queue.yunikorn or wire.Queue()
+        users: dict[str, Most] = {}
+        groups: dict[str, Most] = {}
+        for j, limit in enumerate(block.limits):
+            most = _most(limit, ("configuration", "queues", i, "yunikorn", "limits", j), problems)
+            users |= dict.fromkeys(limit.users, most)
+            groups |= dict.fromkeys(limit.groups, most)
+        found.applications.append(block.max_applications)
+        found.users.append(users)
+        found.groups.append(groups)
+    return found
+
+
+def _most(limit: wire.Limit, at: tuple[str | int, ...], problems: list[Problem]) -> Most:
+    amounts: dict[str, int] = {}
+    for name, given in limit.max_resources.items():
+        try:
+            amounts[name] = parse(given, scale_of(name))
+        except QuantityError as error:
+            problems.append(Problem(pointer=pointer(*at, "max_resources", name), detail=str(error)))
+    return Most(amounts if any(amounts.values()) else {}, limit.max_applications)
+
+
+class Whose(NamedTuple):
+    """An application, its user, and the groups of the user."""
+
+    application: str
+    user: str
+    groups: Sequence[str]
+
+    def trackers(self, limits: Limits, path: Sequence[int]) -> list[tuple[Kind, str]]:
+        """Under which names it is counted."""
+        group = limits.group_of(self.groups, path)
+        found: list[tuple[Kind, str]] = [("user", self.user)]
+        return found if group is None else [*found, ("group", group)]
+
+
+_Key = tuple[Kind, str, int]
+
+
+@dataclass(slots=True)
+class Tracked:
+    """What runs: by user or group and queue, what it uses and its applications; by queue, the applications."""
+
+    used: dict[_Key, dict[str, int]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(int)))
+    running: dict[_Key, set[str]] = field(default_factory=lambda: defaultdict(set))
+    applications: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def copy(self) -> "Tracked":
+        """One that changes by itself."""
+        twin = Tracked()
+        for key, of in self.used.items():
+            twin.used[key].update(of)
+        for key, names in self.running.items():
+            twin.running[key] = set(names)
+        for queue, names in self.applications.items():
+            twin.applications[queue] = set(names)
+        return twin
+
+    def add(self, limits: Limits, whose: Whose, path: Sequence[int], amounts: Steps) -> None:
+        """``amounts`` more run in every queue of ``path``, leaf first."""
+        for queue in path:
+            self.applications[queue].add(whose.application)
+            for kind, name in whose.trackers(limits, path):
+                self.running[kind, name, queue].add(whose.application)
+                used = self.used[kind, name, queue]
+                for resource, amount in amounts.items():
+                    used[resource] += amount
+
+
+def whose(ask: Ask, running: Workload | None) -> Whose:
+    """Whose an ask is. ``running``: what runs of its application."""
+    told = ask.yunikorn or wire.Ask()
+    owner = told if running is None else running.yunikorn or _NOBODY
+    return Whose(ask.workload or told.application or ask.id, owner.user, owner.groups)
+
+
+def tracked(
+    limits: Limits, paths: Sequence[Sequence[int]], of_queue: Mapping[str, int], running: Sequence[Workload]
+) -> Tracked:
+    """Of what runs. Raises QuantityError."""
+    found = Tracked()
+    for workload in running:
+        tasks = [task for task in workload.tasks if task.state != "released"]
+        if not tasks:
+            continue
+        amounts: dict[str, int] = defaultdict(int)
+        for task in tasks:
+            for resource, given in task.requests.items():
+                amounts[resource] += parse(given, scale_of(resource)) * task.count
+        owner = workload.yunikorn or _NOBODY
+        found.add(limits, Whose(workload.id, owner.user, owner.groups), paths[of_queue[workload.queue]], amounts)
+    return found
