@@ -6,7 +6,7 @@ from typing import Any
 
 from app.following.kinds import FOLLOWED
 from app.following.mirror import Mirror, View
-from app.following.reading import Event, Listed, trimmed
+from app.following.objects import Event, Listed, trimmed
 from app.solver.model.configuration import EngineName
 from tests.cluster import kueue, pods
 

@@ -1,6 +1,8 @@
-"""``arbiter follow``: keep a configuration and a snapshot equal to a cluster."""
+"""``arbiter follow``: keep a configuration and a snapshot equal to a cluster, or judge a recording of one."""
 
+from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import yaml
@@ -8,11 +10,14 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from app.cli.configuration import DEFAULT_URL, Token, Url
-from app.cli.output import BAD_INPUT, NOTHING, UNREACHABLE, complain, say
+from app.cli.offline import Json
+from app.cli.output import BAD_INPUT, DIFFERENT, NOTHING, UNREACHABLE, Fields, complain, fields_of, say
+from app.cli.remote import guarded
 from app.following.kinds import manifests
 
 if TYPE_CHECKING:
     from app.following.follower import Follower
+    from app.following.judging import Judgement
 
 
 @Parameter(name="*")
@@ -44,9 +49,37 @@ class Way:
         int | None,
         Parameter(help="Serve Prometheus metrics of the follower at this port.", validator=Number(gte=0, lte=65535)),
     ] = None
+    record: Annotated[
+        Path | None,
+        Parameter(help="Write down what the API server sends, appended to this file (.zst and .gz are compressed)."),
+    ] = None
 
 
-_HERE, _PLAIN = Source(), Way()
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """What is kept, and where."""
+
+    snapshot: Annotated[str | None, Parameter(help="The snapshot to keep.")] = None
+    configuration: Annotated[str | None, Parameter(help="The configuration to keep.")] = None
+    url: Url = DEFAULT_URL
+    token: Token = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """A recording in place of a cluster."""
+
+    replay: Annotated[
+        Path | None,
+        Parameter(help="Judge each preemption of a recording, without a cluster and without a service."),
+    ] = None
+    fields: Fields = None
+    json: Json = False
+
+
+_NOWHERE, _HERE, _PLAIN, _LIVE = Kept(), Source(), Way(), Recorded()
 Engine = Annotated[Literal["kueue", "kai", "yunikorn"], Parameter(help="Whose objects.")]
 
 
@@ -54,31 +87,41 @@ def follow(
     engine: Engine,
     /,
     *,
-    snapshot: Annotated[str, Parameter(help="The snapshot to keep.")],
-    configuration: Annotated[str, Parameter(help="The configuration to keep.")],
+    kept: Kept = _NOWHERE,
     source: Source = _HERE,
     way: Way = _PLAIN,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
+    recorded: Recorded = _LIVE,
 ) -> int:
     """Follow a cluster: its queues become revisions of a configuration, what runs and what waits a snapshot.
 
-    Only reads there, with the rights that `arbiter rights ENGINE` prints. Runs until it is stopped.
+    Only reads there, with the rights that `arbiter rights ENGINE` prints. Runs until it is stopped. With --replay each
+    preemption of a recording is compared with Arbiter's: exit code 0, or 1 where some differ.
     """
+    if recorded.replay is not None:
+        return _replay(engine, recorded.replay, recorded)
+    snapshot, configuration = kept.snapshot, kept.configuration
+    if snapshot is None or configuration is None:
+        complain("--snapshot and --configuration say what to keep; or --replay FILE judges a recording")
+        return BAD_INPUT
     try:
         from app.following.follower import Follower, Task, Tidy
         from app.following.keeping import Arbiter
         from app.following.reading import Broken, Reader, connect
+        from app.following.recording import Recorder
     except ModuleNotFoundError as missing:
         complain(f"following a cluster needs the extra arbiter-preemption[kubernetes]: no module {missing.name}")
         return BAD_INPUT
     from app.base.settings import own_address  # with pydantic, which `decide` can do without
 
     try:
-        reader = Reader(connect(source.context, source.kubeconfig))
+        client = connect(source.context, source.kubeconfig)
+        recorder = None if way.record is None else Recorder(way.record, engine, source.cluster or snapshot)
     except Broken as error:
         complain(str(error))
         return UNREACHABLE
+    except OSError as error:
+        complain(f"no recording: {error}")
+        return BAD_INPUT
     task = Task(
         engine=engine,
         cluster=source.cluster or snapshot,
@@ -87,8 +130,12 @@ def follow(
         shadow=way.shadow,
         namespace=way.namespace,
     )
-    follower = Follower(task, reader, Arbiter(url or own_address(), token), Tidy())
-    return _run(follower, task.cluster, way)
+    follower = Follower(task, Reader(client, recorder), Arbiter(kept.url or own_address(), kept.token), Tidy())
+    try:
+        return _run(follower, task.cluster, way)
+    finally:
+        if recorder is not None:
+            recorder.close()
 
 
 def _run(follower: "Follower", cluster: str, way: Way) -> int:
@@ -104,6 +151,51 @@ def _run(follower: "Follower", cluster: str, way: Way) -> int:
             return BAD_INPUT
     follower.run(once=way.once)
     return NOTHING
+
+
+def _replay(engine: Engine, path: Path, recorded: Recorded) -> int:
+    """Judge all of it."""
+    from app.answering.overrides import with_fields
+    from app.following.recording import lines
+    from app.following.replaying import Replay
+    from app.solver.model.configuration import Configuration
+
+    def act() -> int:
+        replay, outcomes = Replay(engine), Counter[str]()
+        given = None
+        if recorded.fields:
+            given = with_fields(Configuration(engine=engine), fields_of(recorded.fields)).settings
+        for judged in replay.judge(lambda: lines(path), given):
+            outcomes[judged.outcome] += 1
+            _tell(judged, json=recorded.json)
+        agreed = outcomes["agreed"] + outcomes["agreed_earlier"]
+        compared = agreed + outcomes["differs"]
+        summary = f"{agreed} of {compared} agree" + (f" ({100 * agreed / compared:.2f} %)" if compared else "")
+        summary += f", {outcomes['agreed_earlier']} of them a moment earlier; {outcomes['unjudged']} not judged"
+        if skipped := sum(replay.told.skipped.values()):
+            kinds = ", ".join(sorted(replay.told.skipped)[:10])
+            complain(f"{skipped} objects of other kinds are not read: {kinds}")
+        complain(summary) if recorded.json else say(summary)
+        return DIFFERENT if outcomes["differs"] else NOTHING
+
+    return guarded(act, str(path))
+
+
+def _tell(judged: "Judgement", *, json: bool) -> None:
+    import msgspec
+
+    report = judged.report
+    if json:
+        fields = {"outcome": judged.outcome, "detail": judged.detail, "report": report}
+        say(msgspec.json.encode(fields).decode())
+        return
+    victims = ", ".join(v.workload if v.task is None else f"{v.workload}/{v.task}" for v in report.victims[:10])
+    more = f" and {len(report.victims) - 10} more" if len(report.victims) > 10 else ""
+    words = {"agreed": "agreed", "agreed_earlier": f"agreed {report.seconds:g} s earlier", "differs": "DIFFERS"}
+    said = words.get(judged.outcome, "not judged")
+    assumed = f" [{', '.join(report.assumed)}]" if report.assumed else ""
+    detail = f": {judged.detail}" if judged.detail else ""
+    say(f"{report.seen_at.isoformat()} {report.ask} evicts {victims}{more}: {said}{assumed}{detail}")
 
 
 def rights(

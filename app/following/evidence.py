@@ -1,20 +1,21 @@
-"""What objects say of preemptions: who was evicted, for whom, and why. Pure.
+"""What objects say of evictions: who was evicted, for whom, and why. Pure.
 
 Kueue: the conditions `Evicted` (reason `Preempted`) and `Preempted` of a Workload; their message names the UID of the
 Workload that it was for (pkg/scheduler/preemption). KAI: an Event with reason `Evict`, whose message names the pod and
 the PodGroup that it was for (pkg/scheduler/api). YuniKorn: an Event on the pod, whose message names the allocation that
-it was for, which is the UID of a pod (pkg/scheduler/objects/events).
+it was for, which is the UID of a pod (pkg/scheduler/objects/events). Evictions for other reasons (a stopped queue, pods
+that were not ready in time, a gang that is not whole) name nobody.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
 
-from app.following.reading import Item, Key, key_of, part
+from app.following.objects import Item, Key, key_of, part
 from app.solver.model.configuration import EngineName
 
 NOT_NAMED = "the cluster does not say for whom"
@@ -31,12 +32,15 @@ _UNKNOWN = "UNKNOWN"
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """One eviction. ``victim``: namespace and name of its Workload or Pod; ``by``: the UID of whom it was for, or
-    `namespace/name`; empty where nobody is named; ``at``: when, as the cluster says it."""
+    `namespace/name`; empty where nobody is named; ``at``: when, as the cluster says it; ``message``: in its words;
+    ``preempted``: whether the scheduler did it to let others run."""
 
     victim: Key
     by: str
     reason: str | None
     at: datetime | None
+    message: str = ""
+    preempted: bool = True
 
 
 def evidence(engine: EngineName, kind: str, old: Item | None, new: Item) -> Evidence | None:
@@ -52,30 +56,54 @@ def ends(kind: str, old: Item | None, new: Item | None) -> bool:
     return new is None or "deletionTimestamp" in part(new, "metadata")
 
 
+def reserves(item: Item | None) -> bool:
+    """Whether a Workload holds quota."""
+    return item is not None and condition(item, "QuotaReserved") is not None
+
+
+def admissions(changes: Iterable[tuple[Item | None, Item | None]]) -> list[Item]:
+    """The Workloads that got quota with these changes, as they are with it."""
+    return [new for old, new in changes if new is not None and reserves(new) and not reserves(old)]
+
+
+def nominated(item: Item) -> bool:
+    """Whether Kueue's scheduler has had a look at a Workload that waits: it writes down why it waits."""
+    listed = part(item, "status").get("conditions")
+    return any(
+        isinstance(one, dict) and cast(dict[str, Any], one).get("type") == "QuotaReserved"
+        for one in (cast(list[Any], listed) if isinstance(listed, list) else ())
+    )
+
+
 def _kueue(old: Item | None, new: Item) -> Evidence | None:
-    evicted = _condition(new, "Evicted")
-    if evicted is None or evicted.get("reason") != "Preempted":
-        return None
-    if old is None or (was := _condition(old, "Evicted")) == evicted:
+    evicted = condition(new, "Evicted")
+    if old is None or evicted is None or (was := condition(old, "Evicted")) == evicted:
         return None
     if was is not None and was.get("lastTransitionTime") == evicted.get("lastTransitionTime"):
         return None
-    preempted = _condition(new, "Preempted") or {}
-    message = _text(preempted.get("message")) or _text(evicted.get("message"))
+    at, said, why = (
+        _time(evicted.get("lastTransitionTime")),
+        _text(evicted.get("message")),
+        _text(evicted.get("reason")),
+    )
+    if why != "Preempted":
+        return Evidence(key_of(new), "", why, at, said, preempted=False) if why else None
+    preempted = condition(new, "Preempted") or {}
+    message = _text(preempted.get("message")) or said
     found = _KUEUE.search(message)
     by = found[1] if found is not None and found[1] != _UNKNOWN else ""
-    return Evidence(key_of(new), by, _text(preempted.get("reason")) or None, _time(evicted.get("lastTransitionTime")))
+    return Evidence(key_of(new), by, _text(preempted.get("reason")) or None, at, message)
 
 
-def _condition(item: Item, kind: str) -> dict[str, Any] | None:
-    """The condition of that type, where it holds."""
+def condition(item: Item, kind: str, status: str = "True") -> dict[str, Any] | None:
+    """The condition of that type, where it has that status."""
     found = part(item, "status").get("conditions")
     for one in cast(list[Any], found) if isinstance(found, list) else ():
         if not isinstance(one, dict):
             continue
-        condition = cast(dict[str, Any], one)
-        if condition.get("type") == kind and condition.get("status") == "True":
-            return condition
+        said = cast(dict[str, Any], one)
+        if said.get("type") == kind and said.get("status") == status:
+            return said
     return None
 
 
@@ -86,10 +114,14 @@ def _kai(old: Item | None, new: Item) -> Evidence | None:
     if (found := _KAI.match(message)) is not None:
         space, pod, higher, by_space, by = found.groups()
         reason = "preempt" if higher else "reclaim"
-        return Evidence((space, pod), f"{by_space}/{by.removesuffix('.')}", reason, _event_time(new))
+        return Evidence((space, pod), f"{by_space}/{by.removesuffix('.')}", reason, _event_time(new), message)
     if (moved := _KAI_MOVED.match(message)) is not None:
-        return Evidence((moved[1], moved[2]), "", None, _event_time(new))
-    return None
+        return Evidence((moved[1], moved[2]), "", None, _event_time(new), message)
+    about = part(new, "involvedObject")
+    if about.get("kind") != "Pod":
+        return None
+    victim = _text(about.get("namespace")), _text(about.get("name"))
+    return Evidence(victim, "", None, _event_time(new), message, preempted=False)
 
 
 def _yunikorn(old: Item | None, new: Item) -> Evidence | None:
@@ -98,9 +130,9 @@ def _yunikorn(old: Item | None, new: Item) -> Evidence | None:
         return None
     victim = _text(about.get("namespace")), _text(about.get("name"))
     if (found := _YUNIKORN.match(message)) is not None:
-        return Evidence(victim, found[1], None, _event_time(new))
+        return Evidence(victim, found[1], None, _event_time(new), message)
     if _YUNIKORN_QUOTA.match(message):
-        return Evidence(victim, "", None, _event_time(new))
+        return Evidence(victim, "", None, _event_time(new), message)
     return None
 
 

@@ -32,7 +32,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from app.clusters.schemas import ClusterLease, ClusterReport, FollowedKind, Stage
-from app.following.history import QUIET_SECONDS, Past
+from app.following.history import QUIET_SECONDS, History
 from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Keeper, NotYet
 from app.following.kinds import followed
 from app.following.mirror import Followed, Mirror, View
@@ -187,7 +187,7 @@ class Follower:
         self._reader = reader
         self._arbiter = arbiter
         self._kinds = followed(task.engine, shadow=task.shadow, namespace=task.namespace)
-        self._mirror = Mirror(self._kinds, Past(task.engine, task.quiet) if task.shadow else None)
+        self._mirror = Mirror(self._kinds, History(task.engine, task.quiet) if task.shadow else None)
         self._keeper = Keeper(arbiter, task.configuration, task.snapshot)
         self._translator = Translator(task.engine)
         self._writer = False

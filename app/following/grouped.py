@@ -22,8 +22,8 @@ from typing import TypeVar
 import msgspec
 
 from app.following.mirror import View
+from app.following.objects import Item, Key
 from app.following.pods import Pods, Touched
-from app.following.reading import Item, Key
 from app.following.translating import Translated, translate
 from app.formats.kai.pods import gpu_memory
 from app.formats.manifests import Within

@@ -1,117 +1,229 @@
-"""What a cluster was a moment ago, and the preemptions seen meanwhile. Kept by a mirror, under its lock."""
+"""What a cluster was over the last minutes, and the evictions seen meanwhile. Kept by a mirror, under its lock.
+
+Kinds are heard one by one, in any order among them. What was first is told by resource versions where they are numbers,
+which the API server counts up over all kinds; an object that they say nothing of stands where it was heard.
+"""
 
 import time
+from bisect import bisect_left
 from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from app.following.evidence import Evidence, ends, evidence
-from app.following.reading import Item, Key
+from app.following.objects import Item, Key, part
 from app.solver.model.configuration import EngineName
 
 Items = dict[str, dict[Key, Item]]
+Position = tuple[int, int]
+"""The order of a change, and its number as it was heard."""
 
 QUIET_SECONDS = 2.0
 """Without a further eviction for the same work: then all of them are known."""
+KEPT_SECONDS = 180.0
 _LONGEST_SECONDS = 20.0
-_CYCLE_SECONDS = 1.0
-"""Evictions so close may come of one look of the scheduler at the cluster."""
-_KEPT_SECONDS = 120.0
 _KEPT_CHANGES = 200_000
 _WAITING = 1000
+_EVICTIONS = 10_000
 
 
-class _Change(NamedTuple):
-    number: int
+class Change(NamedTuple):
+    """One object was ``old`` and is ``new`` since; None: there was none, or is none. ``heard``: in seconds."""
+
+    at: Position
     heard: float
     kind: str
     key: Key
     old: Item | None
+    new: Item | None
+
+
+class Eviction(NamedTuple):
+    """One that was seen. ``at``: of the first change that shows it."""
+
+    at: Position
+    heard: float
+    seen: Evidence
 
 
 @dataclass(slots=True)
 class Preemption:
-    """Evictions for the same work. ``number``: of the change that showed the first of them; ``moments``: the numbers
-    before which the scheduler may have decided, the likeliest first."""
+    """Evictions for the same work, in their order. ``begun``, ``last``: when the first and the last of them were
+    heard."""
 
     by: str
-    number: int
     begun: float
     last: float
     seen_at: datetime
-    victims: dict[Key, Evidence] = field(default_factory=dict[Key, Evidence])
-    moments: list[int] = field(default_factory=list[int])
+    evictions: list[Eviction] = field(default_factory=list[Eviction])
 
 
-class Past:
-    """The last changes, so that they can be undone, and what they say of preemptions."""
+@dataclass(slots=True)
+class Rewind:
+    """A cluster that goes back in time, change by change. ``items`` is what it was; ``evictions``: all that were seen
+    of late; ``since``: when the change was heard that was undone last."""
 
-    def __init__(self, engine: EngineName, quiet: float = QUIET_SECONDS) -> None:
+    items: Items
+    evictions: list[Eviction]
+    _changes: list[Change]
+    _left: int
+    _forgotten: Position
+    since: float | None = None
+
+    def to(self, at: Position) -> bool:
+        """Undo all changes from ``at`` on; whether that is not too long ago."""
+        if at <= self._forgotten:
+            return False
+        first = bisect_left(self._changes, at, key=_position)
+        while self._left > first:
+            self.back()
+        return True
+
+    def back(self) -> tuple[str, Key] | None:
+        """Undo one more change; of which object it is, None: nothing earlier is known."""
+        if not self._left:
+            return None
+        self._left -= 1
+        change = self._changes[self._left]
+        self.since = change.heard
+        of = self.items.setdefault(change.kind, {})
+        if change.old is None:
+            of.pop(change.key, None)
+        else:
+            of[change.key] = change.old
+        return change.kind, change.key
+
+    def undone(self, seconds: float) -> Iterable[Change]:
+        """What is undone now, the oldest first, as far as it was heard within ``seconds`` of the first of it."""
+        found = self._changes[self._left :]
+        begun = found[0].heard if found else 0.0
+        return (change for change in found if change.heard <= begun + seconds)
+
+    def uids(self, kind: str) -> Iterable[tuple[Key, str]]:
+        """Of objects of ``kind`` that changed of late, also of those that are gone."""
+        for change in self._changes:
+            for item in (change.old, change.new) if change.kind == kind else ():
+                if item is not None:
+                    yield change.key, str(part(item, "metadata").get("uid") or "")
+
+    def copy(self) -> "Rewind":
+        """Another one that stands where this does."""
+        items = {kind: dict(of) for kind, of in self.items.items()}
+        return Rewind(items, self.evictions, self._changes, self._left, self._forgotten, self.since)
+
+
+class History:
+    """The last changes, and what they say of evictions. ``clock``: in seconds; ``kept``: for how long changes are kept,
+    0: none are, and evictions are seen all the same."""
+
+    def __init__(
+        self, engine: EngineName, quiet: float = QUIET_SECONDS, *, kept: float = KEPT_SECONDS,
+        clock: Callable[[], float] | None = None,
+    ) -> None:  # fmt: skip
         self._engine: EngineName = engine
         self._quiet = quiet
-        self._changes: deque[_Change] = deque()
-        self._next = 0
-        self._ended: dict[Key, int] = {}
+        self._kept = kept
+        self._clock = clock or time.monotonic
+        self._changes: deque[Change] = deque()
+        self._forgotten: Position = (-1, 0)
+        self._number = 0
+        self._order = self._base = 0
+        self._ended: dict[Key, tuple[Position, float]] = {}
         self._open: dict[str, Preemption] = {}
-        self._begun: deque[tuple[float, int]] = deque(maxlen=_WAITING)
+        self._evictions: deque[Eviction] = deque(maxlen=_EVICTIONS)
+        self._others: list[Eviction] = []
 
-    def changed(self, kind: str, key: Key, old: Item | None, new: Item | None) -> None:
-        """Something is no longer ``old``."""
-        now, number = time.monotonic(), self._next
-        self._next += 1
-        self._changes.append(_Change(number, now, kind, key, old))
-        self._forget(now)
+    def changed(self, kind: str, key: Key, old: Item | None, new: Item | None, version: str, *, state: bool) -> None:
+        """Something is no longer ``old``. ``version``: its resource version; ``state``: whether the kind says how the
+        cluster is."""
+        now = self._clock()
+        at = self._position(version, state=state)
+        if state and self._kept:
+            self._changes.append(Change(at, now, kind, key, old, new))
+            self._forget(now)
         if ends(kind, old, new):
-            self._ended[key] = number
+            self._ended[key] = at, now
         if new is not None and (found := evidence(self._engine, kind, old, new)) is not None:
-            self._seen(found, number, now)
+            self._see(found, at, now)
 
     def cleared(self) -> None:
-        """Everything was listed anew: what was before is not known."""
+        """What was before is not known: the server began anew, or this is the first that is known of a kind."""
         self._changes.clear()
         self._ended.clear()
+        self._forgotten = self._order, self._number
+
+    def restored(self, version: str) -> bool:
+        """Whether a list of ``version`` is older than what was heard: the server was restored from an older state, and
+        counts from there."""
+        if not version.isdigit() or self._base + int(version) >= self._order:
+            return False
+        self._base = self._order
+        return True
 
     def ripe(self) -> list[Preemption]:
         """Preemptions of which nothing more is expected; each is told once."""
-        now = time.monotonic()
+        now = self._clock()
         done = [
             one for one in self._open.values() if now - one.last >= self._quiet or now - one.begun >= _LONGEST_SECONDS
         ]
         for one in done:
             del self._open[one.by]
-            first = min([one.number, *(self._ended.get(victim, one.number) for victim in one.victims)])
-            near = [number for begun, number in self._begun if 0 <= one.begun - begun <= _CYCLE_SECONDS]
-            one.moments = sorted({first, min([first, *near])}, reverse=True)
+            one.evictions = sorted(map(self._first_sign, one.evictions))
         return done
 
-    def before(self, number: int, items: Items) -> Items | None:
-        """``items`` as they were before that change; None where that is too long ago."""
-        oldest = self._changes[0].number if self._changes else self._next
-        if number < oldest:
-            return None
-        found = {kind: dict(of) for kind, of in items.items()}
-        for change in reversed(self._changes):
-            if change.number < number:
-                break
-            if change.old is None:
-                found[change.kind].pop(change.key, None)
-            else:
-                found[change.kind][change.key] = change.old
+    def others(self) -> list[Eviction]:
+        """Evictions that are nobody's preemption; each is told once."""
+        found, self._others = self._others, []
         return found
 
-    def _seen(self, found: Evidence, number: int, now: float) -> None:
+    def rewind(self, items: Items) -> Rewind:
+        """From ``items``, as they are now."""
+        changes = sorted(self._changes, key=_position)
+        found = {kind: dict(of) for kind, of in items.items()}
+        return Rewind(found, list(map(self._first_sign, self._evictions)), changes, len(changes), self._forgotten)
+
+    def _position(self, version: str, *, state: bool) -> Position:
+        """Events may be kept in a store of their own, with versions of its own: they stand no earlier than all that was
+        heard, and nothing stands by them."""
+        self._number += 1
+        order = self._base + int(version) if version.isdigit() else self._order
+        if not state:
+            return max(order, self._order), self._number
+        self._order = max(self._order, order)
+        return order, self._number
+
+    def _first_sign(self, one: Eviction) -> Eviction:
+        """A pod that is told to end, or is gone, may be heard of before the event that says why, and after it."""
+        ended = self._ended.get(one.seen.victim)
+        if ended is None or abs(ended[1] - one.heard) > _LONGEST_SECONDS:
+            return one
+        return Eviction(*ended, one.seen)
+
+    def _see(self, found: Evidence, at: Position, now: float) -> None:
+        eviction = Eviction(at, now, found)
+        if not found.preempted:
+            if len(self._others) < _EVICTIONS:
+                self._others.append(eviction)
+            return
         one = self._open.get(found.by)
         if one is None:
             if len(self._open) >= _WAITING:
                 return
-            one = self._open[found.by] = Preemption(found.by, number, now, now, found.at or datetime.now(UTC))
-            self._begun.append((now, number))
-        one.victims[found.victim] = found
+            one = self._open[found.by] = Preemption(found.by, now, now, found.at or datetime.now(UTC))
+        self._evictions.append(eviction)
+        one.evictions.append(eviction)
         one.last = now
 
     def _forget(self, now: float) -> None:
-        while len(self._changes) > _KEPT_CHANGES or self._changes[0].heard < now - _KEPT_SECONDS:
+        while len(self._changes) > _KEPT_CHANGES or self._changes[0].heard < now - self._kept:
             gone = self._changes.popleft()
-            if self._ended.get(gone.key) == gone.number:
+            self._forgotten = max(self._forgotten, gone.at)
+            ended = self._ended.get(gone.key)
+            if ended is not None and ended[0] == gone.at:
                 del self._ended[gone.key]
+
+
+def _position(change: Change) -> Position:
+    return change.at

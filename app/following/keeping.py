@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from urllib3.exceptions import HTTPError
 
 from app.answering.snapshots import SnapshotRequest, SnapshotStatus
-from app.following.translating import Translated
-from app.solver.model.configuration import Configuration
+from app.following.translating import Translated, says_settings
+from app.solver.model.configuration import Configuration, Settings
 from app.solver.model.problems import Finding
 from app.solver.model.state import (
     AskChanges,
@@ -279,7 +279,7 @@ class Keeper:
     def _write(self, stored: _Stored | None, etag: str | None, wanted: Configuration) -> None:
         """A new revision; where it is refused, the last good one stays. Raises NotYet where there is none."""
         before = None if stored is None else stored.configuration
-        document = wanted if before is None else msgspec.structs.replace(wanted, settings=before.settings)
+        document = wanted if before is None else msgspec.structs.replace(wanted, settings=_settings(before, wanted))
         comment = told(before, document).encode().decode("latin-1")
         headers = {"X-Comment": comment, **({"If-Match": etag} if etag else {"If-None-Match": "*"})}
         try:
@@ -321,5 +321,11 @@ class Keeper:
 
 
 def _same(stored: Configuration, wanted: Configuration) -> bool:
-    """Whether they say the same of the cluster. Settings of the engine are the operator's: no object holds them."""
-    return msgspec.structs.replace(wanted, settings=stored.settings) == stored
+    """Whether they say the same of the cluster."""
+    return msgspec.structs.replace(wanted, settings=_settings(stored, wanted)) == stored
+
+
+def _settings(stored: Configuration, wanted: Configuration) -> Settings:
+    """Those of the cluster where one of its objects holds them (Kueue: the manager's configuration); else they are the
+    operator's, as they are stored."""
+    return wanted.settings if says_settings(wanted) else stored.settings

@@ -59,6 +59,13 @@ FOLLOWED: dict[EngineName, tuple[Kind, ...]] = {
         _kueue("ResourceFlavor", "resourceflavors"),
         _kueue("Workload", "workloads"),
         _kueue("WorkloadPriorityClass", "workloadpriorityclasses", needed=False),
+        _kueue("AdmissionCheck", "admissionchecks", needed=False),
+        replace(_CLASS, needed=False),
+        Kind("Namespace", "", "namespaces", ("v1",), needed=False),
+        Kind("LimitRange", "", "limitranges", ("v1",), needed=False),
+        Kind("RuntimeClass", "node.k8s.io", "runtimeclasses", ("v1",), needed=False),
+        Kind("ConfigMap", "", "configmaps", ("v1",), needed=False, within="kueue-system",
+             selector="metadata.name=kueue-manager-config"),
     ),
     "kai": (
         Kind("Queue", "scheduling.run.ai", "queues", ("v2",)),
@@ -67,7 +74,8 @@ FOLLOWED: dict[EngineName, tuple[Kind, ...]] = {
     ),
     "yunikorn": (Kind("ConfigMap", "", "configmaps", ("v1",), within="yunikorn"), _POD, _NODE, _CLASS),
 }  # fmt: skip
-"""Of YuniKorn's namespace it reads ``yunikorn-defaults``, and over it ``yunikorn-configs``."""
+"""Of YuniKorn's namespace it reads ``yunikorn-defaults``, and over it ``yunikorn-configs``; of Kueue's the manager's
+configuration. What is not needed, and may not be read, is reported and done without."""
 
 _EVENT = Kind("Event", "", "events", ("v1",), needed=False, state=False)
 WITNESSES: dict[EngineName, tuple[Kind, ...]] = {

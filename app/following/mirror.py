@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Condition
 
-from app.following.history import Items, Past, Preemption
+from app.following.history import Eviction, History, Preemption, Rewind
 from app.following.kinds import Kind
-from app.following.reading import Event, Item, Key, Listed, key_of
+from app.following.objects import Event, Item, Key, Listed, key_of
 
 
 @dataclass(slots=True)
@@ -43,43 +43,58 @@ class View:
 class Mirror:
     """Written by one thread a kind, read by one."""
 
-    def __init__(self, kinds: tuple[Kind, ...], past: Past | None = None) -> None:
-        """``past``: keeps what was before each change."""
+    def __init__(self, kinds: tuple[Kind, ...], history: History | None = None) -> None:
+        """``history``: is told of every change."""
         self._followed = {kind.name: Followed(kind) for kind in kinds}
         self._changed: set[tuple[str, Key]] | None = None
         self._since: float | None = None
         self._news = Condition()
-        self._past = past
+        self._history = history
         self.lists: Counter[str] = Counter()
 
     def listed(self, kind: Kind, api_version: str, found: Listed, reason: str) -> None:
         """All objects of ``kind`` are those of a list now."""
         with self._news:
             of = self._followed[kind.name]
-            of.items = {key_of(item): item for item in found.items}
+            before, of.items = of.items, {key_of(item): item for item in found.items}
+            known = bool(of.version)
             of.version, of.api_version, of.whole, of.absent, of.error = found.version, api_version, True, False, None
             of.heard_at = datetime.now(UTC)
             self.lists[reason] += 1
-            if self._past is not None:
-                self._past.cleared()
+            if self._history is not None:
+                if self._history.restored(found.version) or not known:
+                    self._history.cleared()
+                else:
+                    self._relisted(self._history, kind, before, of)
             if kind.state:
                 self._changed = None
                 self._heard()
+
+    def _relisted(self, history: History, kind: Kind, before: dict[Key, Item], of: Followed) -> None:
+        """What changed while nobody heard: all of it when the list was made, or the object written last."""
+        for key, old in before.items():
+            if key not in of.items:
+                history.changed(kind.name, key, old, None, of.version, state=kind.state)
+        for key, new in of.items.items():
+            if (old := before.get(key)) != new:
+                history.changed(kind.name, key, old, new, of.version, state=kind.state)
 
     def absent(self, kind: Kind) -> None:
         """The server has no such kind, and it is not needed."""
         with self._news:
             of = self._followed[kind.name]
+            of.heard_at = datetime.now(UTC)
             if not of.absent:
                 of.items, of.version, of.whole, of.absent, of.error = {}, "", True, True, None
                 self._changed = None
                 self._heard()
 
-    def broken(self, kind: Kind, error: str, *, whole: bool) -> None:
-        """``kind`` can't be followed now. ``whole``: whether its watch may go on from where it is."""
+    def broken(self, kind: Kind, error: str, *, whole: bool, missing: bool = False) -> None:
+        """``kind`` can't be followed now. ``whole``: whether its watch may go on from where it is; ``missing``: what is
+        known of it may be old or nothing, and the others are followed all the same."""
         with self._news:
             of = self._followed[kind.name]
-            of.error, of.whole = error, whole and of.whole
+            of.error, of.whole = error, missing or (whole and of.whole)
             of.breaks += 1
             self._news.notify_all()
 
@@ -97,8 +112,9 @@ class Mirror:
                 if old == event.item:
                     return  # only what is not read has changed
                 of.items[key] = event.item
-            if self._past is not None:
-                self._past.changed(kind.name, key, old, None if event.gone else event.item)
+            if self._history is not None:
+                new = None if event.gone else event.item
+                self._history.changed(kind.name, key, old, new, event.version, state=kind.state)
             if not kind.state:
                 return
             if self._changed is not None:
@@ -145,14 +161,19 @@ class Mirror:
     def preemptions(self) -> list[Preemption]:
         """Those that have been seen whole; each is told once."""
         with self._news:
-            return [] if self._past is None else self._past.ripe()
+            return [] if self._history is None else self._history.ripe()
 
-    def before(self, number: int) -> Items | None:
-        """All objects before a change; None where that is too long ago."""
+    def evictions(self) -> list[Eviction]:
+        """Those that are nobody's preemption; each is told once."""
         with self._news:
-            items = {name: of.items for name, of in self._followed.items()}
-            found = None if self._past is None else self._past.before(number, items)
-        return None if found is None else {k: of for k, of in found.items() if self._followed[k].kind.state}
+            return [] if self._history is None else self._history.others()
+
+    def rewind(self) -> Rewind:
+        """What the cluster is, to go back from. Raises LookupError where no history is kept."""
+        with self._news:
+            if self._history is None:
+                raise LookupError("no history is kept")
+            return self._history.rewind({name: of.items for name, of in self._followed.items() if of.kind.state})
 
     def _heard(self) -> None:
         if self._since is None:

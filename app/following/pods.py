@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from app.base.lru import Lru
-from app.following.reading import Item, Key
+from app.following.objects import Item, Key
 from app.formats.kai import pods as kai
 from app.formats.objects import objects
 from app.formats.pods import PodSpec, SinglePod, read_pod, read_pod_spec

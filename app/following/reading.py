@@ -1,9 +1,4 @@
-"""Objects without what is never read of them: it takes memory, and a change of it is no change of the cluster.
-
-Controllers write the status of queues with every admission, and nodes report every few minutes: who is told of each
-such change as if it were one would never be done.
-
-Objects of an API server: lists in chunks, and watches from where a list ended. Resource versions are opaque.
+"""Objects of an API server: lists in chunks, and watches from where a list ended. Resource versions are opaque.
 
 The official client says who we are and how the server is reached (kubeconfig, a pod's account, exec plugins, proxies);
 answers are decoded here, as plain values: an object of ours has no model there.
@@ -14,7 +9,7 @@ import random
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 import msgspec
 from kubernetes import config
@@ -27,80 +22,9 @@ from urllib3.exceptions import HTTPError
 
 from app.base.documents import Unreadable, read_one
 from app.following.kinds import Kind
-from app.formats.pods import NOT_SCHEDULING
+from app.following.objects import Event, Item, Listed, part, trimmed
+from app.following.recording import Recorder
 from app.solver.model.problems import InvalidInput
-
-Item = dict[str, Any]
-Key = tuple[str, str]
-"""Namespace and name."""
-
-_NOISE = "kubectl.kubernetes.io/last-applied-configuration"
-_BOOKKEEPING = ("managedFields", "resourceVersion", "generation", "selfLink")
-_STATUS: dict[str, tuple[str, ...]] = {
-    "Workload": ("conditions", "admission", "reclaimablePods", "requeueState", "admissionChecks"),
-    "ClusterQueue": ("conditions",),
-    "AdmissionCheck": ("conditions",),
-    "Pod": ("phase",),
-    "Node": ("allocatable", "capacity", "conditions"),
-}
-"""What is read of the status of a kind; of others nothing."""
-_CONTAINERS = ("containers", "initContainers")
-_OF_A_CONTAINER = ("name", "resources", "restartPolicy")
-_OF_NO_CONCERN = tuple(field for field in NOT_SCHEDULING if field != "schedulerName")
-_OF_A_CONDITION = ("type", "status")
-
-
-def part(of: dict[str, Any], key: str) -> dict[str, Any]:
-    """The mapping under ``key``; an empty one where there is none."""
-    found = of.get(key)
-    return cast(dict[str, Any], found) if isinstance(found, dict) else {}
-
-
-def key_of(item: Item) -> Key:
-    """Where an object is."""
-    metadata = part(item, "metadata")
-    return metadata.get("namespace") or "", metadata.get("name") or ""
-
-
-def trimmed(kind: str, item: Item) -> Item:
-    """``item`` without what is never read; changed in place."""
-    metadata = part(item, "metadata")
-    for field in _BOOKKEEPING:
-        metadata.pop(field, None)
-    if _NOISE in (annotations := part(metadata, "annotations")):
-        del annotations[_NOISE]
-    _trim_status(kind, item)
-    if kind == "Pod":
-        _trim_pod(part(item, "spec"))
-    return item
-
-
-def _trim_status(kind: str, item: Item) -> None:
-    status, read = part(item, "status"), _STATUS.get(kind, ())
-    if not read:
-        item.pop("status", None)
-        return
-    for field in [field for field in status if field not in read]:
-        del status[field]
-    if kind == "Node" and isinstance(status.get("conditions"), list):
-        status["conditions"] = [_only(one, _OF_A_CONDITION) for one in status["conditions"]]
-
-
-def _trim_pod(spec: dict[str, Any]) -> None:
-    """A list of something else than containers stays as it is: reading it is a finding."""
-    for field in _OF_NO_CONCERN:
-        spec.pop(field, None)
-    for field in _CONTAINERS:
-        if isinstance(found := spec.get(field), list):
-            spec[field] = [_only(one, _OF_A_CONTAINER) for one in cast(list[Any], found)]
-
-
-def _only(value: Any, fields: tuple[str, ...]) -> Any:
-    if not isinstance(value, dict):
-        return value
-    of = cast(dict[str, Any], value)
-    return {field: of[field] for field in fields if field in of}
-
 
 CHUNK = 500
 """Objects of one answer to a list."""
@@ -113,7 +37,7 @@ _MOST_CHUNKS = 20_000
 """Answers of one list: ten million objects. A server whose lists never end is broken."""
 _CONNECT = 10.0
 _ANSWER = 60.0
-_WATCH = (60, 90)
+_WATCH = (30, 45)
 """Seconds that a watch lasts: it is asked for anew from where it ended, and a peer that died is found out."""
 
 
@@ -131,21 +55,6 @@ class Absent(Broken):
 
 class Denied(Broken):
     """The account may not do it: a matter of rights."""
-
-
-class Event(NamedTuple):
-    """What a watch says. ``item`` None: nothing changed up to ``version``."""
-
-    gone: bool
-    item: Item | None
-    version: str
-
-
-class Listed(NamedTuple):
-    """All objects of a kind, and the version to watch from."""
-
-    items: list[Item]
-    version: str
 
 
 def connect(context: str | None = None, kubeconfig: str | None = None) -> ApiClient:
@@ -184,7 +93,11 @@ def _look_through(path: Path) -> None:
 class Reader:
     """Reads one cluster. Safe to use from several threads."""
 
-    def __init__(self, client: ApiClient) -> None:
+    recorder: Recorder | None = None
+
+    def __init__(self, client: ApiClient, recorder: Recorder | None = None) -> None:
+        """``recorder``: is told all that is read."""
+        self.recorder = recorder
         untyped: Any = client
         self._serialize, self._call = untyped.param_serialize, untyped.call_api
 
@@ -208,6 +121,8 @@ class Reader:
             answer = self._get(kind.path(version), query)
             for item in answer.get("items") or ():
                 item["kind"], item["apiVersion"] = kind.name, kind.api_version(version)
+                if self.recorder is not None:
+                    self.recorder.item(kind, item)
                 items.append(trimmed(kind.name, item))
             metadata = part(answer, "metadata")
             more = metadata.get("continue")
@@ -232,7 +147,10 @@ class Reader:
         yield Event(False, None, since)  # it is connected
         try:
             for line in _lines(response.stream(1 << 16)):
-                yield _event(kind, msgspec.json.decode(line))
+                said = msgspec.json.decode(line)
+                if self.recorder is not None:
+                    self.recorder.event(kind, said)
+                yield _event(kind, said)
         except (HTTPError, OSError, msgspec.DecodeError) as error:
             raise Broken(f"the watch of {kind.plural} broke: {error}") from None
         finally:

@@ -5,7 +5,7 @@ from typing import Any
 
 from app.base.documents import Path
 from app.following.mirror import View
-from app.following.reading import Item, Key, part
+from app.following.objects import Item, Key, part
 from app.formats.manifests import Within, read_manifests
 from app.formats.reader import Findings
 from app.solver.model.configuration import Configuration, EngineName
@@ -37,7 +37,7 @@ def translate(
     found before; ``within``: pods that were read before, and what all of this is some of; ``known``: the configuration,
     where it was read before."""
     findings = Findings() if findings is None else findings
-    items = {**view.items, "ConfigMap": _settings(view.items["ConfigMap"])} if "ConfigMap" in view.items else view.items
+    items = {**view.items, "ConfigMap": _settings(view.items["ConfigMap"])} if engine == "yunikorn" else view.items
     read = read_manifests(_documents(items), engine, findings, known, within)
     return Translated(
         configuration=read.configuration,
@@ -48,6 +48,11 @@ def translate(
         local_queues=_local_queues(view.items.get("LocalQueue", {})),
         classes=_classes(view.items),
     )
+
+
+def says_settings(found: Configuration) -> bool:
+    """Whether the settings of a translation are those of an object: Kueue's manager keeps its configuration in one."""
+    return found.engine == "kueue" and found.native is not None and bool(found.native.kueue)
 
 
 def _documents(items: dict[str, dict[Key, Item]]) -> list[tuple[Path, Any]]:

@@ -15,7 +15,7 @@ import msgspec
 
 from app.following.grouped import Grouped, merged, only, without
 from app.following.mirror import View
-from app.following.reading import Key, part
+from app.following.objects import Key, part
 from app.following.translating import Translated, translate
 from app.formats.kueue.considered import LocalQueue, read_local_queue
 from app.formats.manifests import Within
@@ -23,7 +23,7 @@ from app.formats.reader import MOST_ALIKE, Findings, Reader
 from app.solver.model.configuration import Configuration, EngineName
 
 _WORKLOAD, _LOCAL_QUEUE = "Workload", "LocalQueue"
-_CONFIGURED = ("ClusterQueue", "Cohort", _LOCAL_QUEUE, "ResourceFlavor")
+_CONFIGURED = ("ClusterQueue", "Cohort", _LOCAL_QUEUE, "ResourceFlavor", "AdmissionCheck", "ConfigMap")
 _OLD_SECONDS = 60.0
 _MOST = 0.2
 """Of all Workloads: where more changed, reading all of them is as quick."""
@@ -76,7 +76,9 @@ class _Workloads:
 
     def whole(self, view: View) -> Translated:
         found = translate("kueue", view)
-        self._configured = msgspec.structs.replace(found.configuration, native=None)  # LocalQueues are kept in it
+        native = found.configuration.native
+        own = None if native is None else msgspec.structs.replace(native, objects=[])  # LocalQueues are among them
+        self._configured = msgspec.structs.replace(found.configuration, native=own)
         self._local = {
             f"{space}/{name}": read_local_queue(Reader(part(item, "spec"), (), Findings()))
             for (space, name), item in view.items[_LOCAL_QUEUE].items()

@@ -11,7 +11,7 @@ import structlog
 
 from app.following.kinds import Kind
 from app.following.mirror import Mirror
-from app.following.reading import Absent, Broken, Gone, Reader
+from app.following.reading import Absent, Broken, Denied, Gone, Reader
 
 log = structlog.get_logger()
 
@@ -29,7 +29,9 @@ class Watcher(Thread):
         self._reader = reader
         self._mirror = mirror
         self._stopping = Event()
+        self._recorder = reader.recorder
         self._failures = 0
+        self._said: str | None = None
 
     def stop(self) -> None:
         """End soon; what it reads is not taken any more."""
@@ -43,23 +45,29 @@ class Watcher(Thread):
                 self._follow(reason)
             except Gone:
                 reason = "gone"
-                self._mirror.broken(self._kind, "the history is gone: everything is listed again", whole=False)
+                self._broken("the history is gone: everything is listed again")
                 self._pause(self._backoff())
             except Absent as error:
                 reason = "absent"
-                if not self._kind.needed:
-                    self._mirror.absent(self._kind)
+                if self._kind.needed:
+                    self._broken(str(error))
                 else:
-                    self._mirror.broken(self._kind, str(error), whole=False)
+                    self._mirror.absent(self._kind)
+                    if self._recorder is not None:
+                        self._recorder.absent(self._kind)
                 self._pause(_LOOK_AGAIN if not self._kind.needed else self._backoff())
+            except Denied as error:
+                reason = "denied"
+                self._broken(str(error), missing=not self._kind.needed)
+                self._pause(self._backoff())
             except Broken as error:
                 reason = "broken"
-                self._mirror.broken(self._kind, str(error), whole=False)
+                self._broken(str(error))
                 self._pause(self._backoff())
             except Exception as error:  # an object or a server like none before: nobody else would notice
                 log.exception("cluster.watch_failed", kind=self._kind.name)
                 reason = "failed"
-                self._mirror.broken(self._kind, f"{type(error).__name__}: {error}", whole=False)
+                self._broken(f"{type(error).__name__}: {error}")
                 self._pause(self._backoff())
 
     def _follow(self, reason: str) -> None:
@@ -68,7 +76,10 @@ class Watcher(Thread):
         found = self._reader.list(self._kind, version, self._stopping.is_set)
         if self._stopping.is_set():
             return
-        self._mirror.listed(self._kind, self._kind.api_version(version), found, reason)
+        api_version = self._kind.api_version(version)
+        if self._recorder is not None:
+            self._recorder.listed(self._kind, api_version, len(found.items), found.version, reason)
+        self._mirror.listed(self._kind, api_version, found, reason)
         since = found.version
         while not self._stopping.is_set():
             begun = time.monotonic()
@@ -77,19 +88,28 @@ class Watcher(Thread):
                     if self._stopping.is_set():
                         return
                     if event.item is not None or event.version != since:  # only that it is connected proves nothing
-                        self._failures = 0
+                        self._failures, self._said = 0, None
                     since = event.version or since
                     self._mirror.apply(self._kind, event)
             except Absent:
                 raise
             except Broken as error:  # the history may still be there: go on from where it ended
-                self._mirror.broken(self._kind, str(error), whole=True)
+                self._broken(str(error), whole=True)
                 self._pause(self._backoff())
             else:
                 if time.monotonic() - begun < 1.0:
                     self._pause(_FIRST)
                 else:
                     self._failures = 0
+
+    def _broken(self, error: str, *, whole: bool = False, missing: bool = False) -> None:
+        """Let others know, and say so once. ``missing``: what is followed without it may be followed on."""
+        if error != self._said:
+            log.warning("cluster.kind_not_followed", kind=self._kind.name, error=error)
+        self._said = error
+        if self._recorder is not None:
+            self._recorder.broken(self._kind, error)
+        self._mirror.broken(self._kind, error, whole=whole, missing=missing)
 
     def _backoff(self) -> float:
         self._failures += 1

@@ -46,8 +46,8 @@ class Metrics:
             ["outcome"], registry=self.registry,
         )  # fmt: skip
         self.shadow = Counter(
-            "arbiter_shadow", "Real preemptions compared with Arbiter's: agreed, differs, unjudged.",
-            ["engine", "outcome"], registry=self.registry,
+            "arbiter_shadow", "Real preemptions compared with Arbiter's, by outcome and cause.",
+            ["engine", "outcome", "cause"], registry=self.registry,
         )  # fmt: skip
         self.stages = {
             "decode": self._latency("decode", "Reading and validating a decision's body."),
@@ -129,9 +129,9 @@ class Metrics:
             known = self._histograms[key] = metric.labels(*labels)
         return known
 
-    def shadowed(self, engine: str, outcome: str) -> None:
+    def shadowed(self, engine: str, outcome: str, cause: str) -> None:
         """Count one real preemption that was compared."""
-        self._counter(self.shadow, engine, outcome).inc()
+        self._counter(self.shadow, engine, outcome, cause).inc()
 
     def text(self) -> bytes:
         """Everything in Prometheus' text format."""

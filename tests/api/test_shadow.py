@@ -37,8 +37,11 @@ def test_what_agrees_and_what_differs_and_how(service: TestClient) -> None:
     why = "the cluster was listed anew meanwhile"
     unjudged = report(service, requests=[], unjudged=why)
     assert (unjudged["outcome"], unjudged["detail"]) == ("unjudged", why)
+    counted = service.get("/metrics").text
+    causes = (("agreed", "same", 2), ("differs", "victims", 1), ("differs", "reasons", 1), ("unjudged", "unknown", 1))
+    for outcome, cause, count in causes:
+        assert f'arbiter_shadow_total{{cause="{cause}",engine="kueue",outcome="{outcome}"}} {count}.0' in counted
     for outcome, count in (("agreed", 2), ("differs", 2), ("unjudged", 1)):
-        assert f'arbiter_shadow_total{{engine="kueue",outcome="{outcome}"}} {count}.0' in service.get("/metrics").text
         assert len(service.get("/v1/shadow", params={"outcome": outcome}).json()["items"]) == count
 
 

@@ -72,9 +72,7 @@ def test_what_kueue_did_agrees_and_what_it_would_not_have_done_differs(
     file.write_bytes(arbiter.get(f"/v1/shadow/{differing['id']}/request").content)
     assert run(["explain", "-f", str(file)]) == 1
     assert differing["not_observed"][0]["workload"] in capsys.readouterr().out
-    agreed, differs = (
-        f'arbiter_shadow_total{{engine="kueue",outcome="{outcome}"}}' for outcome in ("agreed", "differs")
-    )
+    agreed, differs = (f'engine="kueue",outcome="{outcome}"}}' for outcome in ("agreed", "differs"))
     metrics = arbiter.get("/metrics").text
     assert agreed in metrics
     assert differs in metrics

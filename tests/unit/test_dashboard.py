@@ -67,7 +67,7 @@ def served() -> dict[str, set[str]]:
     kept.extender.labels("answered").inc()
     kept.decided("kueue", ["preempt"], ["Preempted"], {"InClusterQueue": 1}, dict.fromkeys(kept.stages, 0.1))
     kept.log_dropped.labels("shutdown").inc()
-    kept.shadowed("kueue", "agreed")
+    kept.shadowed("kueue", "agreed", "same")
     others = CollectorRegistry()
     others.register(Counted())
     others.register(Watch("prod", lambda: following))

@@ -6,11 +6,18 @@ from uuid import UUID
 
 import msgspec
 
-from app.solver.model.base import Name, Time, Wire
+from app.solver.model.base import Name, Time, Total, Wire
 from app.solver.model.configuration import EngineName
 from app.solver.model.request import DecisionRequest
 
-ShadowOutcome = Literal["agreed", "differs", "unjudged"]
+ShadowOutcome = Literal["agreed", "agreed_earlier", "differs", "unjudged"]
+Assumed = Literal["admissions", "flavor_scan"]
+Why = Literal["not_named", "not_known", "not_waiting", "too_long_ago", "refused", "unknown"]
+Cause = Literal[
+    "same", "earlier", "admissions", "flavor_scan", "nobody", "victims", "reasons",
+    "not_named", "not_known", "not_waiting", "too_long_ago", "refused", "unknown",
+]  # fmt: skip
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=10**9)]
 Text = Annotated[str, msgspec.Meta(max_length=2000)]
 MOMENTS = 4
 
@@ -42,8 +49,17 @@ class ShadowReport(Wire, frozen=True, kw_only=True):
     requests: Annotated[list[DecisionRequest], msgspec.Meta(max_length=MOMENTS)] = []
     """The question at the moment before, with configuration, state and asks written out. Where it can't be told at
     which moment the scheduler decided, one for each, the likeliest first: it agrees if one of them does."""
+    seconds: Seconds = 0
+    """How long before the first of the evictions the cluster was what `requests` say. 0: until the moment before it."""
+    changes: Total = 0
+    """How many changes of objects lie between: the scheduler had not heard of them yet."""
+    assumed: Annotated[list[Assumed], msgspec.Meta(max_length=2)] = []
+    """What the scheduler knows in its memory alone, as the requests take it to be: `admissions`: work that it had
+    admitted and that was not written down yet; `flavor_scan`: where the scan of the ask's flavors goes on (Kueue)."""
     unjudged: Text | None = None
     """Why there is no question to compare with. Exactly one of `requests` and this is given."""
+    cause: Why | None = None
+    """The same in one word."""
 
 
 class ShadowRecord(Wire, frozen=True, kw_only=True):
@@ -62,8 +78,17 @@ class ShadowRecord(Wire, frozen=True, kw_only=True):
     seen_at: datetime
     """When the first of the evictions was seen."""
     outcome: ShadowOutcome
-    """`agreed`: Arbiter evicts the same, for the same reasons; `differs`: it does not; `unjudged`: `detail` says why
-    that can't be told."""
+    """`agreed`: Arbiter evicts the same, for the same reasons; `agreed_earlier`: it does for what the cluster was
+    `seconds` before; `differs`: it does not; `unjudged`: `detail` says why that can't be told."""
+    seconds: Seconds = 0
+    """How long before the first of the evictions the cluster was what Arbiter was asked about."""
+    changes: Total = 0
+    """How many changes of objects lie between."""
+    assumed: list[Assumed] = []
+    """What the scheduler knew in its memory alone: admissions not written down yet; where a scan of flavors went on."""
+    cause: Cause = "unknown"
+    """The outcome in one more word, as the metric counts it: `same`, `earlier`, or what was assumed; `nobody`, other
+    `victims`, other `reasons`; or why it is not judged."""
     detail: str
     """How it differs, or why it can't be told, in one sentence; empty where it agrees."""
     observed: list[ShadowVictim]

@@ -1,12 +1,8 @@
-"""Who was evicted against whom Arbiter would evict. Pure.
+"""Judge real preemptions by what Arbiter says, keep the comparisons, and count them."""
 
-Judge real preemptions by what Arbiter says, keep the comparisons, and count them.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -19,83 +15,15 @@ from app.base.decoding import decode
 from app.base.errors import NotFound
 from app.base.identifiers import Identifiers, earliest
 from app.clusters.shadow import repository
+from app.clusters.shadow.comparing import Compared, compare
 from app.clusters.shadow.repository import Filters
-from app.clusters.shadow.schemas import ShadowOutcome, ShadowPage, ShadowRecord, ShadowReport, ShadowVictim
+from app.clusters.shadow.schemas import Cause, ShadowOutcome, ShadowPage, ShadowRecord, ShadowReport
 from app.db import Database
 from app.decisions.repository import storable
 from app.http.pages import decode_id, encode_cursor
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.request import DecisionRequest
 from app.workers.dispatcher import Dispatcher
-
-_NAMED = 3
-
-
-class Compared(NamedTuple):
-    """How observed and expected evictions relate; ``detail`` is empty where they are the same."""
-
-    expected: list[ShadowVictim]
-    not_expected: list[ShadowVictim]
-    not_observed: list[ShadowVictim]
-    detail: str
-
-
-class _Victim(msgspec.Struct, frozen=True):
-    workload: str
-    reason: str
-    task: str | None = None
-
-
-class _Decision(msgspec.Struct, frozen=True):
-    ask: str
-    outcome: str
-    victims: list[_Victim]
-
-
-class _Answer(msgspec.Struct, frozen=True):
-    decisions: list[_Decision]
-
-
-def compare(ask: str, observed: Sequence[ShadowVictim], answer: bytes) -> Compared:
-    """``answer``: that of a decision in which ``ask`` is asked for. The order of evictions does not count: a cluster
-    carries them out at the same time. A reason counts where the cluster gives one."""
-    decided = {one.ask: one for one in msgspec.json.decode(answer, type=_Answer).decisions}[ask]
-    expected = [ShadowVictim(workload=v.workload, task=v.task, reason=v.reason) for v in decided.victims]
-    seen, wanted = {_key(one): one for one in observed}, {_key(one): one for one in expected}
-    not_expected = [one for key, one in seen.items() if not _same(one, wanted.get(key))]
-    not_observed = [one for key, one in wanted.items() if not _same(seen.get(key), one)]
-    if not not_expected and not not_observed:
-        return Compared(expected, [], [], "")
-    return Compared(expected, not_expected, not_observed, _told(decided.outcome, not_expected, not_observed))
-
-
-def _key(victim: ShadowVictim) -> tuple[str, str | None]:
-    return victim.workload, victim.task
-
-
-def _same(observed: ShadowVictim | None, expected: ShadowVictim | None) -> bool:
-    if observed is None or expected is None:
-        return False
-    return observed.reason is None or observed.reason == expected.reason
-
-
-def _told(outcome: str, not_expected: list[ShadowVictim], not_observed: list[ShadowVictim]) -> str:
-    said = [f"Arbiter says {outcome}"]
-    if not_expected:
-        said.append(f"evicted, though Arbiter would not: {_few(not_expected)}")
-    if not_observed:
-        said.append(f"not evicted, though Arbiter would: {_few(not_observed)}")
-    return "; ".join(said)
-
-
-def _few(victims: list[ShadowVictim]) -> str:
-    shown = ", ".join(_shown(victim) for victim in victims[:_NAMED])
-    return shown if len(victims) <= _NAMED else f"{shown} and {len(victims) - _NAMED} more"
-
-
-def _shown(victim: ShadowVictim) -> str:
-    name = victim.workload[:120] if victim.task is None else f"{victim.workload[:120]}/{victim.task[:120]}"
-    return name if victim.reason is None else f"{name} ({victim.reason[:60]})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +39,9 @@ class Shadow:
     """Comparisons of real preemptions with Arbiter's."""
 
     def __init__(
-        self, database: Database, dispatcher: Dispatcher, retention: Retention, count: Callable[[str, str], None]
+        self, database: Database, dispatcher: Dispatcher, retention: Retention, count: Callable[[str, str, str], None]
     ) -> None:
-        """``count`` is told engine and outcome of each."""
+        """``count`` is told engine, outcome and cause of each."""
         self._database = database
         self._dispatcher = dispatcher
         self._retention = retention
@@ -126,15 +54,17 @@ class Shadow:
         _check(said)
         at = datetime.now(UTC)
         outcome, compared = self._judged(said, at)
+        cause = _cause(said, outcome, compared)
         request = said.requests[0] if outcome == "differs" else None
         record = ShadowRecord(
             id=self._identifiers.new(at), created_at=at, cluster=said.cluster, engine=said.engine, ask=said.ask,
             seen_at=said.seen_at, outcome=outcome, detail=compared.detail, observed=said.victims,
             expected=compared.expected, not_expected=compared.not_expected, not_observed=compared.not_observed,
-            has_request=request is not None,
+            has_request=request is not None, seconds=said.seconds, changes=said.changes, assumed=said.assumed,
+            cause=cause,
         )  # fmt: skip
         self._keep(record, request)
-        self._count(record.engine, record.outcome)
+        self._count(record.engine, record.outcome, cause)
         return record
 
     def page(self, filters: Filters, cursor: str | None, limit: int) -> ShadowPage:
@@ -169,9 +99,10 @@ class Shadow:
                     Problem(pointer=f"/requests/{i}{one.pointer}", detail=one.detail) for one in refused.problems
                 ]
                 raise InvalidInput(problems) from None
-            compared = compare(said.ask, said.victims, answer)
+            gone = [workload.id for workload in request.state.workloads if workload.evicted]
+            compared = compare(said.ask, said.victims, answer, gone)
             if not compared.detail:
-                return "agreed", compared
+                return "agreed_earlier" if said.changes else "agreed", compared
             first = first or compared
         assert first is not None
         return "differs", first
@@ -202,6 +133,20 @@ class Shadow:
         if row is None:
             raise NotFound(f"no preemption {identity} was compared")
         return row
+
+
+def _cause(said: ShadowReport, outcome: ShadowOutcome, compared: Compared) -> Cause:
+    """In one word, for rates."""
+    if outcome == "unjudged":
+        return said.cause or "unknown"
+    if outcome == "differs":
+        if not compared.expected:
+            return "nobody"
+        same = {(v.workload, v.task) for v in compared.not_expected} == {
+            (v.workload, v.task) for v in compared.not_observed
+        }
+        return "reasons" if same else "victims"
+    return said.assumed[0] if said.assumed else "earlier" if said.changes else "same"
 
 
 def _check(said: ShadowReport) -> None:

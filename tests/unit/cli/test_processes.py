@@ -74,7 +74,7 @@ def following(monkeypatch: pytest.MonkeyPatch) -> Json:
 
     Follower.made, Follower.runs, Follower.stops = [], [], 0
     monkeypatch.setattr(app.following.reading, "connect", connect)
-    monkeypatch.setattr(app.following.reading, "Reader", lambda client: client)
+    monkeypatch.setattr(app.following.reading, "Reader", lambda client, recorder: client)
     monkeypatch.setattr(app.following.follower, "Follower", Follower)
     monkeypatch.setattr(app.following.keeping, "Arbiter", lambda *of: of)
     monkeypatch.setattr(app.following.follower, "Tidy", lambda: "tidy")

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from app.following.evidence import Evidence, ends, evidence
-from app.following.history import Past
 from app.solver.model.configuration import EngineName
 
 AT = "2026-11-22T09:00:00Z"
@@ -42,7 +41,6 @@ def test_kueue_says_it_in_conditions_once() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        workload(("Evicted", "True", "PodsReadyTimeout", "")),
         workload(("Evicted", "False", "Preempted", FOR)),
         {"metadata": {}, "status": {"conditions": "nonsense"}},
         {"status": {"conditions": [None, {"type": "Evicted", "status": "True", "reason": ["Preempted"]}]}},
@@ -50,6 +48,15 @@ def test_kueue_says_it_in_conditions_once() -> None:
 )
 def test_other_workloads_say_nothing(other: dict[str, Any]) -> None:
     assert evidence("kueue", "Workload", workload(), other) is None
+
+
+def test_evictions_that_let_nobody_in_are_told_with_their_reason() -> None:
+    said = evidence("kueue", "Workload", workload(), workload(("Evicted", "True", "PodsReadyTimeout", "too slow")))
+    assert said is not None
+    assert (said.by, said.reason, said.message, said.preempted) == ("", "PodsReadyTimeout", "too slow", False)
+    event = {"reason": "Evict", "message": "no gang", "involvedObject": {"kind": "Pod", "namespace": "a", "name": "v"}}
+    told = [evidence("kai", "Event", None, event), evidence("kai", "Event", None, {**event, "involvedObject": {}})]
+    assert [one and (one.victim, one.preempted) for one in told] == [(("a", "v"), False), None]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +75,12 @@ def test_other_workloads_say_nothing(other: dict[str, Any]) -> None:
             (("a", "p-0"), "b/pg.1", "reclaim"),
         ),
         ("kai", "Evict", "Pod a/p-0 was preempted and rescheduled due to bin packing", (("a", "p-0"), "", None)),
-        ("kai", "Evict", "Workload doesn't meet the minimum required number of pods (2)", None),
+        (
+            "kai",
+            "Evict",
+            "Workload doesn't meet the minimum required number of pods (2)",
+            (("a", "v"), "", None),
+        ),
         ("kai", "Bound", "Pod a/p-0 was preempted by workload b/pg-1.", None),
         ("yunikorn", "Informational", "Preempted by 77-aa from application app in root.x", (("a", "v"), "77-aa", None)),
         (
@@ -165,42 +177,3 @@ def test_a_pod_ends_when_it_is_told_to_or_is_gone_and_once() -> None:
     assert not ends("Pod", told, told)
     assert not ends("Pod", None, told)
     assert not ends("Workload", runs, None)
-
-
-def test_changes_are_undone_up_to_a_moment_and_evictions_for_one_are_told_together() -> None:
-    past, items = Past("kueue", quiet=0), {"Workload": {("ml", "x"): {"v": 1}}}
-
-    def change(name: str, new: dict[str, Any] | None) -> None:
-        of: dict[Any, Any] = items["Workload"]
-        old = of.pop(("ml", name), None)
-        if new is not None:
-            of["ml", name] = new
-        past.changed("Workload", ("ml", name), old, new)
-
-    change("train", workload())
-    change("x", {"v": 2})
-    change("train", EVICTED)
-    change("y", workload())
-    change("y", EVICTED)
-    change("x", None)
-    (one,) = past.ripe()
-    assert past.ripe() == []
-    assert (one.by, one.number, one.moments) == ("40399c9c", 2, [2])
-    assert isinstance(next(iter(one.victims.values())), Evidence)
-    assert past.before(2, items) == {"Workload": {("ml", "train"): workload(), ("ml", "x"): {"v": 2}}}
-    assert past.before(0, items) == {"Workload": {("ml", "x"): {"v": 1}}}
-    assert items["Workload"].keys() == {("ml", "train"), ("ml", "y")}
-    past.cleared()
-    assert past.before(2, items) is None
-
-
-def test_a_pod_that_ended_before_its_event_was_heard_counts_from_its_end() -> None:
-    past = Past("kai", quiet=0)
-    running: dict[str, Any] = {"metadata": {"namespace": "a", "name": "p-0"}}
-    ending: dict[str, Any] = {"metadata": {**running["metadata"], "deletionTimestamp": AT}}
-    past.changed("Pod", ("a", "p-0"), running, ending)
-    past.changed("Pod", ("a", "other"), None, running)
-    event = {"reason": "Evict", "message": "Pod a/p-0 was preempted by workload b/pg-1."}
-    past.changed("Event", ("a", "e"), None, event)
-    (one,) = past.ripe()
-    assert (one.number, one.moments) == (2, [0])

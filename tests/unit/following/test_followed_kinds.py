@@ -17,7 +17,11 @@ def test_a_kind_has_its_path() -> None:
 
 def test_only_what_may_be_missing_is_not_needed() -> None:
     optional = {kind.name for kinds in FOLLOWED.values() for kind in kinds if not kind.needed}
-    assert optional == {"Cohort", "WorkloadPriorityClass"}
+    assert optional == {
+        "Cohort", "WorkloadPriorityClass", "PriorityClass", "AdmissionCheck", "Namespace", "LimitRange", "RuntimeClass",
+        "ConfigMap",
+    }  # fmt: skip
+    assert all(kind.needed for engine in ("kai", "yunikorn") for kind in FOLLOWED[engine])
     assert all(kind.state for kinds in FOLLOWED.values() for kind in kinds)
     assert WORKLOAD in FOLLOWED["kueue"], "the newer version is tried first"
     (*state, event) = followed("kai", shadow=True)
@@ -33,20 +37,29 @@ def test_rights_are_those_of_the_table_and_no_others() -> None:
     }  # fmt: skip
     assert role == {
         "apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "follower-kueue"},
-        "rules": [{
-            "apiGroups": ["kueue.x-k8s.io"],
-            "resources": [
-                "clusterqueues", "cohorts", "localqueues", "resourceflavors", "workloads", "workloadpriorityclasses",
-            ],
-            "verbs": ["list", "watch"],
-        }],
+        "rules": [
+            {
+                "apiGroups": ["kueue.x-k8s.io"],
+                "resources": [
+                    "clusterqueues", "cohorts", "localqueues", "resourceflavors", "workloads",
+                    "workloadpriorityclasses", "admissionchecks",
+                ],
+                "verbs": ["list", "watch"],
+            },
+            {"apiGroups": ["scheduling.k8s.io"], "resources": ["priorityclasses"], "verbs": ["list", "watch"]},
+            {"apiGroups": [""], "resources": ["namespaces", "limitranges"], "verbs": ["list", "watch"]},
+            {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": ["list", "watch"]},
+        ],
     }  # fmt: skip
     assert binding == {
         "apiVersion": f"{RBAC}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "follower-kueue"},
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "follower-kueue"},
         "subjects": [{"kind": "ServiceAccount", "name": "follower", "namespace": "arbiter"}],
     }  # fmt: skip
-    assert more == []
+    manager, bound = more
+    assert (manager["kind"], manager["metadata"]["namespace"]) == ("Role", "kueue-system")
+    assert manager["rules"] == [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}]
+    assert bound["roleRef"]["kind"] == "Role"
 
 
 def test_settings_of_yunikorn_are_read_in_its_namespace_alone() -> None:

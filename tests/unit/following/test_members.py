@@ -6,8 +6,8 @@ import pytest
 
 from app.following import pods as specs
 from app.following.grouped import spliced, untouched
+from app.following.objects import Key
 from app.following.pods import Members, Pods, Specs, Touched
-from app.following.reading import Key
 from app.formats.reader import Findings, Reader
 from app.solver.model.state import Task, Workload
 from tests.cluster import pods

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from app.following import mirror as module
-from app.following.history import Past
+from app.following.history import History
 from app.following.kinds import Kind
 from app.following.mirror import Followed, Mirror, View
-from app.following.reading import Event, Listed
+from app.following.objects import Event, Listed
 
 NODE, POD = Kind("Node", "", "nodes", ("v1",)), Kind("Pod", "", "pods", ("v1",))
 EVENT = Kind("Event", "", "events", ("v1",), state=False)
@@ -154,18 +154,33 @@ def test_who_waits_is_woken_by_news_and_does_not_wait_where_there_are_some(mirro
     woken(None)  # nobody has looked at what was forgotten
 
 
-def test_the_past_is_of_the_state_and_a_list_ends_it(clock: list[float]) -> None:
-    mirror = Mirror((POD, EVENT), Past("kai"))
-    listed(mirror, POD, item("a", "s"))
+def test_the_past_is_of_the_state_and_goes_on_over_a_list(clock: list[float]) -> None:
+    mirror = Mirror((POD, EVENT), History("kai"))
+    listed(mirror, POD, item("a", "s"), item("c", "s"))
     listed(mirror, EVENT)
     mirror.apply(POD, Event(False, item("a", "s", 1), "6"))
     mirror.apply(EVENT, Event(False, item("e", "s"), "7"))
     mirror.apply(POD, Event(True, item("a", "s", 1), "8"))
-    assert mirror.before(0) == {"Pod": {("s", "a"): item("a", "s")}}
-    assert mirror.before(1) == mirror.before(2) == {"Pod": {("s", "a"): item("a", "s", 1)}}
-    assert mirror.before(3) == {"Pod": {}}
+    listed(mirror, POD, item("b", "s"), version="9", reason="gone")
+    rewind = mirror.rewind()
+    assert rewind.items == {"Pod": {("s", "b"): item("b", "s")}}
+    assert rewind.to((8, 0))
+    assert rewind.items == {"Pod": {("s", "a"): item("a", "s", 1), ("s", "c"): item("c", "s")}}
+    assert rewind.to((6, 0))
+    assert rewind.items["Pod"]["s", "a"] == item("a", "s")
     assert mirror.preemptions() == []
-    listed(mirror, EVENT)
-    assert mirror.before(2) is None
+    listed(mirror, POD, item("b", "s"), version="4", reason="gone")
+    assert not mirror.rewind().to((8, 0)), "the server was restored"
+
+
+def test_without_a_history_there_is_nothing_to_go_back_to(clock: list[float]) -> None:
     without = Mirror((POD,))
-    assert (without.before(0), without.preemptions()) == (None, [])
+    assert (without.preemptions(), without.evictions()) == ([], [])
+    with pytest.raises(LookupError):
+        without.rewind()
+
+
+def test_what_may_be_missing_does_not_hold_up_the_others(mirror: Mirror) -> None:
+    mirror.broken(POD, "forbidden", whole=False, missing=True)
+    assert (of(mirror, POD).error, of(mirror, POD).whole) == ("forbidden", True)
+    assert seen(mirror).items["Node"]

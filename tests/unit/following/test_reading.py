@@ -13,7 +13,8 @@ from urllib3.exceptions import ProtocolError
 
 from app.following import reading as module
 from app.following.kinds import FOLLOWED, Kind
-from app.following.reading import CHUNK, Absent, Broken, Denied, Event, Gone, Reader, connect
+from app.following.objects import Event
+from app.following.reading import CHUNK, Absent, Broken, Denied, Gone, Reader, connect
 
 QUEUE = FOLLOWED["kai"][0]
 
@@ -201,7 +202,7 @@ def test_objects_of_a_list_are_told_what_they_are_and_trimmed() -> None:
 
 
 def test_a_watch_lasts_for_a_while_and_its_connection_a_little_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module.random, "randint", lambda low, high: (low, high) == (60, 90) and 75)
+    monkeypatch.setattr(module.random, "randint", lambda low, high: (low, high) == (30, 45) and 75)
     answer = Answer({"type": "MODIFIED", "object": {"metadata": {"name": "a"}}})
     reader, client = reading(answer)
     kind = Kind("Event", "", "events", ("v1",), selector="x=y")

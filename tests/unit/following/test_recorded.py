@@ -7,13 +7,13 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from app.clusters.shadow.comparing import compare
 from app.clusters.shadow.schemas import ShadowReport
-from app.clusters.shadow.service import compare
-from app.following.history import Past
+from app.following.history import History
 from app.following.keeping import Arbiter, Reply
 from app.following.kinds import followed
 from app.following.mirror import Mirror
-from app.following.reading import Event, Listed, trimmed
+from app.following.objects import Event, Listed, trimmed
 from app.following.shadowing import Shadowing
 from app.solver.model.configuration import EngineName
 from tests.cluster.recorded import expressible
@@ -37,7 +37,7 @@ class Stored:
 def seen(one: Recorded, told: list[Item]) -> ShadowReport:
     """What a follower reports of a cluster in which ``told`` happens."""
     kinds = followed(one.engine, shadow=True)
-    mirror = Mirror(kinds, Past(one.engine, quiet=0))
+    mirror = Mirror(kinds, History(one.engine, quiet=0))
     for kind in kinds:
         items = [trimmed(kind.name, item) for item in copied(one.objects) if item["kind"] == kind.name]
         mirror.listed(kind, kind.api_version(kind.versions[0]), Listed(items, "1"), "test")
@@ -45,7 +45,8 @@ def seen(one: Recorded, told: list[Item]) -> ShadowReport:
         mirror.apply(kinds[-1], Event(False, event, "2"))
     (preemption,) = mirror.preemptions()
     arbiter = cast(Arbiter, Stored(one.settings))
-    return Shadowing(one.engine, "c", "c", mirror, arbiter, lambda: True).report_of(preemption)
+    (report,) = Shadowing(one.engine, "c", "c", mirror, arbiter, lambda: True).reports_of(preemption)
+    return report
 
 
 def copied(items: list[Item]) -> list[Item]:

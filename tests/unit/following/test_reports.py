@@ -12,8 +12,9 @@ from app.clusters.schemas import ClusterLease, ClusterReport
 from app.following import follower as module
 from app.following.follower import Follower, Task
 from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Reply
-from app.following.kinds import Kind
-from app.following.reading import Absent, Broken, Event, Listed, Reader
+from app.following.kinds import FOLLOWED, Kind
+from app.following.objects import Event, Listed
+from app.following.reading import Absent, Broken, Reader
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import ConfigurationUsed
 from tests.cluster import kueue
@@ -144,7 +145,7 @@ def test_a_report_tells_what_is_followed_and_what_is_kept(monkeypatch: pytest.Mo
     assert said.counts is not None
     assert said.counts.workloads == 1
     assert said.synced_at is not None
-    followed = [(of.kind, of.api_version, of.objects, of.resource_version) for of in said.kinds]
+    followed = [(of.kind, of.api_version, of.objects, of.resource_version) for of in said.kinds if of.objects]
     group = "kueue.x-k8s.io/v1beta1"
     assert followed == [
         ("ClusterQueue", group, 1, "5"), ("LocalQueue", group, 1, "5"), ("ResourceFlavor", group, 1, "5"),
@@ -153,7 +154,7 @@ def test_a_report_tells_what_is_followed_and_what_is_kept(monkeypatch: pytest.Mo
     assert all(of.heard_at is not None for of in said.kinds)
     assert said.local_queues == {"default/l": "q"}
     assert said.priority_classes == {"high": 7}
-    assert said.lists == {"start": 5, "configuration": 1}
+    assert said.lists == {"start": 11, "configuration": 1}
     assert [one.pointer for one in said.findings] == ["/Workload/default/w/spec"]
     msgspec.convert(msgspec.to_builtins(said), ClusterReport)
 
@@ -280,7 +281,7 @@ def test_a_snapshot_that_is_gone_is_put_again(monkeypatch: pytest.MonkeyPatch) -
     service.taken.clear()
     standing.follower._step()
     assert service.taken == ["PUT snapshots/snap"]
-    assert standing.report().lists == {"start": 5, "configuration": 1, "snapshot_lost": 1}
+    assert standing.report().lists == {"start": 11, "configuration": 1, "snapshot_lost": 1}
 
 
 def test_a_snapshot_of_somebody_else_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,7 +322,7 @@ def test_a_pulse_has_an_age_once_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> 
     standing.follower._step()
     after = standing.follower.pulse()
     assert 0.0 <= after.age < 600.0
-    assert (after.writer, after.findings, after.lists) == (True, {"error": 1}, {"start": 5, "configuration": 1})
+    assert (after.writer, after.findings, after.lists) == (True, {"error": 1}, {"start": 11, "configuration": 1})
 
 
 def test_once_follows_until_everything_is_written_and_stops_its_watchers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,7 +340,7 @@ def test_once_follows_until_everything_is_written_and_stops_its_watchers(monkeyp
     assert service.taken[:3] == ["GET configurations/conf", "PUT configurations/conf", "PUT snapshots/snap"]
     assert (service.reports[-1].stage, service.reports[-1].generation) == ("following", 1)
     assert tidied
-    assert len(started) == 6
+    assert len(started) == len(FOLLOWED["kueue"])
     for one in started:
         one.join(60)
         assert not one.is_alive()
@@ -364,7 +365,7 @@ def test_preemptions_are_watched_where_that_is_wanted(monkeypatch: pytest.Monkey
     follower: Any = Follower(task, Cluster(), Service())
     follower.run(once=True)
     assert len(begun) == (2 if shadow else 0)
-    assert (follower._mirror._past is None) != shadow
+    assert (follower._mirror._history is None) != shadow
     if shadow:
         engine, cluster, configuration, *_, writes = begun[0]
         assert (engine, cluster, configuration, writes(), begun[1]) == ("kueue", "prod", "conf", True, "stopped")

@@ -9,7 +9,7 @@ import pytest
 from app.clusters.shadow.schemas import ShadowReport
 from app.following import shadowing
 from app.following.evidence import Evidence
-from app.following.history import Items, Preemption
+from app.following.history import Change, Eviction, Items, Preemption, Rewind
 from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Reply
 from app.following.mirror import Mirror
 from app.following.shadowing import Shadowing
@@ -22,15 +22,17 @@ STORED = Configuration(engine="kueue", settings=Settings(kueue=model.Settings(fa
 
 
 class Seen:
-    """A mirror that knows these moments and preemptions."""
+    """A mirror that knows of a cluster as it is, and of these preemptions. ``changes``: what changed."""
 
-    def __init__(self, moments: dict[int, Items], *preemptions: Preemption) -> None:
-        self._moments = moments
+    def __init__(self, known: Items, *preemptions: Preemption, changes: tuple[Change, ...] = ()) -> None:
+        self._known, self._changes = known, list(changes)
         self._preemptions = list(preemptions)
 
-    def before(self, number: int) -> Items | None:
-        """As it was."""
-        return self._moments.get(number)
+    def rewind(self) -> Rewind:
+        """As it is."""
+        return Rewind(
+            {kind: dict(of) for kind, of in self._known.items()}, [], self._changes, len(self._changes), (0, 0)
+        )
 
     def preemptions(self) -> list[Preemption]:
         """Each once."""
@@ -57,9 +59,14 @@ class Service:
         return Reply(b"{}", None)
 
 
-def preemption(by: str, *victims: tuple[str, str], moments: tuple[int, ...] = (4,)) -> Preemption:
-    found = {key: Evidence(key, by, f"why-{key[1]}", AT) for key in victims}
-    return Preemption(by, 4, 0.0, 0.0, AT, found, list(moments))
+def preemption(by: str, *victims: tuple[str, str], at: int = 4) -> Preemption:
+    seen = [Eviction((at, i), 0.0, Evidence(key, by, f"why-{key[1]}", AT)) for i, key in enumerate(victims)]
+    return Preemption(by, 0.0, 0.0, AT, seen)
+
+
+def report_of(one: Shadowing, seen: Preemption) -> ShadowReport:
+    (report,) = one.reports_of(seen)
+    return report
 
 
 def items(*objects: dict[str, Any]) -> Items:
@@ -88,23 +95,20 @@ KUEUE = items(
 )  # fmt: skip
 
 
-def test_kueue_is_asked_for_the_one_workload_at_each_moment_that_is_known() -> None:
-    one = preemption("u-1", ("default", "v"), moments=(4, 2, 0))
-    earlier = {**KUEUE, "Workload": {key: of for key, of in KUEUE["Workload"].items() if key[1] != "other"}}
-    report = shadow("kueue", Seen({4: KUEUE, 0: earlier})).report_of(one)
+def test_kueue_is_asked_for_its_cycle_with_an_administrators_settings() -> None:
+    report = report_of(shadow("kueue", Seen(KUEUE)), preemption("u-1", ("default", "v")))
     assert (report.cluster, report.engine, report.ask, report.seen_at) == ("prod", "kueue", "default/ask", AT)
-    assert report.unjudged is None
+    assert (report.unjudged, report.cause) == (None, None)
     assert [(of.workload, of.task, of.reason) for of in report.victims] == [("default/v", None, "why-v")]
-    first, second = report.requests
-    assert isinstance(first.asks, list)
-    assert [ask.id for ask in first.asks] == ["default/ask"]
-    assert (first.mode, first.now, first.engine) == ("independent", AT, "kueue")
-    assert isinstance(first.configuration, Configuration)
-    assert first.configuration.settings == STORED.settings, "an administrator's settings stay"
-    assert [queue.name for queue in first.configuration.queues] == ["q"]
-    for request in (first, second):
-        state: Any = request.state
-        assert sorted(workload.id for workload in state.workloads) == ["default/runs", "default/v"]
+    (request,) = report.requests
+    assert isinstance(request.asks, list)
+    assert [ask.id for ask in request.asks] == ["default/ask"]
+    assert (request.mode, request.now, request.engine) == ("cycle", AT, "kueue")
+    assert isinstance(request.configuration, Configuration)
+    assert request.configuration.settings == STORED.settings, "an administrator's settings stay"
+    assert [queue.name for queue in request.configuration.queues] == ["q"]
+    state: Any = request.state
+    assert sorted(workload.id for workload in state.workloads) == ["default/runs", "default/v"]
 
 
 def test_kai_is_asked_for_all_that_waits_and_its_victims_are_tasks() -> None:
@@ -113,8 +117,8 @@ def test_kai_is_asked_for_all_that_waits_and_its_victims_are_tasks() -> None:
         pods.node("n"), pods.kai_pod("v-0", "g", 1, "n"), pods.kai_pod("a-0", "ask"), pods.kai_pod("b-0", "b"),
     )  # fmt: skip
     one = preemption("default/ask", ("default", "v-0"), ("default", "unknown"))
-    report = shadow("kai", Seen({4: known})).report_of(one)
-    assert [(of.workload, of.task) for of in report.victims] == [("default/unknown", None), ("default/g", "v-0")]
+    report = report_of(shadow("kai", Seen(known)), one)
+    assert [(of.workload, of.task) for of in report.victims] == [("default/g", "v-0"), ("default/unknown", None)]
     (request,) = report.requests
     assert isinstance(request.asks, list)
     assert (request.mode, {ask.id for ask in request.asks}) == ("cycle", {"default/ask", "default/b"})
@@ -127,7 +131,7 @@ def test_yunikorn_names_its_pods_by_uid() -> None:
         pods.yunikorn_queues(4), pods.node("n"), pods.yunikorn_pod("v", "app", "root.prod", 1, "n"),
         uid(pods.yunikorn_pod("a", "b", "root.dev"), "u-9"), pods.yunikorn_pod("c", "b", "root.dev"),
     )  # fmt: skip
-    report = shadow("yunikorn", Seen({4: known})).report_of(preemption("u-9", ("default", "v")))
+    report = report_of(shadow("yunikorn", Seen(known)), preemption("u-9", ("default", "v")))
     assert [(of.workload, of.task) for of in report.victims] == [("app", "default/v")]
     (request,) = report.requests
     assert isinstance(request.asks, list)
@@ -138,19 +142,19 @@ LONG_AGO = "what the cluster was before is not known: it was listed anew meanwhi
 
 
 @pytest.mark.parametrize(
-    ("by", "moments", "ask", "why"),
+    ("by", "at", "ask", "why", "cause"),
     [
-        ("", (4,), "(nobody)", "the cluster does not say for whom"),
-        ("u-1", (3,), "u-1", LONG_AGO),
-        ("u-7", (4,), "u-7", "u-7, for whom it was, is not known"),
-        ("u-2", (4,), "u-2", "default/runs did not wait at that moment"),
+        ("", 4, "(nobody)", "the cluster does not say for whom", "not_named"),
+        ("u-1", 0, "default/ask", LONG_AGO, "too_long_ago"),
+        ("u-7", 4, "u-7", "u-7, for whom it was, is not known", "not_known"),
+        ("u-2", 4, "default/runs", "default/runs did not wait at that moment", "not_waiting"),
     ],
 )  # fmt: skip
-def test_what_can_not_be_judged_says_why(by: str, moments: tuple[int, ...], ask: str, why: str) -> None:
-    one = preemption(by, ("default", "v"), ("", "alone"), moments=moments)
-    report = shadow("kueue", Seen({4: KUEUE})).report_of(one)
-    assert (report.ask, report.unjudged, report.requests) == (ask, why, [])
-    assert [of.workload for of in report.victims] == ["alone", "default/v"]
+def test_what_can_not_be_judged_says_why(by: str, at: int, ask: str, why: str, cause: str) -> None:
+    one = preemption(by, ("default", "v"), ("", "alone"), at=at)
+    report = report_of(shadow("kueue", Seen(KUEUE)), one)
+    assert (report.ask, report.unjudged, report.cause, report.requests) == (ask, why, cause, [])
+    assert [of.workload for of in report.victims] == ["default/v", "alone"]
 
 
 BARE = preemption("", ("a", "b"))
@@ -160,20 +164,27 @@ BARE = preemption("", ("a", "b"))
     ("answers", "told"),
     [
         ((), ["the cluster does not say for whom"]),
-        ((ApiError(422, "invalid", "y" * 3000), None), ["the cluster does not say for whom", "y" * 2000]),
         ((ApiUnavailable("no"), None), ["the cluster does not say for whom"] * 2),
-        ((ApiError(422, "", "first"), ApiUnavailable("no"), None), ["the cluster does not say for whom", "first"] * 2),
+        ((ApiError(422, "", "no"), None), ["the cluster does not say for whom"] * 2),
         ((ApiUnavailable("no"),) * 9, ["the cluster does not say for whom"] * 5),
     ],
 )
-def test_a_report_is_tried_five_times_and_then_without_its_question(
+def test_a_report_is_tried_five_times(
     answers: tuple[Exception | None, ...], told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shadowing, "_RETRY_SECONDS", 0.0)
     service = Service(*answers)
     shadow("kueue", Seen({}), service)._report(BARE)  # pyright: ignore
-    expected = told[:3] if len(answers) == 3 else told
-    assert [one.unjudged for one in service.taken] == expected
+    assert [one.unjudged for one in service.taken] == told
+
+
+def test_a_report_that_is_refused_is_told_without_its_question() -> None:
+    service = Service(ApiError(422, "invalid", "y" * 3000), None)
+    shadow("kueue", Seen(KUEUE), service)._report(preemption("u-1", ("default", "v")))  # pyright: ignore
+    first, second = service.taken
+    assert (len(first.requests), first.unjudged) == (1, None)
+    assert (second.requests, second.unjudged, second.cause) == ([], "y" * 2000, "refused")
+    assert second.victims == first.victims
 
 
 def test_who_is_stopped_does_not_try_again() -> None:

@@ -9,7 +9,7 @@ import pytest
 from app.following import grouped, translator
 from app.following.kinds import FOLLOWED
 from app.following.mirror import Mirror, View
-from app.following.reading import Event, Listed, trimmed
+from app.following.objects import Event, Listed, trimmed
 from app.following.translating import Translated, translate
 from app.following.translator import Translator
 from app.formats.manifests import Within

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.following.reading import trimmed
+from app.following.objects import trimmed
 
 KEPT = {"name": "x", "namespace": "n", "labels": {"a": "b"}, "uid": "u"}
 BOOKKEEPING = {"managedFields": [{}], "resourceVersion": "7", "generation": 2, "selfLink": "/x"}

@@ -8,7 +8,8 @@ import pytest
 from app.following import watching
 from app.following.kinds import Kind
 from app.following.mirror import Followed, Mirror
-from app.following.reading import Absent, Broken, Event, Gone, Listed, Reader
+from app.following.objects import Event, Listed
+from app.following.reading import Absent, Broken, Gone, Reader
 from app.following.watching import Watcher
 
 POD = Kind("Pod", "", "pods", ("v1",))

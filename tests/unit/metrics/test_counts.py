@@ -31,14 +31,14 @@ def test_a_decision_is_counted_with_all_that_it_answered() -> None:
         metrics.decided(
             "kueue", ["start", "wait"], ["Fits", "NoRoom"], {"Reclaimed": 3}, {"solve": 0.5, "decode": 0.25}
         )
-    metrics.shadowed("kai", "agreed")
+    metrics.shadowed("kai", "agreed", "same")
     found = shown(metrics)
     assert found["arbiter_decisions_total", ("kueue", "start", "Fits")] == 2
     assert found["arbiter_decisions_total", ("kueue", "wait", "NoRoom")] == 2
     assert found["arbiter_victims_total", ("kueue", "Reclaimed")] == 6
     assert found["arbiter_decision_solve_seconds_sum", ("kueue",)] == 1.0
     assert found["arbiter_decision_decode_seconds_count", ("kueue",)] == 2
-    assert found["arbiter_shadow_total", ("kai", "agreed")] == 1
+    assert found["arbiter_shadow_total", ("same", "kai", "agreed")] == 1
     (build,) = [value for (name, _), value in found.items() if name == "arbiter_build_info"]
     assert build == 1
 

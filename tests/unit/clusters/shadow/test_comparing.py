@@ -13,10 +13,11 @@ import sqlalchemy as sa
 
 from app.base.errors import BadRequest, NotFound
 from app.clusters.shadow import router
+from app.clusters.shadow.comparing import compare
 from app.clusters.shadow.repository import Filters, shadow
 from app.clusters.shadow.router import EXAMPLE
 from app.clusters.shadow.schemas import ShadowRecord, ShadowVictim
-from app.clusters.shadow.service import Retention, Shadow, compare
+from app.clusters.shadow.service import Retention, Shadow
 from app.db import Database
 from app.solver.model.problems import InvalidInput, Problem
 from app.workers.dispatcher import Dispatcher
@@ -96,7 +97,7 @@ class Kept:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.counted: list[tuple[str, str]] = []
+        self.counted: list[tuple[str, ...]] = []
 
     def shadow(self, *answers: bytes | Exception, **bounds: float) -> Shadow:
         self.solver = Solver(*answers)
@@ -136,7 +137,11 @@ def test_a_comparison_is_kept_as_it_was_found(kept: Kept) -> None:
     unjudged = kept.report(requests=[], unjudged="why")
     assert (unjudged.outcome, unjudged.detail, unjudged.has_request) == ("unjudged", "why", False)
     assert (unjudged.expected, unjudged.not_expected, unjudged.not_observed) == ([], [], [])
-    assert kept.counted == [("kueue", outcome) for outcome in ("differs", "agreed", "unjudged")]
+    assert kept.counted == [
+        ("kueue", "differs", "victims"),
+        ("kueue", "agreed", "same"),
+        ("kueue", "unjudged", "unknown"),
+    ]
     with pytest.raises(NotFound, match=f"preemption {agreed.id} has no request: one is kept where Arbiter differs"):
         kept.shadow().request(agreed.id)
     nobody = UUID(int=7)
@@ -183,7 +188,7 @@ def test_everything_that_is_not_whole_is_named_at_once(kept: Kept) -> None:
     assert [one.detail for one in caught.value.problems] == [f"there is no ask {'x' * 200!r}"]
     two = {**REQUEST, "asks": [{**REQUEST["asks"][0], "id": "first"}, REQUEST["asks"][0]]}
     assert kept.report(AGREES, requests=[two]).outcome == "agreed"
-    assert kept.counted == [("kueue", "agreed")]
+    assert kept.counted == [("kueue", "agreed", "same")]
 
 
 def test_pages_and_filters(kept: Kept) -> None:

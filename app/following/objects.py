@@ -1,0 +1,96 @@
+"""Objects without what is never read of them: it takes memory, and a change of it is no change of the cluster.
+
+Controllers write the status of queues with every admission, and nodes report every few minutes: who is told of each
+such change as if it were one would never be done.
+"""
+
+from typing import Any, NamedTuple, cast
+
+from app.formats.pods import NOT_SCHEDULING
+
+Item = dict[str, Any]
+Key = tuple[str, str]
+"""Namespace and name."""
+
+
+class Event(NamedTuple):
+    """What a watch says. ``item`` None: nothing changed up to ``version``."""
+
+    gone: bool
+    item: Item | None
+    version: str
+
+
+class Listed(NamedTuple):
+    """All objects of a kind, and the version to watch from."""
+
+    items: list[Item]
+    version: str
+
+
+_NOISE = "kubectl.kubernetes.io/last-applied-configuration"
+_BOOKKEEPING = ("managedFields", "resourceVersion", "generation", "selfLink")
+_STATUS: dict[str, tuple[str, ...]] = {
+    "Workload": ("conditions", "admission", "reclaimablePods", "requeueState", "admissionChecks"),
+    "ClusterQueue": ("conditions",),
+    "AdmissionCheck": ("conditions",),
+    "Pod": ("phase",),
+    "Node": ("allocatable", "capacity", "conditions"),
+}
+"""What is read of the status of a kind; of others nothing."""
+_CONTAINERS = ("containers", "initContainers")
+_OF_A_CONTAINER = ("name", "resources", "restartPolicy")
+_OF_NO_CONCERN = tuple(field for field in NOT_SCHEDULING if field != "schedulerName")
+_OF_A_CONDITION = ("type", "status")
+
+
+def part(of: dict[str, Any], key: str) -> dict[str, Any]:
+    """The mapping under ``key``; an empty one where there is none."""
+    found = of.get(key)
+    return cast(dict[str, Any], found) if isinstance(found, dict) else {}
+
+
+def key_of(item: Item) -> Key:
+    """Where an object is."""
+    metadata = part(item, "metadata")
+    return metadata.get("namespace") or "", metadata.get("name") or ""
+
+
+def trimmed(kind: str, item: Item) -> Item:
+    """``item`` without what is never read; changed in place."""
+    metadata = part(item, "metadata")
+    for field in _BOOKKEEPING:
+        metadata.pop(field, None)
+    if _NOISE in (annotations := part(metadata, "annotations")):
+        del annotations[_NOISE]
+    _trim_status(kind, item)
+    if kind == "Pod":
+        _trim_pod(part(item, "spec"))
+    return item
+
+
+def _trim_status(kind: str, item: Item) -> None:
+    status, read = part(item, "status"), _STATUS.get(kind, ())
+    if not read:
+        item.pop("status", None)
+        return
+    for field in [field for field in status if field not in read]:
+        del status[field]
+    if kind == "Node" and isinstance(status.get("conditions"), list):
+        status["conditions"] = [_only(one, _OF_A_CONDITION) for one in status["conditions"]]
+
+
+def _trim_pod(spec: dict[str, Any]) -> None:
+    """A list of something else than containers stays as it is: reading it is a finding."""
+    for field in _OF_NO_CONCERN:
+        spec.pop(field, None)
+    for field in _CONTAINERS:
+        if isinstance(found := spec.get(field), list):
+            spec[field] = [_only(one, _OF_A_CONTAINER) for one in cast(list[Any], found)]
+
+
+def _only(value: Any, fields: tuple[str, ...]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    of = cast(dict[str, Any], value)
+    return {field: of[field] for field in fields if field in of}

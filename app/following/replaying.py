@@ -1,0 +1,191 @@
+"""A follower of a recording, which needs no cluster and no service: every preemption in it is judged."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import msgspec
+
+from app.base.errors import BadRequest
+from app.following.evidence import condition
+from app.following.history import History
+from app.following.judging import Judge, Judgement
+from app.following.kinds import followed
+from app.following.mirror import Mirror
+from app.following.objects import Event, Item, Listed, part, trimmed
+from app.solver.model import kueue
+from app.solver.model.configuration import EngineName, Settings
+
+_END_SECONDS = 3600.0
+_APART = timedelta(seconds=5)
+_FAIR = "InCohortFairSharing"
+_TIMES = ("lastTransitionTime", "lastTimestamp", "eventTime", "firstTimestamp", "creationTimestamp", "time")
+
+
+@dataclass(slots=True)
+class Replayed:
+    """What was done with a recording. ``skipped``: objects by kinds that are not followed."""
+
+    judged: int = 0
+    lines: int = 0
+    skipped: Counter[str] = field(default_factory=Counter[str])
+
+
+class Replay:
+    """Follows a recording as if it happened now."""
+
+    def __init__(self, engine: EngineName) -> None:
+        self._engine: EngineName = engine
+        self._kinds = {kind.name: kind for kind in followed(engine, shadow=True)}
+        self._now = 0.0
+        self.mirror = Mirror(tuple(self._kinds.values()), History(engine, clock=lambda: self._now))
+        self._listing: dict[str, list[Item]] = {}
+        self.told = Replayed()
+
+    def judge(
+        self, said: Callable[[], Iterator[dict[str, Any]]], settings: Settings | None = None
+    ) -> Iterator[Judgement]:  # fmt: skip
+        """Every cycle of every preemption in the recording that ``said`` gives the lines of, as often as it is asked.
+        ``settings``: of the engine; None: as the cluster's own objects say, else as what it did tells. Raises
+        BadRequest, OSError."""
+        seen = _Seen()
+        for line in said():
+            seen.add(line)
+        if settings is None and self._engine == "kueue" and seen.shares:
+            settings = Settings(kueue=kueue.Settings(fair_sharing=True))
+        for line in said() if seen.in_order else in_order(said()):
+            self.hear(line)
+            yield from self._ripe(settings)
+        self._now += _END_SECONDS
+        yield from self._ripe(settings)
+
+    def _ripe(self, settings: Settings | None) -> Iterator[Judgement]:
+        for one in self.mirror.preemptions():
+            self.told.judged += 1
+            yield from Judge(self._engine, "recording", settings).judge(one, self.mirror.rewind())
+
+    def hear(self, line: dict[str, Any]) -> None:
+        """One line. Raises BadRequest."""
+        self.told.lines += 1
+        said, item = line.get("type"), part(line, "object")
+        self._pass_time(line, item)
+        if said == "RECORDING":
+            if line.get("engine", self._engine) != self._engine:
+                raise BadRequest(f"the recording is of {line['engine']}, not of {self._engine}")
+            self._listing.clear()
+            return
+        name = line.get("kind") or item.get("kind") or ""
+        if isinstance(items := line.get("items"), list) or isinstance(items := item.get("items"), list):
+            self._list(str(name).removesuffix("List"), line if "items" in line else item, cast(list[Any], items))
+            return
+        kind = self._kinds.get(str(name))
+        if kind is None:
+            self.told.skipped[str(name)] += 1
+            return
+        version = str(part(item, "metadata").get("resourceVersion") or "")
+        match said:
+            case "ITEM":
+                self._listing.setdefault(kind.name, []).append(trimmed(kind.name, item))
+            case "LISTED":
+                found = self._listing.pop(kind.name, [])
+                if len(found) != line.get("count", len(found)):
+                    raise BadRequest(f"a list of {kind.name} has {len(found)} of {line.get('count')} objects")
+                listed = Listed(found, str(line.get("resource_version") or ""))
+                api_version = str(line.get("api_version") or kind.api_version(kind.versions[0]))
+                self.mirror.listed(kind, api_version, listed, str(line.get("reason") or "recorded"))
+            case "ADDED" | "MODIFIED" | "DELETED":
+                self.mirror.apply(kind, Event(said == "DELETED", trimmed(kind.name, item), version))
+            case "BOOKMARK":
+                self.mirror.apply(kind, Event(False, None, version))
+            case "ABSENT":
+                self.mirror.absent(kind)
+            case "BROKEN" | "ERROR":
+                error = line.get("error") or item.get("message") or ""
+                self._listing.pop(kind.name, None)
+                self.mirror.broken(kind, str(error), whole=True)
+            case _:
+                raise BadRequest(f"{said!r} is no type of a recording's line")
+
+    def _list(self, name: str, holder: dict[str, Any], items: list[Any]) -> None:
+        """A whole list, as the server sends it."""
+        kind = self._kinds.get(name)
+        if kind is None:
+            self.told.skipped[name] += len(items)
+            return
+        found = [trimmed(name, {**item, "kind": name}) for item in items if isinstance(item, dict)]
+        version = str(part(holder, "metadata").get("resourceVersion") or "")
+        self.mirror.listed(kind, kind.api_version(kind.versions[0]), Listed(found, version), "recorded")
+
+    def _pass_time(self, line: dict[str, Any], item: Item) -> None:
+        """Time never goes back."""
+        at = _instant(line.get("at")) or _latest(item)
+        if at is not None:
+            self._now = max(self._now, at.timestamp())
+
+
+class _Seen:
+    """What is to be known of a recording before it is replayed. ``shares``: whether it tells of an eviction that only
+    fair sharing makes; ``in_order``: whether it is in the order of time, and not a file a kind after the other."""
+
+    def __init__(self) -> None:
+        self.shares = False
+        self.in_order = True
+        self._latest: datetime | None = None
+
+    def add(self, line: dict[str, Any]) -> None:
+        """One more line."""
+        preempted = condition(part(line, "object"), "Preempted")
+        self.shares = self.shares or (preempted is not None and preempted.get("reason") == _FAIR)
+        at = _instant(line.get("at"))
+        if at is None or (self._latest is not None and at < self._latest - _APART):
+            self.in_order = False
+        self._latest = at or self._latest
+
+
+def in_order(said: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """A recording by time, and where it tells none by resource version: a list when it was whole. All of it is held."""
+    every: list[tuple[tuple[float, int], dict[str, Any]]] = []
+    listing: dict[str, list[dict[str, Any]]] = {}
+    known: dict[str, int] = {}
+    for line in said:
+        item = part(line, "object")
+        kind = str(line.get("kind") or item.get("kind") or "")
+        if line.get("type") == "ITEM":
+            listing.setdefault(kind, []).append(line)
+            continue
+        version = line.get("resource_version") or part(item, "metadata").get("resourceVersion")
+        version = version or part(line, "metadata").get("resourceVersion") or ""
+        known[kind] = int(version) if str(version).isdigit() else known.get(kind, 0)
+        at = _instant(line.get("at"))
+        place = (at.timestamp() if at is not None else 0.0), known[kind]
+        every += [(place, of) for of in (*listing.pop(kind, ()), line)]
+    every.sort(key=_place)
+    return (line for _, line in every)
+
+
+def _place(one: tuple[tuple[float, int], dict[str, Any]]) -> tuple[float, int]:
+    return one[0]
+
+
+def _latest(item: Item) -> datetime | None:
+    """The latest time that an object tells of."""
+    conditions = part(item, "status").get("conditions")
+    holders: list[Any] = [
+        item,
+        part(item, "metadata"),
+        *(cast(list[Any], conditions) if isinstance(conditions, list) else ()),
+    ]
+    managed = part(item, "metadata").get("managedFields")
+    holders += cast(list[Any], managed) if isinstance(managed, list) else []
+    found = (_instant(cast(dict[str, Any], of).get(name)) for of in holders if isinstance(of, dict) for name in _TIMES)
+    return max((at for at in found if at is not None), default=None)
+
+
+def _instant(value: object) -> datetime | None:
+    try:
+        found = msgspec.convert(value, datetime)
+    except msgspec.ValidationError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

@@ -1,0 +1,116 @@
+"""Streams of an API server beside Kueue, as a test writes them: each change of an object as a line of a recording."""
+
+import copy
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.cluster import kueue
+
+Json = dict[str, Any]
+_BEGIN = datetime(2026, 11, 22, 9, tzinfo=UTC)
+
+
+class Stream:
+    """``lines``: what a recording of it has. Time passes where a test says so; every write has a version of its own."""
+
+    def __init__(self) -> None:
+        self.lines: list[Json] = []
+        self._there: dict[tuple[str, str, str], Json] = {}
+        self._version = 100
+        self.now = _BEGIN
+
+    def wait(self, seconds: float) -> None:
+        """Nothing happens for that long."""
+        self.now += timedelta(seconds=seconds)
+
+    def put(self, made: Json) -> Json:
+        """An object is written."""
+        made = copy.deepcopy(made)
+        metadata = made["metadata"]
+        key = made["kind"], metadata.get("namespace", ""), metadata["name"]
+        known = self._there.get(key)
+        self._version += 1
+        metadata.setdefault(
+            "creationTimestamp", self.stamp() if known is None else known["metadata"]["creationTimestamp"]
+        )
+        metadata.setdefault("uid", f"u-{metadata['name']}")
+        metadata["resourceVersion"] = str(self._version)
+        self._there[key] = made
+        self._say("ADDED" if known is None else "MODIFIED", made)
+        return made
+
+    def remove(self, made: Json) -> None:
+        """An object is gone."""
+        metadata = made["metadata"]
+        last = self._there.pop((made["kind"], metadata.get("namespace", ""), metadata["name"]))
+        self._version += 1
+        last = copy.deepcopy(last)
+        last["metadata"]["resourceVersion"] = str(self._version)
+        self._say("DELETED", last)
+
+    def workload(self, name: str) -> Json:
+        """As it is now."""
+        return copy.deepcopy(self._there["Workload", kueue.SPACE, name])
+
+    def stamp(self) -> str:
+        """The time as objects say it: whole seconds."""
+        return self.now.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def condition(self, name: str, kind: str, status: str, reason: str, message: str = "") -> None:
+        """Kueue writes a condition of a Workload."""
+        self.put(self._with_condition(self.workload(name), kind, status, reason, message))
+
+    def admit(self, name: str, queue: str, usage: Json, flavor: str = "default", count: int = 1) -> None:
+        """Kueue gives it quota."""
+        made = self.workload(name)
+        assigned = {"name": "main", "count": count, "flavors": dict.fromkeys(usage, flavor), "resourceUsage": usage}
+        made.setdefault("status", {})["admission"] = {"clusterQueue": queue, "podSetAssignments": [assigned]}
+        for kind in ("Evicted", "Preempted"):
+            if any(one["type"] == kind for one in made["status"].get("conditions", [])):
+                made = self._with_condition(made, kind, "False", "QuotaReserved", "")
+        made = self._with_condition(made, "QuotaReserved", "True", "QuotaReserved", "")
+        self.put(self._with_condition(made, "Admitted", "True", "Admitted", ""))
+
+    def evict(self, name: str, by: str, reason: str = "InClusterQueue") -> None:
+        """Kueue preempts it for the workload ``by``."""
+        message = f"Preempted to accommodate a workload (UID: u-{by}, JobUID: UNKNOWN) due to {reason}"
+        made = self._with_condition(self.workload(name), "Evicted", "True", "Preempted", message)
+        self.put(self._with_condition(made, "Preempted", "True", reason, message))
+
+    def release(self, name: str) -> None:
+        """What was evicted has stopped, and waits again."""
+        made = self.workload(name)
+        made["status"].pop("admission", None)
+        self.put(self._with_condition(made, "QuotaReserved", "False", "Pending", "Preempted"))
+
+    def finish(self, name: str) -> None:
+        """It has ended."""
+        self.condition(name, "Finished", "True", "Succeeded")
+
+    def bookmark(self, kind: str = "Workload") -> None:
+        """Nothing has changed up to now."""
+        self._version += 1
+        self._say("BOOKMARK", {"kind": kind, "metadata": {"resourceVersion": str(self._version)}})
+
+    def relist(self, kind: str = "Workload") -> None:
+        """The history is gone, and everything is listed."""
+        self._version += 1
+        at, items = self.now.isoformat(), [one for (of, *_), one in self._there.items() if of == kind]
+        self.lines += [{"at": at, "kind": kind, "type": "ITEM", "object": copy.deepcopy(one)} for one in items]
+        self.lines.append(
+            {"at": at, "kind": kind, "type": "LISTED", "count": len(items), "resource_version": str(self._version),
+             "api_version": kueue.GROUP, "reason": "gone"}
+        )  # fmt: skip
+
+    def _with_condition(self, made: Json, kind: str, status: str, reason: str, message: str) -> Json:
+        listed = [one for one in made.setdefault("status", {}).get("conditions", []) if one["type"] != kind]
+        listed.append(
+            {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": self.stamp()}
+        )
+        made["status"]["conditions"] = listed
+        return made
+
+    def _say(self, kind: str, made: Json) -> None:
+        self.lines.append(
+            {"at": self.now.isoformat(), "kind": made["kind"], "type": kind, "object": copy.deepcopy(made)}
+        )

@@ -1,0 +1,350 @@
+"""Recordings of Kueue, one for each way in which what is written down is not what the scheduler knew."""
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.base.errors import BadRequest
+from app.cli import run
+from app.following.judging import Judgement
+from app.following.kinds import followed
+from app.following.recording import Recorder, lines
+from app.following.replaying import Replay
+from app.solver.model import kueue as model
+from app.solver.model.configuration import Settings
+from tests.cluster import kueue
+from tests.support.streams import Stream
+
+Json = dict[str, Any]
+
+
+def judged(stream: Stream, settings: Settings | None = None) -> list[Judgement]:
+    return list(Replay("kueue").judge(lambda: iter(copy.deepcopy(stream.lines)), settings))
+
+
+def told(found: list[Judgement]) -> list[tuple[str, str, list[str]]]:
+    return [(one.report.ask, one.outcome, [v.workload for v in one.report.victims]) for one in found]
+
+
+def queue(name: str, cpu: int, cohort: str | None = None, **preemption: str) -> Json:
+    """A ClusterQueue that admits from all namespaces."""
+    made = kueue.cluster_queue(name, cpu, cohort, **preemption)
+    made["spec"]["namespaceSelector"] = {}
+    return made
+
+
+@pytest.fixture
+def stream() -> Stream:
+    """A queue of 4 CPUs with two workloads of 2 in it, and one that waits and may preempt them."""
+    made = Stream()
+    for one in (kueue.flavor(), queue("q", 4, withinClusterQueue="LowerPriority"), kueue.local_queue("l", "q")):
+        made.put(one)
+    for name, priority in (("a", 1), ("b", 2)):
+        made.put(kueue.workload(name, "l", 2, priority))
+        made.admit(name, "q", {"cpu": "2"})
+        made.wait(1)
+    made.put(kueue.workload("p", "l", 2, 9))
+    made.wait(1)
+    return made
+
+
+def test_a_preemption_agrees_at_the_moment_before_it(stream: Stream) -> None:
+    stream.evict("a", "p")
+    (one,) = judged(stream)
+    assert told([one]) == [("default/p", "agreed", ["default/a"])]
+    assert (one.report.seconds, one.report.changes, one.report.assumed) == (0, 0, [])
+    (request,) = one.report.requests
+    assert (request.mode, [ask.id for ask in request.asks]) == ("cycle", ["default/p"])  # pyright: ignore
+
+
+def test_another_victim_or_reason_than_the_rules_give_differs(stream: Stream) -> None:
+    stream.evict("b", "p")
+    (one,) = judged(stream)
+    assert told([one]) == [("default/p", "differs", ["default/b"])]
+    assert one.detail == (
+        "Arbiter says preempt; evicted, though Arbiter would not: default/b (InClusterQueue); "
+        "not evicted, though Arbiter would: default/a (InClusterQueue)"
+    )
+    other = Stream()
+    other.lines = stream.lines[:-1]
+    assert judged(other) == []
+
+
+def test_a_victim_that_no_moment_explains_differs(stream: Stream) -> None:
+    stream.finish("a")  # there is room: who had heard of it would evict nobody
+    stream.wait(0.25)
+    stream.evict("b", "p")
+    stream.lines[-1], stream.lines[-2] = stream.lines[-2], stream.lines[-1]
+    stream.wait(5)
+    stream.put(kueue.workload("later", "l", 1))
+    (one,) = judged(stream)
+    assert one.outcome == "differs", "a was finished, so that b is nobody's victim at any moment"
+
+
+def test_the_youngest_moment_at_which_it_agrees_is_told(stream: Stream) -> None:
+    stream.wait(10)
+    stream.put(queue("q", 6, withinClusterQueue="LowerPriority"))  # with it p fits, and evicts nobody
+    stream.wait(0.25)
+    stream.put(kueue.workload("later", "l", 1))
+    stream.wait(0.25)
+    stream.evict("a", "p")
+    (one,) = judged(stream)
+    assert told([one]) == [("default/p", "agreed_earlier", ["default/a"])]
+    assert (one.report.seconds, one.report.changes) == (0.5, 2)
+
+
+def test_each_cycle_of_a_preemptor_is_judged_alone(stream: Stream) -> None:
+    stream.evict("a", "p")
+    stream.condition(
+        "p", "QuotaReserved", "False", "Pending", "couldn't assign flavors. Pending the preemption of 1 workload(s)"
+    )
+    stream.wait(0.5)
+    stream.release("a")
+    stream.put(kueue.workload("first", "l", 2, 10))
+    stream.admit("first", "q", {"cpu": "2"})  # another goes before it and takes what was freed
+    stream.wait(0.25)
+    stream.evict("b", "p")
+    found = judged(stream)
+    assert told(found) == [
+        ("default/p", "agreed", ["default/a"]), ("default/p", "agreed", ["default/b"]),
+    ]  # fmt: skip
+
+
+def test_nobody_is_evicted_twice(stream: Stream) -> None:
+    """The second search comes upon the first victim again, which is on its way out."""
+    stream.evict("a", "p")
+    stream.wait(3)
+    stream.put(kueue.workload("p", "l", 4, 9) | {"status": {}})
+    stream.wait(1)
+    stream.evict("b", "p")
+    assert [one.outcome for one in judged(stream)] == ["agreed", "agreed"]
+
+
+def test_work_that_was_admitted_and_not_written_down_yet_counts(stream: Stream) -> None:
+    stream.put(queue("q", 6, withinClusterQueue="LowerPriority"))
+    stream.put(kueue.workload("quick", "l", 2, 10))
+    stream.wait(3)
+    stream.evict("a", "p")
+    stream.wait(0.125)
+    stream.admit("quick", "q", {"cpu": "2"})
+    (one,) = judged(stream)
+    assert (one.outcome, one.report.assumed, one.report.changes) == ("agreed", ["admissions"], 0)
+
+
+def two_flavors(**fungibility: str) -> Json:
+    made = queue("q", 2, withinClusterQueue="LowerPriority")
+    quota = [{"name": name, "resources": [{"name": "cpu", "nominalQuota": 2}]} for name in ("first", "second")]
+    made["spec"]["resourceGroups"] = [{"coveredResources": ["cpu"], "flavors": quota}]
+    made["spec"]["flavorFungibility"] = fungibility
+    return made
+
+
+@pytest.mark.parametrize(("known", "outcome"), [(True, "agreed"), (False, "differs")])
+def test_a_scan_of_flavors_may_have_gone_on(known: bool, outcome: str) -> None:
+    stream = Stream()
+    for one in (kueue.flavor("first"), kueue.flavor("second"), two_flavors(whenCanPreempt="Preempt"),
+                kueue.local_queue("l", "q")):  # fmt: skip
+        stream.put(one)
+    for name, flavor in (("a", "first"), ("b", "second")):
+        stream.put(kueue.workload(name, "l", 2, 1))
+        stream.admit(name, "q", {"cpu": "2"}, flavor)
+        stream.wait(1)
+    stream.put(kueue.workload("p", "l", 2, 9))
+    if known:
+        stream.condition(
+            "p", "QuotaReserved", "False", "Pending", "Workload no longer fits after processing another workload"
+        )
+    stream.wait(1)
+    stream.evict("b", "p")  # the scan stopped at the first flavor before
+    (one,) = judged(stream)
+    assert one.outcome == outcome
+    assert one.report.assumed == (["flavor_scan"] if known else [])
+
+
+def cohort() -> Stream:
+    """Two queues that reclaim from a third, which borrows all that they have."""
+    stream = Stream()
+    stream.put(kueue.flavor())
+    for name, cpu in (("x", 2), ("y", 2), ("z", 0)):
+        stream.put(queue(name, cpu, "all", reclaimWithinCohort="LowerPriority"))
+        stream.put(kueue.local_queue(f"l-{name}", name))
+    for name in ("a", "b"):
+        stream.put(kueue.workload(name, "l-z", 2, 1))
+        stream.admit(name, "z", {"cpu": "2"})
+        stream.wait(1)
+    return stream
+
+
+def test_heads_of_one_cycle_choose_other_victims() -> None:
+    stream = cohort()
+    stream.put(kueue.workload("p", "l-x", 2, 9))
+    stream.put(kueue.workload("r", "l-y", 2, 5))
+    stream.wait(2)
+    stream.evict("b", "p", "InCohortReclamation")
+    stream.evict("a", "r", "InCohortReclamation")  # alone it would have taken b too: both looked at the same cluster
+    found = judged(stream)
+    assert sorted(told(found)) == [
+        ("default/p", "agreed", ["default/b"]), ("default/r", "agreed", ["default/a"]),
+    ]  # fmt: skip
+
+
+def test_a_relist_is_no_end_of_what_is_known(stream: Stream) -> None:
+    stream.bookmark()
+    stream.relist()
+    stream.evict("a", "p")
+    assert [one.outcome for one in judged(stream)] == ["agreed"]
+    evicted = stream.lines.pop()
+    stream.relist()
+    assert "Evicted" in str(stream.lines[-4]["object"])
+    assert evicted["type"] == "MODIFIED"
+    assert [one.outcome for one in judged(stream)] == ["agreed"], "evicted while nobody heard"
+
+
+def test_fair_sharing_is_what_evictions_or_the_manager_say(stream: Stream) -> None:
+    fair = Settings(kueue=model.Settings(fair_sharing=True))
+    stream.evict("a", "p")
+    said_there = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nfairSharing: {}\n"
+    manager = {
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"controller_manager_config.yaml": said_there},
+        "metadata": {"name": "kueue-manager-config", "namespace": "kueue-system"},
+    }  # fmt: skip
+    said = Stream()
+    said.put(manager)
+    said.lines += stream.lines
+    other = Stream()
+    other.lines = list(stream.lines)
+    lines: list[tuple[list[Json], Settings | None, bool]] = [
+        (stream.lines, None, False), (stream.lines, fair, True), (said.lines, None, True),
+    ]  # fmt: skip
+    for of, given, wanted in lines:
+        other.lines = of
+        (one,) = judged(other, given)
+        configuration: Any = one.report.requests[0].configuration
+        settings = configuration.settings.kueue
+        assert (settings is not None and settings.fair_sharing) is wanted
+    stream.evict("b", "p", "InCohortFairSharing")
+    configuration = judged(stream)[0].report.requests[0].configuration
+    assert configuration.settings.kueue.fair_sharing
+
+
+def finished_pods(stream: Stream) -> None:
+    made = stream.workload("a")
+    made["spec"]["podSets"][0]["count"] = 2
+    made["status"]["reclaimablePods"] = [{"name": "main", "count": 1}]
+    made["status"]["admission"]["podSetAssignments"][0]["count"] = 2
+    stream.put(made)
+
+
+def test_pods_that_are_done_hold_nothing(stream: Stream) -> None:
+    finished_pods(stream)  # a holds one of its two, so that one is free: p still needs one more
+    stream.evict("a", "p")
+    (one,) = judged(stream)
+    state: Any = one.report.requests[0].state
+    assert one.outcome == "agreed"
+    assert {w.id: w.tasks[0].count for w in state.workloads} == {"default/a": 1, "default/b": 1}
+
+
+def without_times(stream: Stream) -> None:
+    for line in stream.lines:
+        del line["at"]
+
+
+def without_lists(stream: Stream) -> None:
+    stream.lines = [{"type": line["type"], "object": line["object"]} for line in stream.lines]
+
+
+def shuffled_kinds(stream: Stream) -> None:
+    """Each kind has a watch of its own: all that one says may be heard after all of another."""
+    stream.lines.sort(key=lambda line: line["kind"] != "Workload")
+
+
+@pytest.mark.parametrize("change", [without_times, without_lists, shuffled_kinds])
+def test_bare_lines_of_watches_in_any_order_of_kinds_are_a_recording(
+    stream: Stream, change: Callable[[Stream], None]
+) -> None:
+    stream.evict("a", "p")
+    stream.wait(30)
+    stream.bookmark()
+    change(stream)
+    assert [one.outcome for one in judged(stream)] == ["agreed"]
+
+
+def test_what_is_no_recording_is_said(stream: Stream) -> None:
+    stream.lines = [{"type": "NEWS", "kind": "Workload"}]
+    with pytest.raises(BadRequest, match="'NEWS' is no type"):
+        judged(stream)
+    stream.lines = [{"type": "RECORDING", "engine": "kai"}]
+    with pytest.raises(BadRequest, match="of kai, not of kueue"):
+        judged(stream)
+    stream.lines = [{"type": "LISTED", "kind": "Workload", "count": 3}]
+    with pytest.raises(BadRequest, match="0 of 3"):
+        judged(stream)
+
+
+@pytest.mark.parametrize("name", ["r.jsonl", "r.gz", "r.zst"])
+def test_what_is_recorded_is_replayed(
+    name: str, stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream.evict("a", "p")
+    kinds = {kind.name: kind for kind in followed("kueue")}
+    recorder = Recorder(tmp_path / name, "kueue", "prod")
+    managed = {"managedFields": [{"time": stream.stamp()}]}
+    for line in stream.lines:
+        made = {**line["object"], "metadata": {**line["object"]["metadata"], **managed}}
+        if line["kind"] == "Workload":
+            recorder.event(kinds["Workload"], {"type": line["type"], "object": made})
+        else:
+            recorder.item(kinds[line["kind"]], made)
+            recorder.listed(kinds[line["kind"]], kueue.GROUP, 1, "99", "start")
+    recorder.absent(kinds["Cohort"])
+    recorder.broken(kinds["Workload"], "no route")
+    recorder.close()
+    recorder.close()
+    again = Recorder(tmp_path / name, "kueue", "prod")
+    again.close()
+    assert recorder.failed is None
+    found = list(lines(tmp_path / name))
+    assert [found[0]["type"], found[-1]["type"]] == ["RECORDING", "RECORDING"]
+    assert not any("managedFields" in str(line) for line in found)
+    assert run(["follow", "kueue", "--replay", str(tmp_path / name)]) == 0
+    said = capsys.readouterr().out
+    assert "default/p evicts default/a: agreed" in said
+    assert "1 of 1 agree (100.00 %), 0 of them a moment earlier; 0 not judged" in said
+
+
+def test_a_recording_that_was_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    file = tmp_path / "r.jsonl"
+    file.write_bytes(b'{"type":"RECORDING"}\n\n{"type":"ABSENT","kind":"Coh')
+    assert [line["type"] for line in lines(file)] == ["RECORDING"]
+    file.write_bytes(b'{"type":"RECORDING"}\n{"type":\n{}\n')
+    with pytest.raises(BadRequest, match="line 2 is no JSON object"):
+        list(lines(file))
+    for name in ("r.gz", "r.zst"):
+        (tmp_path / name).write_bytes(b"no such thing")
+        with pytest.raises(BadRequest, match=name):
+            list(lines(tmp_path / name))
+
+
+def test_what_differs_is_said_with_its_exit_code(
+    stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream.evict("b", "p")
+    stream.lines.append({"type": "ADDED", "kind": "Secret", "object": {"metadata": {"name": "x"}}})
+    file = tmp_path / "r.jsonl"
+    file.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in stream.lines))
+    assert run(["follow", "kueue", "--replay", str(file)]) == 1
+    found = capsys.readouterr()
+    assert "default/p evicts default/b: DIFFERS: Arbiter says preempt" in found.out
+    assert "1 objects of other kinds are not read: Secret" in found.err
+    fair = "settings.kueue.fair_sharing=true"
+    assert run(["follow", "kueue", "--replay", str(file), "--json", "--set", fair]) == 1
+    (line,) = capsys.readouterr().out.splitlines()
+    said = msgspec.json.decode(line)
+    assert said["report"]["requests"][0]["configuration"]["settings"]["kueue"] == {"fair_sharing": True}
+    assert run(["follow", "kueue", "--replay", str(tmp_path / "none")]) == 3
+    assert run(["follow", "kueue"]) == 3
+    assert "--replay FILE" in capsys.readouterr().err
