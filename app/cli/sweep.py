@@ -18,8 +18,8 @@ from app.solver.model.problems import InvalidInput
 
 if TYPE_CHECKING:
     from app.simulations.schemas import Summary
-    from app.studies.sweeps.executors import Ran
-    from app.studies.sweeps.grid import Point
+    from app.studies.sweep_executors import Ran
+    from app.studies.sweep_grid import Point
 
 
 Named = Annotated[str | None, Parameter(help="`swf`, `alibaba-gpu-2023` or `ndjson`; absent: by the file's name.")]
@@ -44,8 +44,8 @@ def trace(
 
     What is wrong is named by line. Exit code 0: done, 3: bad input.
     """
+    from app.traces.cluster import body, jobs_and_changes
     from app.traces.files import load  # packages that few other commands need
-    from app.traces.request import body, jobs_and_changes
 
     def convert() -> int:
         found = load(file, format, mapping, nodes)
@@ -104,16 +104,16 @@ def sweep(
 def _swept(
     file: str, out: Path, workers: int | None, ray: str | None
 ) -> "tuple[list[tuple[Point, Summary]], dict[str, str]]":
-    """See ``app.studies.sweeps.sweep.sweep``. Raises ImportError where an extra is not installed."""
-    from app.studies.sweeps.processes import begin
+    """See ``app.studies.sweeps.sweep``. Raises ImportError where an extra is not installed."""
+    from app.studies.sweep_executors import begin
 
     if ray is None:
         begin(["app.cli"])  # which each process imports as the program; first, since what follows takes as long to load
-    from app.studies.sweeps.executors import Local, on_ray
-    from app.studies.sweeps.grid import size
-    from app.studies.sweeps.sweep import engines
-    from app.studies.sweeps.sweep import read as grid_of
-    from app.studies.sweeps.sweep import sweep as run
+    from app.studies.sweep_executors import Local, on_ray
+    from app.studies.sweep_grid import size
+    from app.studies.sweeps import engines
+    from app.studies.sweeps import read as grid_of
+    from app.studies.sweeps import sweep as run
 
     remote = None if ray is None else on_ray(ray)
     grid = grid_of(read(file))

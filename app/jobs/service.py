@@ -1,12 +1,20 @@
-"""Jobs as those see them who ask for them: accepted, shown, read from, stopped."""
+"""What every kind of job tells of itself.
 
-from collections.abc import Callable, Iterator
+Jobs as those see them who ask for them: accepted, shown, read from, stopped.
+
+The jobs of one kind, shown, listed and stopped alike whatever they do.
+
+Parameters of the operations that list the lines of a job.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 from uuid import UUID
 
 import msgspec
 import zstandard
+from fastapi import Query
 from sqlalchemy import RowMapping
 from sqlalchemy.orm import Session
 
@@ -14,9 +22,35 @@ from app.auth import actor, audit
 from app.base.errors import NotFound, TooManyRequests
 from app.base.identifiers import Identifiers
 from app.db import Database
+from app.http.pages import decode_id, encode_cursor
 from app.jobs import repository
 from app.jobs.chunks import lines_of
-from app.workers.ticket import held
+from app.solver.model.base import Time, Wire
+from app.workers.offload import held
+
+Status = Literal["queued", "running", "done", "failed", "cancelled"]
+
+
+class JobState(Wire, frozen=True, kw_only=True):
+    """How a job stands, whatever its kind."""
+
+    id: UUID
+    """Its id."""
+    status: Status
+    """`queued`, `running`, `done`, `failed` (see `error`) or `cancelled`."""
+    created_at: Time
+    """When it was asked for."""
+    started_at: Time | None = None
+    """When it first began. Absent: it has not."""
+    ended_at: Time | None = None
+    """When it ended. Absent: it has not."""
+    attempt: int = 0
+    """How often it was begun: again from the start after a worker was lost."""
+
+
+def state_of(row: RowMapping) -> dict[str, Any]:
+    """The fields of a ``JobState``, of a job as it is stored."""
+    return {name: row[name] for name in JobState.__struct_fields__}
 
 
 class New(NamedTuple):
@@ -117,3 +151,48 @@ def outcome_of(row: RowMapping, shape: type[Any]) -> Any:
 def unknown(kind: str, job: UUID) -> NotFound:
     """The error for a job that is not there."""
     return NotFound(f"no {kind} {job}")
+
+
+Shown = TypeVar("Shown")
+Page = TypeVar("Page")
+
+
+class JobsOfKind(Generic[Shown, Page]):
+    """``shown``: a stored job as its kind tells it; ``paged``: makes a page of ``items`` and ``next_cursor``."""
+
+    def __init__(self, jobs: Jobs, kind: str, shown: Callable[[RowMapping], Shown], paged: Callable[..., Page]) -> None:
+        self._jobs = jobs
+        self._kind = kind
+        self._shown = shown
+        self._paged = paged
+
+    def get(self, identity: UUID) -> Shown:
+        """Raises NotFound, Unavailable."""
+        return self._shown(self._jobs.row(identity, self._kind))
+
+    def page(self, cursor: str | None, limit: int) -> Page:
+        """Raises BadRequest, Unavailable."""
+        rows = self._jobs.page(self._kind, None if cursor is None else decode_id(cursor), limit + 1)
+        more = encode_cursor(str(rows[limit - 1]["id"])) if len(rows) > limit else None
+        return self._paged(items=[self._shown(row) for row in rows[:limit]], next_cursor=more)
+
+    def stop(self, identity: UUID) -> None:
+        """Raises NotFound, Unavailable."""
+        self._jobs.stop(identity, self._kind)
+
+    def _accept(self, made: Callable[[Session], New]) -> Shown:
+        """``made`` is called in the transaction that accepts. Raises TooManyRequests, Unavailable, what it raises."""
+        return self.get(self._jobs.add(self._kind, made))
+
+    def _variant(self, identity: UUID, variant: str | None, names: Sequence[str]) -> int:
+        """Which of the job's variants, by ``names``, that is. Raises NotFound."""
+        if variant is None:
+            return 0
+        if variant not in names:
+            raise NotFound(f"{self._kind} {identity} has no variant {variant!r}")
+        return names.index(variant)
+
+
+Which = Annotated[str | None, Query(max_length=512, description="The name of a variant. Absent: the first.")]
+First = Annotated[int, Query(alias="from", ge=0, le=2**62, description="The first line wanted; the first of all is 0.")]
+Most = Annotated[int | None, Query(ge=1, le=2**62, description="The most lines wanted. Absent: all.")]

@@ -9,8 +9,7 @@ from app.base.shipped import installed_version
 from app.configurations.heads import Heads
 from app.http.openapi import VERSION
 from app.workers.dispatcher import Dispatcher
-from app.workers.offload import Offload
-from app.workers.ticket import CLASSES, Class
+from app.workers.offload import CLASSES, Class, Offload
 
 _LATENCY = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 

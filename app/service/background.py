@@ -28,10 +28,9 @@ from app.jobs import repository
 from app.jobs.worker import Limits, Worker
 from app.simulations import running
 from app.simulations.service import KIND
-from app.studies.backtests import service as backtests
-from app.studies.backtests.running import Backtesting
-from app.studies.forecasts import service as forecasts
-from app.studies.forecasts.running import Forecasting
+from app.studies import backtests, forecasts
+from app.studies.backtesting import Backtesting
+from app.studies.forecasting import Forecasting
 from app.traces import repository as traces_repository
 from app.traces.ingest import Limits as TraceLimits
 from app.traces.service import Traces

@@ -56,8 +56,7 @@ from app.http.services import Services, install
 from app.http.sites import SitesMiddleware
 from app.http.timeout import TimeoutMiddleware
 from app.http.tracing import TracingMiddleware
-from app.jobs.census import Census
-from app.jobs.companion import Companion
+from app.jobs.companion import Census, Companion
 from app.jobs.service import Jobs
 from app.metrics import Metrics
 from app.metrics import router as metrics
@@ -70,18 +69,16 @@ from app.solver.model.configuration import Configuration, EngineName, TaintEffec
 from app.solver.model.decision import Outcome
 from app.solver.model.request import Explain, Mode
 from app.solver.model.state import TaskState
-from app.studies.backtests import router as backtests
-from app.studies.backtests.service import Backtests
-from app.studies.forecasts import router as forecasts
-from app.studies.forecasts.service import Forecasts
+from app.studies import backtests, forecasts
+from app.studies.backtests import Backtests
+from app.studies.forecasts import Forecasts
 from app.traces import router as traces
 from app.traces.ingest import Limits as TraceLimits
 from app.traces.service import Traces
 from app.workers.dispatcher import Dispatcher
-from app.workers.memory import Reserve, give_back_when_idle, keep_freed_blocks
-from app.workers.offload import Offload, Room
+from app.workers.offload import CLASSES, Class, Offload, Room
 from app.workers.pool import Limits, Pool
-from app.workers.ticket import CLASSES, Class
+from app.workers.worker import Reserve, give_back_when_idle, keep_freed_blocks
 
 _CHOICES = {
     "EngineName": EngineName,

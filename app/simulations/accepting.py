@@ -20,9 +20,7 @@ from app.simulations.schemas import Change, SimulationRequest, Trace, too_many_j
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Problem, pointer
 from app.solver.model.request import Variant
-from app.workers.frames import receive, send
-from app.workers.messages import Failed, WantDocument, WantHead, failed, raised
-from app.workers.remote import Remote, supply
+from app.workers.messages import Failed, Remote, WantDocument, WantHead, failed, raised, receive, send, supply
 from app.workers.single import Processes, serve_once
 
 Part = TypeVar("Part", Change, Variant)

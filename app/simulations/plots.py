@@ -11,7 +11,7 @@ import msgspec
 
 from app.base.children import python
 from app.base.errors import DeadlinePassed, NotInstalled
-from app.workers.ticket import Ticket, held
+from app.workers.offload import Ticket, held
 
 Kind = Literal["usage", "waits", "evictions"]
 KINDS: tuple[Kind, ...] = ("usage", "waits", "evictions")

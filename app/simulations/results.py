@@ -10,7 +10,7 @@ from itertools import chain
 
 import msgspec
 
-from app.jobs.schemas import JobState
+from app.jobs.service import JobState
 from app.simulations.core.sink import Amounts, time_of, work
 from app.simulations.schemas import Summary, Units
 from app.solver.model.base import Time, Wire

@@ -20,7 +20,7 @@ from app.http.openapi import NDJSON, lines, operation
 from app.http.pages import Cursor, Limit
 from app.http.responses import json_response
 from app.http.services import service
-from app.jobs.parameters import First, Most, Which
+from app.jobs.service import First, Most, Which
 from app.simulations.plots import Kind
 from app.simulations.results import Series, Simulation, SimulationPage
 from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest

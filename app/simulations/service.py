@@ -14,9 +14,7 @@ from app.answering.answers import configure
 from app.answering.sources import Compiled, Documents, Sources
 from app.base.decoding import decode
 from app.base.errors import Conflict, NotFound
-from app.jobs.kind import JobsOfKind
-from app.jobs.schemas import state_of
-from app.jobs.service import Jobs, New, outcome_of
+from app.jobs.service import Jobs, JobsOfKind, New, outcome_of, state_of
 from app.simulations.accepting import Acceptors, Terms, accept
 from app.simulations.core.scenario import scenario_of, variants_of
 from app.simulations.core.state import base_of, request_of

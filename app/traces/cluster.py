@@ -1,18 +1,22 @@
 """The configuration that a trace is played on: a tree with a queue for each that its jobs name. Pure.
 
 What the nodes have, by flavor where there are flavors, is shared among those queues as guarantees.
+
+A trace as the body of a simulation: its jobs, and the cluster that its mapping makes of it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
 import msgspec
 
+from app.base.errors import BadInput
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Flavor, FlavorQuotas, Queue, Quota, ResourceGroup
+from app.solver.model.problems import Problem
 from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Node
-from app.traces.ingest import Ingested, Work
+from app.traces.ingest import Ingested, Work, unpacked
 from app.traces.mapping import Cluster, Each
 
 Steps = dict[str, int]
@@ -105,3 +109,33 @@ def _quota(resource: str, steps: int, each: Each) -> Quota:
     scale = scale_of(resource)
     amount: Quantity = steps // scale if steps % scale == 0 else f"{steps}m"
     return msgspec.structs.replace(given, guaranteed=amount)
+
+
+_CHANGE = b'{"at"'
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def body(trace: Ingested) -> Iterator[bytes]:
+    """The JSON of a simulation, in pieces. Raises BadInput where the mapping has no cluster."""
+    made = configuration(trace)
+    if made is None:
+        raise BadInput([Problem(pointer="/mapping/cluster", detail="the mapping has no cluster to play the trace on")])
+    yield b'{"configuration":' + _encode(made)
+    yield b',"trace":{'
+    if trace.start is not None:
+        yield b'"start":' + _encode(trace.start) + b","
+    for name, wanted in ((b'"changes":[', True), (b'],"jobs":[', False)):
+        yield name
+        separator = b""
+        for chunk in trace.chunks:
+            found = [line for line in unpacked(chunk.data).splitlines() if line.startswith(_CHANGE) is wanted]
+            if found:
+                yield separator + b",\n".join(found)
+                separator = b",\n"
+    yield b"]}}\n"
+
+
+def jobs_and_changes(trace: Ingested) -> Iterator[bytes]:
+    """The lines of the trace, some at a time."""
+    for chunk in trace.chunks:
+        yield unpacked(chunk.data)

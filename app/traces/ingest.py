@@ -20,12 +20,11 @@ from app.solver.model.instant import at
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.quantity import QuantityError, parse, scale_of
 from app.solver.model.state import Node, NodeChanges
-from app.traces import lines
+from app.traces import jobs as lines
 from app.traces.formats import alibaba, swf
 from app.traces.formats.record import Complaints, LineError, Notes, Record
-from app.traces.jobs import Mapper, filled, problems_of
+from app.traces.jobs import Mapper, Order, filled, problems_of
 from app.traces.mapping import DEFAULTS, Format, Mapping
-from app.traces.order import Order
 
 _CHUNK = 1 << 20
 _LEVEL = 3

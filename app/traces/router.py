@@ -1,6 +1,9 @@
-"""``/v1/traces``: what happened on a cluster, stored once, played as often as wanted."""
+"""A trace as the OpenAPI document shows it.
 
-from typing import Annotated, get_args
+``/v1/traces``: what happened on a cluster, stored once, played as often as wanted.
+"""
+
+from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from starlette.responses import StreamingResponse
@@ -13,12 +16,37 @@ from app.http.preconditions import Conditions
 from app.http.responses import json_response
 from app.http.services import service
 from app.simulations.schemas import Change, Job
-from app.traces.examples import TRACE
 from app.traces.ingest import COLUMNS
 from app.traces.mapping import DEFAULTS, Format, Mapping
 from app.traces.schemas import TraceFormat, TraceFormats, TracePage, TraceSummary
 from app.traces.service import Traces, etag
 from app.workers.offload import Offload
+
+TRACE: list[dict[str, Any]] = [
+    {
+        "ask": {
+            "id": "train-1",
+            "queue": "team-a",
+            "priority": 10,
+            "tasks": [{"name": "main", "requests": {"cpu": 6}}],
+        },
+        "submitted_at": 0,
+        "duration": 3600,
+    },
+    {
+        "ask": {
+            "id": "serve-1",
+            "queue": "team-b",
+            "priority": 50,
+            "tasks": [{"name": "main", "requests": {"cpu": 8}}],
+        },
+        "submitted_at": 600,
+        "duration": "30m",
+        "checkpoint": {"every": "10m"},
+    },
+]
+"""Two jobs, for the queues of the example configuration."""
+
 
 DOCUMENTED = (Job, Change, Mapping, TraceSummary, TracePage, TraceFormats)
 

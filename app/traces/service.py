@@ -16,11 +16,10 @@ from app.http.preconditions import Preconditions
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Problem
 from app.traces import repository
-from app.traces.elsewhere import Readers
 from app.traces.ingest import Limits, unpacked
 from app.traces.mapping import Format
-from app.traces.preparing import Upload, prepare
-from app.traces.reading import StoredTrace
+from app.traces.preparing import Readers, Upload, prepare
+from app.traces.repository import StoredTrace
 from app.traces.schemas import TraceSummary
 
 _SECONDS = 30.0

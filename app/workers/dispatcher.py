@@ -17,9 +17,8 @@ from app.base.errors import Unavailable
 from app.base.waiting import TooSlow
 from app.solver.registry import ENGINES, engine_of
 from app.solver.stopping import stoppable
+from app.workers.offload import CLOSING, Class, Ticket, held
 from app.workers.pool import Pool
-from app.workers.ticket import Class, Ticket, held
-from app.workers.turns import CLOSING
 
 T = TypeVar("T")
 Named = tuple[str | None, str | None]

@@ -1,5 +1,12 @@
-"""What the service and a worker say to each other; bodies travel beside these headers as raw bytes."""
+"""Frames between the service and its workers: a msgpack header, then raw bytes.
 
+What the service and a worker say to each other; bodies travel beside these headers as raw bytes.
+
+The service's stored configurations as a process without a database sees them: by asking for them.
+"""
+
+import socket
+import struct
 from typing import Any
 
 import msgspec
@@ -7,10 +14,54 @@ import msgspec
 from app.answering.answerer import Logged
 from app.answering.answers import Facts
 from app.answering.operations import Inquiry, Kept
+from app.answering.sources import Documents
 from app.base import errors
 from app.base.decoding import Malformed
 from app.base.tracing import Stage
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
+
+_LENGTHS = struct.Struct("!IQ")
+_PIECE = 1 << 20
+
+
+class Closed(Exception):
+    """The other side is gone."""
+
+
+def send(connection: socket.socket, header: msgspec.Struct, body: bytes = b"") -> None:
+    """Raises Closed."""
+    encoded = msgspec.msgpack.encode(header)
+    try:
+        connection.sendall(_LENGTHS.pack(len(encoded), len(body)) + encoded)
+        if body:
+            connection.sendall(body)
+    except OSError as error:
+        raise Closed from error
+
+
+def receive(connection: socket.socket, shape: Any) -> tuple[Any, bytes]:
+    """The next frame's header as ``shape``, and its body. Raises Closed."""
+    header_length, body_length = _LENGTHS.unpack(_exactly(connection, _LENGTHS.size))
+    header = msgspec.msgpack.decode(_exactly(connection, header_length), type=shape)
+    return header, _exactly(connection, body_length)
+
+
+def _exactly(connection: socket.socket, length: int) -> bytes:
+    """On a blocking socket one call fills one buffer: a body of megabytes is neither joined nor copied."""
+    pieces: list[bytes] = []
+    while length > 0:
+        wait = socket.MSG_WAITALL if connection.gettimeout() is None else 0
+        try:
+            piece = connection.recv(length if wait else min(length, _PIECE), wait)
+        except InterruptedError:
+            continue
+        except OSError as error:
+            raise Closed from error
+        if not piece:
+            raise Closed
+        pieces.append(piece)
+        length -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 class Head(msgspec.Struct, frozen=True, tag=True):
@@ -110,3 +161,44 @@ def raised(message: Failed) -> Exception:
 def _invalid_name(error: InvalidInput) -> str:
     name = type(error).__name__
     return name if name in _INVALID else InvalidInput.__name__
+
+
+class Remote:
+    """In the process. ``heads``: what references mean, where that is known beforehand."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.heads: dict[str, Head] = {}
+
+    def head(self, reference: str) -> tuple[str, int]:
+        """See ``Documents``."""
+        head = self.heads.get(reference)
+        if head is None:
+            asked, _ = self._ask(WantHead(reference))
+            assert isinstance(asked, Head)
+            head = asked
+        return head.name, head.revision
+
+    def document(self, name: str, revision: int) -> bytes:
+        """See ``Documents``."""
+        return self._ask(WantDocument(name, revision))[1]
+
+    def _ask(self, want: WantHead | WantDocument) -> tuple[Head | Document, bytes]:
+        send(self._connection, want)
+        header, body = receive(self._connection, ToWorker)
+        if isinstance(header, Failed):
+            raise raised(header)
+        return header, body
+
+
+def supply(connection: socket.socket, want: WantHead | WantDocument, documents: Documents) -> None:
+    """In the service: what the process wants, or why it can't have it. Raises Closed."""
+    try:
+        if isinstance(want, WantHead):
+            send(connection, Head(*documents.head(want.reference)))
+        else:
+            send(connection, Document(), documents.document(want.name, want.revision))
+    except Closed:
+        raise
+    except Exception as error:
+        send(connection, failed(error))

@@ -1,4 +1,10 @@
-"""Work that takes the processor for long: off the event loop, each class in places of its own, with the garbage
+"""What a request may take: its class, and by when it is to be answered.
+
+Who uses a worker next: classes take turns, and within a class who came first goes first.
+
+So a queue of large requests delays one about a snapshot by what runs now, not by all that waits.
+
+Work that takes the processor for long: off the event loop, each class in places of its own, with the garbage
 collector out of the way.
 
 Decoding allocates hundreds of thousands of containers that live until the answer is written; a collector that
@@ -10,18 +16,156 @@ import asyncio
 import gc
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from itertools import count as counting
+from threading import Event, Lock
+from typing import Any, Literal, Self, TypeVar, get_args
 
 from app.base import tracing
-from app.base.errors import DeadlinePassed, TooManyRequests
+from app.base.errors import DeadlinePassed, TooManyRequests, Unavailable
 from app.base.waiting import TooSlow, at_once
 from app.http import timeout
-from app.workers.ticket import Class, Ticket, holding
+
+Class = Literal["small", "slow", "large", "snapshot"]
+"""``slow``: small ones that turned out to take long. ``snapshot``: changes of kept snapshots, and questions on one."""
+CLASSES: tuple[Class, ...] = get_args(Class)
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """``end``: an instant of ``time.monotonic()``, which all processes of a machine share; ``seconds``: what the
+    request was allowed in all, waiting included. ``at_once``: it is tried on the event loop, where nothing may wait."""
+
+    of: Class
+    end: float
+    seconds: float
+    at_once: bool = False
+
+    @classmethod
+    def now(cls, of: Class, seconds: float) -> Self:
+        """One that begins now."""
+        return cls(of, time.monotonic() + seconds, seconds)
+
+    @property
+    def left(self) -> float:
+        """Seconds until it ends, at least 0."""
+        return max(self.end - time.monotonic(), 0.0)
+
+    def check(self) -> None:
+        """Raises DeadlinePassed."""
+        if time.monotonic() >= self.end:
+            raise DeadlinePassed(self.seconds)
+
+
+_held: ContextVar[Ticket | None] = ContextVar("ticket", default=None)
+
+
+def held() -> Ticket | None:
+    """That of the request that is being answered; None where nobody gave one."""
+    return _held.get()
+
+
+@contextmanager
+def holding(ticket: Ticket) -> Generator[None]:
+    """Answer a request that has ``ticket``."""
+    token = _held.set(ticket)
+    try:
+        yield
+    finally:
+        _held.reset(token)
+
+
+CLOSING = "the service is shutting down"
+
+
+class _Waiter:
+    """``worker``: the only one that will do, None for any. ``given``: the one that it may use now."""
+
+    __slots__ = ("given", "of", "told", "worker")
+
+    def __init__(self, of: Class, worker: int | None) -> None:
+        self.of: Class = of
+        self.worker = worker
+        self.given: int | None = None
+        self.told = Event()
+
+
+class Turns:
+    """Hands out ``count`` workers, each to one caller at a time. Thread-safe; its lock is held for moments only."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._free = set(range(count))
+        self._waiting: list[_Waiter] = []
+        self._latest = dict.fromkeys(CLASSES, -1)
+        self._numbers = counting()
+        self._closed = False
+        self._guard = Lock()
+
+    def take(self, ticket: Ticket, worker: int | None = None) -> int:
+        """The worker to use until ``give``. ``worker``: no other will do. Raises DeadlinePassed, Unavailable."""
+        waiter = _Waiter(ticket.of, worker)
+        with self._guard:
+            if self._closed:
+                raise Unavailable(CLOSING, retry_after=1)
+            # The last free one: snapshots are spread from the first one on, so that large requests keep away from them.
+            free = max(self._free, default=None) if worker is None else worker if worker in self._free else None
+            if free is not None:
+                self._free.discard(free)
+                self._serve(ticket.of)
+                return free
+            self._waiting.append(waiter)
+        waiter.told.wait(ticket.left)
+        with self._guard:
+            if waiter.given is not None:
+                return waiter.given
+            if self._closed:
+                raise Unavailable(CLOSING, retry_after=1)
+            self._waiting.remove(waiter)
+        raise DeadlinePassed(ticket.seconds)
+
+    def give(self, worker: int) -> None:
+        """``worker`` is free: whoever is next has it."""
+        with self._guard:
+            first: dict[Class, _Waiter] = {}
+            for waiter in self._waiting:
+                if waiter.worker in (None, worker):
+                    first.setdefault(waiter.of, waiter)
+            if not first:
+                self._free.add(worker)
+                return
+            chosen = first[min(first, key=self._latest.__getitem__)]
+            self._waiting.remove(chosen)
+            self._serve(chosen.of)
+            chosen.given = worker
+            chosen.told.set()
+
+    def close(self) -> None:
+        """Nobody gets a worker any more; who waits is told."""
+        with self._guard:
+            self._closed = True
+            for waiter in self._waiting:
+                waiter.told.set()
+            self._waiting.clear()
+
+    def waiting(self) -> Counter[Class]:
+        """How many wait, by class."""
+        with self._guard:
+            return Counter(waiter.of for waiter in self._waiting)
+
+    def busy(self) -> int:
+        """How many workers are in use."""
+        with self._guard:
+            return self._count - len(self._free)
+
+    def _serve(self, of: Class) -> None:
+        self._latest[of] = next(self._numbers)
+
 
 T = TypeVar("T")
 

@@ -17,11 +17,21 @@ from app.answering.sources import Documents
 from app.base import tracing
 from app.base.children import python
 from app.base.errors import DeadlinePassed, Unavailable
-from app.workers.frames import Closed, receive, send
-from app.workers.messages import Call, Done, Failed, FromWorker, Head, WantDocument, WantHead, raised
-from app.workers.remote import supply
-from app.workers.ticket import Class, Ticket
-from app.workers.turns import CLOSING, Turns
+from app.workers.messages import (
+    Call,
+    Closed,
+    Done,
+    Failed,
+    FromWorker,
+    Head,
+    WantDocument,
+    WantHead,
+    raised,
+    receive,
+    send,
+    supply,
+)
+from app.workers.offload import CLOSING, Class, Ticket, Turns
 
 _MOST_NAMES = 65_536
 _GRACE_SECONDS = 10.0

@@ -13,8 +13,8 @@ from threading import Lock
 
 from app.base.children import python
 from app.base.errors import DeadlinePassed, Unavailable
-from app.workers.frames import Closed
-from app.workers.ticket import Ticket, held
+from app.workers.messages import Closed
+from app.workers.offload import Ticket, held
 
 _SECONDS = 3600.0
 """For whoever comes without a ticket."""

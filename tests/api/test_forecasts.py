@@ -3,7 +3,7 @@
 from starlette.testclient import TestClient
 
 from app.base.settings import Settings
-from app.studies.forecasts.examples import FORECAST
+from app.studies.forecast_schemas import FORECAST
 from tests.working import working
 
 

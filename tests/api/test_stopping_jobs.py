@@ -19,7 +19,7 @@ from app.jobs.worker import Limits, Work, Worker
 from app.simulations.router import SIMULATION
 from app.solver import solve
 from app.solver.stopping import safe_point
-from app.studies.backtests import running as backtesting
+from app.studies import backtesting
 from app.traces import repository as traces
 from tests.unit.simulations.test_loops import LOOPS
 from tests.working import working

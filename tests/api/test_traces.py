@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from app.base.settings import Settings
 from app.service.main import create_app
-from app.traces import elsewhere
+from app.traces import preparing as elsewhere
 from tests.support.hostile import HOSTILE
 
 SWF = b"""; Version: 2.2

@@ -22,8 +22,8 @@ from app.clusters.shadow.router import EXAMPLE as PREEMPTION
 from app.db import Database
 from app.decisions.schemas import DECISION, SITUATION
 from app.simulations.router import SIMULATION
-from app.studies.backtests.examples import BACKTEST
-from app.studies.forecasts.examples import FORECAST
+from app.studies.backtest_schemas import BACKTEST
+from app.studies.forecast_schemas import FORECAST
 from tests.document import document
 from tests.live import ROOT, environment_of, serving
 

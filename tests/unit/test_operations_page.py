@@ -17,8 +17,7 @@ from app.base.settings import Settings
 from app.configurations.heads import Heads
 from app.metrics import Metrics
 from app.workers.dispatcher import Dispatcher
-from app.workers.offload import Offload, Room
-from app.workers.ticket import CLASSES
+from app.workers.offload import CLASSES, Offload, Room
 from tests.unit.counted import Counted
 
 PAGES = {

@@ -10,7 +10,7 @@ import pytest
 from app.base.documents import read_one
 from app.following.reading import Broken, connect
 from app.solver.model.problems import InvalidInput
-from app.studies.sweeps.sweep import read as read_grid
+from app.studies.sweeps import read as read_grid
 from app.traces.preparing import mapping_of
 from tests.support.hostile import HOSTILE
 

@@ -16,8 +16,8 @@ from app.cli.simulate import Spool
 from app.simulations.schemas import Summary
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem
-from app.studies.sweeps.executors import Ran
-from app.studies.sweeps.grid import Point
+from app.studies.sweep_executors import Ran
+from app.studies.sweep_grid import Point
 from tests.unit.cli.test_remote import Captured, said
 
 Json = dict[str, Any]
@@ -218,12 +218,12 @@ def test_a_sweep_has_no_more_processes_than_it_is_given_or_has_use_for(
 
     monkeypatch.setattr(sweep, "read", lambda file: b"grid")
     monkeypatch.setattr(sweep.os, "cpu_count", lambda: cores)
-    monkeypatch.setattr("app.studies.sweeps.sweep.read", lambda body: body)
-    monkeypatch.setattr("app.studies.sweeps.sweep.engines", lambda grid, folder: [str(folder)])
-    monkeypatch.setattr("app.studies.sweeps.sweep.sweep", lambda *of: of)
-    monkeypatch.setattr("app.studies.sweeps.grid.size", lambda grid: points)
-    monkeypatch.setattr("app.studies.sweeps.executors.Local", Local)
-    monkeypatch.setattr("app.studies.sweeps.executors.on_ray", lambda address: f"ray at {address}")
+    monkeypatch.setattr("app.studies.sweeps.read", lambda body: body)
+    monkeypatch.setattr("app.studies.sweeps.engines", lambda grid, folder: [str(folder)])
+    monkeypatch.setattr("app.studies.sweeps.sweep", lambda *of: of)
+    monkeypatch.setattr("app.studies.sweep_grid.size", lambda grid: points)
+    monkeypatch.setattr("app.studies.sweep_executors.Local", Local)
+    monkeypatch.setattr("app.studies.sweep_executors.on_ray", lambda address: f"ray at {address}")
     found = sweep._swept("at/grid.yaml", Path("out"), workers, None)  # pyright: ignore
     assert made == [(most, ["at"]), "over"]
     assert found == (b"grid", Path("at"), Path("out"), "runner", sweep._tell)  # pyright: ignore

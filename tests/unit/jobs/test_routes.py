@@ -7,10 +7,9 @@ import pytest
 
 from app.simulations import router as simulations
 from app.simulations.results import SimulationPage
-from app.studies.backtests import router as backtests
-from app.studies.backtests.schemas import BacktestPage
-from app.studies.forecasts import router as forecasts
-from app.studies.forecasts.schemas import ForecastPage
+from app.studies import backtests, forecasts
+from app.studies.backtest_schemas import BacktestPage
+from app.studies.forecast_schemas import ForecastPage
 
 ID = UUID(int=3)
 

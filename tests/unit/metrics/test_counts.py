@@ -11,7 +11,7 @@ from app.base.settings import Settings
 from app.decisions.guard import _outcome  # pyright: ignore[reportPrivateUsage]
 from app.metrics import Metrics
 from app.service.health import Outages, _found, _heads  # pyright: ignore[reportPrivateUsage]
-from app.workers.ticket import CLASSES
+from app.workers.offload import CLASSES
 
 
 def shown(metrics: Metrics) -> dict[tuple[str, tuple[str, ...]], float]:

@@ -25,8 +25,7 @@ from app.http.tracing import TracingMiddleware
 from app.metrics import Metrics
 from app.service import document, main
 from app.workers.dispatcher import Dispatcher
-from app.workers.offload import Room
-from app.workers.ticket import CLASSES
+from app.workers.offload import CLASSES, Room
 
 ALONE = Settings(database_url=None, workers=0)
 

@@ -8,9 +8,8 @@ import pytest
 from app.simulations.schemas import Change, Job
 from app.solver.model.state import Expression
 from app.traces.formats.record import Complaints, LineError, Record
-from app.traces.jobs import Mapper, filled, problems_of
+from app.traces.jobs import Mapper, Order, filled, moment, problems_of
 from app.traces.mapping import Mapping
-from app.traces.order import Order, moment
 
 CELLS = {"user": "ann", "group": "", "n": "3", "mem": "1.5", "qos": "BE", "spec": "A|B"}
 

@@ -9,7 +9,7 @@ from app.base.errors import DeadlinePassed, Unavailable
 from app.solver.registry import ENGINES
 from app.solver.stopping import safe_point
 from app.workers.dispatcher import Dispatcher
-from app.workers.ticket import Ticket, holding
+from app.workers.offload import Ticket, holding
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from app.base.errors import DeadlinePassed, Unavailable
 from app.base.waiting import TooSlow
 from app.solver.stopping import safe_point
 from app.workers.dispatcher import Dispatcher
-from app.workers.memory import Reserve
-from app.workers.ticket import Ticket, held, holding
+from app.workers.offload import Ticket, held, holding
+from app.workers.worker import Reserve
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -137,7 +137,7 @@ class Times:
 def times(monkeypatch: pytest.MonkeyPatch) -> Times:
     made = Times()
     monkeypatch.setattr("app.workers.dispatcher.time", made)
-    monkeypatch.setattr("app.workers.ticket.time", made)
+    monkeypatch.setattr("app.workers.offload.time", made)
     return made
 
 

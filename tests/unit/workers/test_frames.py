@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.workers import frames
-from app.workers.frames import Closed, receive, send
+from app.workers import messages as frames
+from app.workers.messages import Closed, receive, send
 
 
 class Header(msgspec.Struct):

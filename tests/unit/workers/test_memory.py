@@ -6,7 +6,7 @@ import sys
 import pytest
 
 GROWING = """
-from app.workers.memory import Reserve
+from app.workers.worker import Reserve
 
 reserve = Reserve(96 << 20)
 for body in (4 << 20, 4 << 20, 100 << 20, 1000 << 20):
@@ -15,7 +15,7 @@ for body in (4 << 20, 4 << 20, 100 << 20, 1000 << 20):
 """
 COUNTING = """
 import resource
-from app.workers.memory import Reserve, keep_freed_blocks
+from app.workers.worker import Reserve, keep_freed_blocks
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -34,7 +34,7 @@ print(cold, faults())
 GIVING_BACK = """
 import asyncio
 from contextlib import suppress
-from app.workers import memory
+from app.workers import worker as memory
 
 memory.keep_freed_blocks()
 reserve = memory.Reserve(64 << 20)

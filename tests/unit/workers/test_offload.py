@@ -9,8 +9,7 @@ import pytest
 from app.base import tracing
 from app.base.errors import DeadlinePassed, TooManyRequests
 from app.base.waiting import TooSlow, may_wait
-from app.workers.offload import Offload, Room, collector_paused
-from app.workers.ticket import CLASSES, Class, Ticket, held
+from app.workers.offload import CLASSES, Class, Offload, Room, Ticket, collector_paused, held
 
 
 def test_the_collector_is_off_inside_and_on_outside() -> None:

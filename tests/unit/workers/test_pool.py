@@ -21,8 +21,8 @@ from app.answering.sources import nothing_stored
 from app.base.errors import DeadlinePassed, NotFound, Unavailable
 from app.solver.model.problems import InvalidInput
 from app.workers.dispatcher import named_in
+from app.workers.offload import Ticket
 from app.workers.pool import Limits, Pool
-from app.workers.ticket import Ticket
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 CONFIGURATION: dict[str, Any] = {

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.workers import memory
 from app.workers import pool as pooling
+from app.workers import worker as memory
 from app.workers import worker as working
-from app.workers.frames import Closed
+from app.workers.messages import Closed
 from app.workers.pool import Limits, Pool
 
 

@@ -20,9 +20,20 @@ from app.solver.model.decision import ConfigurationUsed
 from app.solver.registry import ENGINES
 from app.solver.stopping import safe_point
 from app.workers import worker as working
-from app.workers.frames import Closed, receive, send
-from app.workers.messages import Call, Document, Done, FromWorker, Head, WantDocument, WantHead, failed
-from app.workers.remote import supply
+from app.workers.messages import (
+    Call,
+    Closed,
+    Document,
+    Done,
+    FromWorker,
+    Head,
+    WantDocument,
+    WantHead,
+    failed,
+    receive,
+    send,
+    supply,
+)
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 FACTS = Facts(

@@ -13,9 +13,9 @@ import pytest
 
 from app.base.errors import DeadlinePassed, Unavailable
 from app.workers import single
-from app.workers.frames import Closed
+from app.workers.messages import Closed
+from app.workers.offload import Ticket, holding
 from app.workers.single import Processes, serve_once
-from app.workers.ticket import Ticket, holding
 
 ECHO = [
     "-S",

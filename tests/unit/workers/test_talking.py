@@ -20,9 +20,9 @@ from app.base.errors import BadInput, DeadlinePassed, NotFound, TooManyRequests,
 from app.solver.model.decision import ConfigurationUsed
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
 from app.workers import pool as pooling
-from app.workers.frames import Closed, receive, send
 from app.workers.messages import (
     Call,
+    Closed,
     Document,
     Done,
     Failed,
@@ -33,9 +33,11 @@ from app.workers.messages import (
     WorkerFault,
     failed,
     raised,
+    receive,
+    send,
 )
+from app.workers.offload import Ticket
 from app.workers.pool import Limits, Pool
-from app.workers.ticket import Ticket
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 FACTS = Facts(

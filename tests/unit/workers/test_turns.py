@@ -4,8 +4,7 @@ import time
 import pytest
 
 from app.base.errors import DeadlinePassed, Unavailable
-from app.workers.ticket import Class, Ticket
-from app.workers.turns import Turns
+from app.workers.offload import Class, Ticket, Turns
 
 
 class Line:

@@ -23,10 +23,10 @@ from app.jobs.service import Jobs, New
 from app.jobs.worker import Unwanted, Work
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
-from app.studies.backtests import running
-from app.studies.backtests.running import Backtesting
-from app.studies.backtests.schemas import BacktestOutcome
-from app.studies.backtests.service import Backtests
+from app.studies import backtesting as running
+from app.studies.backtest_schemas import BacktestOutcome
+from app.studies.backtesting import Backtesting
+from app.studies.backtests import Backtests
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 SAME = {"name": "same"}

@@ -15,11 +15,9 @@ from app.base.errors import BadInput
 from app.jobs.service import New
 from app.simulations.core.sink import FIRST
 from app.solver.model.problems import InvalidInput
-from app.studies.forecasts.examples import FORECAST
-from app.studies.forecasts.foretelling import foretell, scenarios
-from app.studies.forecasts.running import Forecasting
-from app.studies.forecasts.schemas import Forecast, ForecastOutcome, ForecastRequest
-from app.studies.forecasts.service import Forecasts
+from app.studies.forecast_schemas import FORECAST, Forecast, ForecastOutcome, ForecastRequest
+from app.studies.forecasting import Forecasting, foretell, scenarios
+from app.studies.forecasts import Forecasts
 from tests.unit.simulations.running import AT_ONCE, job
 from tests.unit.simulations.test_kueue_run import two_queues
 from tests.unit.studies.forecasts.test_foretelling import asks, running

@@ -8,8 +8,8 @@ from app.answering.sources import Compiled
 from app.base.decoding import convert
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
-from app.studies.forecasts.foretelling import foretell
-from app.studies.forecasts.schemas import ForecastOutcome, ForecastRequest
+from app.studies.forecast_schemas import ForecastOutcome, ForecastRequest
+from app.studies.forecasting import foretell
 from tests.unit.simulations.running import START, job, played
 from tests.unit.simulations.test_kueue_run import two_queues
 from tests.unit.simulations.test_placed_runs import NODES, configuration, mixed

@@ -6,7 +6,7 @@ from typing import Any
 from app.base.decoding import convert
 from app.simulations.core.sink import FIRST, time_of
 from app.simulations.schemas import Event, EventKind, Job
-from app.studies.forecasts.watching import MOST, Watcher
+from app.studies.forecasting import MOST, Watcher
 from tests.unit.simulations.running import job
 
 S = 10**6

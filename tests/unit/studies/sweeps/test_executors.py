@@ -14,11 +14,9 @@ import msgspec
 import pytest
 
 from app.solver.model.problems import InvalidInput, Problem
-from app.studies.sweeps import executors as module
-from app.studies.sweeps.executors import ATTEMPTS, Local, Ran, on_ray
-from app.studies.sweeps.grid import Point
-from app.studies.sweeps.playing import Played
-from app.studies.sweeps.processes import CONTEXT, outlive_nobody
+from app.studies import sweep_executors as module
+from app.studies.sweep_executors import ATTEMPTS, CONTEXT, Local, Played, Ran, on_ray, outlive_nobody
+from app.studies.sweep_grid import Point
 
 TRACES = {"t": Played([b"lines"], b"{}", 0.5), "s": Played([b"others"], b"{}", None)}
 Fault = BaseException | None

@@ -10,11 +10,10 @@ import pytest
 
 from app.simulations.core.sink import FIRST, time_of
 from app.simulations.schemas import Spread, Summary, Totals
-from app.studies.sweeps import folder as module
-from app.studies.sweeps.executors import Ran
-from app.studies.sweeps.folder import Folder
-from app.studies.sweeps.grid import Point
-from app.studies.sweeps.tables import rows
+from app.studies import sweeps as module
+from app.studies.sweep_executors import Ran
+from app.studies.sweep_grid import Point, rows
+from app.studies.sweeps import Folder
 
 WAIT = Spread(mean=1.5, p50=1, p90=2, p99=3, max=4)
 SUMMARY = Summary(

@@ -14,13 +14,10 @@ import pytest
 from app.base.decoding import convert
 from app.simulations.router import SIMULATION
 from app.simulations.schemas import Trace
-from app.studies.sweeps import processes
-from app.studies.sweeps.executors import Local, Ran
-from app.studies.sweeps.folder import Folder
-from app.studies.sweeps.grid import Grid, Point, size
-from app.studies.sweeps.playing import Played, play
-from app.studies.sweeps.processes import context_at
-from app.studies.sweeps.sweep import engines
+from app.studies import sweep_executors as processes
+from app.studies.sweep_executors import Local, Played, Ran, context_at, play
+from app.studies.sweep_grid import Grid, Point, size
+from app.studies.sweeps import Folder, engines
 from app.traces.ingest import Limits, Source, ingest
 
 JOBS = SIMULATION["trace"]["jobs"]
@@ -46,7 +43,7 @@ def test_processes_that_were_started_before_run_the_same_and_are_gone_in_the_end
 def test_the_processes_of_a_sweep_that_is_killed_end_with_it() -> None:
     killed = """if __name__ == '__main__':
         import os
-        from app.studies.sweeps.executors import Local
+        from app.studies.sweep_executors import Local
         with Local(1) as run:
             run._started().submit(print, 'ready', flush=True).result()
             os.kill(os.getpid(), 9)
@@ -58,8 +55,8 @@ def test_the_processes_of_a_sweep_that_is_killed_end_with_it() -> None:
 
 def test_processes_start_where_paths_are_too_long_for_sockets(tmp_path: Path) -> None:
     code = """if __name__ == '__main__':
-        from app.studies.sweeps.executors import Local
-        from app.studies.sweeps.processes import CONTEXT, begin
+        from app.studies.sweep_executors import Local
+        from app.studies.sweep_executors import CONTEXT, begin
         begin()
         with Local(1) as run:
             print(CONTEXT.get_start_method(), run._started().submit(len, 'four').result())
@@ -80,7 +77,7 @@ def test_the_process_that_others_are_forked_from_starts_before_they_are_needed(
     monkeypatch.setattr(processes, "CONTEXT", context)
     monkeypatch.setattr(processes, "ensure_running", lambda: said.append("runs"))
     processes.begin(["app.cli"])
-    assert said == ([["app.cli", "app.studies.sweeps.executors"], "runs"] if method == "forkserver" else [])
+    assert said == ([["app.cli", "app.studies.sweep_executors"], "runs"] if method == "forkserver" else [])
 
 
 def test_the_longest_folder_for_sockets() -> None:

@@ -9,7 +9,7 @@ import zstandard
 
 from app.simulations.schemas import Summary
 from app.solver.model.problems import InvalidInput
-from app.studies.sweeps.playing import Played, play
+from app.studies.sweep_executors import Played, play
 from tests.unit.simulations.running import AT_ONCE, job
 from tests.unit.simulations.test_kueue_run import two_queues
 

@@ -11,10 +11,9 @@ import yaml
 
 from app.base.errors import BadInput
 from app.simulations.router import SIMULATION
-from app.studies.sweeps.executors import Local, Ran, Runner, on_ray
-from app.studies.sweeps.grid import Point
-from app.studies.sweeps.playing import Played, play
-from app.studies.sweeps.sweep import read, sweep
+from app.studies.sweep_executors import Local, Played, Ran, Runner, on_ray, play
+from app.studies.sweep_grid import Point
+from app.studies.sweeps import read, sweep
 
 CONFIGURATION: dict[str, Any] = SIMULATION["configuration"]
 

@@ -1,12 +1,15 @@
-"""The body and the answers of backtests."""
+"""The body and the answers of backtests.
 
-from typing import Annotated
+A backtest as the OpenAPI document shows it.
+"""
+
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
 
 from app.answering.comparison import Difference
-from app.jobs.schemas import JobState
+from app.jobs.service import JobState
 from app.solver.model.base import Time, Wire
 from app.solver.model.configuration import EngineName
 from app.solver.model.problems import Problem
@@ -130,3 +133,10 @@ class DecisionDiffers(Wire, frozen=True, kw_only=True):
     """Where they differ; `values` are by `logged` and `variant`."""
     problems: list[Problem] = []
     """Why the engine refuses it under the variant."""
+
+
+BACKTEST: dict[str, Any] = {
+    "since": "2026-03-01T00:00:00Z",
+    "engine": "kueue",
+    "variants": [{"name": "fair", "settings": {"kueue": {"fair_sharing": True}}}],
+}

@@ -1,10 +1,13 @@
-"""The body and the answers of forecasts."""
+"""The body and the answers of forecasts.
 
-from typing import Annotated
+A forecast as the OpenAPI document shows it.
+"""
+
+from typing import Annotated, Any
 
 import msgspec
 
-from app.jobs.schemas import JobState
+from app.jobs.service import JobState
 from app.simulations.schemas import Change, Checkpoint, Instant, OnLoop, Requeue, Units
 from app.solver.model.base import Duration, Time, Wire
 from app.solver.model.configuration import Configuration, EngineName
@@ -140,3 +143,32 @@ class ForecastPage(Wire, frozen=True, kw_only=True):
     """Newest first, without asks."""
     next_cursor: str | None = None
     """Give it as `cursor` for the next page. Absent: this is the last."""
+
+
+_FOUR = {"cpu": {"guaranteed": "4"}}
+_QUEUES = [
+    {"name": "all", "kueue": {"role": "cohort"}},
+    {"name": "team-a", "parent": "all", "quota": _FOUR},
+    {"name": "team-b", "parent": "all", "quota": _FOUR},
+]
+FORECAST: dict[str, Any] = {
+    "configuration": {"engine": "kueue", "queues": _QUEUES},
+    "state": {
+        "workloads": [
+            {
+                "id": "train-1",
+                "queue": "team-a",
+                "tasks": [{"name": "main", "requests": {"cpu": 6}, "flavors": {"cpu": "default"}}],
+            }
+        ]
+    },
+    "remaining": {"train-1": "45m"},
+    "asks": [
+        {
+            "ask": {"id": "train-2", "queue": "team-b", "tasks": [{"name": "main", "requests": {"cpu": 3}}]},
+            "duration": 600,
+        }
+    ],
+    "variants": [{"name": "one more", "set": {"queues.team-b.quota.cpu.guaranteed": 5}}],
+    "start": "2026-03-02T09:30:00Z",
+}

@@ -1,12 +1,18 @@
-"""A backtest as a job: the log read entry by entry, each decided again, what differs stored as it comes."""
+"""One logged request under other configurations. Pure.
 
-from collections.abc import Iterator
+A backtest as a job: the log read entry by entry, each decided again, what differs stored as it comes.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 from uuid import UUID
 
 import msgspec
 from sqlalchemy import RowMapping
 
+from app.answering.answers import Stopwatch
+from app.answering.comparison import ComparisonRequest, Difference, VariantAnswer, answers_of, differences_of
 from app.answering.sources import Configurations, Sources
 from app.base.decoding import decode
 from app.base.errors import Conflict, NotFound
@@ -17,11 +23,65 @@ from app.decisions.repository import Filters
 from app.jobs.repository import Claimed
 from app.jobs.worker import Work
 from app.simulations.running import stream_of
-from app.solver.model.decision import Answer
-from app.solver.model.instant import at
-from app.solver.model.problems import InvalidInput
-from app.studies.backtests.again import Tally, again
-from app.studies.backtests.schemas import BacktestOutcome, BacktestRequest, DecisionDiffers, Skipped
+from app.solver.model.decision import Answer, planned
+from app.solver.model.instant import at, micros
+from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.request import DecisionRequest, Variant
+from app.studies.backtest_schemas import (
+    BacktestOutcome,
+    BacktestRequest,
+    BacktestVariant,
+    Decided,
+    DecisionDiffers,
+    Skipped,
+)
+
+
+class Tally:
+    """What one variant has come to so far."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._same = self._differ = self._refused = 0
+        self._asks: tuple[Counter[str], Counter[str]] = Counter(), Counter()
+        self._evictions = [0, 0]
+
+    def add(self, logged: Answer, made: VariantAnswer) -> tuple[list[Difference], list[Problem]]:
+        """The variant's answer to a request; where it differs, and why it is refused."""
+        if made.answer is None:
+            self._refused += 1
+            return [], made.problems
+        for i, answer in enumerate((logged, made.answer)):
+            self._asks[i].update(decision.outcome for decision in answer.decisions)
+            self._evictions[i] += len(planned(answer))
+        both = [VariantAnswer(name="logged", answer=logged), msgspec.structs.replace(made, name="variant")]
+        differences = list(differences_of(both))
+        if differences:
+            self._differ += 1
+        else:
+            self._same += 1
+        return differences, []
+
+    def told(self) -> BacktestVariant:
+        """As the wire has it."""
+        logged, here = (
+            Decided(asks=dict(sorted(asks.items())), evictions=evictions)
+            for asks, evictions in zip(self._asks, self._evictions, strict=True)
+        )
+        return BacktestVariant(
+            name=self.name, same=self._same, differ=self._differ, refused=self._refused, logged=logged, here=here
+        )
+
+
+def again(request: bytes, variants: Sequence[Variant], sources: Sources) -> list[VariantAnswer]:
+    """What each variant answers to a resolved request, unexplained. Raises InvalidInput where the request itself is no
+    good any more, NotFound, Unavailable."""
+    asked = decode(request, DecisionRequest)
+    assert asked.now is not None
+    fields: dict[str, Any] = {**msgspec.structs.asdict(asked), "explain": "none"}
+    compared = ComparisonRequest(**fields, variants=list(variants))
+    return answers_of(compared, micros(asked.now), sources, Stopwatch())
+
 
 DIFFERENCES = "differences"
 _AT_ONCE = 50

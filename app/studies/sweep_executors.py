@@ -1,22 +1,116 @@
-"""Where the points of a sweep are run: on this machine's cores, or on a Ray cluster."""
+"""One point of a sweep: bytes in, bytes out, the same wherever it runs.
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+The processes that runs are played in: forked from one that has read their code, which is read only once and while
+the trace is read. Where that can't be, each reads it for itself.
+
+Where the points of a sweep are run: on this machine's cores, or on a Ray cluster.
+"""
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from hashlib import sha256
+from multiprocessing import get_context, parent_process
 from multiprocessing.context import BaseContext
+from multiprocessing.forkserver import ensure_running
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
+from threading import Thread
 from types import TracebackType
 from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from app.answering.sources import Compiled
+from app.base.decoding import decode
+from app.simulations.core.run import simulate
+from app.simulations.core.scenario import setting_of
+from app.simulations.core.sink import Silence
+from app.simulations.core.validation import check_jobs
+from app.simulations.schemas import Change, Job, SimulationRequest, Trace
 from app.solver.model.problems import InvalidInput
 from app.solver.registry import engine_of
-from app.studies.sweeps.grid import Point
-from app.studies.sweeps.playing import Played, play
-from app.studies.sweeps.processes import CONTEXT, outlive_nobody
+from app.studies.sweep_grid import Point
+from app.traces.ingest import unpacked
+
+_CHANGE = b'{"at"'
+_job = msgspec.json.Decoder(Job).decode
+_change = msgspec.json.Decoder(Change).decode
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Played(msgspec.Struct, frozen=True):
+    """A trace as every task reads it: its lines in compressed chunks, and its start as JSON."""
+
+    chunks: list[bytes]
+    start: bytes
+    sample: float | None
+
+
+def play(request: bytes, trace: Played) -> bytes:
+    """The summary of a simulation, as JSON. Raises InvalidInput, with the line of each job that can never run."""
+    asked = decode(request, SimulationRequest)
+    start = msgspec.json.decode(trace.start, type=Trace).start
+    changes = [_change(line) for line in _lines(trace) if line.startswith(_CHANGE)]
+    asked = msgspec.structs.replace(asked, trace=Trace(changes=changes, start=start))
+    configurations, seed = Compiled(None), asked.seed or 0
+    located = ((f"/trace/lines/{number}", job) for number, job in _jobs(trace, seed))
+    check_jobs(located, setting_of(asked, configurations))
+    return _encode(simulate(asked, configurations, Silence(), lambda: False, (job for _, job in _jobs(trace, seed))))
+
+
+def _lines(trace: Played) -> Iterator[bytes]:
+    for chunk in trace.chunks:
+        yield from unpacked(chunk).splitlines()
+
+
+def _jobs(trace: Played, seed: int) -> Iterator[tuple[int, Job]]:
+    """Those that the seed draws, with the number of each line from 1: each by its id alone, so that a larger sample has
+    all jobs of a smaller one."""
+    bound = None if trace.sample is None else int(trace.sample * 2**64)
+    for number, line in enumerate(_lines(trace), 1):
+        if line.startswith(_CHANGE):
+            continue
+        job = _job(line)
+        if bound is None or _draw(seed, job.ask.id) < bound:
+            yield number, msgspec.structs.replace(job, after=[]) if bound is not None and job.after else job
+
+
+def _draw(seed: int, job: str) -> int:
+    return int.from_bytes(sha256(f"{seed}/{job}".encode()).digest()[:8], "big")
+
+
+_LONGEST = 59
+"""Bytes of a folder in which a socket `/pymp-12345678/listener-12345678` has a path that every system takes: 92."""
+
+
+def context_at(folder: str) -> BaseContext:
+    """How processes are started whose sockets lie in ``folder``."""
+    return get_context("forkserver" if len(os.fsencode(folder)) <= _LONGEST else "spawn")
+
+
+CONTEXT = context_at(gettempdir())
+
+
+def begin(modules: Iterable[str] = ()) -> None:
+    """Start the process that others are forked from; it reads the code of runs and ``modules``."""
+    if CONTEXT.get_start_method() == "forkserver":
+        CONTEXT.set_forkserver_preload([*modules, "app.studies.sweep_executors"])
+        ensure_running()
+
+
+def outlive_nobody() -> None:
+    """In such a process: end with the one that it works for, even if that is killed."""
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)
+
 
 ATTEMPTS = 3
 

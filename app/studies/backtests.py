@@ -1,0 +1,180 @@
+"""Backtests as those see them who ask for them.
+
+``/v1/backtests``: the decision log again, under other configurations.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter, Depends, Path, Request, Response
+from sqlalchemy import RowMapping
+from starlette.responses import StreamingResponse
+
+from app.answering.answers import encode
+from app.answering.comparison import refuse_duplicates, too_many
+from app.answering.sources import Documents
+from app.base.decoding import decode
+from app.base.errors import BadInput
+from app.http.body import Body
+from app.http.openapi import NDJSON, lines, operation
+from app.http.pages import Cursor, Limit
+from app.http.responses import json_response
+from app.http.services import service
+from app.jobs.service import First, Jobs, JobsOfKind, Most, New, Which, outcome_of, state_of
+from app.simulations.accepting import Pinning
+from app.simulations.running import stream_of
+from app.solver.model.base import Time
+from app.solver.model.problems import Problem
+from app.studies.backtest_schemas import (
+    BACKTEST,
+    Backtest,
+    BacktestOutcome,
+    BacktestPage,
+    BacktestProgress,
+    BacktestRequest,
+    DecisionDiffers,
+)
+from app.studies.backtesting import DIFFERENCES
+from app.workers.offload import Offload
+
+KIND = "backtest"
+
+
+class About(msgspec.Struct, frozen=True):
+    """What is kept of a request to tell of it without reading it."""
+
+    variants: list[str]
+    since: Time | None
+    until: Time
+
+
+class Backtests(JobsOfKind[Backtest, BacktestPage]):
+    """Accepted, shown, read from, stopped. ``variants``: the most that one may have; ``settle``: waits until what was
+    just answered is in the log."""
+
+    def __init__(self, jobs: Jobs, documents: Documents, variants: int, settle: Callable[[], object]) -> None:
+        super().__init__(jobs, KIND, _shown, BacktestPage)
+        self._documents = documents
+        self._variants = variants
+        self._settle = settle
+
+    def start(self, body: bytes) -> Backtest:
+        """Accept a backtest. Raises InvalidInput, BadInput, NotFound, TooManyRequests, Unavailable."""
+        request = decode(body, BacktestRequest)
+        refuse_duplicates(request.variants)
+        until = request.until or datetime.now(UTC)
+        problems = too_many(request.variants, self._variants)
+        if request.since is not None and request.since >= until:
+            problems.append(Problem(pointer="/since", detail="not before `until`: the range is empty"))
+        if problems:
+            raise BadInput(problems)
+        pins = Pinning(self._documents)
+        pinned = msgspec.structs.replace(
+            request, until=until, variants=[pins.part(variant) for variant in request.variants]
+        )
+        about = About([variant.name for variant in request.variants], request.since, until)
+        new = New(msgspec.json.encode(about), msgspec.json.encode(pinned))
+        self._settle()
+        return self._accept(lambda _: new)
+
+    def differences(self, identity: UUID, variant: str | None, first: int, most: int | None) -> Iterator[bytes]:
+        """The lines of a variant from number ``first``, some at a time, as far as they are there. Raises NotFound."""
+        number = self._variant(identity, variant, self.get(identity).names)
+        return self._jobs.lines(identity, stream_of(number, DIFFERENCES), first, most)
+
+
+def _shown(row: RowMapping) -> Backtest:
+    about = msgspec.json.decode(row["about"], type=About)
+    outcome: BacktestOutcome | None = outcome_of(row, BacktestOutcome) if "outcome" in row else None
+    told = {} if outcome is None else msgspec.structs.asdict(outcome)
+    return Backtest(
+        **state_of(row), since=about.since, until=about.until, names=about.variants,
+        progress=None if row["progress"] is None else BacktestProgress(**row["progress"]), error=row["error"], **told,
+    )  # fmt: skip
+
+
+DOCUMENTED = (BacktestRequest, Backtest, BacktestPage, DecisionDiffers)
+_READ = (404, 422, 503)
+
+router = APIRouter(prefix="/v1/backtests", tags=["simulations"])
+
+
+async def _service(request: Request) -> Backtests:
+    return service(request, Backtests)
+
+
+Service = Annotated[Backtests, Depends(_service)]
+Id = Annotated[UUID, Path(description="`id` of a backtest")]
+
+
+@router.post(
+    "",
+    operation_id="backtest",
+    summary="Decide the log again, under other configurations",
+    **operation(
+        needs="decide",
+        request=BacktestRequest,
+        responses={202: Backtest},
+        errors=(404, 429, 503, 504),
+        example=BACKTEST,
+    ),
+)
+async def backtest(request: Request, body: Body, backtests: Service) -> Response:
+    """Accepted at once, made by a worker: every logged request of the range is decided again under each variant, on the
+    state and for the time that it was decided on. `Location` is where to look."""
+    made = await service(request, Offload).run("large", backtests.start, body)
+    return json_response(encode(made), 202, {"Location": f"/v1/backtests/{made.id}"})
+
+
+@router.get(
+    "",
+    operation_id="list_backtests",
+    summary="Backtests, newest first",
+    **operation(needs="read", responses={200: BacktestPage}, errors=(503,)),
+)
+def list_backtests(backtests: Service, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """Without counts."""
+    return json_response(encode(backtests.page(cursor, limit)))
+
+
+@router.get(
+    "/{id}",
+    operation_id="get_backtest",
+    summary="Status, progress and, once done, counts by variant",
+    **operation(needs="read", responses={200: Backtest}, errors=_READ),
+)
+def get_backtest(id: Id, backtests: Service) -> Response:  # noqa: A002
+    """How many decisions each variant makes as they were logged, how many otherwise, and what they come to."""
+    return json_response(encode(backtests.get(id)))
+
+
+@router.delete(
+    "/{id}",
+    operation_id="delete_backtest",
+    summary="Stop it, or forget it",
+    **operation(needs="decide", responses={204: None}, errors=_READ),
+)
+def delete_backtest(id: Id, backtests: Service) -> Response:  # noqa: A002
+    """One that waits or runs is `cancelled` and stops within 2 s; one that has ended is forgotten with its results."""
+    backtests.stop(id)
+    return Response(status_code=204)
+
+
+@router.get(
+    "/{id}/differences",
+    operation_id="list_backtest_differences",
+    summary="Every decision that differs",
+    **operation(needs="read", responses={200: lines(DecisionDiffers)}, errors=_READ),
+)
+def differences(
+    id: Id,  # noqa: A002
+    backtests: Service,
+    variant: Which = None,
+    first: First = 0,
+    limit: Most = None,
+) -> Response:
+    """One line a decision that the variant makes otherwise or refuses, oldest first, as far as it has come."""
+    return StreamingResponse(backtests.differences(id, variant, first, limit), media_type=NDJSON)

@@ -1,1 +1,0 @@
-"""The decision log again, under other configurations."""

@@ -1,0 +1,257 @@
+"""What a run tells of the asks that somebody waits for: first starts, and what they waited for before.
+
+A forecast: what waits and what runs, played on by the engine's own rounds until every ask has started.
+
+A forecast as a job.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from dataclasses import replace as with_
+
+import msgspec
+from msgspec.structs import replace
+
+from app.answering.sources import Configurations
+from app.base.decoding import decode
+from app.jobs.repository import Claimed
+from app.jobs.worker import Work
+from app.simulations.core.run import Clock
+from app.simulations.core.scenario import Scenario, scenario_of, variants_of
+from app.simulations.core.sink import Asked, Silence, Stopped, time_of
+from app.simulations.core.world import World
+from app.simulations.schemas import Event, Job, SimulationRequest, Trace
+from app.solver.model.decision import Decision
+from app.solver.model.duration import seconds
+from app.solver.model.instant import micros
+from app.solver.model.problems import InvalidInput, Problem
+from app.studies.forecast_schemas import AskForecast, ForecastOutcome, ForecastRequest, Waiting, WhatIf
+
+MOST = 20
+_ROOM = frozenset({"finished", "cancelled", "evicted", "released"})
+_REMEMBERED = 1000
+
+
+@dataclass
+class Awaited:
+    """One ask. ``asked_at``, ``starts_at`` in microseconds, None: not yet; ``last``: when it was last found
+    waiting, and how much room had been made by then; ``seen``: the same of the last earlier instant."""
+
+    queue: str
+    asked_at: int | None = None
+    starts_at: int | None = None
+    waits: list[Waiting] = field(default_factory=list[Waiting])
+    freed_by: list[str] = field(default_factory=list[str])
+    evicts: dict[str, None] = field(default_factory=dict[str, None])
+    last: tuple[int, int] = (0, 0)
+    seen: int = 0
+
+    def look(self, now: int, made: int) -> None:
+        """It waits, or starts, in a round at ``now``."""
+        if self.last[0] < now:
+            self.seen = self.last[1]
+        self.last = (now, made)
+
+
+class Watcher(Silence):
+    """Sink and watch of one run. ``ready``: whether every one of ``jobs`` has started; ``rounds`` so far."""
+
+    def __init__(self, jobs: Iterable[Job]) -> None:
+        self.found = {job.ask.id: Awaited(job.ask.queue) for job in jobs}
+        self.rounds = 0
+        self._left = set(self.found)
+        self._here: dict[str, Awaited] = {}
+        self._made = 0
+        self._room: deque[tuple[int, str]] = deque(maxlen=_REMEMBERED)
+
+    @property
+    def ready(self) -> bool:
+        """See the class."""
+        return not self._left
+
+    def event(self, event: Event) -> None:
+        """See ``Sink``."""
+        if event.kind in _ROOM and event.job is not None:
+            self._made += 1
+            self._room.append((self._made, event.job))
+        if event.kind == "evicted" and event.by in self._here:
+            evicts = self._here[event.by].evicts
+            if event.job is not None and len(evicts) < MOST:
+                evicts[event.job] = None
+        awaited = self.found.get(event.job or "")
+        if awaited is None:
+            return
+        if event.kind == "submitted":
+            awaited.asked_at = micros(event.at)
+            self._here[event.job or ""] = awaited
+        elif event.kind == "started" and awaited.starts_at is None:
+            awaited.starts_at = micros(event.at)
+            awaited.look(awaited.starts_at, self._made)
+            freed = dict.fromkeys(job for number, job in self._room if number > awaited.seen)
+            awaited.freed_by = [] if not awaited.waits else list(freed)[-MOST:]
+            self._left.discard(event.job or "")
+            del self._here[event.job or ""]
+
+    def look(self, asked: Asked) -> None:
+        """A round was answered, and is not carried out yet."""
+        self.rounds = asked.n
+        heads: dict[str, str] = {}
+        decided: dict[str, Decision] = {}
+        starting: set[str] = set()
+        decisions = {decision.ask: decision for decision in asked.result.decisions}
+        for ask in asked.question.asks:
+            heads.setdefault(ask.queue, ask.id)
+            name = ask.id if ask.id in self._here else ask.id.rpartition("/")[0]  # YuniKorn asks task by task
+            if decisions[ask.id].outcome == "admit":
+                starting.add(name)
+            else:
+                decided.setdefault(name, decisions[ask.id])
+        for name, awaited in self._here.items():
+            if name not in starting:
+                waiting = _waiting(asked.question.now, decided.get(name), heads.get(awaited.queue), awaited)
+                if waiting is not None:
+                    _note(awaited.waits, waiting)
+                awaited.look(asked.question.now, self._made)
+
+
+def _waiting(now: int, decision: Decision | None, head: str | None, awaited: Awaited) -> Waiting | None:
+    """What a round says of it; None: nothing new."""
+    if decision is not None:
+        first = decision.conditions[0] if decision.conditions else None
+        return Waiting(
+            since=time_of(now), outcome=decision.outcome, reason="" if first is None else first.reason,
+            message="" if first is None else first.message,
+        )  # fmt: skip
+    if head is not None and (not awaited.waits or awaited.waits[-1].outcome is None):
+        return Waiting(since=time_of(now), reason="Queued", message=f"{head!r} is before it in {awaited.queue!r}")
+    return None
+
+
+def _note(waits: list[Waiting], waiting: Waiting) -> None:
+    if waits and (waits[-1].outcome, waits[-1].message) == (waiting.outcome, waiting.message):
+        return
+    if len(waits) == MOST:
+        waits.pop()
+    waits.append(waiting)
+
+
+_DAY = 86_400_000_000
+
+
+def scenarios(request: ForecastRequest, configurations: Configurations, days: float) -> Iterator[tuple[str, Scenario]]:
+    """The run without variants, called ``""``, and that of each variant; none looks further ahead than ``days``.
+
+    Raises InvalidInput, with pointers into the forecast's request, and what ``configurations`` raises."""
+    played = _simulation(request)
+    try:
+        yield "", _within(scenario_of(played, configurations, hopeless=True), days)
+        if request.variants:
+            for name, one in variants_of(replace(played, variants=request.variants), configurations):
+                yield name, _within(scenario_of(one, configurations, hopeless=True), days)
+    except InvalidInput as invalid:
+        raise InvalidInput(Problem(pointer=_ours(p.pointer), detail=p.detail) for p in invalid.problems) from None
+
+
+def foretell(
+    request: ForecastRequest, configurations: Configurations, days: float, stop: Callable[[], bool]
+) -> ForecastOutcome:
+    """The first start of every ask, without variants and under each. Raises as ``scenarios``, and as ``stop``."""
+    (_, first), *others = scenarios(request, configurations, days)
+    asks, end, rounds = _played(first, request, stop)
+    told = [_forecast(one, asks[one.ask.id]) for one in _jobs(request)]
+    for name, scenario in others:
+        found, _, _ = _played(scenario, request, stop)
+        told = [replace(one, what_if=[*one.what_if, _what_if(name, found[one.ask], asks[one.ask])]) for one in told]
+    return ForecastOutcome(asks=told, end=time_of(end), rounds=rounds)
+
+
+def _played(
+    scenario: Scenario, request: ForecastRequest, stop: Callable[[], bool]
+) -> tuple[dict[str, Awaited], int, int]:
+    """Each ask by id, how far the run came, and its rounds."""
+    watcher = Watcher(_jobs(request))
+    clock = Clock(World(scenario, watcher, watcher.look), lambda: stop() or watcher.ready)
+    try:
+        clock.run()
+    except Stopped:
+        return watcher.found, clock.now, watcher.rounds
+    return watcher.found, clock.end, watcher.rounds
+
+
+def _simulation(request: ForecastRequest) -> SimulationRequest:
+    running = {workload.id for workload in request.state.workloads}
+    otherwise = request.remaining_otherwise
+    remaining = {} if otherwise is None else dict.fromkeys(running, otherwise)
+    return SimulationRequest(
+        engine=request.engine, configuration=request.configuration, state=request.state,
+        remaining=remaining | request.remaining, trace=Trace(jobs=_jobs(request), changes=request.changes),
+        start=request.start, until=request.until, round_every=request.round_every, grace=request.grace,
+        requeue=request.requeue, on_loop=request.on_loop, options=request.options,
+    )  # fmt: skip
+
+
+def _jobs(request: ForecastRequest) -> list[Job]:
+    return [
+        Job(ask=one.ask, submitted_at=one.submitted_at, duration=one.duration, checkpoint=one.checkpoint)
+        for one in request.asks
+    ]
+
+
+def _within(scenario: Scenario, days: float) -> Scenario:
+    last = scenario.start + int(days * _DAY)
+    until = last if scenario.until is None else min(last, scenario.until)
+    return with_(scenario, until=until)
+
+
+def _ours(where: str) -> str:
+    """A pointer into a simulation's request as one into the forecast's."""
+    for theirs, ours in (("/trace/jobs", "/asks"), ("/trace/changes", "/changes")):
+        if where.startswith(theirs):
+            return ours + where.removeprefix(theirs)
+    return where
+
+
+def _forecast(job: Job, found: Awaited) -> AskForecast:
+    return AskForecast(
+        ask=job.ask.id, queue=job.ask.queue,
+        starts_at=None if found.starts_at is None else time_of(found.starts_at), wait=_wait(found),
+        waits_for=found.waits, freed_by=found.freed_by, evicts=list(found.evicts),
+    )  # fmt: skip
+
+
+def _what_if(name: str, found: Awaited, before: Awaited) -> WhatIf:
+    later = None
+    if found.starts_at is not None and before.starts_at is not None:
+        later = seconds(found.starts_at - before.starts_at)
+    return WhatIf(
+        variant=name, starts_at=None if found.starts_at is None else time_of(found.starts_at), wait=_wait(found),
+        later=later, waits_for=found.waits,
+    )  # fmt: skip
+
+
+def _wait(found: Awaited) -> int | float | None:
+    if found.starts_at is None or found.asked_at is None:
+        return None
+    return seconds(found.starts_at - found.asked_at)
+
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Forecasting:
+    """Does jobs of the kind ``forecast``; none looks further ahead than ``days``."""
+
+    def __init__(self, configurations: Configurations, days: float) -> None:
+        self._configurations = configurations
+        self._days = days
+
+    def do(self, job: Claimed, request: bytes, work: Work) -> bytes:
+        """See ``app.jobs.worker.Doing``."""
+        del job
+
+        def stop() -> bool:
+            work.check()
+            return False
+
+        return _encode(foretell(decode(request, ForecastRequest), self._configurations, self._days, stop))

@@ -1,0 +1,155 @@
+"""Forecasts as those see them who ask for them.
+
+``/v1/forecasts``: when will it start.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter, Depends, Path, Request, Response
+from sqlalchemy import RowMapping
+
+from app.answering.answers import encode
+from app.answering.comparison import too_many
+from app.answering.sources import Compiled, Documents
+from app.base.decoding import decode
+from app.base.errors import BadInput
+from app.http.body import Body
+from app.http.openapi import operation
+from app.http.pages import Cursor, Limit
+from app.http.responses import json_response
+from app.http.services import service
+from app.jobs.service import Jobs, JobsOfKind, New, outcome_of, state_of
+from app.simulations.accepting import Pinning
+from app.solver.model.base import Time
+from app.solver.model.request import StateOrReference
+from app.studies.forecast_schemas import FORECAST, Forecast, ForecastOutcome, ForecastPage, ForecastRequest
+from app.studies.forecasting import scenarios
+from app.workers.offload import Offload
+
+KIND = "forecast"
+KeptStates = Callable[[str], tuple[int, bytes]]
+
+
+class About(msgspec.Struct, frozen=True):
+    """What is kept of a request to tell of it without reading it."""
+
+    start: Time
+
+
+class Forecasts(JobsOfKind[Forecast, ForecastPage]):
+    """Accepted, shown, stopped. ``states``: the generation and the JSON of the snapshot of a name, as it is now;
+    ``variants``: the most that one may have; ``days``: how far ahead one may look."""
+
+    def __init__(self, jobs: Jobs, documents: Documents, states: KeptStates, variants: int, days: float) -> None:
+        super().__init__(jobs, KIND, _shown, ForecastPage)
+        self._documents = documents
+        self._states = states
+        self._configurations = Compiled(documents)
+        self._variants = variants
+        self._days = days
+
+    def start(self, body: bytes) -> Forecast:
+        """Accept a forecast. Raises InvalidInput, BadInput, NotFound, TooManyRequests, Unavailable."""
+        request = decode(body, ForecastRequest)
+        if problems := too_many(request.variants, self._variants):
+            raise BadInput(problems)
+        pins = Pinning(self._documents)
+        start = request.start or datetime.now(UTC)
+        pinned = msgspec.structs.replace(
+            request,
+            configuration=pins.reference(request.configuration),
+            variants=[pins.part(variant) for variant in request.variants],
+            changes=[pins.part(change) for change in request.changes],
+            state=self._state(request.state),
+            start=start,
+        )
+        for _ in scenarios(pinned, self._configurations, self._days):
+            pass  # what is wrong is told now
+        new = New(msgspec.json.encode(About(start)), msgspec.json.encode(pinned))
+        return self._accept(lambda _: new)
+
+    def _state(self, state: StateOrReference) -> StateOrReference:
+        """Written out, so that what the worker reads is what was meant. Raises NotFound."""
+        if state.snapshot is None:
+            return state
+        return decode(self._states(state.snapshot)[1], StateOrReference)
+
+
+def _shown(row: RowMapping) -> Forecast:
+    outcome: ForecastOutcome | None = outcome_of(row, ForecastOutcome) if "outcome" in row else None
+    return Forecast(
+        **state_of(row), start=msgspec.json.decode(row["about"], type=About).start,
+        end=None if outcome is None else outcome.end, rounds=None if outcome is None else outcome.rounds,
+        asks=[] if outcome is None else outcome.asks, error=row["error"],
+    )  # fmt: skip
+
+
+DOCUMENTED = (ForecastRequest, Forecast, ForecastPage)
+_READ = (404, 422, 503)
+
+router = APIRouter(prefix="/v1/forecasts", tags=["simulations"])
+
+
+async def _service(request: Request) -> Forecasts:
+    return service(request, Forecasts)
+
+
+Service = Annotated[Forecasts, Depends(_service)]
+Id = Annotated[UUID, Path(description="`id` of a forecast")]
+
+
+@router.post(
+    "",
+    operation_id="forecast",
+    summary="When will it start?",
+    **operation(
+        needs="decide",
+        request=ForecastRequest,
+        responses={202: Forecast},
+        errors=(404, 409, 429, 503, 504),
+        example=FORECAST,
+    ),
+)
+async def forecast(request: Request, body: Body, forecasts: Service) -> Response:
+    """Accepted at once, made by a worker: what waits and what runs is played on, round by round, until every ask has
+    started; then again under each variant. `Location` is where to look."""
+    made = await service(request, Offload).run("large", forecasts.start, body)
+    return json_response(encode(made), 202, {"Location": f"/v1/forecasts/{made.id}"})
+
+
+@router.get(
+    "",
+    operation_id="list_forecasts",
+    summary="Forecasts, newest first",
+    **operation(needs="read", responses={200: ForecastPage}, errors=(503,)),
+)
+def list_forecasts(forecasts: Service, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """Without asks."""
+    return json_response(encode(forecasts.page(cursor, limit)))
+
+
+@router.get(
+    "/{id}",
+    operation_id="get_forecast",
+    summary="Status and, once done, the first start of each ask",
+    **operation(needs="read", responses={200: Forecast}, errors=_READ),
+)
+def get_forecast(id: Id, forecasts: Service) -> Response:  # noqa: A002
+    """When each ask first starts, what it waits for until then, and how each variant moves that."""
+    return json_response(encode(forecasts.get(id)))
+
+
+@router.delete(
+    "/{id}",
+    operation_id="delete_forecast",
+    summary="Stop it, or forget it",
+    **operation(needs="decide", responses={204: None}, errors=_READ),
+)
+def delete_forecast(id: Id, forecasts: Service) -> Response:  # noqa: A002
+    """One that waits or runs is `cancelled` and stops within 2 s; one that has ended is forgotten."""
+    forecasts.stop(id)
+    return Response(status_code=204)
