@@ -13,7 +13,7 @@ from app.configurations.repository import Revision
 from app.configurations.router import Name, Number, Service
 from app.configurations.service import etag
 from app.formats import export
-from app.formats.exported import ExportFormat, Format
+from app.formats.exported import EXPORTS, ExportFormat, Format
 from app.formats.schemas import ExportedManifest, ImportedManifest
 from app.http.body import MANIFESTS, Manifest
 from app.http.openapi import operation, reference
@@ -128,11 +128,11 @@ async def _in_time(request: Request, work: Callable[[], Response]) -> Response:
 def _exported(request: Request, found: Revision, wanted: ExportFormat | None, conditions: Preconditions) -> Response:
     configuration = decode(bytes(found.document), Configuration)
     chosen = wanted or configuration.engine
-    if chosen == "kube-scheduler":
-        detail = "kube-scheduler's configuration is not written yet: say another format"
-        raise BadInput([Problem(pointer="/engine", detail=detail)])
     if chosen is None:
         raise BadInput([Problem(pointer="/engine", detail="the configuration names no engine: say which format")])
+    if chosen not in EXPORTS:
+        detail = f"{chosen}'s configuration is not written yet: say another format"
+        raise BadInput([Problem(pointer="/engine", detail=detail)])
     as_json = "application/json" in request.headers.get("accept", "")
     tag = f'{(etag(found) or "").rstrip(chr(34))}-{chosen}{"-json" if as_json else ""}"'
     headers = {"ETag": tag, "Vary": "Accept"}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 import yaml
 
@@ -22,10 +22,14 @@ from app.solver.model.problems import Finding, pointer
 from app.solver.stopping import safe_point
 
 Document = dict[str, Any]
-Format = Literal["kueue", "yunikorn", "kai", "ytsaurus", "kubernetes"]
-ExportFormat = Literal["kueue", "yunikorn", "kai", "ytsaurus"]
-FORMATS: tuple[Format, ...] = get_args(Format)
-EXPORTS: tuple[ExportFormat, ...] = get_args(ExportFormat)
+EXPORTS = ("kueue", "yunikorn", "kai", "ytsaurus")
+FORMATS = (*EXPORTS, "kubernetes")
+if TYPE_CHECKING:
+    Format: TypeAlias = str
+    ExportFormat: TypeAlias = str
+else:
+    Format = Literal[FORMATS]
+    ExportFormat = Literal[EXPORTS]
 
 
 def unkeepable(value: Any) -> str | None:

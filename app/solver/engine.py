@@ -1,17 +1,87 @@
-"""What every engine offers. One engine is one system's algorithm; ``registry.ENGINES`` lists them."""
+"""What is known of an engine, and what it offers. One engine is one system's algorithm; ``engines.ENGINES`` lists them.
 
-from collections.abc import Callable
+Whoever is no engine asks the record and never the name: what holds for one system stands in that system's folder.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from app.solver.delta import Changes
-from app.solver.model.configuration import Configuration
+from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.decision import Refusal, Result
 from app.solver.model.problems import Finding, Rule
 from app.solver.model.request import Eviction, Options, RunOptions
 from app.solver.model.state import Ask, State
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.rounds import Rounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entitlement:
+    """What a queue may count on, in the engine's words and in its answer to ``POST /v1/shares``."""
+
+    word: str
+    """What the engine calls it."""
+    field: str
+    """The amounts of a queue's line that state it."""
+    above: str
+    """What it calls the use beyond that."""
+    borrowed: str | None = None
+    """The amounts of a queue's line that state what is used beyond it. None: the difference says it."""
+    remaining: str | None = None
+    """The amounts of a queue's line that state what is left of it, below zero where more is used. None: no such."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the rest of Arbiter must know of an engine without running it. Absent capabilities are those of the
+    plainest engine: work that waits and runs, in queues without guarantees."""
+
+    name: str
+    """As requests and documents say it."""
+    title: str
+    """As people call the system."""
+    short: str
+    """As the descriptions of the wire's fields call it in ``Read by``."""
+    releases: Mapping[str, str]
+    """Those whose rules it speaks, the oldest first, and what each is; ``settings.<block>.release`` names one."""
+    entitlement: Entitlement | None = None
+    """None: queues have no shares."""
+    cpu: str = "cpu"
+    """The resource that counts processors."""
+    places: bool = False
+    """Whether it puts tasks on nodes, so that running work stands on some."""
+    tasks_are_pods: bool = False
+    """Whether a task is one pod, whatever its ``count``."""
+    asks_together: bool = False
+    """Whether what else waits decides on an ask too, so that a question is about all of it."""
+    queues_nest: bool = True
+    """Whether queues have parents."""
+    quotas: bool = True
+    """Whether queues have quotas."""
+    weights: bool = True
+    """Whether queues have weights."""
+    borrows: bool = False
+    """Whether a quota is nominal and lent, by flavors, with bounds on borrowing, instead of a guarantee and a limit."""
+    boundless: bool = False
+    """Whether a guarantee may be without bound."""
+    weighs_resources: bool = False
+    """Whether a queue may have another weight for each resource."""
+    prefers_queues: bool = False
+    """Whether queues have priorities (``queue.priority``)."""
+    offsets_priority: Callable[[Queue], dict[str, Any]] | None = None
+    """What a queue's priority is where queues only shift those of their work: the fields that say it. None: nothing."""
+    root: Queue | None = None
+    """The queue above all others, whose names are paths below it. None: names are free."""
+    updates_shares: bool = False
+    """Whether fair shares are updated from time to time, and ``options.<block>.last_update_at`` says when."""
+
+    @property
+    def block(self) -> str:
+        """What its blocks are called in ``settings``, ``options``, queues, asks and ``native``."""
+        return self.name.replace("-", "_")
+
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -22,7 +92,7 @@ class Engine(Generic[C, S]):
     """``C``: a compiled configuration; ``S``: a state compiled against one. Both are immutable once built,
     kept by the service and shared between threads; everything a decision changes is its own."""
 
-    name: str
+    facts: Facts
     rules: tuple[Rule, ...]
     """Every rule that its explanations name: the catalogue that ``GET /v1/rules`` serves."""
     implicit_parents: bool = False
@@ -55,3 +125,8 @@ class Engine(Generic[C, S]):
     """The body of ``POST /v1/effective-settings``; durations in seconds."""
     findings: Callable[[Configuration], list[Finding]]
     """What an administrator should know: pointers are relative to the configuration document."""
+
+    @property
+    def name(self) -> str:
+        """As requests and documents say it."""
+        return self.facts.name

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.engines.kueue import ENGINE, candidates, knobs
+from app.solver.engines.kueue import candidates, knobs
 from app.solver.engines.kueue import state as compiled
 from app.solver.engines.kueue.amounts import Shapes
+from app.solver.engines.kueue.engine import ENGINE
 from app.solver.model.state import State, Task
 from tests.properties.test_kueue_updates import cluster, decisions, small_states_are_settled_too, work
 from tests.support.profiles import examples

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.solver.delta import apply_delta
-from app.solver.engines.kueue import ENGINE
+from app.solver.engines.kueue.engine import ENGINE
 from app.solver.engines.kueue.state import CompiledState, Places
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration

@@ -1,7 +1,8 @@
 """Configuration: the slow-changing, stored, revisioned document (settings, flavors, queue tree)."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from app.solver.engines import ENGINES
 from app.solver.model import kai as kai_model
 from app.solver.model import kube_scheduler as kube_scheduler_model
 from app.solver.model import kueue as kueue_model
@@ -9,7 +10,10 @@ from app.solver.model import ytsaurus as ytsaurus_model
 from app.solver.model import yunikorn as yunikorn_model
 from app.solver.model.base import Name, Native, NativeDocuments, Priority, Quantity, Time, Wire
 
-EngineName = Literal["kueue", "yunikorn", "kai", "ytsaurus", "kube-scheduler"]
+if TYPE_CHECKING:
+    EngineName: TypeAlias = str
+else:
+    EngineName = Literal[tuple(ENGINES)]
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from app.solver import kubernetes
 from app.solver.engine import Engine
+from app.solver.engines.kai import FACTS
 from app.solver.engines.kai.actions import Cycle, allocate, begin, consolidation, preempt, reclaim
 from app.solver.engines.kai.answer import answer, shares
 from app.solver.engines.kai.configuration import CompiledConfiguration, compile_configuration
@@ -86,7 +87,7 @@ def _check(state: CompiledState, asks: Sequence[Ask]) -> None:
 
 
 ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(
-    name="kai",
+    facts=FACTS,
     rules=RULES,
     configure=compile_configuration,
     load=compile_state,

@@ -1,5 +1,11 @@
 """kube-scheduler's default preemption, as released in Kubernetes 1.37."""
 
-from app.solver.engines.kube_scheduler.engine import ENGINE
+from typing import Final
 
-__all__ = ["ENGINE"]
+from app.solver.engine import Entitlement, Facts
+
+FACTS: Final = Facts(
+    name="kube-scheduler", title="kube-scheduler", short="kube-scheduler", releases={"1.37": "Kubernetes 1.37.2"},
+    places=True, tasks_are_pods=True, queues_nest=False, quotas=False, weights=False,
+    entitlement=Entitlement(word="promised", field="fair_share", above="Used"),
+)  # fmt: skip

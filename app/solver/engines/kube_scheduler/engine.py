@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.solver.engine import Engine
+from app.solver.engines.kube_scheduler import FACTS
 from app.solver.engines.kube_scheduler.answer import (
     decision,
     effective_settings,
@@ -113,7 +114,7 @@ def _carry(world: World, ask: Ask, outcome: Outcome, cleared: list[dict[str, str
 
 
 ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(
-    name="kube-scheduler",
+    facts=FACTS,
     rules=RULES,
     configure=compile_configuration,
     load=compile_state,

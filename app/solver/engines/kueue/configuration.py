@@ -3,7 +3,6 @@ defaults in place.
 """
 
 from dataclasses import dataclass
-from typing import Final, get_args
 
 import msgspec
 
@@ -12,13 +11,8 @@ from app.solver.engines.kueue.quota import MAX_INT64, FlavorResource, Limits, Qu
 from app.solver.model import kueue as model
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Flavor, Queue, Quota
-from app.solver.model.kueue import Release
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.quantity import UNLIMITED, parse, scale_of
-
-RELEASES: Final[tuple[Release, ...]] = get_args(Release)
-"""The only one is commit ff69552e of August 2026."""
-
 
 NO_FUNGIBILITY = model.FlavorFungibility()
 NO_PREEMPTION = model.Preemption()

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from app.solver.engine import Engine
+from app.solver.engines.kueue import FACTS
 from app.solver.engines.kueue.answer import answer, shares, waits_behind
 from app.solver.engines.kueue.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.kueue.cycle import OUTRUN, Cycle, alone, carried, check_asks, queues
@@ -122,7 +123,7 @@ def _marked(decision: Decision, plain: Decision, guilty: Sequence[str]) -> Decis
 
 
 ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(
-    name="kueue",
+    facts=FACTS,
     rules=RULES,
     looks=True,
     implicit_parents=True,  # Kueue: a cohort that is only referenced exists, without quota

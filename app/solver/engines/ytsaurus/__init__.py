@@ -1,5 +1,11 @@
 """YTsaurus: fair share, starvation and preemption at a node's heartbeat."""
 
-from app.solver.engines.ytsaurus.engine import ENGINE
+from typing import Final
 
-__all__ = ["ENGINE"]
+from app.solver.engine import Entitlement, Facts
+from app.solver.engines.ytsaurus.rule_sets import RELEASES
+
+FACTS: Final = Facts(
+    name="ytsaurus", title="YTsaurus", short="YTsaurus", releases=RELEASES, places=True, updates_shares=True,
+    entitlement=Entitlement(word="strong guarantee", field="strong_guarantee", above="Above guarantee"),
+)  # fmt: skip

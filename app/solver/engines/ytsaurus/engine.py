@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from app.solver.engine import Engine
-from app.solver.engines.ytsaurus import heartbeat
+from app.solver.engines.ytsaurus import FACTS, heartbeat
 from app.solver.engines.ytsaurus.answer import Answered, answer
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.ytsaurus.explain import under
@@ -149,7 +149,7 @@ def _nodes(cluster: CompiledState, question: Question) -> list[int]:
 
 
 ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(
-    name="ytsaurus",
+    facts=FACTS,
     rules=RULES,
     configure=compile_configuration,
     load=compile_state,

@@ -5,12 +5,12 @@ both; docs/engines/ytsaurus.md lists the same four differences with their source
 """
 
 from dataclasses import dataclass, replace
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
-from app.solver.model.ytsaurus import Release, Rules
+from app.solver.model.ytsaurus import Rules
 
-RELEASES: Final[tuple[Release, ...]] = get_args(Release)
-"""Those that ``shipped`` can be; the only one is the newest source of 2026."""
+RELEASES: Final[dict[str, str]] = {"2026": "the newest source as of that year"}
+"""Those that ``shipped`` can be."""
 StageName = Literal["preemptive_normal", "preemptive_aggressive"]
 
 

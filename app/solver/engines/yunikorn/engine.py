@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.solver.engine import Engine
-from app.solver.engines.yunikorn import report
+from app.solver.engines.yunikorn import FACTS, report
 from app.solver.engines.yunikorn.ask import Context, apply, decide
 from app.solver.engines.yunikorn.candidates import Outcome, Silent
 from app.solver.engines.yunikorn.configuration import CompiledConfiguration, compile_configuration
@@ -100,7 +100,7 @@ def _units(
 
 
 ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(
-    name="yunikorn",
+    facts=FACTS,
     rules=RULES,
     configure=compile_configuration,
     load=compile_state,

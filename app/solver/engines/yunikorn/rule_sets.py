@@ -7,13 +7,11 @@ that the explanation can say which one decided.
 """
 
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
-
-from app.solver.model.yunikorn import Release
+from typing import Final, Literal
 
 RuleSet = Literal["documented", "shipped"]
-RELEASES: Final[tuple[Release, ...]] = get_args(Release)
-"""Those that ``shipped`` can be; the only one is yunikorn-core be3bb487 of July 2026."""
+RELEASES: Final[dict[str, str]] = {"be3bb487": "yunikorn-core as of that commit (July 2026)"}
+"""Those that ``shipped`` can be."""
 
 
 @dataclass(frozen=True, slots=True)

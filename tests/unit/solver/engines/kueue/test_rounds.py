@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.solver.engines.kueue import ENGINE
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.cycle import OTHERS, OUTRUN, OVERLAP
+from app.solver.engines.kueue.engine import ENGINE
 from app.solver.engines.kueue.knobs import ask_turns, victim_turns
 from app.solver.engines.kueue.rounds import KueueRounds
 from app.solver.model.configuration import Configuration
