@@ -1,7 +1,9 @@
 """Questions about clusters that are followed: ``arbiter why``, and what ``arbiter plan --cluster NAME`` needs."""
 
 import json as documents
+import re
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Annotated, Any
 
 import msgspec
@@ -17,6 +19,7 @@ from app.solver.model.problems import InvalidInput, Problem
 
 _JSON = {"Content-Type": "application/json"}
 _NAMED = 10
+_EVICTIONS = 5
 
 
 @Parameter(name="*")
@@ -41,7 +44,8 @@ class _Refused(Exception):
 
 
 def why(workload: str, /, *, live: Live = _ONLY, json: Json = False) -> int:
-    """Why does it wait, or what protects it? WORKLOAD is one of a followed cluster: `namespace/name`, or the name.
+    """Why does it wait, what protects it, why was it evicted? WORKLOAD is one of a followed cluster, or a Job, JobSet,
+    PodGroup or pod of one: `namespace/name`, or the name.
 
     Exit code 0: it runs, or would now, 1: others would have to stop, 2: it has to wait, 3: there is no such workload.
     """
@@ -73,19 +77,54 @@ def _why(workload: str, cluster: dict[str, Any], service: Service, *, json: bool
     waiting = _named(workload, _got(service, f"{at}/asks")["items"])
     if waiting is not None:
         body = {"state": state, "asks": [waiting], "explain": "summary"}
-        return _told(_posted(service, "/v1/decisions", body), json=json)
+        code = _told(_posted(service, "/v1/decisions", body), json=json)
+        if not json:
+            _history(_evictions(service, cluster["name"], waiting["id"]))
+        return code
     running = _named(workload, _got(service, f"{at}/state").get("workloads", []))
     if running is None:
-        raise InvalidInput([Problem(pointer="", detail=f"no such workload in cluster {cluster['name']!r}")])
+        evictions = _evictions(service, cluster["name"], workload)
+        if not evictions:
+            raise InvalidInput([Problem(pointer="", detail=f"no such workload in cluster {cluster['name']!r}")])
+        if json:
+            say(documents.dumps({"evictions": evictions}))
+        else:
+            say(f"{workload}: neither waits nor runs")
+            _history(evictions)
+        return NOTHING
     protection = documents.loads(_posted(service, "/v1/preemptibility", {"state": state}))["workloads"][running["id"]]
+    evictions = _evictions(service, cluster["name"], running["id"])
     if json:
-        say(documents.dumps({"workload": running, "protection": protection}))
+        say(documents.dumps({"workload": running, "protection": protection, "evictions": evictions}))
         return NOTHING
     since = f" since {running['started_at']}" if "started_at" in running else ""
     say(f"{running['id']}: runs in {running['queue']}{since}, priority {running.get('priority', 0)}")
     said = protection.get("reason") or ""
     say(f"  {'may be preempted' if protection.get('preemptible') else 'protected'}{f': {said}' if said else ''}")
+    _history(evictions)
     return NOTHING
+
+
+def _evictions(service: Service, cluster: str, name: str) -> list[dict[str, Any]]:
+    """The last evictions of a workload, or of a job of that name. None where the service is too old to keep them."""
+    for kind in ("workload", "job"):
+        reply = service.get(f"/v1/clusters/{segment(cluster)}/evictions?limit={_EVICTIONS}&{kind}={segment(name)}")
+        if not reply.ok and reply.status != HTTPStatus.NOT_FOUND:
+            raise _Refused(reply)
+        if reply.ok and (found := reply.json()["items"]):
+            return found
+    return []
+
+
+def _history(evictions: list[dict[str, Any]]) -> None:
+    """By whom, by which rule, when, and whether Arbiter would have done the same."""
+    words = {"agreed": "Arbiter agrees", "agreed_earlier": "Arbiter agrees", "differs": "Arbiter would not"}
+    for one in evictions:
+        task = f" ({one['task']})" if "task" in one else ""
+        by = f" for {one['by']}" if "by" in one else ""
+        why = f", {one['reason']}" if one.get("reason") else ""
+        judged = f"; {words[one['outcome']]}" if one.get("outcome") in words else ""
+        say(f"  evicted {one['at']}{task}{by}{why}{judged}")
 
 
 def _told(body: bytes, *, json: bool) -> int:
@@ -112,13 +151,39 @@ def _cluster(service: Service, name: str | None) -> dict[str, Any]:
 
 
 def _named(wanted: str, found: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Raises InvalidInput where the name fits several."""
-    exact = [one for one in found if one["id"] == wanted]
-    fitting = exact or [one for one in found if one["id"].rpartition("/")[2] == wanted]
+    """By its id, by its name, by the name of what owns it, or by that of one of its pods. Raises InvalidInput where the
+    name fits several."""
+    space, _, name = wanted.rpartition("/")
+    there = [one for one in found if not space or one["id"].rpartition("/")[0] in (space, "")]
+    fitting = next(
+        filter(None, (
+            [one for one in found if one["id"] == wanted],
+            [one for one in found if one["id"].rpartition("/")[2] == wanted],
+            [one for one in there if _owned(one, name)],
+            [one for one in found if any(t["name"] in (wanted, name) for t in one.get("tasks", ()))],
+            [one for one in there if any(_owned(one, owner) for owner in _owners(name))],
+        )),
+        list[dict[str, Any]](),
+    )  # fmt: skip
     if len(fitting) > 1:
         names = ", ".join(one["id"] for one in fitting[:_NAMED])
         raise InvalidInput([Problem(pointer="", detail=f"several have that name: {names}")])
     return fitting[0] if fitting else None
+
+
+def _owned(one: dict[str, Any], name: str) -> bool:
+    """Whether its own name is one that is made of its owner's: Kueue's of kind, name and a hash
+    (GetWorkloadNameForOwner), KAI's of name and UID (pod grouper)."""
+    own = one["id"].rpartition("/")[2]
+    return (
+        re.fullmatch(rf"[a-z]+-{re.escape(name)}-[0-9a-f]{{5}}|pg-{re.escape(name)}-[0-9a-f-]{{36}}", own) is not None
+    )
+
+
+def _owners(pod: str) -> list[str]:
+    """What a Job, JobSet or the like may be called whose pod has that name, the longest first."""
+    parts = pod.split("-")
+    return ["-".join(parts[:size]) for size in range(len(parts) - 1, 0, -1)]
 
 
 def _got(service: Service, path: str) -> dict[str, Any]:

@@ -1,7 +1,10 @@
 """All SQL of followed clusters. Times are the database's: followers report to any replica."""
 
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 from sqlalchemy import RowMapping
@@ -9,6 +12,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Session
 
 from app.db import metadata
+from app.db.database import past_retention
 
 followers = sa.Table(
     "cluster_followers",
@@ -26,6 +30,39 @@ writers = sa.Table(
     sa.Column("follower", sa.Text(collation="C"), nullable=False),
     sa.Column("until", sa.DateTime(timezone=True), nullable=False),
 )
+
+evictions = sa.Table(
+    "cluster_evictions",
+    metadata,
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("cluster", sa.Text(collation="C"), nullable=False),
+    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("workload", sa.Text(collation="C"), nullable=False),
+    sa.Column("task", sa.Text(collation="C"), nullable=False),
+    sa.Column("job", sa.Text(collation="C")),
+    sa.Column("queue", sa.Text(collation="C")),
+    sa.Column("by", sa.Text(collation="C")),
+    sa.Column("shadow", sa.Uuid),
+    sa.Column("bytes", sa.Integer, nullable=False),
+    sa.Column("record", sa.LargeBinary, nullable=False),
+    sa.UniqueConstraint("cluster", "workload", "task", "at", name="uq_cluster_evictions"),
+    sa.Index("ix_cluster_evictions_workload", "cluster", "workload", "id"),
+    sa.Index("ix_cluster_evictions_job", "cluster", "job", "id"),
+    sa.Index("ix_cluster_evictions_queue", "cluster", "queue", "id"),
+    sa.Index("ix_cluster_evictions_shadow", "shadow"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evicted:
+    """What a listing of evictions is limited to; None: anything. ``since`` is included, ``until`` is not."""
+
+    workload: str | None = None
+    job: str | None = None
+    queue: str | None = None
+    by: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
 
 
 def report(session: Session, cluster: str, follower: str, body: bytes, forget_after: timedelta) -> None:
@@ -64,3 +101,33 @@ def forget(session: Session, cluster: str) -> bool:
     session.execute(sa.delete(writers).where(writers.c.cluster == cluster))
     gone = session.execute(sa.delete(followers).where(followers.c.cluster == cluster).returning(followers.c.follower))
     return gone.first() is not None
+
+
+def save_evictions(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Keep those that are not known yet."""
+    known = upsert(evictions).on_conflict_do_nothing(constraint="uq_cluster_evictions")
+    session.execute(known, list(rows))
+
+
+def prune_evictions(session: Session, *, before: UUID | None, keep: int | None, keep_bytes: int | None) -> None:
+    """Delete what is past these bounds; None: no such bound."""
+    past = past_retention(evictions.c.id, evictions.c.bytes, before=before, keep=keep, keep_bytes=keep_bytes)
+    if past is not None:
+        session.execute(sa.delete(evictions).where(past))
+
+
+def evicted(session: Session, cluster: str, of: Evicted, before: UUID | None, limit: int) -> Sequence[RowMapping]:
+    """Up to ``limit`` evictions, newest first, older than ``before``. A workload is also found by one of its tasks."""
+    query = sa.select(evictions.c.id, evictions.c.record).where(evictions.c.cluster == cluster)
+    if before is not None:
+        query = query.where(evictions.c.id < before)
+    if of.workload is not None:
+        query = query.where(sa.or_(evictions.c.workload == of.workload, evictions.c.task == of.workload))
+    for name in ("job", "queue", "by"):
+        if (wanted := getattr(of, name)) is not None:
+            query = query.where(evictions.c[name] == wanted)
+    if of.since is not None:
+        query = query.where(evictions.c["at"] >= of.since)
+    if of.until is not None:
+        query = query.where(evictions.c["at"] < of.until)
+    return session.execute(query.order_by(evictions.c.id.desc()).limit(limit)).mappings().all()

@@ -2,17 +2,27 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
+from app.answering.answers import encode
 from app.base.decoding import decode
-from app.clusters.schemas import ClusterLease, ClusterReport, FollowedCluster, FollowedClusterList
+from app.clusters.repository import Evicted
+from app.clusters.schemas import (
+    ClusterLease,
+    ClusterReport,
+    EvictionPage,
+    EvictionReport,
+    FollowedCluster,
+    FollowedClusterList,
+)
 from app.clusters.service import Clusters
 from app.http.body import Body
 from app.http.openapi import operation
+from app.http.pages import Cursor, Limit, Moment
 from app.http.responses import json_response
 from app.http.services import service
 
-DOCUMENTED = (FollowedCluster, ClusterLease, FollowedClusterList, ClusterReport)
+DOCUMENTED = (FollowedCluster, ClusterLease, FollowedClusterList, ClusterReport, EvictionReport, EvictionPage)
 EXAMPLE = {
     "follower": "arbiter-0",
     "engine": "kueue",
@@ -24,6 +34,10 @@ EXAMPLE = {
     ],
     "generation": 12,
 }
+EVICTION = {
+    "at": "2026-11-22T12:00:00Z", "workload": "ml/job-train-3f2a1", "job": "ml/train", "job_kind": "Job",
+    "queue": "research", "by": "ml/job-serve-77ab0", "reason": "InCohortReclamation",
+}  # fmt: skip
 
 router = APIRouter(prefix="/v1/clusters", tags=["clusters"])
 
@@ -86,3 +100,47 @@ def delete_cluster(name: Name, clusters: Service) -> Response:
     """Its snapshot and configuration stay. A follower that still runs brings it back."""
     clusters.forget(name)
     return Response(status_code=204)
+
+
+def _evicted(
+    workload: Annotated[str | None, Query(description="The id of a workload, or the name of one of its tasks.")] = None,
+    job: Annotated[str | None, Query(description="`namespace/name` of the object that owns it.")] = None,
+    queue: Annotated[str | None, Query(description="The queue that it ran in.")] = None,
+    by: Annotated[str | None, Query(description="The id of the ask that it was for.")] = None,
+    since: Annotated[Moment | None, Query(description="Then or later; RFC 3339 with offset.")] = None,
+    until: Annotated[Moment | None, Query(description="Before; RFC 3339 with offset.")] = None,
+) -> Evicted:
+    return Evicted(workload=workload, job=job, queue=queue, by=by, since=since, until=until)
+
+
+@router.post(
+    "/{name}/evictions",
+    operation_id="report_evictions",
+    summary="Evictions that a follower saw",
+    **operation(
+        needs="decide", request=EvictionReport, responses={204: None}, errors=(503,),
+        example={"engine": "kueue", "evictions": [EVICTION]},
+    ),
+)  # fmt: skip
+def report_evictions(name: Name, body: Body, clusters: Service) -> Response:
+    """Sent by `arbiter follow`. What is known already is not kept again."""
+    clusters.evict(name, decode(body, EvictionReport))
+    return Response(status_code=204)
+
+
+@router.get(
+    "/{name}/evictions",
+    operation_id="list_evictions",
+    summary="Why was it evicted? Newest first",
+    **operation(needs="read", responses={200: EvictionPage}, errors=(503,)),
+)
+def list_evictions(
+    name: Name,
+    clusters: Service,
+    of: Annotated[Evicted, Depends(_evicted)],
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Response:
+    """Every eviction that a follower saw: of whom, for whom, when, by which rule, and whether Arbiter would have done
+    the same. Kept as long as what shadow compares (`ARBITER_SHADOW_RETENTION_*`)."""
+    return json_response(encode(clusters.evictions(name, of, cursor, limit)))

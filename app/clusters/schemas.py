@@ -2,10 +2,12 @@
 
 from datetime import datetime
 from typing import Annotated, Literal
+from uuid import UUID
 
 import msgspec
 
 from app.answering.snapshots import Counts
+from app.clusters.shadow.schemas import ShadowOutcome
 from app.solver.model.base import Name, Priority, Time, Total, Wire
 from app.solver.model.configuration import EngineName
 from app.solver.model.problems import Finding
@@ -105,3 +107,57 @@ class FollowedCluster(Wire, frozen=True, kw_only=True):
 class FollowedClusterList(Wire, frozen=True, kw_only=True):
     items: list[FollowedCluster]
     """By name."""
+
+
+class SeenEviction(Wire, frozen=True, kw_only=True):
+    """One eviction, as the cluster says it."""
+
+    at: Time
+    """When."""
+    workload: Name
+    """The id of the workload, as the state has it."""
+    task: Name | None = None
+    """The name of one of its tasks. Absent: all of it."""
+    job: Name | None = None
+    """Whose it is, as `namespace/name`: the Job, JobSet or other object that owns it. Absent: nobody's."""
+    job_kind: Name | None = None
+    """The kind of that."""
+    queue: Name | None = None
+    """The queue that it ran in."""
+    by: Name | None = None
+    """For whom: the id of the ask. Absent: the cluster does not say, or for nobody."""
+    reason: Text | None = None
+    """Why, in the engine's own word."""
+    message: Text | None = None
+    """Why, in the cluster's own sentence."""
+    outcome: ShadowOutcome | None = None
+    """What shadow found. Absent: it was not compared."""
+    shadow: UUID | None = None
+    """The comparison: `GET /v1/shadow/{id}`."""
+
+
+class EvictionReport(Wire, frozen=True, kw_only=True):
+    """``POST /v1/clusters/{name}/evictions``: evictions that a follower saw."""
+
+    engine: EngineName
+    """Whose objects it follows."""
+    evictions: Annotated[list[SeenEviction], msgspec.Meta(min_length=1, max_length=10_000)]
+    """In their order. One that is known already is not kept again."""
+
+
+class EvictionRecord(SeenEviction, frozen=True, kw_only=True):
+    """An eviction that was seen."""
+
+    id: UUID
+    """Its id; ids sort by time."""
+    cluster: str
+    """Where it happened."""
+    engine: EngineName
+    """Which scheduler is followed there."""
+
+
+class EvictionPage(Wire, frozen=True, kw_only=True):
+    items: list[EvictionRecord]
+    """Newest first."""
+    next_cursor: str | None = None
+    """Where the next page begins. Absent: this is the last."""

@@ -3,15 +3,31 @@
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import groupby
+from typing import Any
 
 import msgspec
+import zstandard
 from sqlalchemy import RowMapping
 
+from app.answering.answers import encode
 from app.auth import audit
 from app.base.errors import NotFound
+from app.base.identifiers import Identifiers, earliest
 from app.clusters import repository
-from app.clusters.schemas import ClusterFollower, ClusterLease, ClusterReport, FollowedCluster
+from app.clusters.repository import Evicted
+from app.clusters.schemas import (
+    ClusterFollower,
+    ClusterLease,
+    ClusterReport,
+    EvictionPage,
+    EvictionRecord,
+    EvictionReport,
+    FollowedCluster,
+)
+from app.clusters.shadow.service import Retention
 from app.db import Database
+from app.decisions.repository import storable
+from app.http.pages import decode_id, encode_cursor
 from app.solver.model.problems import Problem
 
 LEASE_SECONDS = 15.0
@@ -21,8 +37,11 @@ _FORGET_AFTER = timedelta(hours=1)
 class Clusters:
     """The clusters that followers report about."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, retention: Retention) -> None:
+        """``retention``: of evictions, as of what shadow compares."""
         self._database = database
+        self._retention = retention
+        self._identifiers = Identifiers()
 
     def report(self, name: str, said: ClusterReport) -> ClusterLease:
         """Keep what a follower says. Raises Unavailable."""
@@ -48,8 +67,44 @@ class Clusters:
             rows = repository.reports(session)
         return [_cluster(name, list(of)) for name, of in groupby(rows, lambda row: str(row["cluster"]))]
 
+    def evict(self, name: str, said: EvictionReport) -> None:
+        """Keep evictions that a follower saw. Raises Unavailable."""
+        rows: list[dict[str, Any]] = []
+        for one in said.evictions:
+            identity = self._identifiers.new(one.at)
+            fields = {field: getattr(one, field) for field in one.__struct_fields__}
+            record = EvictionRecord(id=identity, cluster=name, engine=said.engine, **fields)
+            body = zstandard.ZstdCompressor().compress(encode(record))
+            rows.append(
+                {"id": identity, "cluster": name, "at": one.at, "workload": storable(one.workload),
+                 "task": storable(one.task or ""), "job": one.job and storable(one.job), "shadow": one.shadow,
+                 "queue": one.queue and storable(one.queue), "by": one.by and storable(one.by), "bytes": len(body),
+                 "record": body}
+            )  # fmt: skip
+        kept, newest = self._retention, max(one.at for one in said.evictions)
+        with self._database.session() as session:
+            repository.save_evictions(session, rows)
+            repository.prune_evictions(
+                session,
+                before=earliest(newest - timedelta(days=kept.days)) if kept.days else None,
+                keep=kept.entries or None, keep_bytes=kept.bytes or None,
+            )  # fmt: skip
+
+    def evictions(self, name: str, of: Evicted, cursor: str | None, limit: int) -> EvictionPage:
+        """A page, newest first. Raises BadRequest, Unavailable."""
+        before = None if cursor is None else decode_id(cursor)
+        with self._database.session() as session:
+            rows = repository.evicted(session, name, of, before, limit + 1)
+        more = encode_cursor(str(rows[limit - 1]["id"])) if len(rows) > limit else None
+        items = [
+            msgspec.json.decode(zstandard.ZstdDecompressor().decompress(row["record"]), type=EvictionRecord)
+            for row in rows[:limit]
+        ]
+        return EvictionPage(items=items, next_cursor=more)
+
     def forget(self, name: str) -> None:
-        """Forget its reports; a follower that still runs brings it back. Raises NotFound, Unavailable."""
+        """Forget its reports, not its evictions; a follower that still runs brings it back. Raises NotFound,
+        Unavailable."""
         with self._database.session() as session:
             if not repository.forget(session, name):
                 raise _unknown(name)

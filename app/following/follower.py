@@ -32,7 +32,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from app.clusters.schemas import ClusterLease, ClusterReport, FollowedKind, Stage
-from app.following.history import QUIET_SECONDS, History
+from app.following.history import KEPT_SECONDS, QUIET_SECONDS, History
 from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Keeper, NotYet
 from app.following.kinds import followed
 from app.following.mirror import Followed, Mirror, View
@@ -187,7 +187,7 @@ class Follower:
         self._reader = reader
         self._arbiter = arbiter
         self._kinds = followed(task.engine, shadow=task.shadow, namespace=task.namespace)
-        self._mirror = Mirror(self._kinds, History(task.engine, task.quiet) if task.shadow else None)
+        self._mirror = Mirror(self._kinds, History(task.engine, task.quiet, kept=KEPT_SECONDS if task.shadow else 0))
         self._keeper = Keeper(arbiter, task.configuration, task.snapshot)
         self._translator = Translator(task.engine)
         self._writer = False
@@ -215,7 +215,7 @@ class Follower:
     def run(self, *, once: bool = False) -> None:
         """Follow; ``once``: until everything has been written once."""
         watchers: list[Watcher | Shadowing] = [Watcher(kind, self._reader, self._mirror) for kind in self._kinds]
-        if self._task.shadow:
+        if not once:
             watchers.append(self._shadowing())
         for watcher in watchers:
             watcher.start()
@@ -236,7 +236,13 @@ class Follower:
     def _shadowing(self) -> Shadowing:
         task = self._task
         return Shadowing(
-            task.engine, task.cluster, task.configuration, self._mirror, self._arbiter, lambda: self._writer
+            task.engine,
+            task.cluster,
+            task.configuration,
+            self._mirror,
+            self._arbiter,
+            lambda: self._writer,
+            shadow=task.shadow,
         )
 
     def _step(self) -> None:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from app.following.evidence import Evidence, ends, evidence
 from app.following.objects import Item, Key, part
@@ -100,6 +100,13 @@ class Rewind:
         found = self._changes[self._left :]
         begun = found[0].heard if found else 0.0
         return (change for change in found if change.heard <= begun + seconds)
+
+    def known(self, kind: str, key: Key) -> Item:
+        """An object as it was known last; an empty one where it never was."""
+        if (item := self.items.get(kind, {}).get(key)) is not None:
+            return item
+        gone = (change.old for change in reversed(self._changes) if (change.kind, change.key) == (kind, key))
+        return next((item for item in gone if item is not None), dict[str, Any]())
 
     def uids(self, kind: str) -> Iterable[tuple[Key, str]]:
         """Of objects of ``kind`` that changed of late, also of those that are gone."""

@@ -54,11 +54,13 @@ Mode = Literal["cycle", "independent"]
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A cycle of a preemptor. ``outcome``: by Arbiter's answer here; ``report``: what is told of it."""
+    """A cycle of a preemptor. ``outcome``: by Arbiter's answer here; ``report``: what is told of it, its victims those
+    of ``evictions``."""
 
     outcome: ShadowOutcome
     detail: str
     report: ShadowReport
+    evictions: Sequence[Eviction]
 
 
 @dataclass(slots=True)
@@ -147,7 +149,7 @@ class Judge:
         return self.seconds is not None and self.clock() > self._until
 
     def _unjudged(self, one: Preemption, seen: Sequence[Eviction], detail: str, cause: Why) -> Judgement:
-        return Judgement("unjudged", detail, self.bare(one, seen, {}, one.by or "(nobody)", detail, cause))
+        return Judgement("unjudged", detail, self.bare(one, seen, {}, one.by or "(nobody)", detail, cause), seen)
 
     def bare(
         self, one: Preemption, seen: Sequence[Eviction], names: Mapping[str, tuple[str, str]], ask: str, detail: str,
@@ -167,10 +169,10 @@ def cycles_of(judge: Judge, one: Preemption, ask: str, seen: list[Eviction], rew
         report = judge.bare(one, seen, first.names, ask, "", None)
         detail = first.compared.detail
         return Judgement(
-            "differs", detail, structs.replace(report, requests=[first.request], unjudged=None, cause=None)
+            "differs", detail, structs.replace(report, requests=[first.request], unjudged=None, cause=None), seen
         )
     detail, cause = first or (f"{ask} did not wait at that moment", "not_waiting")
-    return Judgement("unjudged", detail, judge.bare(one, seen, {}, ask, detail, cause))
+    return Judgement("unjudged", detail, judge.bare(one, seen, {}, ask, detail, cause), seen)
 
 
 _Failure = tuple[str, Why]
@@ -326,7 +328,7 @@ class _Cycles:
             judge.bare(self._one, seen, attempt.names, self._ask, "", None), requests=[attempt.request],
             seconds=round(attempt.seconds, 3), changes=attempt.changes, assumed=attempt.assumed, unjudged=None,
         )  # fmt: skip
-        return Judgement("agreed_earlier" if attempt.changes else "agreed", "", report)
+        return Judgement("agreed_earlier" if attempt.changes else "agreed", "", report, seen)
 
 
 def ask_id(engine: EngineName, by: str, rewind: Rewind) -> str | None:

@@ -13,6 +13,18 @@ Key = tuple[str, str]
 """Namespace and name."""
 
 
+def owner_of(item: Item) -> tuple[str, str] | None:
+    """Kind and name of the controller that made it, else of its first owner; None: nobody owns it."""
+    listed = part(item, "metadata").get("ownerReferences")
+    owners = (
+        [cast(dict[str, Any], one) for one in cast(list[Any], listed) if isinstance(one, dict)]
+        if isinstance(listed, list)
+        else []
+    )
+    owner = next((one for one in owners if one.get("controller")), owners[0] if owners else None)
+    return None if owner is None else (str(owner.get("kind", "")), str(owner.get("name", "")))
+
+
 class Event(NamedTuple):
     """What a watch says. ``item`` None: nothing changed up to ``version``."""
 

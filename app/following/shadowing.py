@@ -1,23 +1,29 @@
-"""Shadow: each real preemption goes to Arbiter, with the question that the scheduler had at the moment before."""
+"""Evictions that were seen go to Arbiter: all of them for their history, and with shadow each preemption with the
+question that the scheduler had."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from threading import Event, Thread
+from uuid import UUID
 
 import msgspec
 import structlog
 from msgspec import structs
 
-from app.clusters.shadow.schemas import ShadowReport
-from app.following.history import Preemption
-from app.following.judging import Judge
+from app.clusters.schemas import EvictionReport, SeenEviction
+from app.clusters.shadow.schemas import ShadowOutcome, ShadowReport
+from app.following.history import Eviction, Preemption, Rewind
+from app.following.judging import Judge, Judgement, ask_id
 from app.following.keeping import ApiError, ApiUnavailable, Arbiter
 from app.following.mirror import Mirror
+from app.following.objects import owner_of, part
 from app.solver.model.configuration import Configuration, EngineName
 
 _LOOK_SECONDS = 0.25
 _JUDGE_SECONDS = 15.0
 """How long moments are looked for at which the answer agrees."""
 _TRIES, _RETRY_SECONDS = 5, 2.0
+_MOST_TOLD = 1000
 
 log = structlog.get_logger()
 
@@ -26,12 +32,18 @@ class _Stored(msgspec.Struct, frozen=True):
     configuration: Configuration
 
 
+class _Kept(msgspec.Struct, frozen=True):
+    id: UUID
+    outcome: ShadowOutcome
+
+
 class Shadowing(Thread):
-    """Reports preemptions that ``mirror`` saw, as long as ``writes`` says that it is this follower's part."""
+    """Reports evictions that ``mirror`` saw, as long as ``writes`` says that it is this follower's part. ``shadow``:
+    whether preemptions are compared."""
 
     def __init__(
         self, engine: EngineName, cluster: str, configuration: str, mirror: Mirror, arbiter: Arbiter,
-        writes: Callable[[], bool],
+        writes: Callable[[], bool], *, shadow: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(name="follow-shadow", daemon=True)
         self._engine: EngineName = engine
@@ -40,6 +52,7 @@ class Shadowing(Thread):
         self._mirror = mirror
         self._arbiter = arbiter
         self._writes = writes
+        self._shadow = shadow
         self._stopping = Event()
 
     def stop(self) -> None:
@@ -49,43 +62,89 @@ class Shadowing(Thread):
     def run(self) -> None:
         """Report until stopped."""
         while not self._stopping.wait(_LOOK_SECONDS):
-            for one in self._mirror.preemptions():
-                if self._writes():
-                    self._report(one)
+            seen, others = self._mirror.preemptions(), self._mirror.evictions()
+            if not self._writes():
+                continue
+            for one in seen:
+                self._report(one.by, self._judged(one) if self._shadow else self._unjudged(one.by, one.evictions))
+            if others:
+                self._report("", self._unjudged("", others))
 
-    def _report(self, one: Preemption) -> None:
-        """Every cycle of it once; what the service refuses without its question."""
-        waiting: list[ShadowReport] | None = None
+    def _report(self, by: str, telling: Iterator[Callable[[], None]]) -> None:
+        """Tell everything once, in order; try again where Arbiter is away."""
+        step: Callable[[], None] | None = None
         for _ in range(_TRIES):
             try:
-                waiting = self.reports_of(one) if waiting is None else waiting
-                while waiting:
-                    self._tell(waiting[0])
-                    waiting = waiting[1:]
+                while (step := step or next(telling, None)) is not None:
+                    step()
+                    step = None
                 return
             except (ApiUnavailable, ApiError) as error:
-                log.warning("shadow.not_reported", cluster=self._cluster, by=one.by, error=str(error))
+                log.warning("shadow.not_reported", cluster=self._cluster, by=by, error=str(error))
             except Exception:  # an object like none before: the next preemption may be an ordinary one
-                log.exception("shadow.failed", cluster=self._cluster, by=one.by)
+                log.exception("shadow.failed", cluster=self._cluster, by=by)
                 return
             if self._stopping.wait(_RETRY_SECONDS):
                 return
 
-    def _tell(self, report: ShadowReport) -> None:
+    def _judged(self, one: Preemption) -> Iterator[Callable[[], None]]:
+        """What is to be told of a preemption, cycle by cycle: the comparison, and its evictions with its outcome."""
+        judged: list[Judgement] = []
+        rewind = self._mirror.rewind()
+        yield lambda: judged.extend(self.judge(one, rewind))
+        for cycle in judged:
+            kept: list[_Kept] = []
+            yield lambda cycle=cycle, kept=kept: kept.append(self._compared(cycle.report))
+            queues = {w.id: w.queue for request in cycle.report.requests for w in request.state.workloads}
+            by = None if cycle.report.ask == one.by or not one.by else cycle.report.ask
+            seen = [
+                structs.replace(
+                    _seen(self._engine, eviction, rewind), workload=victim.workload, task=victim.task, by=by,
+                    queue=queues.get(victim.workload), outcome=kept[0].outcome, shadow=kept[0].id,
+                )
+                for eviction, victim in zip(cycle.evictions, cycle.report.victims, strict=True)
+            ]  # fmt: skip
+            yield lambda seen=seen: self._tell(seen)
+
+    def _unjudged(self, by: str, evictions: list[Eviction]) -> Iterator[Callable[[], None]]:
+        rewind = self._mirror.rewind()
+        ask = ask_id(self._engine, by, rewind) if by else None
+        yield lambda: self._tell([structs.replace(_seen(self._engine, one, rewind), by=ask) for one in evictions])
+
+    def _tell(self, seen: list[SeenEviction]) -> None:
+        for at in range(0, len(seen), _MOST_TOLD):
+            body = EvictionReport(engine=self._engine, evictions=seen[at : at + _MOST_TOLD])
+            self._arbiter.ask("POST", "clusters", self._cluster, "evictions", body=body)
+
+    def _compared(self, report: ShadowReport) -> _Kept:
         try:
-            self._arbiter.ask("POST", "shadow", body=report)
+            reply = self._arbiter.ask("POST", "shadow", body=report)
         except ApiError as refused:
             if report.unjudged is not None:
                 raise
             bare = structs.replace(
                 report, requests=[], seconds=0, changes=0, assumed=[], unjudged=str(refused)[:2000], cause="refused"
             )
-            self._arbiter.ask("POST", "shadow", body=bare)
+            reply = self._arbiter.ask("POST", "shadow", body=bare)
+        return msgspec.json.decode(reply.body, type=_Kept)
 
-    def reports_of(self, one: Preemption) -> list[ShadowReport]:
+    def judge(self, one: Preemption, rewind: Rewind) -> list[Judgement]:
         """What was seen, a cycle each, with the question before it or why there is none. Raises ApiUnavailable,
         ApiError."""
         reply = self._arbiter.ask("GET", "configurations", self._configuration)
         settings = msgspec.json.decode(reply.body, type=_Stored).configuration.settings
-        judge = Judge(self._engine, self._cluster, settings, seconds=_JUDGE_SECONDS)
-        return [judged.report for judged in judge.judge(one, self._mirror.rewind())]
+        return Judge(self._engine, self._cluster, settings, seconds=_JUDGE_SECONDS).judge(one, rewind)
+
+
+def _seen(engine: EngineName, one: Eviction, rewind: Rewind) -> SeenEviction:
+    """An eviction as the cluster tells it, with what owns who was evicted: a Workload's or a pod's controller."""
+    space, name = one.seen.victim
+    item = rewind.known("Workload" if engine == "kueue" else "Pod", one.seen.victim)
+    owner = owner_of(item)
+    admission = part(part(item, "status"), "admission")
+    return SeenEviction(
+        at=one.seen.at or datetime.now(UTC), workload=f"{space}/{name}" if space else name,
+        job=None if owner is None else f"{space}/{owner[1]}", job_kind=None if owner is None else owner[0],
+        queue=str(admission["clusterQueue"]) if "clusterQueue" in admission else None,
+        reason=one.seen.reason, message=one.seen.message[:2000] or None,
+    )  # fmt: skip

@@ -189,7 +189,7 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
         settings, database, kept, log, stored, dispatcher, offload, decider, tokens, sessions,
         Listeners(settings.console_listeners), Recordings(), ProviderSignIn(_code_flow(settings)),
         snapshots,
-        Clusters(database),
+        Clusters(database, _retention(settings)),
         Shadow(database, dispatcher, _retention(settings), kept.shadowed),
         Administration(database, stored, settings.idempotency_seconds),
         Budget(settings.bodies_memory_bytes),

@@ -32,7 +32,7 @@ STORY = [
     "list_decisions", "get_decision", "get_decision_request", "replay_decision", "explain_decision",
     "get_workload_history", "put_snapshot", "list_snapshots", "get_snapshot", "get_snapshot_state",
     "list_snapshot_asks", "change_snapshot", "guard_preemption", "apply_decision", "delete_snapshot",
-    "report_cluster", "list_clusters", "get_cluster", "delete_cluster",
+    "report_cluster", "list_clusters", "get_cluster", "report_evictions", "list_evictions", "delete_cluster",
     "report_preemption", "list_preemptions", "get_preemption", "get_preemption_request",
     "list_trace_formats", "put_trace", "list_traces", "get_trace", "get_trace_summary",
     "simulate", "list_simulations", "get_simulation", "list_simulation_events", "list_simulation_rounds",

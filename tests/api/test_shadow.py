@@ -102,3 +102,16 @@ def test_only_the_newest_are_kept(settings: Settings) -> None:
         with TestClient(create_app(settings.model_copy(update=bound))) as service:
             last = report(service)["id"]
             assert [one["id"] for one in service.get("/v1/shadow").json()["items"]] in ([], [last])
+
+
+def test_comparisons_are_found_by_who_was_evicted(service: TestClient) -> None:
+    kept = report(service, victims=TRUE)
+    report(service, victims=TRUE)
+    seen = {"at": "2026-11-22T12:00:00Z", "workload": "sweep-17", "queue": "research", "shadow": kept["id"]}
+    body = {"engine": "kueue", "evictions": [seen]}
+    assert service.post("/v1/clusters/production/evictions", json=body).status_code == 204
+    for filters, count in (({"workload": "sweep-17"}, 1), ({"queue": "research"}, 1), ({"workload": "x"}, 0), ({}, 2)):
+        found = service.get("/v1/shadow", params=filters).json()["items"]
+        assert len(found) == count, filters
+    (one,) = service.get("/v1/clusters/production/evictions", params={"workload": "sweep-17"}).json()["items"]
+    assert (one["shadow"], one["cluster"], one["engine"]) == (kept["id"], "production", "kueue")

@@ -9,6 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from app.clusters.repository import evictions
 from app.db import metadata
 from app.db.database import past_retention
 
@@ -38,6 +39,8 @@ class Filters:
     engine: str | None = None
     outcome: str | None = None
     ask: str | None = None
+    workload: str | None = None
+    queue: str | None = None
     since: datetime | None = None
     until: datetime | None = None
 
@@ -55,11 +58,23 @@ def page(session: Session, filters: Filters, before: UUID | None, limit: int) ->
     for name in ("cluster", "engine", "outcome", "ask"):
         if (wanted := getattr(filters, name)) is not None:
             query = query.where(shadow.c[name] == wanted)
+    if filters.workload is not None or filters.queue is not None:
+        query = query.where(shadow.c.id.in_(_with_victim(filters)))
     if filters.since is not None:
         query = query.where(shadow.c.seen_at >= filters.since)
     if filters.until is not None:
         query = query.where(shadow.c.seen_at < filters.until)
     return session.execute(query.order_by(shadow.c.id.desc()).limit(limit)).mappings().all()
+
+
+def _with_victim(filters: Filters) -> sa.Select[tuple[UUID]]:
+    """The comparisons of evictions of a workload, or from a queue."""
+    query = sa.select(evictions.c.shadow).where(evictions.c.shadow.is_not(None))
+    if filters.workload is not None:
+        query = query.where(evictions.c.workload == filters.workload)
+    if filters.queue is not None:
+        query = query.where(evictions.c.queue == filters.queue)
+    return query
 
 
 def find(session: Session, identity: UUID) -> sa.RowMapping | None:

@@ -1,5 +1,6 @@
 """``/v1/shadow``: real preemptions beside Arbiter's."""
 
+from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
@@ -42,15 +43,27 @@ Service = Annotated[Shadow, Depends(_service)]
 Id = Annotated[UUID, Path(description="`id` of a comparison")]
 
 
+def _period(
+    since: Annotated[Moment | None, Query(description="Seen then or later; RFC 3339 with offset.")] = None,
+    until: Annotated[Moment | None, Query(description="Seen before; RFC 3339 with offset.")] = None,
+) -> tuple[datetime | None, datetime | None]:
+    return since, until
+
+
 def _filters(
     cluster: Annotated[str | None, Query(description="Where it happened.")] = None,
     engine: Annotated[EngineName | None, Query(description="Which scheduler it was.")] = None,
     outcome: Annotated[ShadowOutcome | None, Query(description="How the two relate.")] = None,
     ask: Annotated[str | None, Query(description="For whom others were evicted.")] = None,
-    since: Annotated[Moment | None, Query(description="Seen then or later; RFC 3339 with offset.")] = None,
-    until: Annotated[Moment | None, Query(description="Seen before; RFC 3339 with offset.")] = None,
+    workload: Annotated[str | None, Query(description="Who was evicted: the id of the workload.")] = None,
+    queue: Annotated[str | None, Query(description="The queue that it ran in.")] = None,
+    period: Annotated[tuple[datetime | None, datetime | None], Depends(_period)] = (None, None),
 ) -> Filters:
-    return Filters(cluster=cluster, engine=engine, outcome=outcome, ask=ask, since=since, until=until)
+    since, until = period
+    return Filters(
+        cluster=cluster, engine=engine, outcome=outcome, ask=ask, workload=workload, queue=queue, since=since,
+        until=until,
+    )  # fmt: skip
 
 
 @router.post(

@@ -227,7 +227,7 @@ def test_why_something_runs(service: Fake, capsys: Captured) -> None:
     assert service.sent == [("POST /v1/preemptibility", b'{"state": {"snapshot": "live/1"}}', JSON_BODY)]
     code, (line,), _ = said(capsys, "why", "train", "--cluster", "prod", "--json")
     assert (code, json.loads(line)) == (
-        0, {"workload": train, "protection": {"preemptible": False, "reason": "min-runtime"}},
+        0, {"workload": train, "protection": {"preemptible": False, "reason": "min-runtime"}, "evictions": []},
     )  # fmt: skip
     live(service, [{"id": "ml/train", "queue": "q"}], [])
     protected(service, preemptible=True)
@@ -325,3 +325,71 @@ def test_what_does_not_answer(monkeypatch: pytest.MonkeyPatch, capsys: Captured)
     assert said(capsys, "configuration", "list", "--url", "http://h") == (4, [], ["http://h: late"])
     assert [Reply(status, b"", None).ok for status in (199, 200, 299, 300)] == [False, True, True, False]
     assert (Reply(200, b"", None).json(), commented(None), commented("")) == ({}, {}, {})
+
+
+HISTORY: Json = {
+    "items": [
+        {"at": "2026-11-22T12:00:00Z", "by": "ml/p", "reason": "InCohortReclamation", "outcome": "agreed"},
+        {"at": "2026-11-22T11:00:00Z", "task": "pod-0", "outcome": "differs"},
+        {"at": "2026-11-22T10:00:00Z", "reason": "PodsReadyTimeout"},
+    ]
+}
+EVICTED = [
+    "  evicted 2026-11-22T12:00:00Z for ml/p, InCohortReclamation; Arbiter agrees",
+    "  evicted 2026-11-22T11:00:00Z (pod-0); Arbiter would not",
+    "  evicted 2026-11-22T10:00:00Z, PodsReadyTimeout",
+]
+
+
+@pytest.fixture
+def followed(service: Fake) -> Fake:
+    """A cluster in which four workloads of a queue run."""
+    service.says("GET /v1/clusters/prod", {"name": "prod", "snapshot": "s"})
+    service.says("GET /v1/snapshots/s/asks", {"items": []})
+    ids = {
+        "ml/job-train-3f2a1": "main",
+        "ml/pg-serve-40399c9c-2a6b-4d11-9c1f-0a1b2c3d4e5f": "serve-0",
+        "app": "ml/driver",
+    }
+    running: list[Json] = [{"id": of, "queue": "q", "tasks": [{"name": task}]} for of, task in ids.items()]
+    running.append({"id": "other/job-train-77ab0", "queue": "q", "tasks": []})
+    service.says("GET /v1/snapshots/s/state", {"workloads": running})
+    protection: Json = {one["id"]: {"preemptible": True, "reason": "r"} for one in running}
+    service.says("POST /v1/preemptibility", {"workloads": protection})
+    for one in running:
+        of = one["id"].replace("/", "%2F")
+        service.says(f"GET /v1/clusters/prod/evictions?limit=5&workload={of}", HISTORY)
+    return service
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("ml/job-train-3f2a1", "ml/job-train-3f2a1"),
+        ("job-train-3f2a1", "ml/job-train-3f2a1"),
+        ("ml/train", "ml/job-train-3f2a1"),
+        ("ml/train-x7k2p", "ml/job-train-3f2a1"),
+        ("ml/train-0-x7k2p", "ml/job-train-3f2a1"),
+        ("serve", "ml/pg-serve-40399c9c-2a6b-4d11-9c1f-0a1b2c3d4e5f"),
+        ("serve-0", "ml/pg-serve-40399c9c-2a6b-4d11-9c1f-0a1b2c3d4e5f"),
+        ("ml/driver", "app"),
+        ("app", "app"),
+    ],
+)
+def test_why_finds_work_by_its_own_name_and_tells_its_evictions(
+    followed: Fake, capsys: Captured, name: str, found: str
+) -> None:
+    code, lines, _ = said(capsys, "why", name, "--cluster", "prod")
+    assert (code, lines[0].split(":")[0], lines[2:]) == (0, found, EVICTED)
+
+
+def test_why_says_which_are_meant_and_what_was_there(followed: Fake, capsys: Captured) -> None:
+    code, _, errors = said(capsys, "why", "train", "--cluster", "prod")
+    assert code == 3
+    assert "several have that name: ml/job-train-3f2a1, other/job-train-77ab0" in errors[1]
+    followed.says("GET /v1/clusters/prod/evictions?limit=5&workload=ml%2Fgone", {"items": []})
+    followed.says("GET /v1/clusters/prod/evictions?limit=5&job=ml%2Fgone", HISTORY)
+    assert said(capsys, "why", "ml/gone", "--cluster", "prod") == (0, ["ml/gone: neither waits nor runs", *EVICTED], [])
+    followed.says("GET /v1/clusters/prod/evictions?limit=5&job=ml%2Fgone", {"items": []})
+    code, _, errors = said(capsys, "why", "ml/gone", "--cluster", "prod")
+    assert (code, "no such workload" in errors[1]) == (3, True)

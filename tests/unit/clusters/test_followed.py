@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -9,10 +10,11 @@ import sqlalchemy as sa
 
 from app.base.errors import NotFound
 from app.clusters import repository, router
-from app.clusters.repository import followers, writers
+from app.clusters.repository import Evicted, followers, writers
 from app.clusters.router import EXAMPLE
-from app.clusters.schemas import ClusterReport, FollowedCluster
+from app.clusters.schemas import ClusterReport, EvictionReport, FollowedCluster, SeenEviction
 from app.clusters.service import Clusters
+from app.clusters.shadow.service import Retention
 from app.db import Database
 from app.solver.model.problems import InvalidInput
 
@@ -22,7 +24,7 @@ class Kept:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.clusters = Clusters(database)
+        self.clusters = Clusters(database, Retention(days=0, entries=0, bytes=0))
 
     def report(self, follower: str, cluster: str = "prod", **fields: Any) -> bool:
         said = msgspec.convert({**EXAMPLE, "follower": follower, **fields}, ClusterReport)
@@ -147,3 +149,41 @@ def test_a_cluster_is_forgotten_with_its_writer(kept: Kept) -> None:
             act("none")
         assert caught.value.detail == "no follower reports about a cluster 'none'"
         assert [(one.pointer, one.detail) for one in caught.value.problems] == [("/name", caught.value.detail)]
+
+
+def seen(at: datetime, workload: str, **fields: Any) -> SeenEviction:
+    return SeenEviction(at=at, workload=workload, **fields)
+
+
+def test_evictions_are_found_by_whom_whose_where_and_for_whom(kept: Kept) -> None:
+    at = datetime(2026, 11, 22, 9, tzinfo=UTC)
+    first = seen(at, "ml/w", job="ml/train", job_kind="Job", queue="q", by="ml/p", reason="r", shadow=UUID(int=7))
+    second = seen(at + timedelta(seconds=1), "app", task="ml/pod-0", queue="other\0")
+    kept.clusters.evict("prod", EvictionReport(engine="kueue", evictions=[first, second]))
+    kept.clusters.evict("prod", EvictionReport(engine="kueue", evictions=[first]))
+    kept.clusters.evict("west", EvictionReport(engine="kueue", evictions=[first]))
+
+    def found(cursor: str | None = None, limit: int = 50, **of: Any) -> list[str]:
+        return [one.workload for one in kept.clusters.evictions("prod", Evicted(**of), cursor, limit).items]
+
+    assert found() == ["app", "ml/w"]
+    for of in ({"workload": "ml/w"}, {"job": "ml/train"}, {"queue": "q"}, {"by": "ml/p"}, {"until": second.at}):
+        assert found(**of) == ["ml/w"], of
+    assert found(workload="ml/pod-0") == found(since=second.at) == ["app"]
+    page = kept.clusters.evictions("prod", Evicted(), None, 1)
+    assert found(page.next_cursor) == ["ml/w"]
+    (whole,) = kept.clusters.evictions("prod", Evicted(job="ml/train"), None, 1).items
+    assert (whole.cluster, whole.engine, whole.reason, whole.job_kind) == ("prod", "kueue", "r", "Job")
+
+
+def test_evictions_are_kept_as_long_as_comparisons(database: Database) -> None:
+    clusters = Clusters(database, Retention(days=1, entries=2, bytes=0))
+    at = datetime(2026, 11, 22, 9, tzinfo=UTC)
+
+    def evict(days: float, name: str) -> list[str]:
+        one = seen(at + timedelta(days=days), name)
+        clusters.evict("prod", EvictionReport(engine="kueue", evictions=[one]))
+        return [one.workload for one in clusters.evictions("prod", Evicted(), None, 9).items]
+
+    assert [evict(0, "a"), evict(0.5, "b"), evict(0.6, "c")] == [["a"], ["b", "a"], ["c", "b"]]
+    assert evict(3, "d") == ["d"]

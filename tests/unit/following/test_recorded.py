@@ -2,6 +2,8 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
+from itertools import islice
 from typing import Any, cast
 
 import msgspec
@@ -34,6 +36,19 @@ class Stored:
         return Reply(msgspec.json.encode({"configuration": {"settings": self._settings}}), None)
 
 
+def heard(one: Recorded, told: list[Item], order: Callable[[str], int]) -> ShadowReport:
+    """What a follower reports where all that was written, one after the other, is heard a kind after the other."""
+    kinds = {kind.name: kind for kind in followed(one.engine, shadow=True)}
+    mirror = Mirror(tuple(kinds.values()), History(one.engine, quiet=0))
+    for kind in kinds.values():
+        mirror.listed(kind, kind.api_version(kind.versions[0]), Listed([], "1"), "test")
+    written = list(enumerate(copied([*one.objects, *told]), start=2))
+    for version, item in sorted(written, key=lambda of: (order(of[1]["kind"]), of[0])):
+        kind = kinds[item["kind"]]
+        mirror.apply(kind, Event(False, trimmed(kind.name, item), str(version)))
+    return reported(one, mirror)
+
+
 def seen(one: Recorded, told: list[Item]) -> ShadowReport:
     """What a follower reports of a cluster in which ``told`` happens."""
     kinds = followed(one.engine, shadow=True)
@@ -43,10 +58,14 @@ def seen(one: Recorded, told: list[Item]) -> ShadowReport:
         mirror.listed(kind, kind.api_version(kind.versions[0]), Listed(items, "1"), "test")
     for event in copied(told):
         mirror.apply(kinds[-1], Event(False, event, "2"))
+    return reported(one, mirror)
+
+
+def reported(one: Recorded, mirror: Mirror) -> ShadowReport:
     (preemption,) = mirror.preemptions()
     arbiter = cast(Arbiter, Stored(one.settings))
-    (report,) = Shadowing(one.engine, "c", "c", mirror, arbiter, lambda: True).reports_of(preemption)
-    return report
+    (judged,) = Shadowing(one.engine, "c", "c", mirror, arbiter, lambda: True).judge(preemption, mirror.rewind())
+    return judged.report
 
 
 def copied(items: list[Item]) -> list[Item]:
@@ -74,3 +93,13 @@ def test_recorded_preemptions_agree_and_others_differ(engine: EngineName) -> Non
             others = [*list(one.victims.values())[1:], next(iter(one.others.values()))]
             assert detail(seen(one, others)), one.name
     assert planted > LEAST[engine] / 5
+
+
+@pytest.mark.parametrize("first", ["Event", "Pod", "Node"])
+@pytest.mark.parametrize("engine", ["kai", "yunikorn"])
+def test_what_is_heard_first_changes_nothing(engine: EngineName, first: str) -> None:
+    for one in islice(expressible(engine), 12):
+        told = list(one.victims.values())
+        for late in ("", "Pod"):
+            report = heard(one, told, lambda kind, late=late: (kind == late) - (kind == first))
+            assert (detail(report), report.changes) == ("", 0), (one.name, late)

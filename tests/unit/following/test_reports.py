@@ -347,12 +347,12 @@ def test_once_follows_until_everything_is_written_and_stops_its_watchers(monkeyp
 
 
 @pytest.mark.parametrize("shadow", [False, True])
-def test_preemptions_are_watched_where_that_is_wanted(monkeypatch: pytest.MonkeyPatch, shadow: bool) -> None:
+def test_evictions_are_told_and_compared_where_that_is_wanted(monkeypatch: pytest.MonkeyPatch, shadow: bool) -> None:
     begun: list[Any] = []
 
     class Shadowing:
-        def __init__(self, *of: Any) -> None:
-            self.of = of
+        def __init__(self, *of: Any, shadow: bool) -> None:
+            self.of = (*of, shadow)
 
         def start(self) -> None:
             begun.append(self.of)
@@ -362,13 +362,14 @@ def test_preemptions_are_watched_where_that_is_wanted(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(module, "Shadowing", Shadowing)
     task = msgspec.convert(msgspec.to_builtins(TASK) | {"shadow": shadow}, Task)
-    follower: Any = Follower(task, Cluster(), Service())
+    follower: Any = Follower(task, Cluster(), Service(), lambda: follower.stop() if follower._synced_at else None)
+    follower.run()
+    engine, cluster, configuration, *_, writes, compared = begun[0]
+    assert (engine, cluster, configuration, writes()) == ("kueue", "prod", "conf", True)
+    assert (compared, begun[1]) == (shadow, "stopped")
+    begun.clear()
     follower.run(once=True)
-    assert len(begun) == (2 if shadow else 0)
-    assert (follower._mirror._history is None) != shadow
-    if shadow:
-        engine, cluster, configuration, *_, writes = begun[0]
-        assert (engine, cluster, configuration, writes(), begun[1]) == ("kueue", "prod", "conf", True, "stopped")
+    assert begun == [], "what is listed once has no history"
 
 
 def test_a_stop_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,12 @@
 
 from datetime import UTC, datetime
 from typing import Any, cast
+from uuid import UUID
 
 import msgspec
 import pytest
 
+from app.clusters.schemas import SeenEviction
 from app.clusters.shadow.schemas import ShadowReport
 from app.following import shadowing
 from app.following.evidence import Evidence
@@ -17,6 +19,7 @@ from app.solver.model import kueue as model
 from app.solver.model.configuration import Configuration, EngineName, Settings
 from tests.cluster import kueue, pods
 
+KEPT = UUID(int=7)
 AT = datetime(2026, 11, 22, 9, tzinfo=UTC)
 STORED = Configuration(engine="kueue", settings=Settings(kueue=model.Settings(fair_sharing=True)))
 
@@ -34,6 +37,10 @@ class Seen:
             {kind: dict(of) for kind, of in self._known.items()}, [], self._changes, len(self._changes), (0, 0)
         )
 
+    def evictions(self) -> list[Eviction]:
+        """None but those."""
+        return []
+
     def preemptions(self) -> list[Preemption]:
         """Each once."""
         found, self._preemptions = self._preemptions, []
@@ -41,22 +48,27 @@ class Seen:
 
 
 class Service:
-    """Answers each report by one of ``answers``: None takes it. ``taken``: what came."""
+    """Answers each report by one of ``answers``: None takes it. ``taken``: what came; ``evicted``: evictions."""
 
     def __init__(self, *answers: Exception | None) -> None:
         self._answers = list(answers)
         self.taken: list[ShadowReport] = []
+        self.evicted: list[SeenEviction] = []
 
     def ask(self, method: str, *path: str, body: Any = None) -> Reply:
         """As the real one does."""
         if method == "GET":
             assert path == ("configurations", "own")
             return Reply(msgspec.json.encode({"configuration": STORED}), None)
-        assert (method, path) == ("POST", ("shadow",))
+        assert method == "POST"
+        if path == ("clusters", "prod", "evictions"):
+            self.evicted += body.evictions
+            return Reply(b"", None)
+        assert path == ("shadow",)
         self.taken.append(body)
         if self._answers and (answer := self._answers.pop(0)) is not None:
             raise answer
-        return Reply(b"{}", None)
+        return Reply(msgspec.json.encode({"id": KEPT, "outcome": "agreed"}), None)
 
 
 def preemption(by: str, *victims: tuple[str, str], at: int = 4) -> Preemption:
@@ -65,8 +77,12 @@ def preemption(by: str, *victims: tuple[str, str], at: int = 4) -> Preemption:
 
 
 def report_of(one: Shadowing, seen: Preemption) -> ShadowReport:
-    (report,) = one.reports_of(seen)
-    return report
+    (judged,) = one.judge(seen, one._mirror.rewind())  # pyright: ignore
+    return judged.report
+
+
+def tell(one: Shadowing, seen: Preemption) -> None:
+    one._report(seen.by, one._judged(seen))  # pyright: ignore
 
 
 def items(*objects: dict[str, Any]) -> Items:
@@ -174,13 +190,13 @@ def test_a_report_is_tried_five_times(
 ) -> None:
     monkeypatch.setattr(shadowing, "_RETRY_SECONDS", 0.0)
     service = Service(*answers)
-    shadow("kueue", Seen({}), service)._report(BARE)  # pyright: ignore
+    tell(shadow("kueue", Seen({}), service), BARE)
     assert [one.unjudged for one in service.taken] == told
 
 
 def test_a_report_that_is_refused_is_told_without_its_question() -> None:
     service = Service(ApiError(422, "invalid", "y" * 3000), None)
-    shadow("kueue", Seen(KUEUE), service)._report(preemption("u-1", ("default", "v")))  # pyright: ignore
+    tell(shadow("kueue", Seen(KUEUE), service), preemption("u-1", ("default", "v")))
     first, second = service.taken
     assert (len(first.requests), first.unjudged) == (1, None)
     assert (second.requests, second.unjudged, second.cause) == ([], "y" * 2000, "refused")
@@ -191,14 +207,14 @@ def test_who_is_stopped_does_not_try_again() -> None:
     service = Service(ApiUnavailable("no"), None)
     one = shadow("kueue", Seen({}), service)
     one.stop()
-    one._report(BARE)  # pyright: ignore
+    tell(one, BARE)
     assert len(service.taken) == 1
 
 
 def test_one_that_fails_like_none_before_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     service = Service(KeyError("x"), None, None)
     one = shadow("kueue", Seen({}), service)
-    one._report(BARE)  # pyright: ignore
+    tell(one, BARE)
     assert len(service.taken) == 1
 
 
@@ -214,3 +230,28 @@ def test_who_does_not_write_reports_nothing(writes: bool, monkeypatch: pytest.Mo
     one.stop()
     one.join(60)
     assert len(service.taken) == (2 if writes else 0)
+
+
+def test_evictions_are_told_with_what_came_of_the_comparison() -> None:
+    service, known = Service(), {**KUEUE, "Workload": {**KUEUE["Workload"]}}
+    owner = {"kind": "Job", "name": "train", "controller": True}
+    victim = known["Workload"]["default", "v"]
+    known["Workload"]["default", "v"] = {**victim, "metadata": {**victim["metadata"], "ownerReferences": [{}, owner]}}
+    tell(shadow("kueue", Seen(known), service), preemption("u-1", ("default", "v")))
+    (one,) = service.evicted
+    assert (one.at, one.workload, one.task, one.queue, one.by) == (AT, "default/v", None, "q", "default/ask")
+    assert (one.job, one.job_kind, one.reason, one.outcome, one.shadow) == (
+        "default/train", "Job", "why-v", "agreed", KEPT,
+    )  # fmt: skip
+
+
+def test_what_is_not_compared_is_told_all_the_same() -> None:
+    service = Service()
+    one = shadow("kueue", Seen(KUEUE), service)
+    other = Eviction((3, 0), 0.0, Evidence(("default", "v"), "", "PodsReadyTimeout", None, "too slow", preempted=False))
+    one._report("", one._unjudged("u-1", [other]))  # pyright: ignore
+    (said,) = service.evicted
+    assert (said.workload, said.reason, said.message, said.queue, said.by, said.outcome) == (
+        "default/v", "PodsReadyTimeout", "too slow", "q", "default/ask", None,
+    )  # fmt: skip
+    assert service.taken == []
