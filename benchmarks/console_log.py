@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from app.base import logs
 from app.base.settings import Settings
-from app.db import migrate
+from app.db.database import migrate
 from app.db.embedded import EmbeddedPostgres
 from app.decisions.log import DecisionLog
 from app.decisions.repository import decisions

@@ -8,7 +8,8 @@ from sqlalchemy import MetaData, create_engine, pool, text
 
 import app
 from app.base.settings import Settings
-from app.db import connect_arguments, is_newer, metadata, with_driver
+from app.db.connecting import connect_arguments, with_driver
+from app.db.database import is_newer, metadata
 
 _TURN = 0x41524249  # any number that only migrations of Arbiter use
 

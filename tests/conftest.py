@@ -16,10 +16,10 @@ from psycopg import sql
 from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
-from app.auth.service import Tokens
+from app.auth.tokens import Tokens
 from app.base import logs
 from app.base.settings import Settings
-from app.db import Database, migrate
+from app.db.database import Database, migrate
 from app.db.embedded import EmbeddedPostgres
 from app.service.main import create_app
 from tests.strict import pytest_runtest_makereport, pytest_runtest_setup, pytest_runtest_teardown

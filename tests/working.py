@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from app.base.settings import Settings
-from app.db import Database
+from app.db.database import Database
 from app.jobs.worker import Worker
 from app.service.background import worker_of
 

@@ -1,9 +1,4 @@
-"""What an answer leaves behind is freed after the answer has been sent, not before.
-
-Freeing the few hundred thousand objects of a large request takes a fifth of the time that decoding it took. Whoever
-serves opens ``released_at_the_end`` around answering and sending; whoever answers hands over what it no longer needs.
-
-Decision requests whose workloads mostly repeat a few lists of tasks are decoded with each such list made once.
+"""Decision requests whose workloads mostly repeat a few lists of tasks are decoded with each such list made once.
 
 A cluster runs fifty thousand workloads of a few hundred shapes. What is alike to the byte becomes one list that all of
 them hold: a third less to decode, half as much memory, and whoever compiles the state sees by identity what is alike.
@@ -19,7 +14,6 @@ import re
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from itertools import repeat
 from operator import attrgetter
 from time import perf_counter
@@ -31,6 +25,7 @@ from msgspec.structs import force_setattr
 from app.answering.sources import Sources
 from app.base import tracing
 from app.base.decoding import REFUSALS, decode, decode_at_once
+from app.base.ticket import release_later
 from app.solver import solve
 from app.solver.model.base import Time
 from app.solver.model.configuration import Configuration
@@ -48,28 +43,6 @@ from app.solver.model.request import (
 from app.solver.model.state import Ask, Task, Workload
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.solve import Configured, Loaded
-
-_held: ContextVar[list[object] | None] = ContextVar("held", default=None)
-
-
-@contextmanager
-def released_at_the_end() -> Generator[None]:
-    """Hold what is handed over inside until the end."""
-    held: list[object] = []
-    token = _held.set(held)
-    try:
-        yield
-    finally:
-        _held.reset(token)
-        held.clear()
-
-
-def release_later(*objects: object) -> None:
-    """Free ``objects`` at the end of ``released_at_the_end``; outside of it they go at once."""
-    held = _held.get()
-    if held is not None:
-        held.extend(objects)
-
 
 _LARGE = 1 << 18
 _SAMPLE = 1 << 17

@@ -1,12 +1,67 @@
-"""The audit log: every write, in its transaction, and a sample of the refusals; never edited."""
+"""The audit log: every write, in its transaction, and a sample of the refusals; never edited.
 
-from typing import Any
+Refusals are all counted, and some are written down. Who knocks without a key decides how often he is refused, and must
+not decide how much the audit log holds: of each caller and kind the first ten are written, then one a minute, which
+says how many were not.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Literal
 
 from sqlalchemy.orm import Session
 
-from app.auth import actor, repository
+from app.auth import repository
+from app.auth.callers import current_actor
 
 
 def record(session: Session, action: str, target: str, detail: dict[str, Any] | None = None) -> None:
     """Say what the current actor does, in the transaction that does it: both happen or neither."""
-    repository.record(session, actor.current(), action, target, detail)
+    repository.record(session, current_actor(), action, target, detail)
+
+
+Kind = Literal["unauthenticated", "forbidden"]
+
+_AT_ONCE = 10
+_EVERY_SECONDS = 60.0
+_KEPT = 1024
+
+
+@dataclass(slots=True)
+class _Account:
+    """Of one caller: lines that may be written now, as of ``at``; and refusals since the last line."""
+
+    lines: float
+    at: float
+    unwritten: int = 0
+
+
+class Refusals:
+    """``count`` is told of every refusal; ``clock``: seconds that never go back."""
+
+    def __init__(self, count: Callable[[Kind], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._count = count
+        self._clock = clock
+        self._accounts: OrderedDict[tuple[str, Kind], _Account] = OrderedDict()
+        self._lock = Lock()
+
+    def add(self, who: str, kind: Kind) -> int | None:
+        """How many were not written since the last line, where this one is to be written; None where it is not."""
+        self._count(kind)
+        now = self._clock()
+        with self._lock:
+            account = self._accounts.setdefault((who, kind), _Account(_AT_ONCE, now))
+            self._accounts.move_to_end((who, kind))
+            if len(self._accounts) > _KEPT:
+                self._accounts.popitem(last=False)
+            account.lines = min(_AT_ONCE, account.lines + (now - account.at) / _EVERY_SECONDS)
+            account.at = now
+            if account.lines < 1:
+                account.unwritten += 1
+                return None
+            account.lines -= 1
+            missed, account.unwritten = account.unwritten, 0
+            return missed

@@ -9,14 +9,12 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.auth import actor, scopes
-from app.auth.guesses import Guesses, address_of
+from app.auth.audit import Kind, Refusals
+from app.auth.callers import ANONYMOUS, Caller, Visitors, acting, allows, welcome
 from app.auth.oidc import OpenId
-from app.auth.refusals import Kind, Refusals
-from app.auth.service import PREFIX, Caller, Tokens
-from app.auth.visitors import Visitors, welcome
+from app.auth.tokens import PREFIX, Guesses, Tokens, address_of
 from app.base.errors import ArbiterError, Forbidden, Unauthorized, Unavailable
-from app.http.problems import answer_to
+from app.http.responses import answer_to
 from app.http.routing import Found, is_for_people
 
 _LOOKUPS = 10
@@ -54,22 +52,19 @@ class AuthenticationMiddleware:
         if found is None or _is_public(found):
             await self.app(scope, receive, send)
             return
-        who = actor.ANONYMOUS
+        who = ANONYMOUS
         try:
             caller = await self._visitor(scope, found) or await self._caller(scope, found)
             who = caller.name
             welcome(scope, caller)
             needed = None if found.operation is None else found.operation.needs
-            if needed is not None and not scopes.allows(caller.scopes, needed):
+            if needed is not None and not allows(caller.scopes, needed):
                 raise Forbidden(f"this needs scope {needed}; {who} has {', '.join(sorted(caller.scopes)) or 'none'}")
         except ArbiterError as refusal:
             await self._refuse(who, refusal, scope, receive, send)
             return
-        acting = actor.become(who)
-        try:
+        with acting(who):
             await self.app(scope, receive, send)
-        finally:
-            actor.leave(acting)
 
     async def _visitor(self, scope: Scope, found: Found) -> Caller | None:
         """Whose session a page is asked for with. The API takes no cookies: no other site can make use of one."""

@@ -24,7 +24,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Session
 
-from app.db import metadata
+from app.db.database import metadata
 
 tokens = Table(
     "tokens",

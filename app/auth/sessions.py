@@ -18,10 +18,11 @@ from uuid import UUID, uuid4
 from itsdangerous import BadData, URLSafeTimedSerializer
 
 from app.auth import audit, repository
+from app.auth.callers import Caller
 from app.auth.repository import SessionRow
-from app.auth.service import Caller, Tokens, digest_of
+from app.auth.tokens import Tokens, digest_of
 from app.base.errors import NotFound, Unavailable
-from app.db import Database
+from app.db.database import Database
 
 PREFIX = "arbs_"
 _FRESH_SECONDS = 2.0

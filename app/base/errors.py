@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree; ``app.http.problems`` turns each into problem+json (RFC 9457).
+"""What can go wrong, as one tree; ``app.http.responses`` turns each into problem+json (RFC 9457).
 
     ArbiterError
     ├── BadRequest 400             the request can't be read: syntax, encoding, a cursor that isn't ours

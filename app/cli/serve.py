@@ -26,7 +26,7 @@ from app.solver.model.configuration import EngineName
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from app.auth.service import Tokens
+    from app.auth.tokens import Tokens
     from app.jobs.companion import Companion
 
 
@@ -120,7 +120,7 @@ def upgrade() -> int:
     """Bring the database to this version's tables: the one of DATABASE_URL, else the service's own."""
     from app.base.errors import Unavailable
     from app.base.settings import Settings
-    from app.db import (
+    from app.db.database import (
         Database,
         head_revision,
         is_newer,
@@ -207,22 +207,22 @@ def revoke(id: UUID) -> int:  # noqa: A002
 
 def _on_tokens(act: "Callable[[Tokens], int]") -> int:
     """Do it on the tokens of DATABASE_URL's database, else of the service's own; the exit code."""
-    from app.auth import actor  # the database's packages, which `decide` can do without
-    from app.auth.service import Tokens
+    from app.auth.callers import acting  # the database's packages, which `decide` can do without
+    from app.auth.tokens import Tokens
     from app.base.errors import BadInput, NotFound, Unavailable
     from app.base.settings import Settings
-    from app.db import Database, migrate
+    from app.db.database import Database, migrate
     from app.db.embedded import EmbeddedError, EmbeddedPostgres
 
     settings = Settings()
     own = EmbeddedPostgres(settings.data_dir, say=complain) if settings.database_url is None else None
-    acting = actor.become(f"cli:{getpass.getuser()}")
     try:
         url = settings.database_url or (own.start() if own else "")
         migrate(url)
         database = Database(url, settings)
         try:
-            return act(Tokens(database))
+            with acting(f"cli:{getpass.getuser()}"):
+                return act(Tokens(database))
         finally:
             database.close()
     except (EmbeddedError, Unavailable) as error:
@@ -232,6 +232,5 @@ def _on_tokens(act: "Callable[[Tokens], int]") -> int:
         complain(error.detail)
         return BAD_INPUT
     finally:
-        actor.leave(acting)
         if own is not None:
             own.stop()

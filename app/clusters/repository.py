@@ -11,8 +11,7 @@ from sqlalchemy import RowMapping
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Session
 
-from app.db import metadata
-from app.db.database import past_retention
+from app.db.database import metadata, past_retention
 
 followers = sa.Table(
     "cluster_followers",

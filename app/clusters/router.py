@@ -18,9 +18,9 @@ from app.clusters.schemas import (
 from app.clusters.service import Clusters
 from app.http.body import Body
 from app.http.openapi import operation
-from app.http.pages import Cursor, Limit, Moment
+from app.http.parameters import Cursor, Limit, Moment
 from app.http.responses import json_response
-from app.http.services import service
+from app.http.routing import service
 
 DOCUMENTED = (FollowedCluster, ClusterLease, FollowedClusterList, ClusterReport, EvictionReport, EvictionPage)
 EXAMPLE = {

@@ -25,9 +25,9 @@ from app.clusters.schemas import (
     FollowedCluster,
 )
 from app.clusters.shadow.service import Retention
-from app.db import Database
+from app.db.database import Database
 from app.decisions.repository import storable
-from app.http.pages import decode_id, encode_cursor
+from app.http.parameters import decode_id, encode_cursor
 from app.solver.model.problems import Problem
 
 LEASE_SECONDS = 15.0

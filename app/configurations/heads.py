@@ -18,7 +18,7 @@ from app.base.lru import Lru
 from app.configurations import repository
 from app.configurations import repository as configurations
 from app.configurations.repository import HeadRow, Revision
-from app.db import Database
+from app.db.database import Database
 
 
 class _Known(NamedTuple):

@@ -10,10 +10,10 @@ from fastapi import Depends, Header, Request
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from app.auth import actor
+from app.auth.callers import current_actor
 from app.base.errors import BadInput, Conflict
 from app.configurations import repository
-from app.db import Database
+from app.db.database import Database
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
@@ -69,7 +69,7 @@ class Writes:
         with self._database.session() as session:
             if once.key is None:
                 return act(session)
-            who, digest = actor.current(), once.digest(body)
+            who, digest = current_actor(), once.digest(body)
             repository.expire(session, who, once.key, self._age)
             if not repository.claim_key(session, who, once.key, digest):
                 return _again(repository.kept(session, who, once.key), digest)

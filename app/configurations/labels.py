@@ -9,14 +9,15 @@ from typing import Annotated
 import msgspec
 from sqlalchemy.orm import Session
 
-from app.auth import actor, audit
+from app.auth import audit
+from app.auth.callers import current_actor
 from app.base.errors import BadInput
 from app.configurations import repository
 from app.configurations import repository as configurations
 from app.configurations.repository import HeadRow, LabelRow
 from app.configurations.service import Configurations, unknown
-from app.db import Database, after_commit
-from app.http.preconditions import Preconditions
+from app.db.database import Database, after_commit
+from app.http.parameters import Preconditions
 from app.solver.model.base import Wire
 from app.solver.model.problems import Problem
 
@@ -93,7 +94,7 @@ class Labels:
         if configurations.at(session, name, revision) is None:
             detail = f"no revision {revision} of configuration {name!r}"
             raise BadInput([Problem(pointer="/revision", detail=detail)])
-        row = repository.move(session, name, label, revision, actor.current(), comment)
+        row = repository.move(session, name, label, revision, current_actor(), comment)
         said = {"label": label, "revision": revision, "before": None if before is None else before.revision}
         audit.record(session, "configuration.label.move", name, said | {"comment": comment})
         self._tell(session, name, row)
@@ -107,7 +108,7 @@ class Labels:
             conditions.check_stated(None)
             raise unknown(name, label=label)
         conditions.check_write(_etag(before))
-        row = repository.move(session, name, label, None, actor.current(), None)
+        row = repository.move(session, name, label, None, current_actor(), None)
         audit.record(session, "configuration.label.delete", name, {"label": label, "before": before.revision})
         self._tell(session, name, row)
 

@@ -17,9 +17,9 @@ from app.formats.exported import EXPORTS, ExportFormat, Format
 from app.formats.schemas import ExportedManifest, ImportedManifest
 from app.http.body import MANIFESTS, Manifest
 from app.http.openapi import operation, reference
-from app.http.preconditions import Conditions, Preconditions
+from app.http.parameters import Conditions, Preconditions
 from app.http.responses import json_response
-from app.http.services import service
+from app.http.routing import service
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Problem
 from app.workers.dispatcher import Dispatcher

@@ -41,7 +41,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Session
 
-from app.db import metadata
+from app.db.database import metadata
 
 CHANNEL = "arbiter_configurations"
 

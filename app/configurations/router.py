@@ -27,14 +27,12 @@ from app.configurations.service import (
     drafted,
     etag,
 )
-from app.db import Database
+from app.db.database import Database
 from app.http.body import Body
-from app.http.comment import Comment
 from app.http.openapi import operation
-from app.http.pages import Cursor, Limit, decode_cursor, encode_cursor
-from app.http.preconditions import Conditions, Preconditions, etag_of
+from app.http.parameters import Comment, Conditions, Cursor, Limit, Preconditions, decode_cursor, encode_cursor, etag_of
 from app.http.responses import json_response
-from app.http.services import service
+from app.http.routing import service
 from app.solver.model.base import Wire
 from app.solver.model.configuration import Configuration, EngineName
 

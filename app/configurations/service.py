@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy.orm import Session
 
-from app.auth import actor, audit
+from app.auth import audit
+from app.auth.callers import current_actor
 from app.base.decoding import decode
 from app.base.errors import BadInput, NotFound, PreconditionFailed
 from app.base.lru import Lru
@@ -23,8 +24,8 @@ from app.configurations import repository
 from app.configurations import repository as labels
 from app.configurations.heads import Heads
 from app.configurations.repository import HeadRow, New, Revision, Summary
-from app.db import Database, after_commit
-from app.http.preconditions import Preconditions
+from app.db.database import Database, after_commit
+from app.http.parameters import Preconditions
 from app.solver import solve
 from app.solver.digest import digest as digest_of
 from app.solver.model.base import Wire
@@ -289,7 +290,7 @@ class Editor:
             conditions.check_stated(None)
             raise unknown(name)
         conditions.check_write(etag(now))
-        off = labels.take_off_all(session, name, actor.current())
+        off = labels.take_off_all(session, name, current_actor())
         gone = [HeadRow(name, row.label, None, row.change) for row in off]
         gone.append(HeadRow(name, None, None, repository.delete_configuration(session, name)))
         detail = {"revision": now.revision, "labels": [row.label for row in off]}
@@ -308,7 +309,7 @@ class Editor:
             if head is None and not repository.claim(session, name):
                 raise PreconditionFailed("somebody else has just created it")
             document = msgspec.json.encode(draft.configuration)
-            new = New(draft.digest, document, actor.current(), intent.comment, restored_from)
+            new = New(draft.digest, document, current_actor(), intent.comment, restored_from)
             stored, change = repository.add(session, name, last + 1, new)
             said = {"revision": last + 1, "comment": intent.comment, "restored_from": restored_from, **(detail or {})}
             audit.record(session, action, name, {key: value for key, value in said.items() if value is not None})

@@ -13,11 +13,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.types import Message, Scope
 
-from app.auth import scopes
-from app.auth.service import Caller
+from app.auth.callers import Caller, allows
 from app.base.errors import ArbiterError, Forbidden
 from app.http.budget import release
-from app.http.problems import answer_to
+from app.http.responses import answer_to
 from app.http.routing import Operations
 
 _KEPT = (
@@ -86,7 +85,7 @@ class Api:
 
     def may(self, scope: str) -> bool:
         """Whether the caller has that scope."""
-        return scopes.allows(self._caller.scopes, scope)
+        return allows(self._caller.scopes, scope)
 
     async def get(self, path: str, query: Query | None = None) -> Any:
         """The JSON document at ``path``. Raises Refused."""

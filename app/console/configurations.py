@@ -19,8 +19,8 @@ from app.configurations.service import NAME
 from app.console.api import Json, Refused, Reply, segment
 from app.console.visit import PageRoute, Visit, Visiting, pretty
 from app.formats.exported import Format
+from app.http.assets import HEADERS
 from app.http.openapi import page
-from app.http.policy import HEADERS
 
 _PAGE = 50
 Number = Annotated[int | None, Query(ge=1, le=10**9)]

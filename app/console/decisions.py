@@ -24,9 +24,9 @@ from app.console.api import Api, Call, Json, Refused, segment
 from app.console.api import Json as Document
 from app.console.situation import VERDICTS, Rules, chosen, groups, named, paged, rules_of, sentence
 from app.console.visit import PageRoute, Visit, Visiting
+from app.http.assets import HEADERS
 from app.http.openapi import page
-from app.http.policy import HEADERS
-from app.http.services import service
+from app.http.routing import service
 from app.solver.registry import ENGINES
 
 _MOST_SHOWN = 64 << 10

@@ -21,9 +21,9 @@ from app.console.api import Query as Search
 from app.console.simulations import circle
 from app.console.situation import asks_of
 from app.console.visit import PageRoute, Visiting
+from app.http.assets import HEADERS
 from app.http.openapi import page
-from app.http.policy import HEADERS
-from app.http.services import service
+from app.http.routing import service
 
 EVERY_SECONDS = 2.0
 TOPICS: dict[str, tuple[str, Search]] = {

@@ -16,7 +16,7 @@ from app.console.quotas import quotas_pages
 from app.console.sign_in import provider_pages, sign_in_pages
 from app.console.simulations import pictures_pages, simulations_pages
 from app.console.visit import Visit, failure
-from app.http.problems import http_exception
+from app.http.responses import http_exception
 from app.http.routing import Operations, is_for_people
 
 router = APIRouter()

@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Scope
 
-from app.auth.code_flow import CodeFlow
-from app.auth.guesses import Guesses, address_of
-from app.auth.service import Caller
+from app.auth.callers import Caller
+from app.auth.oidc import CodeFlow
 from app.auth.sessions import Sessions
+from app.auth.tokens import Guesses, address_of
 from app.base.errors import ArbiterError, Forbidden, NotFound, Unavailable
 from app.console.visit import (
     PageRoute,
@@ -30,8 +30,7 @@ from app.console.visit import (
     set_cookie,
 )
 from app.http.openapi import page
-from app.http.routing import Operations
-from app.http.services import service
+from app.http.routing import Operations, service
 
 _LONGEST = 2048
 Next = Annotated[str, Query(max_length=_LONGEST)]

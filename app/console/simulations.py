@@ -24,8 +24,8 @@ from app.console.api import Json, Refused, segment
 from app.console.ask import Malformed, document
 from app.console.situation import paged
 from app.console.visit import PageRoute, Visit, Visiting, amount, pretty, seconds
+from app.http.assets import HEADERS
 from app.http.openapi import page
-from app.http.policy import HEADERS
 from app.simulations.plots import Kind, require
 from app.simulations.router import SIMULATION
 from app.solver.registry import ENGINES

@@ -28,17 +28,15 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Scope
 
+from app.auth.callers import caller_of
 from app.auth.sessions import Session, Sessions
-from app.auth.visitors import caller_of
 from app.base.errors import ArbiterError, BadRequest, Forbidden, Unavailable
 from app.base.settings import Settings
 from app.console.api import Api, Refused
-from app.http.assets import address
+from app.http.assets import HEADERS, address
 from app.http.body import read_form
-from app.http.policy import HEADERS
-from app.http.problems import answer_to
-from app.http.routing import Operations
-from app.http.services import service
+from app.http.responses import answer_to
+from app.http.routing import Operations, service
 
 _STEPS = (("Pi", 1 << 50), ("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20))
 _BINARY = ("memory", "storage", "ephemeral-storage", "hugepages")

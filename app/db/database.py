@@ -1,12 +1,7 @@
-"""What every table of every package hangs on.
+"""The database: one engine, short sessions, one transaction for each unit of work; its tables and migrations.
 
-What of a log is past its retention: the same bounds for every table whose ids sort by time.
-
-Migrations: which there are, which a database has, and bringing it up to date.
-
-The database: one engine, short sessions, one transaction for each unit of work.
-
-A database that is away becomes ``Unavailable`` here, once, so that no caller has to know how SQLAlchemy says it.
+SQL lives in the ``repository.py`` of each package; its tables hang on ``metadata``. A database that is away becomes
+``Unavailable`` here, once, so that no caller has to know how SQLAlchemy says it.
 """
 
 import selectors
@@ -29,9 +24,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 
 from app.base.errors import Unavailable
+from app.base.installation import shipped
 from app.base.settings import Settings
-from app.base.shipped import shipped
-from app.base.waiting import may_wait
+from app.base.ticket import may_wait
 from app.db.connecting import Breaker, Late, Statement, left, pooled, send, single, with_driver, within
 
 metadata = MetaData(

@@ -15,12 +15,12 @@ from app.base.errors import ArbiterError, TooLarge, TooManyRequests
 from app.base.settings import Settings
 from app.decisions import router as asking
 from app.decisions.schemas import DECISION, SITUATION, DecisionAnswer
-from app.http import problems
+from app.http import responses
 from app.http.body import require_lines
 from app.http.budget import Hold, hold_of
 from app.http.openapi import NDJSON, lines, operation, shown_as
-from app.http.problems import ProblemDocument
-from app.http.services import service
+from app.http.responses import ProblemDocument
+from app.http.routing import service
 from app.solver.model.request import DecisionRequest
 
 _AHEAD = 4
@@ -115,7 +115,7 @@ async def _one(request: Request, number: int, line: bytes | ArbiterError) -> Bat
             raise line
         answer = await asking.decided(request, line)
     except Exception as error:
-        refusal = await problems.answer_to(request, error)
+        refusal = await responses.answer_to(request, error)
         return BatchAnswer(number, refusal.status_code, problem=msgspec.Raw(bytes(refusal.body)))
     finally:
         if isinstance(line, bytes):

@@ -11,7 +11,7 @@ from app.formats.extender import ExtenderPreemptionArgs, ExtenderPreemptionResul
 from app.http.body import Body
 from app.http.openapi import operation
 from app.http.responses import json_response
-from app.http.services import service
+from app.http.routing import service
 from app.metrics import Metrics
 from app.workers.offload import Offload
 

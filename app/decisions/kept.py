@@ -15,7 +15,7 @@ from sqlalchemy import RowMapping
 from app.answering.operations import Kept, Known, Used, put_together
 from app.answering.sources import Documents
 from app.base.errors import Conflict, NotFound
-from app.db import Database
+from app.db.database import Database
 from app.decisions import repository
 from app.decisions.repository import New
 from app.solver.digest import StateDigest

@@ -29,10 +29,10 @@ from sqlalchemy.orm import Session
 
 from app.answering.answers import Answered, Facts
 from app.answering.operations import Kept
-from app.auth.actor import ANONYMOUS
+from app.auth.callers import ANONYMOUS
 from app.base.errors import Unavailable
 from app.base.settings import Settings
-from app.db import Database
+from app.db.database import Database
 from app.decisions import repository
 from app.decisions import repository as kept
 from app.decisions.kept import squeezed
@@ -238,8 +238,13 @@ class DatabaseStore:
 class DecisionLog:
     """``offer`` is all that a decision does; the rest happens on the writer's thread."""
 
-    def __init__(self, store: Store, metrics: Metrics, *, most_entries: int, most_bytes: int) -> None:
+    def __init__(
+        self, store: Store, metrics: Metrics, *, most_entries: int, most_bytes: int,
+        lost: Callable[[set[str]], None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        """``lost`` is told the digests of what an entry had to be stored without."""
         self._store = store
+        self._lost = lost
         self._metrics = metrics
         self._most_entries = most_entries
         self._most_bytes = most_bytes
@@ -249,7 +254,6 @@ class DecisionLog:
         self._away = self._stopping = False
         self._hurried = 0
         self._changed = threading.Condition(threading.RLock())
-        self.lost: Callable[[set[str]], None] = lambda _: None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._prune_at = 0.0
@@ -404,7 +408,7 @@ class DecisionLog:
             if not entry.documents and entry.kept_state is None:
                 raise
             self._store.save([entry.bare.row()])
-            self.lost({one.digest for one in entry.documents} | {entry.kept_state or ""})
+            self._lost({one.digest for one in entry.documents} | {entry.kept_state or ""})
 
     def _done(self, count: int, lost: str | None = None) -> None:
         with self._changed:

@@ -18,8 +18,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB, insert, psycopg
 from sqlalchemy.orm import Session
 
 from app.base.identifiers import earliest
-from app.db import Statement, metadata
-from app.db.database import past_retention
+from app.db.connecting import Statement
+from app.db.database import metadata, past_retention
 
 kept_documents = sa.Table(
     "kept_documents",

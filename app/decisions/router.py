@@ -30,9 +30,9 @@ from app.decisions.schemas import (
 from app.decisions.service import Decider, ExplainLevel
 from app.http.body import Body, read_body
 from app.http.openapi import Part, operation
-from app.http.pages import Cursor, Limit, Moment
+from app.http.parameters import Cursor, Limit, Moment
 from app.http.responses import json_response
-from app.http.services import service
+from app.http.routing import service
 from app.solver.model.configuration import EngineName
 from app.solver.model.decision import Outcome
 from app.solver.model.request import (

@@ -23,11 +23,11 @@ from app.answering.answerer import Reply
 from app.answering.answers import Answered, stats_of
 from app.answering.operations import Inquiry, Operation, Used
 from app.answering.sources import Documents
-from app.auth import actor
+from app.auth.callers import current_actor
 from app.base import tracing
 from app.base.errors import NotFound, Unavailable
 from app.base.identifiers import Identifiers
-from app.db import Database
+from app.db.database import Database
 from app.decisions import repository
 from app.decisions.kept import Ledger, Resolver, unsqueezed
 from app.decisions.log import DecisionLog, Entry
@@ -43,7 +43,7 @@ from app.decisions.schemas import (
     WorkloadEvent,
     WorkloadHistory,
 )
-from app.http.pages import decode_id, encode_cursor
+from app.http.parameters import decode_id, encode_cursor
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed, Decision, Plan, PlannedEviction, ProposalVerdict, Victim
 from app.solver.model.instant import at
@@ -224,7 +224,7 @@ class Decider:
             request = _written_out(request, facts.pending)
         identity = self._identifiers.new(moment)
         stored = None if self._waits is None else Future[None]()
-        entry = Entry(identity, moment, request, answered, stored, actor.current(), reply.kept)
+        entry = Entry(identity, moment, request, answered, stored, current_actor(), reply.kept)
         entry.ended = _told_when_logged()
         self._offer(entry)
         return identity, stored

@@ -16,16 +16,17 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 
 from app.answering.operations import Inquiry, Operation
 from app.answering.snapshots import ApplyRequest, Carried, PendingAsks, SnapshotList, SnapshotRequest, SnapshotStatus
-from app.auth import actor, audit
+from app.auth import audit
+from app.auth.callers import current_actor
 from app.base.decoding import decode
 from app.base.errors import BadInput, Unavailable
-from app.db import Database
+from app.db.database import Database
 from app.decisions.schemas import CARRIED, SITUATION
 from app.decisions.service import Decider
 from app.http.body import Body
 from app.http.openapi import operation
 from app.http.responses import json_response
-from app.http.services import service
+from app.http.routing import service
 from app.solver.model.decision import Decision, Plan, StateUsed
 from app.solver.model.problems import Problem
 from app.solver.model.state import Ask, Delta, State
@@ -118,7 +119,7 @@ class Snapshots:
 
     def _changed(self, name: str) -> None:
         """Deltas come a thousand a second: a line a minute for each actor says how many there were."""
-        key, now = (name, actor.current()), time.monotonic()
+        key, now = (name, current_actor()), time.monotonic()
         with self._lock:
             began, count = self._unwritten.pop(key, (-math.inf, 0))
             due = now - began >= _EVERY_SECONDS

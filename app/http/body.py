@@ -1,24 +1,182 @@
 """Request bodies: read once, capped as sent and after decompression, in time, and within the memory set aside.
 
-A body is one ``bytes`` that msgspec decodes in place.
+A body is one ``bytes`` that msgspec decodes in place. A compressed one is inflated piece by piece, so that a bomb costs
+no more than the cap, and no longer than allowed. Of several files (RFC 7578) each is one part, by its field.
 """
 
 import asyncio
 import time
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from io import BytesIO
 from typing import Annotated
 
+import zstandard
 from anyio import to_thread
 from fastapi import Depends, Request
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
 from app.base.errors import BadRequest, DeadlinePassed, RequestTimeout, TooLarge, UnsupportedMediaType
 from app.base.settings import Settings
-from app.http import timeout
 from app.http.budget import Budget, Hold, hold_of
-from app.http.coding import CODINGS, Bounds, inflate, too_large
-from app.http.multipart import parts
+from app.http.middleware import spend_timeout, timeout_within
 from app.http.openapi import NDJSON
-from app.http.services import service
+from app.http.routing import service
+
+CODINGS = ("gzip", "zstd")
+_PIECE = 1 << 18
+_BITE = 512
+"""So little goes in at once: 4 bytes of zstd can give 128 KiB, and whatever follows the end of a frame is copied."""
+_MOST_FRAMES = 10_000
+_ZSTD_WINDOW = 8 << 20  # RFC 9659: a zstd content coding needs no more
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """``most``: bytes inflated; ``end``: an instant of ``time.monotonic()``, ``seconds`` after the beginning; ``hold``
+    is told of every piece that is kept."""
+
+    most: int
+    end: float
+    seconds: float
+    hold: Callable[[int], None]
+
+
+def inflate(body: bytes, coding: str, bounds: Bounds) -> bytes:
+    """``body`` decompressed. Raises BadRequest, TooLarge, DeadlinePassed, and what ``hold`` raises."""
+    whole = BytesIO()
+    try:
+        for piece in _gunzip(body) if coding == "gzip" else _unzstd(body):
+            if time.monotonic() > bounds.end:
+                raise DeadlinePassed(bounds.seconds)
+            if whole.tell() + len(piece) > bounds.most:
+                raise too_large(bounds.most)
+            bounds.hold(len(piece))
+            whole.write(piece)
+    except (zlib.error, zstandard.ZstdError, EOFError) as error:
+        raise BadRequest(f"the body is not valid {coding}: {error}") from None
+    return whole.getvalue()
+
+
+def too_large(most: int) -> TooLarge:
+    """The refusal of a body past ``most`` bytes."""
+    return TooLarge(f"the body is larger than {most} bytes, as sent or decompressed (ARBITER_MAX_BODY_BYTES)")
+
+
+def _gunzip(body: bytes) -> Iterator[bytes]:
+    """Members of a gzip stream, one after the other, in pieces."""
+    rest = memoryview(body)
+    for _ in range(_MOST_FRAMES):
+        member = zlib.decompressobj(_GZIP)
+        while not member.eof:
+            if not rest:
+                raise EOFError("it ends early")
+            bite, rest = rest[:_BITE], rest[_BITE:]
+            yield member.decompress(bite, _PIECE)
+            while member.unconsumed_tail and not member.eof:
+                yield member.decompress(member.unconsumed_tail, _PIECE)
+        rest = _left(body, rest, member.unused_data)
+        if not rest:
+            return
+    raise EOFError("too many members")
+
+
+def _unzstd(body: bytes) -> Iterator[bytes]:
+    """Frames of a zstd stream, in pieces."""
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+    rest = memoryview(body)
+    for _ in range(_MOST_FRAMES):
+        frame = decompressor.decompressobj()
+        while not frame.eof:
+            if not rest:
+                raise EOFError("it ends early")
+            bite, rest = rest[:_BITE], rest[_BITE:]
+            yield frame.decompress(bite)
+        rest = _left(body, rest, frame.unused_data)
+        if not rest:
+            return
+    raise EOFError("too many frames")
+
+
+def _left(body: bytes, rest: memoryview, unused: bytes) -> memoryview:
+    """What follows the end of a frame: ``unused`` of the last bite, then ``rest``."""
+    return memoryview(body)[len(body) - len(rest) - len(unused) :]
+
+
+_MOST_PARTS = 16
+
+
+def parts(body: bytes, content_type: str) -> dict[str, bytes]:
+    """The parts of ``body`` by the name of their field. Raises BadRequest."""
+    boundary = parse_options_header(content_type)[1].get(b"boundary")
+    if not boundary:
+        raise BadRequest("multipart/form-data without its boundary")
+    reading = _Reading()
+    try:
+        parser = MultipartParser(boundary, reading.callbacks())  # pyright: ignore[reportArgumentType]
+        parser.write(body)
+    except FormParserError as error:
+        raise BadRequest(f"the body is not valid multipart/form-data: {error}") from None
+    if not reading.ended:
+        raise BadRequest("the body is not valid multipart/form-data: it ends early")
+    return {name: b"".join(pieces) for name, pieces in reading.found.items()}
+
+
+class _Reading:
+    """What the parser has told so far."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, list[memoryview]] = {}
+        self.ended = False
+        self._field = self._value = b""
+        self._into: list[memoryview] = []
+        self._parts = 0
+        self._named = True
+        """Whether the last part had a name."""
+
+    def callbacks(self) -> dict[str, object]:
+        return {
+            "on_part_begin": self._begin,
+            "on_header_field": self._header_field,
+            "on_header_value": self._header_value,
+            "on_header_end": self._header_end,
+            "on_part_data": self._data,
+            "on_end": self._end,
+        }
+
+    def _begin(self) -> None:
+        self._parts += 1
+        if self._parts > _MOST_PARTS or not self._named:
+            raise BadRequest(f"a part without a name, or more than {_MOST_PARTS} parts")
+        self._into, self._named = [], False
+
+    def _header_field(self, data: bytes, start: int, end: int) -> None:
+        self._field += data[start:end]
+
+    def _header_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def _header_end(self) -> None:
+        if self._field.lower() == b"content-disposition":
+            name = parse_options_header(self._value)[1].get(b"name", b"").decode("utf-8", "replace")
+            if not name or name in self.found:
+                raise BadRequest(f"part {name[:64]!r}: without a name, or there twice")
+            self.found[name] = self._into
+            self._named = True
+        self._field = self._value = b""
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        self._into.append(memoryview(data)[start:end])
+
+    def _end(self) -> None:
+        if not self._named:
+            raise BadRequest("a part without a name")
+        self.ended = True
+
 
 _SLOWEST = 64 << 10
 """Bytes a second that earn a body more time than it has anyway."""
@@ -109,7 +267,7 @@ async def _read(request: Request) -> bytes:
 async def _inflated(request: Request, body: bytes, coding: str, hold: Hold) -> bytes:
     """Never on the event loop, and a part of what the request may take. Raises what ``inflate`` does."""
     settings = service(request, Settings)
-    seconds = timeout.within(settings.request_timeout)
+    seconds = timeout_within(settings.request_timeout)
     began = time.monotonic()
     bounds = Bounds(settings.max_body_bytes, began + seconds, seconds, hold.change)
     try:
@@ -120,7 +278,7 @@ async def _inflated(request: Request, body: bytes, coding: str, hold: Hold) -> b
     except TimeoutError:
         raise DeadlinePassed(seconds) from None
     finally:
-        timeout.spend(time.monotonic() - began, seconds)
+        spend_timeout(time.monotonic() - began, seconds)
 
 
 Body = Annotated[bytes, Depends(read_body)]

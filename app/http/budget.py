@@ -9,7 +9,7 @@ from anyio import CapacityLimiter
 from starlette.types import Scope
 
 from app.base.errors import TooManyRequests
-from app.http.services import of_scope
+from app.http.routing import of_scope
 
 FREE = 64 << 10
 _INFLATING = 2

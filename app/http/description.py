@@ -1,21 +1,243 @@
 """The OpenAPI document: paths and parameters from the routes, schemas from the structs that really decode the bytes.
 
-``make openapi`` writes it to openapi/openapi.json.
+What a field means is the docstring under it: it stands where the field stands, costs nothing when bytes are decoded,
+and is read from the source when the document is asked for. ``make openapi`` writes it to openapi/openapi.json.
+
+Schemas are what msgspec writes, in the form that code generators read well. Both accept the same documents, with three
+exceptions: answers may grow fields in later versions, so shapes that are never sent are open; a number is said to be a
+double or a 64-bit integer where JSON knows only numbers; and where a word may stand for a list, the list is shown and
+the word is said.
 """
 
-from collections.abc import Sequence
-from typing import Any
+import ast
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from types import ModuleType
+from typing import Any, cast
 
 import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import RouteContext
 
-from app.http.fields import described
-from app.http.openapi import SCHEMA, VERSION, reference, renamed
-from app.http.portable import of_parameter, portable, references
-from app.http.problems import MEDIA_TYPE, Fault, ProblemDocument
+from app.http.openapi import SCHEMA, VERSION, name_of, reference, renamed
+from app.http.responses import MEDIA_TYPE, Fault, ProblemDocument
 from app.solver.model.problems import Finding
+
+Schema = dict[str, Any]
+Schemas = dict[str, Schema]
+
+_PREFIX = "#/components/schemas/"
+_NUMBERS = {"integer": "int64", "number": "double"}
+_INTEGER, _NUMBER, _NULL = {"type": "integer"}, {"type": "number"}, {"type": "null"}
+_MEANT_ABSENT = frozenset({("Queue", "weight")})
+"""Leaving it out is not the same as its default, which a generated client would send."""
+_SHOWN_AS_LIST = "Asks"
+"""Of a list or a word Java's generator makes nothing that compiles, Go's a type that each caller would have to fill."""
+
+
+def portable(schemas: Mapping[str, Schema], sent: Iterable[str], common: Mapping[str, Schema]) -> Schemas:
+    """``schemas`` by name, and those that hide in them under a title or as one of ``common``.
+
+    ``sent``: names that request bodies refer to; ``common``: small schemas that deserve a name.
+    """
+    found: Schemas = {}
+    named = {_key(schema): name for name, schema in common.items()}
+    for name, schema in schemas.items():
+        made = _rewritten({key: value for key, value in schema.items() if key != "title"}, found, named)
+        for field, inner in made.get("properties", {}).items():
+            if (name, field) in _MEANT_ABSENT:
+                inner.pop("default", None)
+        found[name] = made
+    _drop_defaults_of_unions(found)
+    closed = closure(found, sent)
+    for name, schema in found.items():
+        if name not in closed and schema.get("additionalProperties") is False:
+            del schema["additionalProperties"]
+    return dict(sorted(found.items()))
+
+
+def closure(schemas: Mapping[str, Schema], names: Iterable[str]) -> set[str]:
+    """``names`` and all that they refer to."""
+    seen: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting.extend(references(schemas[name]))
+    return seen
+
+
+def references(value: Any) -> list[str]:
+    """Names of the schemas that ``value`` refers to, anywhere in it."""
+    if isinstance(value, list):
+        return [name for item in cast(list[Any], value) for name in references(item)]
+    if not isinstance(value, dict):
+        return []
+    content = cast(dict[str, Any], value)
+    target = content.get("$ref")
+    here = [target.removeprefix(_PREFIX)] if isinstance(target, str) and target.startswith(_PREFIX) else []
+    return here + [name for item in content.values() for name in references(item)]
+
+
+def of_parameter(schema: Schema, common: Mapping[str, Schema]) -> Schema:
+    """The schema of a parameter: never null, without the title that pydantic makes up."""
+    plain = {key: value for key, value in schema.items() if key not in ("title", "description")}
+    made = _rewritten(plain, {}, {_key(shape): name for name, shape in common.items()})
+    if "anyOf" in made:
+        made |= _any_of([one for one in made.pop("anyOf") if one != _NULL])
+    return made
+
+
+def _rewritten(schema: Schema, found: Schemas, named: Mapping[bytes, str]) -> Schema:
+    """``schema`` without what only msgspec needs; what has a title or a name leaves a reference to ``found``."""
+    if "$ref" in schema:
+        return {"$ref": schema["$ref"]}
+    made = dict(schema)
+    if made.get("title") == _SHOWN_AS_LIST:
+        told = {name: made[name] for name in ("default", "description") if name in made}
+        made = next(one for one in made["anyOf"] if one.get("type") == "array") | told
+    for key in ("properties", "$defs"):
+        if key in made:
+            made[key] = {name: _rewritten(inner, found, named) for name, inner in made[key].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(made.get(key), dict):
+            made[key] = _rewritten(made[key], found, named)
+    if "anyOf" in made:
+        alternatives = [_rewritten(inner, found, named) for inner in _distinct(made.pop("anyOf"))]
+        made |= _any_of(_gathered(alternatives, found, named))
+    made = _tidied(made)
+    if (name := named.get(_key(made))) is not None:
+        made["title"] = name
+    return _hoisted(made, found)
+
+
+def _tidied(schema: Schema) -> Schema:
+    """Prose without reStructuredText, nothing that says nothing, a type for enumerations and a format for numbers."""
+    made = dict(schema)
+    if "description" in made:
+        made["description"] = made["description"].replace("``", "`")
+    if "default" in made and made["default"] in (None, [], {}, ""):
+        del made["default"]
+    if made.get("required") == []:
+        del made["required"]
+    if "enum" in made:
+        return {"type": "string", **made}
+    if made.get("type") in _NUMBERS:
+        made["format"] = _NUMBERS[made["type"]]
+    return made
+
+
+def _key(schema: Schema) -> bytes:
+    """The same for schemas that accept the same and differ in what they say besides."""
+    said = {key: value for key, value in schema.items() if key not in ("default", "description", "title")}
+    if "enum" in said:
+        said["enum"] = sorted(said["enum"])
+    return msgspec.json.encode(said, order="deterministic")
+
+
+def _any_of(alternatives: list[Schema]) -> Schema:
+    return alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
+
+
+def _gathered(alternatives: list[Schema], found: Schemas, named: Mapping[bytes, str]) -> list[Schema]:
+    """What has a name keeps it where it may be null as well: one type in a generated client, not one a property."""
+    rest = [one for one in alternatives if one != _NULL]
+    name = named.get(_key({"anyOf": rest}))
+    if name is None or rest == alternatives:
+        return alternatives
+    return [_hoisted({"anyOf": rest, "title": name}, found), _NULL]
+
+
+def _drop_defaults_of_unions(schemas: Schemas) -> None:
+    """A generated client would write the value where its class for the union belongs, which no compiler takes: the
+    defaults of properties of several types are said in their descriptions alone."""
+    for schema in schemas.values():
+        for inner in schema.get("properties", {}).values():
+            named = schemas.get(inner.get("$ref", "").removeprefix(_PREFIX), {})
+            if "anyOf" in inner or "anyOf" in named:
+                inner.pop("default", None)
+
+
+def _distinct(alternatives: list[Schema]) -> list[Schema]:
+    """A number may be whole; saying so twice only makes generators invent a third type."""
+    return [one for one in alternatives if one != _INTEGER or _NUMBER not in alternatives]
+
+
+def _hoisted(schema: Schema, found: Schemas) -> Schema:
+    title = schema.pop("title", None)
+    if title is None:
+        return schema
+    default = {"default": schema.pop("default")} if "default" in schema else {}
+    if found.setdefault(title, schema) != schema:
+        raise AssertionError(f"two schemas are called {title}")
+    return {"$ref": _PREFIX + title, **default}
+
+
+def described(schemas: dict[str, Any]) -> dict[str, Any]:
+    """``schemas`` with the description of each property that a struct of the app declares."""
+    shapes: dict[str, list[type[msgspec.Struct]]] = {}
+    for shape in filter(_is_ours, _structs(msgspec.Struct)):
+        for name in {shape.__name__, name_of(shape.__module__, shape.__name__)}:
+            shapes.setdefault(name, []).append(shape)
+    return {name: _described(schema, shapes.get(name, ())) for name, schema in schemas.items()}
+
+
+def descriptions(shape: type[msgspec.Struct]) -> dict[str, str]:
+    """Text by name of field, inherited ones included; one that a subclass declares again has the subclass's."""
+    found: dict[str, str] = {}
+    for base in reversed(shape.__mro__):
+        if _is_ours(base):
+            found |= _of_module(_module(base)).get(base.__qualname__, {})
+    return found
+
+
+def _described(schema: dict[str, Any], called: Iterable[type[msgspec.Struct]]) -> dict[str, Any]:
+    """``called``: structs of that name, of which the one with these fields is meant."""
+    properties = schema.get("properties", {})
+    meant = next((shape for shape in called if set(shape.__struct_encode_fields__) == set(properties)), None)
+    if meant is None or not properties:
+        return schema
+    said = descriptions(meant)
+    spelled = zip(meant.__struct_encode_fields__, meant.__struct_fields__, strict=True)
+    texts = {name: said[field] for name, field in spelled if field in said}
+    told = {name: value | {"description": texts[name]} for name, value in properties.items() if name in texts}
+    return schema | {"properties": properties | told}
+
+
+def _structs(base: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
+    for shape in base.__subclasses__():
+        yield shape
+        yield from _structs(shape)
+
+
+def _is_ours(shape: type) -> bool:
+    return shape.__module__.partition(".")[0] == "app"
+
+
+def _module(shape: type) -> ModuleType:
+    module = inspect.getmodule(shape)
+    assert module is not None
+    return module
+
+
+@cache
+def _of_module(module: ModuleType) -> dict[str, dict[str, str]]:
+    classes = (node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ClassDef))
+    return {node.name: dict(_of_class(node)) for node in classes}
+
+
+def _of_class(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, after in zip(node.body, node.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            match after:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    yield field.target.id, " ".join(text.split())
+                case _:
+                    pass
+
 
 PROBLEMS: dict[int, tuple[str, str]] = {
     400: ("BadRequest", "The request can't be read: its syntax, its encoding, a header or a cursor"),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 from fastapi import APIRouter
 
-from app.http.problems import MEDIA_TYPE, ProblemDocument
+from app.http.responses import MEDIA_TYPE, ProblemDocument
 
 VERSION = "1.53.0"
 """Of the interface, by semantic versioning; openapi/README.md says when it must change."""

@@ -1,16 +1,20 @@
-"""From a path to its operation, found once: the same one is authorized, counted and carried out.
+"""From a path to its operation, found once: the same one is authorized, counted and carried out. What it works with.
 
 A path belongs to one template, that with the most literal text of those that it matches as a whole, and knows all
 methods of that template; HEAD is GET without the body (RFC 9110, section 9.3.2). FastAPI's own matching overlooks a
 line break at the end of a path, knows the methods of one route at a time, and whoever wants to know beforehand which
 route it will find has to find it by other means.
+
+Services are found by their type: a router gets what it asked for, with its type, and nothing here imports what it hands
+out. They are wired once when the app is created, and never changed after that.
 """
 
 import inspect
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import Field, dataclass, field, fields
+from functools import cached_property
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, FastAPI
@@ -18,14 +22,52 @@ from fastapi.dependencies.utils import get_flat_params, request_params_to_args
 from fastapi.exceptions import RequestValidationError
 from fastapi.params import Path, Query
 from fastapi.routing import RouteContext, iter_route_contexts
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, State
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, request_response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.http.openapi import is_page, needed_by, takes_basic
+
+T = TypeVar("T")
+
+
+class Services:
+    """A frozen dataclass of objects by name, no two of one type."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @cached_property
+    def _by_type(self) -> dict[type[Any], Any]:
+        found: dict[type[Any], Any] = {type(one): one for one in (getattr(self, field.name) for field in fields(self))}
+        if len(found) != len(fields(self)):
+            raise ValueError("two services of one type")
+        return found
+
+    def of(self, kind: type[T]) -> T:
+        """The service of that very type. Raises KeyError where there is none."""
+        found: T = self._by_type[kind]
+        return found
+
+
+def provide(state: State, services: Services) -> None:
+    """Where ``service`` finds them."""
+    state.services = services
+
+
+def service(request: HTTPConnection, kind: type[T]) -> T:
+    """What the app that answers ``request`` has of that type."""
+    services: Services = request.app.state.services
+    return services.of(kind)
+
+
+def of_scope(scope: Scope, kind: type[T]) -> T:
+    """The same for middleware, which has no request yet."""
+    services: Services = scope["app"].state.services
+    return services.of(kind)
+
 
 _FOUND = "arbiter.found"
 _PROGRAMS = "/v1/"

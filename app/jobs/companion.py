@@ -16,9 +16,9 @@ import structlog
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from app.base.children import python
 from app.base.errors import Unavailable
-from app.db import Database
+from app.base.installation import python
+from app.db.database import Database
 from app.jobs import repository
 
 _SECONDS = 1.0

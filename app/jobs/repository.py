@@ -17,7 +17,7 @@ from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.orm import Session
 
 from app.base.errors import Unavailable
-from app.db import metadata
+from app.db.database import metadata
 
 _ALIVE = ("queued", "running")
 _PLACES = 0x41524A4F  # any number that only the places of jobs use

@@ -18,15 +18,16 @@ from fastapi import Query
 from sqlalchemy import RowMapping
 from sqlalchemy.orm import Session
 
-from app.auth import actor, audit
+from app.auth import audit
+from app.auth.callers import current_actor
 from app.base.errors import NotFound, TooManyRequests
 from app.base.identifiers import Identifiers
-from app.db import Database
-from app.http.pages import decode_id, encode_cursor
+from app.base.ticket import held
+from app.db.database import Database
+from app.http.parameters import decode_id, encode_cursor
 from app.jobs import repository
 from app.jobs.chunks import lines_of
 from app.solver.model.base import Time, Wire
-from app.workers.offload import held
 
 Status = Literal["queued", "running", "done", "failed", "cancelled"]
 
@@ -83,7 +84,7 @@ class Jobs:
             row = {
                 "id": identity,
                 "kind": kind,
-                "actor": actor.current(),
+                "actor": current_actor(),
                 "created_at": moment,
                 "trace": new.trace,
                 "about": new.about,

@@ -19,7 +19,7 @@ import zstandard
 from sqlalchemy.orm import Session
 
 from app.base.errors import ArbiterError, Unavailable
-from app.db import Database
+from app.db.database import Database
 from app.jobs import repository
 from app.jobs.chunks import ChunkWriter, TooManyResults
 from app.jobs.repository import Chunk, Claimed

@@ -22,7 +22,7 @@ from app.base import logs
 from app.base.errors import Unavailable
 from app.base.settings import Settings
 from app.configurations.service import Configurations
-from app.db import Database, is_newer
+from app.db.database import Database, is_newer
 from app.decisions.kept import Resolver
 from app.jobs import repository
 from app.jobs.worker import Limits, Worker

@@ -12,10 +12,10 @@ from starlette.responses import Response
 from app.base.errors import Unavailable
 from app.base.settings import Settings
 from app.configurations.service import Configurations
-from app.db import Database, is_newer
+from app.db.database import Database, is_newer
 from app.http.openapi import operation
 from app.http.responses import json_response
-from app.http.services import service
+from app.http.routing import service
 from app.jobs.companion import Companion
 from app.solver.model.base import Wire
 from app.workers.dispatcher import Dispatcher

@@ -5,26 +5,24 @@ import gc
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from functools import cache
-from typing import Any, get_args
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
 
 from fastapi import FastAPI
 
+from app import metrics
 from app.answering.answerer import Answerer
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
 from app.auth import router as access
-from app.auth.code_flow import Client, CodeFlow
-from app.auth.guesses import Guesses
+from app.auth.audit import Refusals
 from app.auth.middleware import AuthenticationMiddleware
-from app.auth.oidc import OpenId, Provider
-from app.auth.refusals import Refusals
-from app.auth.scopes import Scope
-from app.auth.service import Tokens
+from app.auth.oidc import Client, CodeFlow, OpenId, Provider
 from app.auth.sessions import Sessions
+from app.auth.tokens import Guesses, Tokens
 from app.base.settings import Settings
-from app.base.spans import Tracing
-from app.base.spans import configured as traces_configured
+from app.base.ticket import CLASSES, Class
 from app.clusters import router as clusters
 from app.clusters.service import Clusters
 from app.clusters.shadow import router as shadow
@@ -38,7 +36,7 @@ from app.console import router as console
 from app.console.decisions import Recordings
 from app.console.overview import Listeners
 from app.console.sign_in import PageVisitors, ProviderSignIn
-from app.db import Database
+from app.db.database import Database
 from app.decisions import batch, snapshots
 from app.decisions import guard as extenders
 from app.decisions import router as decisions
@@ -46,29 +44,22 @@ from app.decisions.kept import Ledger
 from app.decisions.log import DatabaseStore, DecisionLog
 from app.decisions.service import Decider
 from app.decisions.snapshots import Snapshots
-from app.http import assets, docs, problems, routing
+from app.http import assets, responses, routing
 from app.http.budget import Budget
-from app.http.compression import CompressionMiddleware
-from app.http.description import describe
-from app.http.openapi import SCHEMA, VERSION, reference
-from app.http.requests import RequestMiddleware
-from app.http.services import Services, install
-from app.http.sites import SitesMiddleware
-from app.http.timeout import TimeoutMiddleware
-from app.http.tracing import TracingMiddleware
+from app.http.middleware import CompressionMiddleware, RequestMiddleware, SitesMiddleware, TimeoutMiddleware
+from app.http.openapi import VERSION
+from app.http.routing import Services as Provided
+from app.http.routing import provide
+from app.http.tracing import Tracing, TracingMiddleware
+from app.http.tracing import configured as traces_configured
 from app.jobs.companion import Census, Companion
 from app.jobs.service import Jobs
 from app.metrics import Metrics
-from app.metrics import router as metrics
 from app.service import health
+from app.service.document import DESCRIPTION, SUMMARY, TAGS, described
 from app.simulations import router as simulations
 from app.simulations.accepting import Terms
 from app.simulations.service import Simulations
-from app.solver.model import kai, kueue, ytsaurus
-from app.solver.model.configuration import Configuration, EngineName, TaintEffect
-from app.solver.model.decision import Outcome
-from app.solver.model.request import Explain, Mode
-from app.solver.model.state import TaskState
 from app.studies import backtests, forecasts
 from app.studies.backtests import Backtests
 from app.studies.forecasts import Forecasts
@@ -76,40 +67,9 @@ from app.traces import router as traces
 from app.traces.ingest import Limits as TraceLimits
 from app.traces.service import Traces
 from app.workers.dispatcher import Dispatcher
-from app.workers.offload import CLASSES, Class, Offload, Room
+from app.workers.offload import Offload, Room
 from app.workers.pool import Limits, Pool
 from app.workers.worker import Reserve, give_back_when_idle, keep_freed_blocks
-
-_CHOICES = {
-    "EngineName": EngineName,
-    "Explain": Explain,
-    "Mode": Mode,
-    "Outcome": Outcome,
-    "Scope": Scope,
-    "TaintEffect": TaintEffect,
-    "TaskState": TaskState,
-    "KueueFungibility": kueue.Fungibility,
-    "KueueSorting": kueue.Sorting,
-    "KueueStrategy": kueue.Strategy,
-    "KaiAction": kai.Action,
-    "Rules": ytsaurus.Rules,
-    "YtsaurusMode": ytsaurus.Mode,
-    "YtsaurusPreemptionMode": ytsaurus.PreemptionMode,
-    "YtsaurusPriorityScope": ytsaurus.PriorityScope,
-    "YtsaurusStarvation": ytsaurus.Starvation,
-    "YtsaurusStatus": ytsaurus.Status,
-}
-
-
-def common() -> dict[str, dict[str, Any]]:
-    """By name in the document."""
-    quantity = {"$ref": SCHEMA.format(name="Quantity")}
-    return {
-        "Resources": {"type": "object", "additionalProperties": quantity},
-        "ConfigurationOrName": {"anyOf": [{"type": "string"}, reference(Configuration)]},
-        **{name: {"type": "string", "enum": list(get_args(of))} for name, of in _CHOICES.items()},
-    }
-
 
 _CAPABILITIES = (
     decisions, batch, decisions.COMPARISONS, decisions.PLANS, extenders, rules, snapshots, clusters, shadow, manifests,
@@ -131,39 +91,57 @@ _SETTLE_SECONDS = 1.0
 _COLLECT_EVERY = 20_000
 """Containers made and not yet freed, between collections: with the usual 700 every small decision would pay for one."""
 
-SUMMARY = "To run this, what must stop, and why?"
-DESCRIPTION = """
-Arbiter answers a scheduler's hardest question with the decisions of Kueue, YuniKorn, KAI Scheduler and YTsaurus.
 
-Send a cluster's queues (inline, or stored as a configuration), what runs on it, and what waits. The answer says for
-each ask whether it can start, which running work must stop for it, in which order, and by which rule. The same request
-gives the same answer, byte for byte.
+@dataclass(frozen=True, kw_only=True)
+class Services(Provided):
+    """What routers work with."""
 
-Every error is `application/problem+json`; `errors` names each field at fault by JSON pointer, unknown fields and query
-parameters too. `HEAD` works wherever `GET` does.
-"""
-TAGS = [
-    {"name": "decisions", "description": "Questions about a cluster"},
-    {"name": "comparisons", "description": "The same question under several rule books"},
-    {"name": "plans", "description": "Work that is not submitted yet"},
-    {"name": "extenders", "description": "Schedulers that ask before they evict"},
-    {"name": "decision log", "description": "What was answered, and answering it again"},
-    {"name": "snapshots", "description": "States that stay: changed by deltas, named by decisions"},
-    {"name": "clusters", "description": "Clusters that are followed live: how old, how much, by whom"},
-    {"name": "shadow", "description": "Real preemptions beside what Arbiter says for the moment before"},
-    {"name": "configurations", "description": "Stored settings, flavors and queue trees, with immutable revisions"},
-    {"name": "simulations", "description": "Decisions over time: a trace of jobs, round by round"},
-    {"name": "traces", "description": "Jobs and changes over time, to play on other configurations"},
-    {"name": "access", "description": "Tokens, and the log of every write and of refusals"},
-    {"name": "operations", "description": "Health, readiness and metrics"},
-]
+    settings: Settings
+    database: Database
+    metrics: Metrics
+    log: DecisionLog
+    configurations: Configurations
+    dispatcher: Dispatcher
+    offload: Offload
+    decider: Decider
+    tokens: Tokens
+    sessions: Sessions
+    guesses: Guesses
+    sign_in: ProviderSignIn
+    listeners: Listeners
+    recordings: Recordings
+    snapshots: Snapshots
+    clusters: Clusters
+    shadow: Shadow
+    administration: Administration
+    budget: Budget
+    follower: Follower
+    tracing: Tracing
+    outages: health.Outages
+    traces: Traces
+    simulations: Simulations
+    forecasts: Forecasts
+    backtests: Backtests
+
+
+class Service(FastAPI):
+    """FastAPI with a document of our own."""
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        shapes = tuple(shape for part in _CAPABILITIES for shape in part.DOCUMENTED)
+        return described(self, self.state.operations.contexts, shapes)
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document, worked out when it is first asked for."""
+        return self._document
 
 
 def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
     """The service on ``settings``; ``beside``: processes that run as long, which ``/readyz`` tells of.
 
     Nothing connects or starts before its lifespan begins."""
-    app = FastAPI(
+    app = Service(
         title="Arbiter", summary=SUMMARY, description=DESCRIPTION, version=VERSION, openapi_tags=TAGS,
         lifespan=_lifespan, redirect_slashes=False, openapi_url=None,
     )  # fmt: skip
@@ -181,31 +159,46 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
         dispatcher, log=log, metrics=kept, database=database, waits=waits, documents=stored, ledger=ledger
     )
     snapshots = Snapshots(dispatcher, decider, database)
-    kept.work(dispatcher, offload)
+    kept.work(dispatcher, {of: partial(_waiting, dispatcher, offload, of) for of in CLASSES})
     kept.registry.register(Census(database))
     tokens = Tokens(database)
-    sessions = Sessions(database, tokens, settings.console_key, settings.console_session_seconds)
+    traces = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes), settings.small_body_bytes)
+    jobs = Jobs(database, settings.simulations_alive)
+    variants, days = settings.simulation_variants, settings.simulation_days
     services = Services(
-        settings, database, kept, log, stored, dispatcher, offload, decider, tokens, sessions,
-        Listeners(settings.console_listeners), Recordings(), ProviderSignIn(_code_flow(settings)),
-        snapshots,
-        Clusters(database, _retention(settings)),
-        Shadow(database, dispatcher, _retention(settings), kept.shadowed),
-        Administration(database, stored, settings.idempotency_seconds),
-        Budget(settings.bodies_memory_bytes),
-        Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds),
-        traces_configured(),
-        Guesses(),
-        health.Outages(tuple(beside)),
-        *_simulations(database, settings, stored, log, snapshots),
-    )  # fmt: skip
-    install(app.state, services)
+        settings=settings,
+        database=database,
+        metrics=kept,
+        log=log,
+        configurations=stored,
+        dispatcher=dispatcher,
+        offload=offload,
+        decider=decider,
+        tokens=tokens,
+        sessions=Sessions(database, tokens, settings.console_key, settings.console_session_seconds),
+        guesses=Guesses(),
+        sign_in=ProviderSignIn(_code_flow(settings)),
+        listeners=Listeners(settings.console_listeners),
+        recordings=Recordings(),
+        snapshots=snapshots,
+        clusters=Clusters(database, _retention(settings)),
+        shadow=Shadow(database, dispatcher, _retention(settings), kept.shadowed),
+        administration=Administration(database, stored, settings.idempotency_seconds),
+        budget=Budget(settings.bodies_memory_bytes),
+        follower=Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds),
+        tracing=traces_configured(),
+        outages=health.Outages(tuple(beside)),
+        traces=traces,
+        simulations=Simulations(jobs, traces, stored, Terms(variants, settings.trace_jobs), settings.small_body_bytes),
+        forecasts=Forecasts(jobs, stored, snapshots.state, variants, days),
+        backtests=Backtests(jobs, stored, variants, lambda: log.settle(_SETTLE_SECONDS)),
+    )
+    provide(app.state, services)
 
     _pass_through(app, settings, services)
-    problems.install(app)
-    found = (*_CAPABILITIES, metrics, docs, assets, *_pages(app, settings))
+    responses.install(app)
+    found = (*_CAPABILITIES, metrics, assets, *_pages(app, settings))
     app.state.operations = routing.install(app, [one.router for one in found])
-    app.openapi = cache(lambda: describe_api(app))  # pyright: ignore[reportAttributeAccessIssue]
     return app
 
 
@@ -216,9 +209,9 @@ def _pass_through(app: FastAPI, settings: Settings, services: Services) -> None:
         _guard(app, settings, services)
     app.add_middleware(SitesMiddleware, hosts=settings.hosts if settings.authentication == "open" else None)
     app.add_middleware(CompressionMiddleware)
-    app.add_middleware(RequestMiddleware, answered=services.of(Metrics).answered)
-    if (exported := services.of(Tracing)).is_on:
-        app.add_middleware(TracingMiddleware, traces=exported)
+    app.add_middleware(RequestMiddleware, answered=services.metrics.answered)
+    if services.tracing.is_on:
+        app.add_middleware(TracingMiddleware, traces=services.tracing)
 
 
 def _pages(app: FastAPI, settings: Settings) -> tuple[Any, ...]:
@@ -229,18 +222,8 @@ def _pages(app: FastAPI, settings: Settings) -> tuple[Any, ...]:
     return (console,)
 
 
-def _simulations(
-    database: Database, settings: Settings, stored: Configurations, log: DecisionLog, snapshots: Snapshots
-) -> tuple[Traces, Simulations, Forecasts, Backtests]:
-    traced = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes), settings.small_body_bytes)
-    jobs = Jobs(database, settings.simulations_alive)
-    terms = Terms(settings.simulation_variants, settings.trace_jobs)
-    return (
-        traced,
-        Simulations(jobs, traced, stored, terms, settings.small_body_bytes),
-        Forecasts(jobs, stored, snapshots.state, settings.simulation_variants, settings.simulation_days),
-        Backtests(jobs, stored, settings.simulation_variants, lambda: log.settle(_SETTLE_SECONDS)),
-    )
+def _waiting(dispatcher: Dispatcher, offload: Offload, of: Class) -> int:
+    return offload.waiting(of) + dispatcher.waiting()[of]
 
 
 def _retention(settings: Settings) -> Retention:
@@ -249,30 +232,22 @@ def _retention(settings: Settings) -> Retention:
 
 def _decision_log(database: Database, settings: Settings, metrics: Metrics, ledger: Ledger) -> DecisionLog:
     """The log, which tells ``ledger`` what it could not keep."""
-    log = DecisionLog(
-        DatabaseStore(database, settings, ledger.lost), metrics,
+    return DecisionLog(
+        DatabaseStore(database, settings, ledger.lost), metrics, lost=ledger.lost,
         most_entries=settings.decision_log_queue_entries, most_bytes=settings.decision_log_queue_bytes,
     )  # fmt: skip
-    log.lost = ledger.lost
-    return log
-
-
-def describe_api(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document, as ``/openapi.json`` and openapi/openapi.json have it."""
-    shapes = tuple(shape for router in _CAPABILITIES for shape in router.DOCUMENTED)
-    return describe(app, app.state.operations.contexts, shapes, common())
 
 
 def _guard(app: FastAPI, settings: Settings, services: Services) -> None:
     """Have everybody say who they are: programs with tokens, people at pages with sessions."""
-    refused = services.of(Metrics).refusals
+    refused = services.metrics.refusals
     app.add_middleware(
         AuthenticationMiddleware,
-        tokens=services.of(Tokens),
+        tokens=services.tokens,
         provider=_provider(settings),
         refusals=Refusals(lambda kind: refused.labels(kind).inc()),
-        guesses=services.of(Guesses),
-        visitors=PageVisitors(services.of(Sessions)) if settings.console == "on" else None,
+        guesses=services.guesses,
+        visitors=PageVisitors(services.sessions) if settings.console == "on" else None,
     )
 
 
@@ -322,14 +297,13 @@ def _dispatcher(settings: Settings, stored: Configurations) -> Dispatcher:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     services: Services = app.state.services
-    log, dispatcher, follower = services.of(DecisionLog), services.of(Dispatcher), services.of(Follower)
-    services.of(Tracing).start()
-    log.start()
-    follower.start()
-    dispatcher.start()
+    services.tracing.start()
+    services.log.start()
+    services.follower.start()
+    services.dispatcher.start()
     keep_freed_blocks()
     reserve = Reserve(_RESERVE_BYTES)
-    reserve.grow(_AT_ONCE * services.of(Settings).small_body_bytes)
+    reserve.grow(_AT_ONCE * services.settings.small_body_bytes)
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_EVERY, 10, 10)
@@ -338,11 +312,11 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
         yield
     finally:
         resting.cancel()
-        log.stop()
-        dispatcher.close()
-        services.of(Traces).close()
-        services.of(Simulations).close()
-        services.of(Offload).close()
-        follower.close()
-        services.of(Database).close()
-        services.of(Tracing).close()
+        services.log.stop()
+        services.dispatcher.close()
+        services.traces.close()
+        services.simulations.close()
+        services.offload.close()
+        services.follower.close()
+        services.database.close()
+        services.tracing.close()

@@ -24,18 +24,18 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
-from app.auth import actor
+from app.auth.callers import acting
 from app.base import logs
 from app.base.decoding import convert
 from app.base.errors import PreconditionFailed, Unavailable
+from app.base.installation import shipped
 from app.base.settings import Settings
-from app.base.shipped import shipped
 from app.configurations.service import Configurations, Editor, Intent, drafted
-from app.db import Database, migrate
+from app.db.database import Database, migrate
 from app.db.embedded import EmbeddedError, EmbeddedPostgres
 from app.http.connections import Connections, within_files
 from app.http.connections import Limits as ConnectionLimits
-from app.http.preconditions import Preconditions
+from app.http.parameters import Preconditions
 from app.http.protocol import BulkProtocol
 from app.jobs.companion import Companion
 from app.service.main import create_app
@@ -267,12 +267,9 @@ def _store_example(database: Database, settings: Settings) -> bool:
     request = msgspec.json.decode(EXAMPLE.read_bytes())
     draft = drafted(convert({"engine": request["engine"], **request["configuration"]}, Configuration), None)
     intent = Intent(Preconditions(None, ("*",)), "what an empty service starts with")
-    acting = actor.become("service")
-    try:
-        with suppress(PreconditionFailed), database.session() as session:  # another service on it may be faster
-            Editor(stored).put(session, NAME, draft, intent)
-    finally:
-        actor.leave(acting)
+    # Another service on it may be faster.
+    with acting("service"), suppress(PreconditionFailed), database.session() as session:
+        Editor(stored).put(session, NAME, draft, intent)
     return True
 
 

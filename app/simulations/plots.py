@@ -9,9 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from app.base.children import python
 from app.base.errors import DeadlinePassed, NotInstalled
-from app.workers.offload import Ticket, held
+from app.base.installation import python
+from app.base.ticket import Ticket, held
 
 Kind = Literal["usage", "waits", "evictions"]
 KINDS: tuple[Kind, ...] = ("usage", "waits", "evictions")

@@ -17,9 +17,9 @@ from starlette.responses import StreamingResponse
 from app.answering.answers import encode
 from app.http.body import Body
 from app.http.openapi import NDJSON, lines, operation
-from app.http.pages import Cursor, Limit
+from app.http.parameters import Cursor, Limit
 from app.http.responses import json_response
-from app.http.services import service
+from app.http.routing import service
 from app.jobs.service import First, Most, Which
 from app.simulations.plots import Kind
 from app.simulations.results import Series, Simulation, SimulationPage

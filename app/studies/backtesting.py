@@ -16,7 +16,7 @@ from app.answering.comparison import ComparisonRequest, Difference, VariantAnswe
 from app.answering.sources import Configurations, Sources
 from app.base.decoding import decode
 from app.base.errors import Conflict, NotFound
-from app.db import Database
+from app.db.database import Database
 from app.decisions import repository
 from app.decisions.kept import unsqueezed
 from app.decisions.repository import Filters

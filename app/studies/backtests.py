@@ -20,9 +20,9 @@ from app.base.decoding import decode
 from app.base.errors import BadInput
 from app.http.body import Body
 from app.http.openapi import NDJSON, lines, operation
-from app.http.pages import Cursor, Limit
+from app.http.parameters import Cursor, Limit
 from app.http.responses import json_response
-from app.http.services import service
+from app.http.routing import service
 from app.jobs.service import First, Jobs, JobsOfKind, Most, New, Which, outcome_of, state_of
 from app.simulations.accepting import Pinning
 from app.simulations.running import stream_of

@@ -13,7 +13,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from app.db import metadata
+from app.db.database import metadata
 from app.jobs.repository import jobs
 from app.simulations.schemas import Change, Job
 from app.solver.stopping import safe_point

@@ -11,10 +11,9 @@ from starlette.responses import StreamingResponse
 from app.answering.answers import encode
 from app.http.body import Files
 from app.http.openapi import NDJSON, Content, lines, operation
-from app.http.pages import Cursor, Limit, decode_cursor, encode_cursor
-from app.http.preconditions import Conditions
+from app.http.parameters import Conditions, Cursor, Limit, decode_cursor, encode_cursor
 from app.http.responses import json_response
-from app.http.services import service
+from app.http.routing import service
 from app.simulations.schemas import Change, Job
 from app.traces.ingest import COLUMNS
 from app.traces.mapping import DEFAULTS, Format, Mapping

@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 from app.auth import audit
 from app.base.errors import NotFound
 from app.base.identifiers import Identifiers
-from app.db import Database
-from app.http.preconditions import Preconditions
+from app.db.database import Database
+from app.http.parameters import Preconditions
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Problem
 from app.traces import repository

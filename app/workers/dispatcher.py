@@ -14,10 +14,10 @@ from app.answering.answerer import Answerer, Reply
 from app.answering.operations import Inquiry, Operation
 from app.base.decoding import occurs
 from app.base.errors import Unavailable
-from app.base.waiting import TooSlow
+from app.base.ticket import Class, Ticket, TooSlow, held
 from app.solver.registry import ENGINES, engine_of
 from app.solver.stopping import stoppable
-from app.workers.offload import CLOSING, Class, Ticket, held
+from app.workers.offload import CLOSING
 from app.workers.pool import Pool
 
 T = TypeVar("T")

@@ -1,6 +1,4 @@
-"""What a request may take: its class, and by when it is to be answered.
-
-Who uses a worker next: classes take turns, and within a class who came first goes first.
+"""Who uses a worker next: classes take turns, and within a class who came first goes first.
 
 So a queue of large requests delays one about a snapshot by what runs now, not by all that waits.
 
@@ -20,65 +18,16 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar, copy_context
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from itertools import count as counting
 from threading import Event, Lock
-from typing import Any, Literal, Self, TypeVar, get_args
+from typing import Any, TypeVar
 
 from app.base import tracing
 from app.base.errors import DeadlinePassed, TooManyRequests, Unavailable
-from app.base.waiting import TooSlow, at_once
-from app.http import timeout
-
-Class = Literal["small", "slow", "large", "snapshot"]
-"""``slow``: small ones that turned out to take long. ``snapshot``: changes of kept snapshots, and questions on one."""
-CLASSES: tuple[Class, ...] = get_args(Class)
-
-
-@dataclass(frozen=True, slots=True)
-class Ticket:
-    """``end``: an instant of ``time.monotonic()``, which all processes of a machine share; ``seconds``: what the
-    request was allowed in all, waiting included. ``at_once``: it is tried on the event loop, where nothing may wait."""
-
-    of: Class
-    end: float
-    seconds: float
-    at_once: bool = False
-
-    @classmethod
-    def now(cls, of: Class, seconds: float) -> Self:
-        """One that begins now."""
-        return cls(of, time.monotonic() + seconds, seconds)
-
-    @property
-    def left(self) -> float:
-        """Seconds until it ends, at least 0."""
-        return max(self.end - time.monotonic(), 0.0)
-
-    def check(self) -> None:
-        """Raises DeadlinePassed."""
-        if time.monotonic() >= self.end:
-            raise DeadlinePassed(self.seconds)
-
-
-_held: ContextVar[Ticket | None] = ContextVar("ticket", default=None)
-
-
-def held() -> Ticket | None:
-    """That of the request that is being answered; None where nobody gave one."""
-    return _held.get()
-
-
-@contextmanager
-def holding(ticket: Ticket) -> Generator[None]:
-    """Answer a request that has ``ticket``."""
-    token = _held.set(ticket)
-    try:
-        yield
-    finally:
-        _held.reset(token)
-
+from app.base.ticket import CLASSES, Class, Ticket, TooSlow, holding
+from app.http.middleware import requested_timeout
 
 CLOSING = "the service is shutting down"
 
@@ -263,11 +212,11 @@ class Offload:
 
         ``brief``: a small one that most likely takes less than handing it to a thread does is tried here first, and
         then in threads that only such ones have: it does not stand behind small ones that turn out to be slow."""
-        asked = timeout.seconds()
+        asked = requested_timeout()
         ticket = Ticket.now(of, self._seconds if asked is None else min(asked, self._seconds))
         places = self._places[of]
         if brief and of == "small":
-            with suppress(TooSlow), at_once():
+            with suppress(TooSlow):
                 return _paused(replace(ticket, at_once=True), function, *args)
             places = self._brief
         try:

@@ -15,8 +15,9 @@ from app.answering.answerer import Reply
 from app.answering.operations import Inquiry, Operation
 from app.answering.sources import Documents
 from app.base import tracing
-from app.base.children import python
 from app.base.errors import DeadlinePassed, Unavailable
+from app.base.installation import python
+from app.base.ticket import Class, Ticket
 from app.workers.messages import (
     Call,
     Closed,
@@ -31,7 +32,7 @@ from app.workers.messages import (
     send,
     supply,
 )
-from app.workers.offload import CLOSING, Class, Ticket, Turns
+from app.workers.offload import CLOSING, Turns
 
 _MOST_NAMES = 65_536
 _GRACE_SECONDS = 10.0

@@ -11,10 +11,10 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from threading import Lock
 
-from app.base.children import python
 from app.base.errors import DeadlinePassed, Unavailable
+from app.base.installation import python
+from app.base.ticket import Ticket, held
 from app.workers.messages import Closed
-from app.workers.offload import Ticket, held
 
 _SECONDS = 3600.0
 """For whoever comes without a ticket."""

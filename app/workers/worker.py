@@ -23,14 +23,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from app.answering.answerer import Answerer
-from app.answering.answers import released_at_the_end
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
 from app.base import tracing
+from app.base.ticket import Ticket, released_at_the_end
 from app.solver.registry import ENGINES, engine_of
 from app.solver.stopping import stoppable
 from app.workers.messages import Call, Closed, Done, Failed, Remote, ToWorker, failed, receive, send
-from app.workers.offload import Ticket
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGEST_BLOCK = 32 << 20

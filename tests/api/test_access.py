@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
-from app.auth.service import Tokens
+from app.auth.tokens import Tokens
 from app.base.settings import Settings
 from app.service.main import create_app
 from app.service.serve import run
@@ -160,8 +160,8 @@ def test_a_flood_of_refusals_is_counted_and_hardly_written(guarded: TestClient, 
 def test_guesses_do_not_push_out_who_is_known(
     guarded: TestClient, tokens: Tokens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.auth.service._KEPT", 4)
-    monkeypatch.setattr("app.auth.service._FRESH_SECONDS", 600.0)
+    monkeypatch.setattr("app.auth.tokens._KEPT", 4)
+    monkeypatch.setattr("app.auth.tokens._FRESH_SECONDS", 600.0)
     reader = bearer(tokens, "read")
     assert guarded.get("/v1/configurations", headers=reader).status_code == 200
     for guess in range(20):

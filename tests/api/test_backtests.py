@@ -6,7 +6,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from app.base.settings import Settings
-from app.db import Database
+from app.db.database import Database
 from app.decisions import repository
 from app.decisions.schemas import ASK, DECISION, SITUATION
 from tests.working import working

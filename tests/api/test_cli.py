@@ -14,7 +14,7 @@ import yaml
 from app.base.settings import Settings
 from app.cli import run
 from app.cli.remote import Service
-from app.db import Database
+from app.db.database import Database
 from tests.live import ROOT, serving
 
 DOCUMENT: dict[str, Any] = {

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from app.base.identifiers import earliest
 from app.base.settings import Settings
-from app.db import Database
+from app.db.database import Database
 from app.decisions import repository
 from app.decisions.log import DatabaseStore
 from app.service.main import create_app

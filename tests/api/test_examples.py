@@ -8,9 +8,9 @@ import jsonschema
 import pytest
 from starlette.testclient import TestClient
 
-from app.auth.scopes import Scope
-from app.auth.service import Caller, Tokens
+from app.auth.callers import Caller, Scope
 from app.auth.sessions import Sessions
+from app.auth.tokens import Tokens
 from app.base.settings import Settings
 from app.service.main import create_app
 from tests.contract.test_schemathesis import closed

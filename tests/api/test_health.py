@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from app.base.settings import Settings
 from app.cli import run
-from app.db import migrate
+from app.db.database import migrate
 from app.jobs import companion
 from app.jobs.companion import Companion
 from app.service.main import create_app

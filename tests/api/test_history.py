@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
-from app.auth import actor
+from app.auth.callers import acting
 
 URL = "/v1/configurations/prod"
 
@@ -36,11 +36,8 @@ def diff(service: TestClient, revision: int, **params: int) -> dict[str, Any]:
 
 def test_the_history_says_who_when_and_why(service: TestClient) -> None:
     write(service, tree(), "?comment=first%20steps")
-    acting = actor.become("token:ops")
-    try:
+    with acting("token:ops"):
         service.put(URL, json=tree(queue("a", 1)), headers={"If-Match": "*", "X-Comment": "Grüße".encode()})
-    finally:
-        actor.leave(acting)
     write(service, tree(queue("a", 2)))
     third, second, first = service.get(f"{URL}/revisions").json()["items"]
     assert (first["comment"], first["author"]) == ("first steps", "anonymous")

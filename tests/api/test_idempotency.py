@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from starlette.testclient import TestClient
 
-from app.auth import actor
+from app.auth.callers import acting
 from app.base.settings import Settings
 from app.service.main import create_app
 
@@ -90,12 +90,9 @@ def test_what_was_refused_is_not_kept(service: TestClient) -> None:
 
 def test_keys_belong_to_their_actor(service: TestClient) -> None:
     service.put(URL, json=document(1), headers=KEY)
-    acting = actor.become("token:other")
-    try:
+    with acting("token:other"):
         own = service.put(URL, json=document(2), headers=KEY | {"If-Match": "*"})
         assert (own.status_code, own.json()["revision"]) == (200, 2)
-    finally:
-        actor.leave(acting)
 
 
 def test_of_many_at_once_one_is_done(service: TestClient) -> None:

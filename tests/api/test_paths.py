@@ -11,9 +11,9 @@ from urllib.parse import quote, urlsplit
 import pytest
 from starlette.testclient import TestClient
 
-from app.auth.service import Tokens
+from app.auth.tokens import Tokens
 from app.base.settings import Settings
-from app.db import Database
+from app.db.database import Database
 from app.service.main import create_app
 from tests.live import serving
 

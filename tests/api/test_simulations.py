@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
 from app.base.settings import Settings
-from app.db import Database
+from app.db.database import Database
 from app.jobs import repository
 from app.jobs.worker import Worker
 from app.service.main import create_app

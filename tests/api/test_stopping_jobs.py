@@ -10,7 +10,7 @@ import zstandard
 from starlette.testclient import TestClient
 
 from app.base.settings import Settings
-from app.db import Database
+from app.db.database import Database
 from app.decisions import repository as decisions
 from app.decisions.schemas import DECISION
 from app.jobs import chunks, repository

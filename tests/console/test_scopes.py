@@ -7,8 +7,8 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from app.auth.scopes import SCOPES, allows
-from app.auth.service import Tokens
+from app.auth.callers import SCOPES, allows
+from app.auth.tokens import Tokens
 from app.base.settings import Settings
 from app.http.routing import Operations
 from app.service.main import create_app

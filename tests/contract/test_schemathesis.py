@@ -14,12 +14,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.auth.service import Caller, Tokens
+from app.auth.callers import Caller
 from app.auth.sessions import Sessions
+from app.auth.tokens import Tokens
 from app.base.settings import Settings
 from app.clusters.router import EXAMPLE as CLUSTER
 from app.clusters.shadow.router import EXAMPLE as PREEMPTION
-from app.db import Database
+from app.db.database import Database
 from app.decisions.schemas import DECISION, SITUATION
 from app.simulations.router import SIMULATION
 from app.studies.backtest_schemas import BACKTEST

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from app.base.errors import Unavailable
 from app.base.settings import Settings
-from app.db import Database, migrate
+from app.db.database import Database, migrate
 from app.service.main import create_app
 from tests.api.requests import decision
 from tests.faults.outage import Outage

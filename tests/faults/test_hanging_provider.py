@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.auth import code_flow, keys
-from app.auth.service import Tokens
+from app.auth import oidc
+from app.auth.tokens import Tokens
 from app.base.settings import Settings
 from app.service.main import create_app
 from tests.unit.auth.test_oidc import AUDIENCE, ISSUER, OURS, published, token
@@ -65,7 +65,7 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture
 def guarded(settings: Settings, provider: Provider, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
-    monkeypatch.setattr(keys, "_AT_MOST_EVERY_SECONDS", 0.1)
+    monkeypatch.setattr(oidc, "_AT_MOST_EVERY_SECONDS", 0.1)
     given = {
         "authentication": "required",
         "oidc_issuer": ISSUER,
@@ -132,8 +132,8 @@ def test_a_provider_that_never_answered_is_asked_once_at_a_time(guarded: TestCli
 def test_nobody_waits_for_those_who_sign_in(
     console: TestClient, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(code_flow, "_WAIT_SECONDS", 1.0)
-    monkeypatch.setattr(keys, "_SOCKET_SECONDS", 2)
+    monkeypatch.setattr(oidc, "_PLACE_SECONDS", 1.0)
+    monkeypatch.setattr(oidc, "_SOCKET_SECONDS", 2)
     tokens: Tokens = console.app.state.services.of(Tokens)  # pyright: ignore[reportAttributeAccessIssue,reportUnknownMemberType]
     own = tokens.create("own", ["read"], None)[0]
     assert asked(console, own)[0] == 200

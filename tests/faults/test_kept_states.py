@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.base.settings import Settings
-from app.db import Database
+from app.db.database import Database
 from app.decisions import repository
 from app.decisions import repository as kept
 from app.decisions.log import DatabaseStore

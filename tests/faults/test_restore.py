@@ -12,7 +12,7 @@ from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
 from app.base.settings import Settings
-from app.db import migrate
+from app.db.database import migrate
 from app.service.main import create_app
 from tests.api.requests import DECISION, decision
 

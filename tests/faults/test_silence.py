@@ -16,10 +16,11 @@ from httpx2 import Response
 from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
-from app.auth.service import Tokens
+from app.auth.tokens import Tokens
 from app.base.errors import Unavailable
 from app.base.settings import Settings
-from app.db import Database, Statement
+from app.db.connecting import Statement
+from app.db.database import Database
 from app.db.embedded import EmbeddedPostgres
 from app.service.main import create_app
 from tests.api.requests import DECISION, changed, decision

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from app.answering.translation import READ_BY, told
-from app.http.fields import descriptions
+from app.http.description import descriptions
 from app.solver import solve
 from app.solver.model import configuration as configuration_model
 from app.solver.model import kueue, ytsaurus, yunikorn

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from app.base.settings import Settings
-from app.db import MIGRATIONS, Database, head_revision, migrate
+from app.db.database import MIGRATIONS, Database, head_revision, migrate
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def test_a_revision_once_stored_stays_as_it_is(database_url: str) -> None:
 
 def test_replicas_that_start_together_take_turns(new_database: Callable[[], str]) -> None:
     url = new_database()
-    command = [sys.executable, "-c", "import sys; from app.db import migrate; migrate(sys.argv[1])", url]
+    command = [sys.executable, "-c", "import sys; from app.db.database import migrate; migrate(sys.argv[1])", url]
     replicas = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     assert [(replica.communicate()[1], replica.returncode) for replica in replicas] == [("", 0)] * 3
     assert "configurations" in tables(url)

@@ -14,10 +14,10 @@ from app.answering.answerer import Answerer
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
 from app.base.settings import Settings
+from app.base.ticket import CLASSES
 from app.configurations.heads import Heads
 from app.metrics import Metrics
 from app.workers.dispatcher import Dispatcher
-from app.workers.offload import CLASSES, Offload, Room
 from tests.unit.counted import Counted
 
 PAGES = {
@@ -108,8 +108,7 @@ def metrics() -> dict[str, tuple[set[str], bool]]:
     kept.follow(Heads(time.monotonic), 5.0)
     answerer = Answerer(Compiled(None), SnapshotStore(budget=1, idle=1, clock=time.monotonic))
     dispatcher = Dispatcher(answerer, None, small=1, seconds=1)
-    offload = Offload(dict.fromkeys(CLASSES, Room(1, 1)), 1)
-    kept.work(dispatcher, offload)
+    kept.work(dispatcher, dict.fromkeys(CLASSES, lambda: 1))
     kept.answered("GET", "/healthz", 200, 0.1)
     kept.refusals.labels("forbidden").inc()
     kept.extender.labels("answered").inc()
@@ -123,7 +122,6 @@ def metrics() -> dict[str, tuple[set[str], bool]]:
         labels = {label for sample in family.samples for label in sample.labels}
         found[name] = (labels - {"le"}, family.type == "histogram")
     assert sum(histogram for _, histogram in found.values()) == len(kept.stages) + 1
-    offload.close()
     assert all(isinstance(stage, Histogram) for stage in kept.stages.values())
     return found
 

@@ -10,8 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from app.clusters.repository import evictions
-from app.db import metadata
-from app.db.database import past_retention
+from app.db.database import metadata, past_retention
 
 shadow = sa.Table(
     "shadow",

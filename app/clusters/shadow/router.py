@@ -13,9 +13,9 @@ from app.clusters.shadow.service import Shadow
 from app.decisions.schemas import ASK, SITUATION
 from app.http.body import Body
 from app.http.openapi import operation
-from app.http.pages import Cursor, Limit, Moment
+from app.http.parameters import Cursor, Limit, Moment
 from app.http.responses import json_response
-from app.http.services import service
+from app.http.routing import service
 from app.solver.model.configuration import EngineName
 from app.solver.model.request import DecisionRequest
 from app.workers.dispatcher import Dispatcher

@@ -18,9 +18,9 @@ from app.clusters.shadow import repository
 from app.clusters.shadow.comparing import Compared, compare
 from app.clusters.shadow.repository import Filters
 from app.clusters.shadow.schemas import Cause, ShadowOutcome, ShadowPage, ShadowRecord, ShadowReport
-from app.db import Database
+from app.db.database import Database
 from app.decisions.repository import storable
-from app.http.pages import decode_id, encode_cursor
+from app.http.parameters import decode_id, encode_cursor
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.request import DecisionRequest
 from app.workers.dispatcher import Dispatcher

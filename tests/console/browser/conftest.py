@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from app.auth.service import Tokens
+from app.auth.tokens import Tokens
 from app.base.settings import Settings
-from app.db import Database
+from app.db.database import Database
 from app.jobs.worker import Worker
 from tests.console.browser.seeds import seed
 from tests.live import ROOT, serving

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from app.auth import keys
+from app.auth import oidc as keys
 
 MOST = 1 << 20
 

@@ -9,14 +9,11 @@ from typing import Any, cast
 import pytest
 from starlette.responses import Response
 
-from app.auth import actor
-from app.auth.guesses import Guesses
+from app.auth.audit import Refusals
+from app.auth.callers import SCOPES, Caller, Visitors, allows, caller_of, current_actor
 from app.auth.middleware import AuthenticationMiddleware
 from app.auth.oidc import OpenId
-from app.auth.refusals import Refusals
-from app.auth.scopes import SCOPES, allows
-from app.auth.service import Caller, Tokens
-from app.auth.visitors import Visitors, caller_of
+from app.auth.tokens import Guesses, Tokens
 from app.base.errors import ArbiterError, Unavailable
 from app.http.routing import Found, Operation, Place
 
@@ -101,7 +98,7 @@ class Door:
         )  # fmt: skip
 
     async def _application(self, scope: Any, receive: Any, send: Any) -> None:
-        self.inside.append((actor.current(), None if scope["type"] != "http" else caller_of(scope, guarded=True).name))
+        self.inside.append((current_actor(), None if scope["type"] != "http" else caller_of(scope, guarded=True).name))
         if scope["type"] == "http":
             await Response(b"in")(scope, receive, send)
 
@@ -120,7 +117,7 @@ class Door:
 
         async def asked() -> str:
             await self._middleware(scope, cast("Any", None), send)
-            return actor.current()
+            return current_actor()
 
         assert asyncio.run(asked()) == "anonymous", "nobody acts afterwards"
         if not sent:

@@ -13,8 +13,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
+from app.auth.callers import Caller
 from app.auth.oidc import OpenId, Provider
-from app.auth.service import Caller
 from app.base.errors import Unavailable
 
 ISSUER, AUDIENCE = "https://login.example", "arbiter"

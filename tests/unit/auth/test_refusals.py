@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.auth.refusals import Kind, Refusals
+from app.auth.audit import Kind, Refusals
 
 
 class Clock:
@@ -54,7 +54,7 @@ def test_a_quiet_hour_allows_ten_lines_again_and_no_more() -> None:
 
 
 def test_those_who_have_not_knocked_for_longest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.auth.refusals._KEPT", 2)
+    monkeypatch.setattr("app.auth.audit._KEPT", 2)
     refusals = Refusals(lambda kind: None, Clock())
 
     def knock(who: str, times: int) -> int | None:

@@ -13,16 +13,15 @@ from uuid import UUID
 
 import pytest
 
-from app.auth import actor, keys, repository
-from app.auth.code_flow import Client, CodeFlow
-from app.auth.keys import Keys, read_keys
-from app.auth.oidc import OpenId, Provider
+from app.auth import oidc as keys
+from app.auth import repository
+from app.auth.callers import Caller, acting, caller_of, welcome
+from app.auth.oidc import Client, CodeFlow, Keys, OpenId, Provider, read_keys
 from app.auth.repository import TokenRow
-from app.auth.service import PREFIX, Caller, Tokens, digest_of
 from app.auth.sessions import Session, Sessions
-from app.auth.visitors import caller_of, welcome
+from app.auth.tokens import PREFIX, Tokens, digest_of
 from app.base.errors import BadInput, NotFound, Unavailable
-from app.db import Database
+from app.db.database import Database
 from tests.unit.auth.test_oidc import AUDIENCE, ISSUER, OURS, Clock, Issuer, published, token
 
 Json = dict[str, Any]
@@ -138,7 +137,7 @@ def test_another_hash_is_nobody(stored: Stored) -> None:
 
 
 def test_guesses_push_out_guesses(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.auth.service._KEPT", 2)
+    monkeypatch.setattr("app.auth.tokens._KEPT", 2)
     service, _ = tokens(stored)
     stored.token("s")
     for secret in ("s", "a", "b", "c", "a"):
@@ -149,13 +148,10 @@ def test_guesses_push_out_guesses(stored: Stored, monkeypatch: pytest.MonkeyPatc
 
 def test_a_token_is_made_and_revoked_with_a_line_each(stored: Stored) -> None:
     service, _ = tokens(stored)
-    acting = actor.become("token:ops")
-    try:
+    with acting("token:ops"):
         secret, row = service.create("ci", ["read"], None)
         assert service.caller(secret) == Caller("token:ci", frozenset({"read"}))
         assert service.revoke(row.id).name == "ci"
-    finally:
-        actor.leave(acting)
     assert (secret[:4], len(secret), row.created_by) == (PREFIX, 47, "token:ops")
     assert service.remembered(secret) is None, "at once"
     assert service.caller(secret) is None
@@ -310,7 +306,7 @@ def test_a_provider_that_does_not_answer(answer: Any, detail: str) -> None:
 
 
 def test_who_finds_no_place_among_those_who_ask_does_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.auth.code_flow._WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("app.auth.oidc._PLACE_SECONDS", 0.01)
     made, site, _ = flow()
     go, inside = threading.Event(), threading.Semaphore(0)
 
@@ -331,7 +327,7 @@ def test_who_finds_no_place_among_those_who_ask_does_not_ask(monkeypatch: pytest
         assert len(site.asked) == 4
         go.set()
         await asyncio.gather(*asking)
-        monkeypatch.setattr("app.auth.code_flow._WAIT_SECONDS", 5.0)
+        monkeypatch.setattr("app.auth.oidc._PLACE_SECONDS", 5.0)
         for _ in range(5):
             await made._asked("once more")  # pyright: ignore[reportPrivateUsage]
 

@@ -12,12 +12,12 @@ import sqlalchemy as sa
 from starlette.responses import Response
 
 from app.auth import repository, router
-from app.auth.actor import become, leave
-from app.auth.service import Caller, Tokens, digest_of
+from app.auth.callers import Caller, acting
 from app.auth.sessions import Sessions
+from app.auth.tokens import Tokens, digest_of
 from app.base.errors import BadRequest, NotFound, Unavailable
 from app.base.settings import Settings
-from app.db import Database
+from app.db.database import Database
 
 Json = dict[str, Any]
 
@@ -25,9 +25,8 @@ Json = dict[str, Any]
 @pytest.fixture
 def database(database: Database) -> Iterator[Database]:
     """Used by ``test:ann``."""
-    acting = become("test:ann")
-    yield database
-    leave(acting)
+    with acting("test:ann"):
+        yield database
 
 
 def body(answer: Response) -> Any:

@@ -18,7 +18,7 @@ APP = Path(__file__).parents[3] / "app"
 JSON_READERS = {
     "base/documents.py",  # the reader
     "base/decoding.py",  # says what is wrong with a body that was refused
-    "auth/keys.py",  # the provider that the operator chose, at most 1 MiB
+    "auth/oidc.py",  # the provider that the operator chose, at most 1 MiB
     "cli/output.py",  # a word of the command line
     "cli/remote.py",  # answers of the service
     "formats/work/pods.py",  # an annotation of a document that was read already

@@ -280,9 +280,9 @@ class Tokens:
         self.url = database.url
 
     def create(self, name: str, scopes: list[str], expires: datetime | None) -> tuple[str, None]:
-        from app.auth import actor
+        from app.auth.callers import current_actor
 
-        self.done.append((name, scopes, expires, actor.current().partition(":")[0]))
+        self.done.append((name, scopes, expires, current_actor().partition(":")[0]))
         if self.fails is not None:
             raise self.fails
         return "secret", None
@@ -303,7 +303,7 @@ class Tokens:
 @pytest.fixture
 def tokens(database: Any, monkeypatch: pytest.MonkeyPatch) -> type[Tokens]:
     Tokens.done, Tokens.fails = [], None
-    monkeypatch.setattr("app.auth.service.Tokens", Tokens)
+    monkeypatch.setattr("app.auth.tokens.Tokens", Tokens)
     return Tokens
 
 

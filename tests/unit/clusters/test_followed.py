@@ -15,7 +15,7 @@ from app.clusters.router import EXAMPLE
 from app.clusters.schemas import ClusterReport, EvictionReport, FollowedCluster, SeenEviction
 from app.clusters.service import Clusters
 from app.clusters.shadow.service import Retention
-from app.db import Database
+from app.db.database import Database
 from app.solver.model.problems import InvalidInput
 
 

@@ -16,7 +16,7 @@ from app.configurations import repository
 from app.configurations import repository as configurations
 from app.configurations.heads import Follower, Heads
 from app.configurations.repository import HeadRow, Revision
-from app.db import Database
+from app.db.database import Database
 
 Step = Callable[[], None]
 

@@ -18,8 +18,8 @@ from app.configurations.queues import Queues, read_queue
 from app.configurations.repository import changed, horizon
 from app.configurations.router import Administration
 from app.configurations.service import Configurations, Editor, Intent, Pin, drafted, etag
-from app.db import Database
-from app.http.preconditions import Preconditions
+from app.db.database import Database
+from app.http.parameters import Preconditions
 from app.solver.digest import digest
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import Finding, InvalidInput, Problem

@@ -6,17 +6,16 @@ from typing import Any, cast
 from fastapi.exceptions import RequestValidationError
 from starlette.requests import Request
 
-from app.auth.guesses import Guesses
-from app.auth.service import Caller, Tokens
+from app.auth.callers import Caller, welcome
 from app.auth.sessions import Sessions
-from app.auth.visitors import welcome
+from app.auth.tokens import Guesses, Tokens
 from app.base.errors import Unavailable
 from app.base.settings import Settings
 from app.console.overview import Listeners
 from app.console.sign_in import ProviderSignIn
 from app.http.budget import Budget
 from app.http.routing import Found
-from app.http.services import Services
+from tests.support.services import services
 
 Json = dict[str, Any]
 READER = Caller("reader", frozenset({"read"}))
@@ -75,8 +74,8 @@ def request(
 ) -> Request:  # fmt: skip
     given = Settings.model_construct(**{"authentication": "required", "oidc_client_id": None, **(settings or {})})
     sessions = Sessions(cast(Any, Database()), cast(Tokens, Known()), "key", 3600)
-    services = Services(given, sessions, Budget(1 << 20), ProviderSignIn(flow), Listeners(2), Guesses())
-    state = SimpleNamespace(operations=operations or Operations(), services=services)
+    found = services(given, sessions, Budget(1 << 20), ProviderSignIn(flow), Listeners(2), Guesses())
+    state = SimpleNamespace(operations=operations or Operations(), services=found)
     said = {"host": "arbiter.test", **(headers or {})}
     scope: Json = {
         "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query.encode(),

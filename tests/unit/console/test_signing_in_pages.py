@@ -8,8 +8,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.auth.code_flow import CodeFlow
-from app.auth.service import Caller
+from app.auth.callers import Caller
+from app.auth.oidc import CodeFlow
 from app.auth.sessions import Session, Sessions
 from app.base.errors import ArbiterError, Forbidden, NotFound, TooManyRequests, Unavailable
 from app.console import overview, sign_in, visit

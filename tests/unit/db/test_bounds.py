@@ -10,8 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.base.errors import Unavailable
 from app.base.settings import Settings
-from app.db import Database, head_revision, is_newer, migrate
-from app.db.database import past_retention
+from app.db.database import Database, head_revision, is_newer, migrate, past_retention
 
 ENTRIES = sa.Table(
     "entries", sa.MetaData(), sa.Column("id", sa.Uuid, primary_key=True), sa.Column("bytes", sa.Integer),

@@ -11,10 +11,10 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.base.errors import Unavailable
 from app.base.settings import Settings
-from app.base.waiting import TooSlow, at_once
-from app.db import Database
+from app.base.ticket import Ticket, TooSlow, holding
 from app.db import database as module
 from app.db.connecting import Late, left
+from app.db.database import Database
 
 SETTINGS = Settings(database_pool_size=1, database_pool_timeout=0.01, database_timeout=7.0)
 
@@ -103,7 +103,7 @@ def test_nobody_waits_for_a_connection_longer_than_he_may(database: Any) -> None
 
 
 def test_what_is_tried_at_once_does_not_wait_for_it(database: Any) -> None:
-    with at_once():
+    with holding(Ticket("small", 1.0, 1.0, at_once=True)):
         for use in (lambda: database.session().__enter__(), database.send):
             with pytest.raises(TooSlow):
                 use()

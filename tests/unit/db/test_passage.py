@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.db import embedded, passage
-from app.db.embedded import EmbeddedError, EmbeddedPostgres
-from app.db.passage import Entries, NoAccessLists, allowed, let_pass, passing
+from app.db import embedded
+from app.db.embedded import EmbeddedError, EmbeddedPostgres, Entries, NoAccessLists, allowed, let_pass, passing
 
 ACCOUNT = 65534
 OWNER, USER, GROUP, NAMED_GROUP, MASK, OTHER = 0x01, 0x02, 0x04, 0x08, 0x10, 0x20
@@ -96,7 +95,7 @@ def test_a_file_system_without_access_lists_is_refused_with_the_choices(
     def refuse(*_: object) -> bytes:
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr(passage.os, "getxattr", refuse)
+    monkeypatch.setattr(embedded.os, "getxattr", refuse)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(embedded, "_unprivileged_account", lambda: embedded.pwd.getpwuid(os.getuid()))
     tmp_path.chmod(0o700)

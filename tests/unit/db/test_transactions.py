@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from app.base.settings import Settings
-from app.db import Database, Statement, after_commit, head_revision
 from app.db import connecting as module
-from app.db.connecting import Late, with_driver, within
+from app.db.connecting import Late, Statement, with_driver, within
+from app.db.database import Database, after_commit, head_revision
 from tests.unit.db.nobody import Nobody
 
 LONG = 300.0

@@ -14,8 +14,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from app.base.errors import Unavailable
 from app.base.settings import Settings
-from app.db import Database
-from app.db.database import Watch
+from app.db.database import Database, Watch
 from tests.unit.db.nobody import Nobody
 
 LONG = 600.0

@@ -13,7 +13,7 @@ from sqlalchemy import RowMapping
 from app.answering.operations import Used
 from app.answering.sources import Documents
 from app.base.errors import Conflict, NotFound
-from app.db import Database
+from app.db.database import Database
 from app.decisions import repository
 from app.decisions.kept import Resolver
 from app.solver.digest import StateDigest

@@ -15,10 +15,10 @@ import zstandard
 from app.answering.answerer import Logged, Reply
 from app.answering.answers import Facts
 from app.answering.operations import Inquiry, Kept, Known, Operation, Used
-from app.auth import actor
+from app.auth.callers import acting
 from app.base import tracing
 from app.base.errors import NotFound, Unavailable
-from app.db import Database
+from app.db.database import Database
 from app.decisions import repository
 from app.decisions.kept import Ledger
 from app.decisions.log import DecisionLog, Entry
@@ -109,12 +109,9 @@ class Sessions:
 
 def test_an_answer_goes_out_unchanged_between_its_id_and_how_long_it_took() -> None:
     bench = Bench(Reply(b'{"x":[1, 2]}', facts(), {"decode": 0.0015, "solve": 0.25}))
-    acting = actor.become("token:ci")
-    try:
+    with acting("token:ci"):
         before = datetime.now(UTC)
         decided = bench.decider.decide(b'{"a":1}')
-    finally:
-        actor.leave(acting)
     ((how, entry),) = bench.log.offers
     assert decided == Decided(
         b'{"id":"%b","x":[1, 2],"stats":{"decode_ms":1.5,"solve_ms":250.0}}' % str(entry.id).encode(), None

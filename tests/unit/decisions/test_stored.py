@@ -17,11 +17,11 @@ from app.answering.operations import Kept
 from app.base.errors import Unavailable
 from app.base.identifiers import earliest
 from app.base.settings import Settings
-from app.db import Database
+from app.db.database import Database
 from app.decisions.log import WITHIN, DatabaseStore, DecisionLog, Entry, Row, pairs_of, returns_of
 from app.decisions.repository import Mentions
 from app.decisions.service import history
-from app.http.pages import decode_id
+from app.http.parameters import decode_id
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed
 
@@ -214,8 +214,10 @@ class Choosy:
 def written(*entries: Entry) -> tuple[Choosy, DecisionLog]:
     """A log that begins to write once all ``entries`` wait."""
     store = Choosy()
-    log = DecisionLog(store, Metrics(), most_entries=1000, most_bytes=1 << 30)
-    log.lost = lambda digests: store.rows.append({"lost": digests})
+    log = DecisionLog(
+        store, Metrics(), most_entries=1000, most_bytes=1 << 30,
+        lost=lambda digests: store.rows.append({"lost": digests}),
+    )  # fmt: skip
     for one in entries:
         assert log.offer(one)
     log.start()

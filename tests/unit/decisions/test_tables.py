@@ -13,7 +13,7 @@ from app.answering.answers import Answered
 from app.base.errors import NotFound
 from app.base.identifiers import earliest
 from app.base.settings import Settings
-from app.db import Database
+from app.db.database import Database
 from app.decisions import repository
 from app.decisions import repository as kept
 from app.decisions.log import DatabaseStore, Entry

@@ -17,7 +17,7 @@ from app.answering.answers import Answered
 from app.answering.operations import Kept
 from app.base.errors import Unavailable
 from app.base.settings import Settings
-from app.db import Database
+from app.db.database import Database
 from app.decisions import log as module
 from app.decisions import repository
 from app.decisions import repository as kept

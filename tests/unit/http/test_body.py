@@ -13,11 +13,11 @@ from fastapi import Request
 from app.base.errors import ArbiterError, BadRequest, DeadlinePassed, RequestTimeout, TooLarge, UnsupportedMediaType
 from app.base.settings import Settings
 from app.http import body as module
-from app.http import timeout
-from app.http.body import read_body, read_files, read_form, read_manifest, require_lines
+from app.http.body import parts, read_body, read_files, read_form, read_manifest, require_lines
 from app.http.budget import FREE, Budget
-from app.http.multipart import parts
-from app.http.services import Services, install
+from app.http.middleware import requested_timeout
+from app.http.routing import provide
+from tests.support.services import services
 
 Json = dict[str, Any]
 LIMIT = 100_000
@@ -39,7 +39,7 @@ class Sent:
         app = SimpleNamespace(state=SimpleNamespace())
         times = {"body_timeout": seconds, "request_timeout": seconds}
         self.settings = Settings(max_body_bytes=LIMIT).model_copy(update=times)
-        install(app.state, Services(self.settings, self.budget))  # pyright: ignore[reportArgumentType]
+        provide(app.state, services(self.settings, self.budget))  # pyright: ignore[reportArgumentType]
         given = headers | ({} if media is None else {"content-type": media})
         named = [(name.replace("_", "-").encode(), value.encode()) for name, value in given.items()]
         self.scope: Json = {"type": "http", "method": "POST", "path": "/", "headers": named, "app": app}
@@ -199,7 +199,7 @@ def test_inflating_is_a_part_of_what_the_request_may_take(monkeypatch: pytest.Mo
 
     async def reading(request: Request) -> None:
         await read_body(request)
-        found.append(timeout.seconds())
+        found.append(requested_timeout())
 
     Sent(b"coded", content_encoding="gzip").read(reading)
     assert found == [29.75]

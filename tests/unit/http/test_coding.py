@@ -11,10 +11,9 @@ import zstandard
 from starlette.testclient import TestClient
 
 from app.base.errors import BadRequest, DeadlinePassed, TooLarge, TooManyRequests
-from app.http import body
-from app.http import coding as module
+from app.http import body as module
+from app.http.body import Bounds, inflate
 from app.http.budget import FREE, Budget, Hold
-from app.http.coding import Bounds, inflate
 from tests.api.requests import decision
 
 WHOLE = b"x" * (8 << 20)
@@ -65,7 +64,7 @@ def test_the_event_loop_inflates_nothing_however_small(
         inside.append(threading.current_thread().name)
         return inflate(coded, coding, bounds)
 
-    monkeypatch.setattr(body, "inflate", watched)
+    monkeypatch.setattr(module, "inflate", watched)
     plain = json.dumps(decision()).encode()
     coded = gzip.compress(plain) if coding == "gzip" else zstandard.compress(plain)
     headers = {"Content-Type": "application/json", "Content-Encoding": coding}

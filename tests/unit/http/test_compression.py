@@ -5,8 +5,8 @@ import threading
 import pytest
 import zstandard
 
-from app.http import compression
-from app.http.compression import preferred
+from app.http import middleware as compression
+from app.http.middleware import preferred
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from app.answering.comparison import ComparisonRequest
 from app.configurations.queues import QueueDocument
-from app.http.fields import descriptions
+from app.http.description import descriptions
 from app.solver.model.configuration import Queue
 from app.solver.model.kueue import Queue as KueueQueue
 from app.solver.model.request import DecisionRequest, StateOrReference

@@ -18,13 +18,21 @@ from structlog.testing import capture_logs
 
 from app.base.decoding import Malformed
 from app.base.errors import ArbiterError, BadInput, Conflict, Unavailable
-from app.http import problems, requests, timeout
+from app.http import middleware as requests
+from app.http import responses
 from app.http.budget import Budget, hold_of
-from app.http.compression import CompressionMiddleware
-from app.http.requests import FAULT, RequestMiddleware
-from app.http.services import Services, install
-from app.http.timeout import TimeoutMiddleware
+from app.http.middleware import (
+    FAULT,
+    CompressionMiddleware,
+    RequestMiddleware,
+    TimeoutMiddleware,
+    requested_timeout,
+    spend_timeout,
+    timeout_within,
+)
+from app.http.routing import provide
 from app.solver.model.problems import InvalidInput, Problem
+from tests.support.services import services
 
 Json = dict[str, Any]
 
@@ -62,22 +70,22 @@ def test_how_long_the_caller_waits(value: str, seconds: float) -> None:
     found: list[Any] = []
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
-        found.extend((timeout.seconds(), timeout.within(1.0), timeout.within(1e12)))
-        timeout.spend(1.5, 2.0)
-        found.append(timeout.seconds())
-        timeout.spend(2.5, 2.0)
-        found.append(timeout.seconds())
+        found.extend((requested_timeout(), timeout_within(1.0), timeout_within(1e12)))
+        spend_timeout(1.5, 2.0)
+        found.append(requested_timeout())
+        spend_timeout(2.5, 2.0)
+        found.append(requested_timeout())
 
     called(TimeoutMiddleware, application, request_timeout=value)
     assert found == [seconds, min(seconds, 1.0), seconds, 0.5, 0.001]
-    assert timeout.seconds() is None
+    assert requested_timeout() is None
 
 
 def test_what_one_request_allows_is_not_for_the_next() -> None:
     found: list[Any] = []
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
-        found.append(timeout.seconds())
+        found.append(requested_timeout())
 
     async def receive() -> Any:
         raise AssertionError
@@ -85,7 +93,7 @@ def test_what_one_request_allows_is_not_for_the_next() -> None:
     async def both() -> None:
         scope = {"type": "http", "headers": [(b"request-timeout", b".5")]}
         await TimeoutMiddleware(application)(scope, receive, receive)  # pyright: ignore[reportArgumentType]
-        found.append(timeout.seconds())
+        found.append(requested_timeout())
 
     asyncio.run(both())
     assert found == [0.5, None]
@@ -109,7 +117,7 @@ def test_who_says_nothing_waits_for_as_long_as_it_takes() -> None:
     found: list[Any] = []
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
-        found.extend((timeout.seconds(), timeout.within(7.0)))
+        found.extend((requested_timeout(), timeout_within(7.0)))
 
     called(TimeoutMiddleware, application)
     called(TimeoutMiddleware, application, {"type": "lifespan", "headers": [(b"request-timeout", b"1")]})
@@ -181,7 +189,7 @@ class Around:
         self.lines: list[Any] = []
         self.budget = Budget(1 << 30)
         app = SimpleNamespace(state=SimpleNamespace())
-        install(app.state, Services(self.budget))  # pyright: ignore[reportArgumentType]
+        provide(app.state, services(self.budget))  # pyright: ignore[reportArgumentType]
         self.scope: Json = {"app": app}
 
     def call(self, application: Any, scope: Json | None = None, **headers: str) -> tuple[int, Headers, bytes]:
@@ -320,7 +328,7 @@ WRONG = [Problem(pointer="/a", detail="no"), Problem(pointer="", detail="never")
     ],
 )  # fmt: skip
 def test_errors_are_problems(error: Any, status: int, document: Json, headers: Json) -> None:
-    answer = asyncio.run(problems.answer_to(REQUEST, error))
+    answer = asyncio.run(responses.answer_to(REQUEST, error))
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     assert {name: answer.headers[name] for name in headers} == headers
     listed = [{"pointer": one.pointer, "detail": one.detail} for one in getattr(error, "problems", ())]
@@ -330,12 +338,12 @@ def test_errors_are_problems(error: Any, status: int, document: Json, headers: J
 
 def test_others_are_nobodys_answer() -> None:
     with pytest.raises(ZeroDivisionError):
-        asyncio.run(problems.answer_to(REQUEST, ZeroDivisionError()))
+        asyncio.run(responses.answer_to(REQUEST, ZeroDivisionError()))
 
 
 def test_what_the_framework_refuses_is_told_in_the_same_way() -> None:
     handlers: dict[Any, Any] = {}
-    problems.install(SimpleNamespace(add_exception_handler=handlers.__setitem__))  # pyright: ignore[reportArgumentType]
+    responses.install(SimpleNamespace(add_exception_handler=handlers.__setitem__))  # pyright: ignore[reportArgumentType]
     assert set(handlers) == {ArbiterError, InvalidInput, RequestValidationError, HTTPException}
     wrong = RequestValidationError([
         {"loc": ("query", "limit"), "msg": "too many"}, {"loc": ("path", "id"), "msg": "no id"},

@@ -6,7 +6,7 @@ import pytest
 
 from app.answering.comparison import ComparisonRequest
 from app.http.openapi import is_page, lines, name_of, needed_by, operation, page, reference, renamed
-from app.http.problems import Fault, ProblemDocument
+from app.http.responses import Fault, ProblemDocument
 from app.solver.model.configuration import Queue
 from app.solver.model.kueue import Queue as KueueQueue
 

@@ -9,9 +9,9 @@ from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import Response
 from starlette.routing import Match
 
-from app.http import problems
+from app.http import responses
 from app.http.openapi import operation, page
-from app.http.pages import Limit
+from app.http.parameters import Limit
 from app.http.routing import Found, Operations, install, is_for_people, names_of
 
 Json = dict[str, Any]
@@ -63,7 +63,7 @@ def people(request: Request) -> Response:
 def app() -> FastAPI:
     """Anew for each test, and not where tests are collected: making it is a part of what is tested."""
     made = FastAPI()
-    problems.install(made)
+    responses.install(made)
     install(made, [router])
     return made
 

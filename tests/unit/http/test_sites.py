@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
-from app.http.sites import SitesMiddleware, name_of
+from app.http.middleware import SitesMiddleware, name_of
 
 OWN = {"host": "localhost:8080"}
 

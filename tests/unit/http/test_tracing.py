@@ -7,7 +7,7 @@ import pytest
 import structlog
 
 from app.base import tracing
-from app.http.requests import FAULT
+from app.http.middleware import FAULT
 from app.http.tracing import TracingMiddleware
 
 Json = dict[str, Any]

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from app.base.errors import Unavailable
-from app.db import Database
+from app.db.database import Database
 from app.jobs import repository
 from app.jobs.repository import Chunk, jobs
 

@@ -12,7 +12,8 @@ import zstandard
 from structlog.testing import capture_logs
 
 from app.base.errors import Conflict, NotFound, TooManyRequests, Unavailable
-from app.db import Database
+from app.base.ticket import Ticket, holding
+from app.db.database import Database
 from app.jobs import repository, worker
 from app.jobs.chunks import TooManyResults
 from app.jobs.companion import Census
@@ -21,7 +22,6 @@ from app.jobs.service import Jobs, JobsOfKind, New, outcome_of
 from app.jobs.worker import LimitPassed, Limits, Unwanted, Work, Worker
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.stopping import safe_point
-from app.workers.offload import Ticket, holding
 
 ID = UUID(int=7)
 Doing = Callable[[Claimed, bytes, Work], bytes]

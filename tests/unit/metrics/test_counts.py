@@ -8,10 +8,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app.base.errors import BadInput, BadRequest, Conflict, DeadlinePassed, NotFound, TooManyRequests, Unavailable
 from app.base.settings import Settings
+from app.base.ticket import CLASSES
 from app.decisions.guard import _outcome  # pyright: ignore[reportPrivateUsage]
 from app.metrics import Metrics
 from app.service.health import Outages, _found, _heads  # pyright: ignore[reportPrivateUsage]
-from app.workers.offload import CLASSES
 
 
 def shown(metrics: Metrics) -> dict[tuple[str, tuple[str, ...]], float]:
@@ -80,12 +80,13 @@ def test_names_that_are_followed_are_shown() -> None:
 
 
 def test_who_waits_and_who_works_is_shown() -> None:
-    """Who waits for a thread and who waits for a worker count together."""
     waiting = {of: i for i, of in enumerate(CLASSES, 1)}
-    dispatcher: Any = SimpleNamespace(workers=lambda: (3, 2), kept=lambda: (5, 700), waiting=lambda: waiting)
-    offload: Any = SimpleNamespace(waiting=lambda of: 10 * waiting[of])
+    dispatcher: Any = SimpleNamespace(
+        workers=lambda: (3, 2),
+        kept=lambda: (5, 700),
+    )
     metrics = Metrics()
-    metrics.work(dispatcher, offload)
+    metrics.work(dispatcher, {of: lambda i=i: 11 * i for of, i in waiting.items()})
     found = shown(metrics)
     assert {of: found["arbiter_requests_waiting", (of,)] for of in CLASSES} == {of: 11 * i for of, i in waiting.items()}
     assert [found[f"arbiter_{name}", ()] for name in ("workers", "workers_busy", "snapshots", "snapshots_bytes")] == [

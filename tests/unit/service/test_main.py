@@ -2,7 +2,6 @@
 """How the service is put together, and in which order it begins and ends."""
 
 import asyncio
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,19 +12,16 @@ from app.auth.middleware import AuthenticationMiddleware
 from app.base import decoding
 from app.base.errors import ArbiterError
 from app.base.settings import Settings
-from app.base.spans import Tracing
+from app.base.ticket import CLASSES
 from app.decisions.log import DecisionLog
 from app.decisions.service import Decider
-from app.http.compression import CompressionMiddleware
-from app.http.requests import RequestMiddleware
-from app.http.services import Services
-from app.http.sites import SitesMiddleware
-from app.http.timeout import TimeoutMiddleware
-from app.http.tracing import TracingMiddleware
+from app.http.middleware import CompressionMiddleware, RequestMiddleware, SitesMiddleware, TimeoutMiddleware
+from app.http.routing import Services
+from app.http.tracing import Tracing, TracingMiddleware
 from app.metrics import Metrics
-from app.service import document, main
+from app.service import main
 from app.workers.dispatcher import Dispatcher
-from app.workers.offload import CLASSES, Room
+from app.workers.offload import Room
 
 ALONE = Settings(database_url=None, workers=0)
 
@@ -102,7 +98,7 @@ def test_metrics_show_all_parts_of_the_service() -> None:
     collectors: Any = services.of(Metrics).registry
     assert "Census" in {type(one).__name__ for one in collectors._collector_to_names}
     log: Any = services.of(DecisionLog)
-    assert log.lost.__name__ == "lost"
+    assert log._lost.__name__ == "lost"
 
 
 def test_workers_are_there_where_they_are_wanted() -> None:
@@ -125,14 +121,14 @@ class Parts:
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def of(self, kind: type) -> Any:
-        if kind is Settings:
+    def __getattr__(self, part: str) -> Any:
+        if part == "settings":
             return Settings(small_body_bytes=1000)
         told = self.told
 
         class Part:
             def __getattr__(self, name: str) -> Any:
-                return lambda: told.append(f"{kind.__name__}.{name}")
+                return lambda: told.append(f"{part}.{name}")
 
         return Part()
 
@@ -158,32 +154,16 @@ def test_what_begins_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         asyncio.run(lives())
     assert memory == ["kept", (64 << 20, 4000), "collect", "freeze", (20_000, 10, 10)]
     assert parts.told == [
-        "Tracing.start", "DecisionLog.start", "Follower.start", "Dispatcher.start", "serving", "DecisionLog.stop",
-        "Dispatcher.close", "Traces.close", "Simulations.close", "Offload.close", "Follower.close", "Database.close",
-        "Tracing.close",
+        "tracing.start", "log.start", "follower.start", "dispatcher.start", "serving", "log.stop", "dispatcher.close",
+        "traces.close", "simulations.close", "offload.close", "follower.close", "database.close", "tracing.close",
     ]  # fmt: skip
 
 
 def test_the_document_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     app, count = made(), list[int]()
-    monkeypatch.setattr(main, "describe_api", lambda app: count.append(1) or {"made": len(count)})
+    monkeypatch.setattr(main, "described", lambda *_: count.append(1) or {"made": len(count)})
     assert app.openapi() == app.openapi() == {"made": 1}
     assert (app.router.redirect_slashes, app.openapi_url) == (False, None)
-
-
-def test_the_document_is_written_and_compared(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(document, "text", lambda: "new\n")
-    path = tmp_path / "folder" / "deep" / "openapi.json"
-    assert document.main(["--check", str(path)]) == 1
-    assert capsys.readouterr().err == f"{path} is not what the service serves; run `make openapi`\n"
-    for _ in range(2):
-        assert document.main([str(path)]) == 0
-    assert (path.read_text(), document.main(["--check", str(path)])) == ("new\n", 0)
-    path.write_text("old\n")
-    assert document.main(["--check", str(path)]) == 1
-    assert path.read_text() == "old\n"
 
 
 def test_the_fast_search_is_that_of_linux(monkeypatch: pytest.MonkeyPatch) -> None:

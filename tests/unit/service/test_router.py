@@ -11,7 +11,7 @@ import pytest
 from app.base.errors import Unavailable
 from app.base.settings import Settings
 from app.configurations.service import Configurations
-from app.db import Database
+from app.db.database import Database
 from app.service import health
 from app.workers.dispatcher import Dispatcher
 

@@ -20,8 +20,9 @@ from structlog.testing import capture_logs
 from app.base.errors import Unavailable
 from app.base.settings import Settings
 from app.http.connections import Limits
-from app.http.services import Services, install
+from app.http.routing import provide
 from app.service import serve
+from tests.support.services import services
 
 
 @pytest.fixture(autouse=True)
@@ -275,7 +276,7 @@ def test_the_server_ends_in_the_time_that_is_promised(monkeypatch: pytest.Monkey
     dispatcher = object.__new__(serve.Dispatcher)
     monkeypatch.setattr(serve.Dispatcher, "close", lambda _: given_up.put(threading.current_thread().daemon))
     monkeypatch.setattr(serve.faulthandler, "dump_traceback_later", lambda *a, **k: dumps.append((a, k)))
-    install(app.state, Services(Settings(idle_timeout=7.4, max_connections=3), dispatcher))
+    provide(app.state, services(Settings(idle_timeout=7.4, max_connections=3), dispatcher))
     server = serve.Server(app)
     config = server.config
     assert (config.timeout_graceful_shutdown, config.timeout_keep_alive, config.backlog) == (5, 7, 64)
@@ -312,7 +313,7 @@ def test_the_server_ends_in_the_time_that_is_promised(monkeypatch: pytest.Monkey
 
 def test_more_may_wait_than_are_accepted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     app, filled, listening = FastAPI(), list[Any](), list[int]()
-    install(app.state, Services(Settings()))
+    provide(app.state, services(Settings()))
 
     class Socket:
         def listen(self, backlog: int) -> None:

@@ -11,8 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from app.base.errors import BadRequest, NotFound, PreconditionFailed, TooLarge
-from app.db import Database
-from app.http.preconditions import Preconditions
+from app.db.database import Database
+from app.http.parameters import Preconditions
 from app.jobs.repository import jobs
 from app.solver.model.problems import InvalidInput
 from app.traces import files as module

@@ -6,10 +6,10 @@ from app.answering.answerer import Answerer
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
 from app.base.errors import DeadlinePassed, Unavailable
+from app.base.ticket import Ticket, holding
 from app.solver.registry import ENGINES
 from app.solver.stopping import safe_point
 from app.workers.dispatcher import Dispatcher
-from app.workers.offload import Ticket, holding
 
 
 @pytest.fixture

@@ -9,10 +9,9 @@ import pytest
 from app.answering.answerer import Answerer, Reply
 from app.answering.operations import Inquiry, Operation
 from app.base.errors import DeadlinePassed, Unavailable
-from app.base.waiting import TooSlow
+from app.base.ticket import Ticket, TooSlow, held, holding
 from app.solver.stopping import safe_point
 from app.workers.dispatcher import Dispatcher
-from app.workers.offload import Ticket, held, holding
 from app.workers.worker import Reserve
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -8,8 +8,8 @@ import pytest
 
 from app.base import tracing
 from app.base.errors import DeadlinePassed, TooManyRequests
-from app.base.waiting import TooSlow, may_wait
-from app.workers.offload import CLASSES, Class, Offload, Room, Ticket, collector_paused, held
+from app.base.ticket import CLASSES, Class, Ticket, TooSlow, held, may_wait
+from app.workers.offload import Offload, Room, collector_paused
 
 
 def test_the_collector_is_off_inside_and_on_outside() -> None:
@@ -206,7 +206,7 @@ def test_a_refusal_says_how_many_there_are() -> None:
 def test_a_request_may_ask_for_less_time_and_not_for_more(
     asked: float | None, allowed: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.workers.offload.timeout.seconds", lambda: asked)
+    monkeypatch.setattr("app.workers.offload.requested_timeout", lambda: asked)
     places = offload(seconds=20.0)
     asks: list[tuple[Class, bool]] = [("small", False), ("small", True), ("slow", False)]
     for of, brief in asks:

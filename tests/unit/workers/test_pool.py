@@ -19,9 +19,9 @@ from app.answering.answers import answer
 from app.answering.operations import Inquiry, Operation
 from app.answering.sources import nothing_stored
 from app.base.errors import DeadlinePassed, NotFound, Unavailable
+from app.base.ticket import Ticket
 from app.solver.model.problems import InvalidInput
 from app.workers.dispatcher import named_in
-from app.workers.offload import Ticket
 from app.workers.pool import Limits, Pool
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

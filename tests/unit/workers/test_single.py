@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from app.base.errors import DeadlinePassed, Unavailable
+from app.base.ticket import Ticket, holding
 from app.workers import single
 from app.workers.messages import Closed
-from app.workers.offload import Ticket, holding
 from app.workers.single import Processes, serve_once
 
 ECHO = [

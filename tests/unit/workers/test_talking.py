@@ -17,6 +17,7 @@ from app.answering.operations import Inquiry, Kept, Operation
 from app.base import errors, tracing
 from app.base.decoding import Malformed
 from app.base.errors import BadInput, DeadlinePassed, NotFound, TooManyRequests, Unavailable
+from app.base.ticket import Ticket
 from app.solver.model.decision import ConfigurationUsed
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
 from app.workers import pool as pooling
@@ -36,7 +37,6 @@ from app.workers.messages import (
     receive,
     send,
 )
-from app.workers.offload import Ticket
 from app.workers.pool import Limits, Pool
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

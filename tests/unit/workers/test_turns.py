@@ -4,7 +4,8 @@ import time
 import pytest
 
 from app.base.errors import DeadlinePassed, Unavailable
-from app.workers.offload import Class, Ticket, Turns
+from app.base.ticket import Class, Ticket
+from app.workers.offload import Turns
 
 
 class Line:

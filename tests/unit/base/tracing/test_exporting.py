@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from app.base import spans, tracing
-from app.base.spans import Tracing, configured
+from app.base import tracing
+from app.base.ticket import TooSlow
 from app.base.tracing import Stage, stage, told
-from app.base.waiting import TooSlow
+from app.http import tracing as spans
+from app.http.tracing import Tracing, configured
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra arbiter-preemption[otel] is not installed")
 

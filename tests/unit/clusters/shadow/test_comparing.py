@@ -18,7 +18,7 @@ from app.clusters.shadow.repository import Filters, shadow
 from app.clusters.shadow.router import EXAMPLE
 from app.clusters.shadow.schemas import ShadowRecord, ShadowVictim
 from app.clusters.shadow.service import Retention, Shadow
-from app.db import Database
+from app.db.database import Database
 from app.solver.model.problems import InvalidInput, Problem
 from app.workers.dispatcher import Dispatcher
 

@@ -8,11 +8,11 @@ import pytest
 import sqlalchemy as sa
 from starlette.responses import Response
 
-from app.auth import actor
+from app.auth.callers import acting
 from app.base.errors import BadInput, Conflict
 from app.configurations import repository
 from app.configurations.idempotency import Once, Writes, _again  # pyright: ignore[reportPrivateUsage]
-from app.db import Database
+from app.db.database import Database
 
 SAID = ("PUT", "/v1/x", "", "")
 
@@ -64,11 +64,8 @@ def test_a_key_is_answered_once_and_the_answer_is_given_again(database: Database
     with pytest.raises(BadInput, match="this Idempotency-Key was used for another request"):
         writes.run(once, act, b"another")
     assert writes.run(Once("l", SAID), act, b"body").body == b"answer 2"
-    acting = actor.become("somebody else")
-    try:
+    with acting("somebody else"):
         assert writes.run(once, act, b"another").body == b"answer 3"
-    finally:
-        actor.leave(acting)
 
 
 def test_what_raises_is_not_kept(database: Database) -> None:

@@ -9,9 +9,9 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from app.auth.service import Tokens
+from app.auth.tokens import Tokens
 from app.base.errors import BadInput, Unavailable
-from app.db import Database
+from app.db.database import Database
 from app.decisions import router as comparisons
 from app.decisions import router as plans
 from app.decisions import snapshots as router

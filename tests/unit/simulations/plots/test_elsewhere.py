@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from app.base.errors import DeadlinePassed, NotInstalled
+from app.base.ticket import Ticket, holding
 from app.simulations import drawing as main
 from app.simulations import plots as elsewhere
 from app.simulations.plots import Drawing, Waits
-from app.workers.offload import Ticket, holding
 
 ASKED = Drawing("title", [Waits({"all": [1.0]})])
 

@@ -13,7 +13,7 @@ import zstandard
 from app.answering.answers import answer
 from app.answering.sources import Compiled, nothing_stored
 from app.base.errors import BadInput, Conflict, NotFound
-from app.db import Database
+from app.db.database import Database
 from app.decisions import repository
 from app.decisions.repository import Filters
 from app.decisions.schemas import DECISION

@@ -1,17 +1,52 @@
-"""Prometheus metrics: what Arbiter counts about its own decisions."""
+"""Prometheus metrics, what Arbiter counts about its own decisions, and ``GET /metrics``."""
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import PlainTextResponse
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
 
-from app.base.shipped import installed_version
-from app.configurations.heads import Heads
-from app.http.openapi import VERSION
-from app.workers.dispatcher import Dispatcher
-from app.workers.offload import CLASSES, Class, Offload
+from app.base.installation import installed_version
+from app.http.openapi import VERSION, operation
+from app.http.routing import service
 
 _LATENCY = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Heads(Protocol):
+    """What is known of the stored configurations."""
+
+    def is_stale(self, seconds: float) -> bool:
+        """Whether the database could not be followed for so long."""
+        ...
+
+    @property
+    def age(self) -> float:
+        """Seconds since names were last known to mean what the database says."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+class Workers(Protocol):
+    """Who answers."""
+
+    def workers(self) -> tuple[int, int]:
+        """Processes that run, and how many of them are at work."""
+        ...
+
+    def kept(self) -> tuple[int, int]:
+        """Snapshots in memory, and their estimated bytes."""
+        ...
 
 
 class Metrics:
@@ -78,14 +113,14 @@ class Metrics:
         known = Gauge("arbiter_configurations_known", "Configurations known by name.", registry=self.registry)
         known.set_function(lambda: float(len(heads)))
 
-    def work(self, dispatcher: Dispatcher, offload: Offload) -> None:
-        """Show who waits, who works, and what is kept."""
-        waiting = Gauge(
+    def work(self, dispatcher: Workers, waiting: Mapping[str, Callable[[], int]]) -> None:
+        """Show who waits, by class, who works, and what is kept."""
+        gauge = Gauge(
             "arbiter_requests_waiting", "Requests that wait for a thread or a worker, by class.", ["class"],
             registry=self.registry,
         )  # fmt: skip
-        for of in CLASSES:
-            waiting.labels(of).set_function(partial(_waiting, dispatcher, offload, of))
+        for of, count in waiting.items():
+            gauge.labels(of).set_function(count)
         self._gauge("arbiter_workers", "Worker processes that run.", lambda: dispatcher.workers()[0])
         self._gauge("arbiter_workers_busy", "Worker processes that answer a request.", lambda: dispatcher.workers()[1])
         self._gauge("arbiter_snapshots", "Snapshots in memory.", lambda: dispatcher.kept()[0])
@@ -137,5 +172,16 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-def _waiting(dispatcher: Dispatcher, offload: Offload, of: Class) -> int:
-    return offload.waiting(of) + dispatcher.waiting()[of]
+router = APIRouter(tags=["operations"])
+
+
+@router.get(
+    "/metrics",
+    operation_id="get_metrics",
+    summary="Prometheus metrics",
+    response_class=PlainTextResponse,
+    **operation(needs="read", responses={200: {"text/plain": {"schema": {"type": "string"}}}}),
+)
+def metrics(request: Request) -> Response:
+    """Counters and latency histograms in Prometheus' text format."""
+    return Response(service(request, Metrics).text(), media_type=CONTENT_TYPE_LATEST)

@@ -1,6 +1,9 @@
 import weakref
+from contextlib import suppress
 
-from app.answering.answers import release_later, released_at_the_end
+import pytest
+
+from app.base.ticket import Ticket, TooSlow, holding, may_wait, release_later, released_at_the_end
 
 
 class Large:
@@ -34,3 +37,16 @@ def test_an_error_frees_it_too() -> None:
         pass
     assert left is not None
     assert left() is None
+
+
+def test_only_what_is_done_at_once_may_not_wait() -> None:
+    at_once, later = Ticket("small", 1.0, 1.0, at_once=True), Ticket("small", 1.0, 1.0)
+    may_wait()
+    with holding(later):
+        may_wait()
+        with holding(at_once), pytest.raises(TooSlow):
+            may_wait()
+        may_wait()
+    with suppress(ZeroDivisionError), holding(at_once):
+        raise ZeroDivisionError
+    may_wait()

@@ -1,6 +1,10 @@
-"""Tokens: 32 random bytes, SHA-256 stored, compared in constant time; looked up again every few seconds."""
+"""Tokens: 32 random bytes, SHA-256 stored, compared in constant time; looked up again every few seconds.
+
+Whoever guesses at them is slowed down, by the address that the guesses come from.
+"""
 
 import hmac
+import math
 import secrets
 import time
 from collections import OrderedDict
@@ -11,10 +15,13 @@ from hashlib import sha256
 from threading import Lock
 from uuid import UUID, uuid4
 
-from app.auth import actor, audit, repository
+from starlette.types import Scope
+
+from app.auth import audit, repository
+from app.auth.callers import Caller, current_actor
 from app.auth.repository import AuditRow, TokenRow
-from app.base.errors import BadInput, NotFound, Unavailable
-from app.db import Database
+from app.base.errors import BadInput, NotFound, TooManyRequests, Unavailable
+from app.db.database import Database
 from app.solver.model.problems import Problem
 
 PREFIX = "arb_"
@@ -23,14 +30,6 @@ _STALE_SECONDS = 600.0
 _SECOND_LOOK_SECONDS = 1.0
 """How long whoever is known waits for a database that has not answered anybody yet."""
 _KEPT = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who asks, and what they may do."""
-
-    name: str
-    scopes: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class Tokens:
             raise BadInput([Problem(pointer="/name", detail="a letter that can't be printed")])
         secret = PREFIX + secrets.token_urlsafe(32)
         with self._database.session() as session:
-            row = repository.add(session, uuid4(), name, scopes, digest_of(secret), actor.current(), expires)
+            row = repository.add(session, uuid4(), name, scopes, digest_of(secret), current_actor(), expires)
             audit.record(session, "token.create", str(row.id), {"name": name, "scopes": scopes})
         return secret, row
 
@@ -142,3 +141,48 @@ def _welcome(known: _Known) -> Caller | None:
 def digest_of(secret: str) -> bytes:
     """What is stored of a secret."""
     return sha256(secret.encode()).digest()
+
+
+_AT_ONCE = 10.0
+_SECONDS_EACH = 6.0
+"""So long until one more may be wrong."""
+_MOST_ADDRESSES = 10_000
+_NETWORK = 4
+"""Groups of an IPv6 address that tell networks apart: whoever has one address has all that share them."""
+
+
+class Guesses:
+    """Wrong tokens by address: ten at once, then ten a minute. ``clock``: seconds that never go back."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._lock = Lock()
+
+    def check(self, address: str) -> None:
+        """Raises TooManyRequests where too many were wrong: then nothing is looked up, right or not."""
+        with self._lock:
+            left = self._now(address)
+        if left < 1:
+            raise TooManyRequests(
+                "too many wrong tokens came from this address", retry_after=math.ceil((1 - left) * _SECONDS_EACH)
+            )
+
+    def wrong(self, address: str) -> None:
+        """One more was."""
+        with self._lock:
+            self._left[address] = (self._now(address) - 1, self._clock())
+            self._left.move_to_end(address)
+            while len(self._left) > _MOST_ADDRESSES:
+                self._left.popitem(last=False)
+
+    def _now(self, address: str) -> float:
+        left, at = self._left.get(address, (_AT_ONCE, self._clock()))
+        return min(left + (self._clock() - at) / _SECONDS_EACH, _AT_ONCE)
+
+
+def address_of(scope: Scope) -> str:
+    """Where a request comes from: its address, or the network of one of IPv6."""
+    client = scope.get("client")
+    address = str(client[0]) if client else ""
+    return ":".join(address.split(":")[:_NETWORK]) if address.count(":") > 1 else address

@@ -1,5 +1,6 @@
-"""What was installed: its name, and the folders that come with the code and are no code."""
+"""What was installed: its name, the folders that come with the code and are no code, and how it starts processes."""
 
+import sys
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -30,3 +31,9 @@ def installed_version() -> str:
         return version(DISTRIBUTION)
     except PackageNotFoundError:
         return "0"
+
+
+def python() -> list[str]:
+    """The interpreter, as a command begins: what is imported is what is installed, never what happens to lie in the
+    folder that the service was started in (``-P``)."""
+    return [sys.executable, "-P"]

@@ -1,0 +1,99 @@
+"""The request that is being answered: what it may take, and what it leaves behind.
+
+A ticket says its class and by when it is to be answered. What is tried on the event loop, where nothing may wait, goes
+on elsewhere before it waits for anything outside.
+
+What an answer leaves behind is freed after the answer has been sent, not before: freeing the few hundred thousand
+objects of a large request takes a fifth of the time that decoding it took. Whoever serves opens ``released_at_the_end``
+around answering and sending; whoever answers hands over what it no longer needs.
+"""
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Literal, Self, get_args
+
+from app.base.errors import DeadlinePassed
+
+Class = Literal["small", "slow", "large", "snapshot"]
+"""``slow``: small ones that turned out to take long. ``snapshot``: changes of kept snapshots, and questions on one."""
+CLASSES: tuple[Class, ...] = get_args(Class)
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """``end``: an instant of ``time.monotonic()``, which all processes of a machine share; ``seconds``: what the
+    request was allowed in all, waiting included. ``at_once``: it is tried on the event loop, where nothing may wait."""
+
+    of: Class
+    end: float
+    seconds: float
+    at_once: bool = False
+
+    @classmethod
+    def now(cls, of: Class, seconds: float) -> Self:
+        """One that begins now."""
+        return cls(of, time.monotonic() + seconds, seconds)
+
+    @property
+    def left(self) -> float:
+        """Seconds until it ends, at least 0."""
+        return max(self.end - time.monotonic(), 0.0)
+
+    def check(self) -> None:
+        """Raises DeadlinePassed."""
+        if time.monotonic() >= self.end:
+            raise DeadlinePassed(self.seconds)
+
+
+_held: ContextVar[Ticket | None] = ContextVar("ticket", default=None)
+
+
+def held() -> Ticket | None:
+    """That of the request that is being answered; None where nobody gave one."""
+    return _held.get()
+
+
+@contextmanager
+def holding(ticket: Ticket) -> Generator[None]:
+    """Answer a request that has ``ticket``."""
+    token = _held.set(ticket)
+    try:
+        yield
+    finally:
+        _held.reset(token)
+
+
+class TooSlow(Exception):
+    """What is being answered takes too long here, or must wait: go on elsewhere. Nothing was changed."""
+
+
+def may_wait() -> None:
+    """To be called before waiting for the database, or for anything else outside. Raises TooSlow."""
+    ticket = _held.get()
+    if ticket is not None and ticket.at_once:
+        raise TooSlow
+
+
+_left_behind: ContextVar[list[object] | None] = ContextVar("held", default=None)
+
+
+@contextmanager
+def released_at_the_end() -> Generator[None]:
+    """Hold what is handed over inside until the end."""
+    held: list[object] = []
+    token = _left_behind.set(held)
+    try:
+        yield
+    finally:
+        _left_behind.reset(token)
+        held.clear()
+
+
+def release_later(*objects: object) -> None:
+    """Free ``objects`` at the end of ``released_at_the_end``; outside of it they go at once."""
+    held = _left_behind.get()
+    if held is not None:
+        held.extend(objects)
