@@ -1,4 +1,5 @@
-"""``python -m tests.cluster.build``: kube-apiserver, kube-scheduler, etcd and helm, out of the Go module proxy.
+"""``python -m tests.cluster.build``: kube-apiserver, kube-scheduler, etcd, helm and an oracle of kube-scheduler's
+preemption (``modules/scheduler/oracle``), out of the Go module proxy.
 
 Into a cache outside of the checkout, keyed by what is built, which ``modules/`` pins with the hash of every module.
 Helm has the modules of kube-apiserver where both need one: what both are made of is compiled once.
@@ -21,8 +22,9 @@ PROGRAMS = {
     "etcd": ("etcd", "go.etcd.io/etcd/server/v3"),
 }
 HELM = "helm.sh/helm/v4/cmd/helm"
+ORACLE = "./oracle"
 _FLAGS = "-s -w -X k8s.io/component-base/version.gitVersion={version}"
-_OLDEST = (1, 24)
+_OLDEST = (1, 26)
 
 
 def say(line: str) -> None:
@@ -43,11 +45,21 @@ def folder() -> Path:
 
 def helm() -> Path:
     """Where helm is, or will be."""
+    return _cached("helm", *((MODULES / "helm" / file) for file in ("go.mod", "go.sum")))
+
+
+def oracle() -> Path:
+    """Where the oracle is, or will be: by its own source too."""
+    module = MODULES / "scheduler"
+    return _cached("oracle", module / "go.mod", module / "go.sum", *sorted((module / ORACLE).glob("*.go")))
+
+
+def _cached(program: str, *made_of: Path) -> Path:
     digest = hashlib.sha256(f"{platform.system()}-{platform.machine()}".encode())
-    for file in ("go.mod", "go.sum"):
-        digest.update((MODULES / "helm" / file).read_bytes())
+    for file in made_of:
+        digest.update(file.read_bytes())
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "arbiter" / "helm" / digest.hexdigest()[:16] / "helm"
+    return Path(cache) / "arbiter" / program / digest.hexdigest()[:16] / program
 
 
 def missing() -> str | None:
@@ -61,11 +73,20 @@ def missing() -> str | None:
 
 def missing_helm() -> str | None:
     """The same for helm."""
-    if helm().exists():
+    return _missing("helm", helm())
+
+
+def missing_oracle() -> str | None:
+    """The same for the oracle."""
+    return _missing("the oracle of kube-scheduler", oracle())
+
+
+def _missing(name: str, program: Path) -> str | None:
+    if program.exists():
         return None
     if shutil.which("go") is None:
-        return "helm is built with Go, which is not installed"
-    return "helm is not built yet: make cluster"
+        return f"{name} is built with Go, which is not installed"
+    return f"{name} is not built yet: make cluster"
 
 
 def build() -> None:
@@ -78,10 +99,11 @@ def build() -> None:
             if not (to / program).exists():
                 say(f"building {program}, which takes minutes, once")
                 _build(to / program, MODULES / module, package)
-        helm().parent.mkdir(parents=True, exist_ok=True)
-        if not helm().exists():
-            say("building helm, which takes minutes, once")
-            _build(helm(), MODULES / "helm", HELM)
+        for program, module, package in ((oracle(), "scheduler", ORACLE), (helm(), "helm", HELM)):
+            program.parent.mkdir(parents=True, exist_ok=True)
+            if not program.exists():
+                say(f"building {program.name}, which takes minutes, once")
+                _build(program, MODULES / module, package)
 
 
 def _build(to: Path, module: Path, package: str) -> None:
@@ -114,7 +136,7 @@ def _nice() -> list[str]:
 
 def main() -> int:
     """Build, unless there is no Go or an old one; 1 where that fails, as without a network."""
-    if (why := missing() or missing_helm()) is None:
+    if (why := missing() or missing_helm() or missing_oracle()) is None:
         return 0
     if shutil.which("go") is None:
         say(why)

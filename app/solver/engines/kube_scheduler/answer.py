@@ -26,8 +26,9 @@ Json = dict[str, Any]
 def decision(world: World, question: Question, ask: Ask, outcomes: list[Outcome]) -> tuple[Decision, Plan]:
     """The decision of one ask from what became of its pods, and the plan to carry out."""
     state, when = world.state, at(question.now)
-    # A pod of the ask may count on a victim that leaves for an earlier one already: it is told once.
-    victims = list({id(pod): pod for outcome in outcomes for pod in outcome.victims}.values())
+    # Who stops for one pod of the ask, and terminates already for the next, is named once.
+    victims = list({pod.place: pod for outcome in outcomes for pod in outcome.victims}.values())
+    violating = {pod.place for outcome in outcomes for pod, _ in outcome.broken}
     placed = [(pod, node, o.kind) for o in outcomes for pod, node in o.placed]
     kind = "preempt" if victims else "admit" if placed else "wait"
     nodes = dict.fromkeys(node for _, node, _ in placed)
@@ -39,7 +40,7 @@ def decision(world: World, question: Question, ask: Ask, outcomes: list[Outcome]
         ask=ask.id, outcome=kind, node=names[next(iter(nodes))] if len(nodes) == 1 else None,
         placements={pod.name: names[node] for pod, node, _ in placed} or None,
         victims=[_victim(state, pod, ask, when) for pod in victims],
-        violations=sum(outcome.violations for outcome in outcomes) if victims else None,
+        violations=len(violating) if victims else None,
         conditions=list(dict.fromkeys(_condition(names, outcome, when) for outcome in outcomes)),
         starts=[pod.name for pod, _, _ in placed] if placed and len(placed) < len(ask.tasks) else None,
         explanation=why.explanation(),
@@ -161,12 +162,15 @@ def _choice(why: Why, world: World, outcome: Outcome, names: list[str]) -> None:
         why.step("gang", where or "no pod could be placed")
         if outcome.victims:
             why.step("gang-node-order", "another order of the nodes may lead to other victims")
+    if any(pod.group is not None and pod.group.whole and len(pod.group.pods) > 1 for pod in outcome.victims):
+        why.step("group-pod-order", "another order of the pods of a group may lead to another node, or other victims")
     if outcome.ties:
         tied = [names[node] for node in outcome.ties]
         why.tied(tied)
         why.step("tie", f"the origin takes one of {', '.join(tied)} by chance; the first in order is taken here")
-    if outcome.violations:
-        why.step("budgets-not-binding", f"{outcome.violations} victims violate {', '.join(outcome.broken)}")
+    if outcome.broken:
+        budgets = ", ".join(dict.fromkeys(budget for _, budget in outcome.broken))
+        why.step("budgets-not-binding", f"{len(outcome.broken)} victims violate {budgets}")
     if outcome.victims and _overlapping(world.state.budgets, outcome.victims + outcome.spared):
         why.step("budget-order", "budgets overlap; with another order of them others may be the victims")
     for pod in outcome.victims:

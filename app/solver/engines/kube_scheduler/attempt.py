@@ -13,6 +13,7 @@ from app.solver.engines.kube_scheduler.victims import (
     Candidate,
     DryRun,
     Unit,
+    Violation,
     by_budgets,
     by_importance,
     chosen,
@@ -33,8 +34,7 @@ class Outcome:
     reason: str
     placed: list[tuple[Pod, int]] = field(default_factory=list[tuple[Pod, int]])
     victims: list[Pod] = field(default_factory=list[Pod])
-    violations: int = 0
-    broken: list[str] = field(default_factory=list[str])
+    broken: list[Violation] = field(default_factory=list[Violation])
     ties: list[int] = field(default_factory=list[int])
     statuses: list[Status | None] = field(default_factory=list[Status | None])
     run: DryRun | None = None
@@ -58,7 +58,7 @@ def attempt(world: World, ask: Ask, pods: list[Pod], chance: Chance) -> Outcome:
     if gated is not None:
         return Outcome("wait", "gated", f"{gated.name} has a scheduling gate")
     if world.state.configuration.settings.workload_aware and (len(pods) > 1 or ask.min_available is not None):
-        return _gang(world, ask, pods, chance)
+        return _gang(world.copy(), ask, pods, chance)
     return _single(world, ask, pods[0], chance)
 
 
@@ -105,13 +105,14 @@ def _preempting(world: World, cycle: Cycle, statuses: list[Status | None], chanc
     first: Candidate = found[0]
     return Outcome(
         "preempt", "preempt", "", placed=[(cycle.pod, first.site.machine.at)], victims=first.victims,
-        violations=first.violations, broken=first.broken, spared=first.spared,
+        broken=first.broken, spared=first.spared,
         ties=[one.site.machine.at for one in found] if len(found) > 1 else [], statuses=statuses, run=run,
     )  # fmt: skip
 
 
 def _gang(world: World, ask: Ask, pods: list[Pod], chance: Chance) -> Outcome:
-    """kube-scheduler: the gate GenericWorkload. All that can be placed is, and not only as many as are needed."""
+    """kube-scheduler: the gate GenericWorkload. All that can be placed is, and not only as many as are needed.
+    ``world`` is left in disorder, as the origin's snapshot, which it restores afterwards."""
     priority = ask.priority or 0
     if any(pod.priority != priority for pod in pods):
         return Outcome("wait", "gang-priorities", "all pods of a gang must have its priority")
@@ -141,28 +142,23 @@ def _gang_preempting(world: World, ask: Ask, pods: list[Pod], needed: int, chanc
             world.remove(pod, pod.node)
     assigned = _place_all(world, ask, pods)
     if len(assigned) < needed or not assigned:
-        _take_back(world, assigned)
-        _return(world, units)
         reason = f"only {len(assigned)} of {needed} pods would have room without all less important pods"
         return Outcome("wait", "no-candidate", reason)
     _take_back(world, assigned)
     violating, kept = by_budgets(by_importance(units), world.state.budgets)
     victims: list[Unit] = []
     spared: list[Pod] = []
-    violations = 0
-    broken: list[str] = []
-    for unit, count, names in [*violating, *((unit, 0, ()) for unit in kept)]:
+    broken: list[Violation] = []
+    for unit, violations in [*violating, *((unit, list[Violation]()) for unit in kept)]:
         if _reprieved(world, unit, assigned):
             spared += unit.pods
             continue
         victims.append(unit)
-        violations += count
-        broken += names
-    _return(world, victims)
+        broken += violations
     gone = [pod for unit in by_importance(victims) for pod in unit.pods]
     return Outcome(
         "preempt" if gone else "admit", "preempt", "", placed=[(cycle.pod, node) for cycle, node in assigned],
-        victims=gone, violations=violations, broken=list(dict.fromkeys(broken)), spared=spared, gang=True,
+        victims=gone, broken=broken, spared=spared, gang=True,
     )  # fmt: skip
 
 
@@ -199,7 +195,7 @@ def _place_all(world: World, ask: Ask, pods: list[Pod]) -> list[tuple[Cycle, int
         feasible = [site for site in world.sites if fits(cycle, site, world) is None]
         if not feasible:
             continue
-        hint = world.state.place.get(pod.task.nominated_node or "")
+        hint = world.state.place.get(pod.task.nominated_node or ask.nominated_node or "")
         nominated = [site for site in feasible if site.machine.at == hint]
         site, _ = best(world, pod, nominated or feasible)
         world.add(pod, site.machine.at)
@@ -210,9 +206,3 @@ def _place_all(world: World, ask: Ask, pods: list[Pod]) -> list[tuple[Cycle, int
 def _take_back(world: World, assigned: list[tuple[Cycle, int]]) -> None:
     for cycle, node in reversed(assigned):
         world.remove(cycle.pod, node)
-
-
-def _return(world: World, units: list[Unit]) -> None:
-    for unit in units:
-        for pod in unit.pods:
-            world.add(pod, pod.node)

@@ -98,18 +98,20 @@ def _with_sample(world: World, outcome: Outcome) -> Outcome:
 
 def _carry(world: World, ask: Ask, outcome: Outcome, cleared: list[dict[str, str]]) -> None:
     """What later pods of the cycle see: bound pods, nominations, and victims on their way out. A nominated pod of lower
-    priority loses its claim on a node where another preempts."""
+    priority loses its claim on a node where another preempts, but not where a gang does: the origin looks for such pods
+    on the node where it preempted, which is called ``cluster`` then."""
     for pod, node in outcome.placed:
+        world.withdraw(ask.id, pod)
         if outcome.kind == "admit":
             world.add(pod, node)
             continue
         kept: list[tuple[str, Pod]] = []
         for name, other in world.nominated.get(node, ()):
-            if other.priority < pod.priority:
+            if other.priority < pod.priority and not outcome.gang:
                 cleared.append({"ask": name, "node": world.state.machines[node].node.name})
             else:
                 kept.append((name, other))
-        world.nominated[node] = [*(one for one in kept if one[0] != ask.id), (ask.id, pod)]
+        world.nominated[node] = [*kept, (ask.id, pod)]
     world.leaving.update(pod.place for pod in outcome.victims)
 
 

@@ -75,12 +75,24 @@ class World:
         self.nominated: dict[int, list[tuple[str, Pod]]] = {node: list(of) for node, of in state.nominated.items()}
         self.leaving: set[int] = set()
 
+    def copy(self) -> "World":
+        twin = World.__new__(World)
+        twin.state, twin.sites, twin.anti = self.state, [site.copy() for site in self.sites], list(self.anti)
+        twin.nominated, twin.leaving = dict(self.nominated), set(self.leaving)
+        return twin
+
     def terminates(self, pod: Pod) -> bool:
         return pod.terminating or pod.place in self.leaving
 
     def preempted(self, pod: Pod) -> bool:
         """Whether it terminates because the scheduler preempted it."""
         return pod.preempted or pod.place in self.leaving
+
+    def withdraw(self, ask: str, pod: Pod) -> None:
+        """The pod of this ask is nominated nowhere."""
+        for node, held in self.nominated.items():
+            if any(name == ask and other.name == pod.name for name, other in held):
+                self.nominated[node] = [one for one in held if one[0] != ask or one[1].name != pod.name]
 
     def add(self, pod: Pod, node: int) -> None:
         pod.node = node
@@ -266,8 +278,12 @@ def fits(cycle: Cycle, site: Site, world: World) -> Status | None:
 
 def nominated(cycle: Cycle, site: Site, world: World) -> list[Pod]:
     """Pods nominated to the node that go before the one that asks."""
-    of = world.nominated.get(site.machine.at, ())
-    return [other for ask, other in of if ask != cycle.own and other.priority >= cycle.pod.priority]
+    pod = cycle.pod
+    return [
+        other
+        for ask, other in world.nominated.get(site.machine.at, ())
+        if other.priority >= pod.priority and (ask != cycle.own or other.name != pod.name)
+    ]
 
 
 def _where(pod: Pod, machines: list[Machine]) -> Labels:

@@ -64,6 +64,12 @@ _STEPS = (
         "Equal scores go by the order of nodes, which is a map's in the origin: another order may evict others.",
         "framework/preemption/podgrouppreemption.go",
     ),
+    (
+        "group-pod-order",
+        "A group is one victim: its pods come in the order of a map in the origin, here in that of the request; the"
+        " first one's priority and the counts of spread hang on it.",
+        "framework/preemption/types.go, searchCrossNodesVictimPods",
+    ),
     ("pods-in-turn", "Pods of one ask are scheduled one after the other.", "Arbiter"),
 )
 RULES: tuple[Rule, ...] = (

@@ -15,6 +15,8 @@ from app.solver.stopping import safe_point
 _OFFSET = 2**31
 Start = tuple[int, int]
 """When it started; pods that say nothing started just now, one after the other."""
+Violation = tuple[Pod, str]
+"""A pod whose eviction violates a budget, and the budget."""
 
 
 @dataclass(slots=True, eq=False)
@@ -28,13 +30,16 @@ class Unit:
 
 @dataclass(slots=True, eq=False)
 class Candidate:
-    """A node that could take the pod without ``victims``. ``broken``: budgets that they violate."""
+    """A node that could take the pod without ``victims``. ``broken``: which of them violate which budget."""
 
     site: Site
     victims: list[Pod]
-    violations: int
     spared: list[Pod] = field(default_factory=list[Pod])
-    broken: list[str] = field(default_factory=list[str])
+    broken: list[Violation] = field(default_factory=list[Violation])
+
+    @property
+    def violations(self) -> int:
+        return len(self.broken)
 
 
 @dataclass(slots=True, eq=False)
@@ -133,21 +138,19 @@ def victims_on(world: World, cycle: Cycle, site: Site, now: int) -> Candidate | 
     violating, kept = by_budgets(by_importance(units), world.state.budgets)
     victims: list[Unit] = []
     spared: list[Pod] = []
-    violations = 0
-    broken: list[str] = []
-    for unit, count, names in [*violating, *((unit, 0, list[str]()) for unit in kept)]:
+    broken: list[Violation] = []
+    for unit, violations in [*violating, *((unit, list[Violation]()) for unit in kept)]:
         if trial.reprieves(unit):
             spared += unit.pods
             continue
         victims.append(unit)
-        violations += count
-        broken += names
+        broken += violations
     if violating and kept:
         victims = by_importance(victims)
     if not victims:
         return None
     pods = [pod for unit in victims for pod in unit.pods]
-    return Candidate(site, pods, violations, spared, list(dict.fromkeys(broken)))
+    return Candidate(site, pods, spared, broken)
 
 
 def by_importance(units: list[Unit]) -> list[Unit]:
@@ -157,14 +160,14 @@ def by_importance(units: list[Unit]) -> list[Unit]:
 
 def by_budgets(
     units: Iterable[Unit], budgets: Sequence[Budget]
-) -> tuple[list[tuple[Unit, int, list[str]]], list[Unit]]:
-    """Those whose eviction violates a budget, each with how many of its pods do and which budgets, and the others.
+) -> tuple[list[tuple[Unit, list[Violation]]], list[Unit]]:
+    """Those whose eviction violates a budget, each with which of its pods do, and the others.
     kube-scheduler: a budget is charged also by what goes below zero; the budgets after it are not."""
     left = [budget.allowed for budget in budgets]
-    violating: list[tuple[Unit, int, list[str]]] = []
+    violating: list[tuple[Unit, list[Violation]]] = []
     kept: list[Unit] = []
     for unit in units:
-        names: list[str] = []
+        broken: list[Violation] = []
         for pod in unit.pods:
             if pod.labels:
                 for i, budget in enumerate(budgets):
@@ -172,10 +175,10 @@ def by_budgets(
                         continue
                     left[i] -= 1
                     if left[i] < 0:
-                        names.append(budget.name)
+                        broken.append((pod, budget.name))
                         break
-        if names:
-            violating.append((unit, len(names), names))
+        if broken:
+            violating.append((unit, broken))
         else:
             kept.append(unit)
     return violating, kept

@@ -189,3 +189,52 @@ def test_times_are_those_of_the_request() -> None:
     assert decided(request([node("a")], [], [ask()])).decisions[0].conditions[0].last_transition_time.isoformat() == (
         NOW.replace("Z", "+00:00")
     )
+
+
+def test_pods_of_an_ask_see_each_other_and_name_a_victim_once() -> None:
+    """Found beside the released code: the second pod counts the first, which is nominated to the node."""
+    two: Any = ask("two", 1, 9)
+    two["tasks"] = [{"name": f"t{i}", "requests": {"cpu": 1}} for i in range(2)]
+    wide = decided(request([node("a", 2), node("b", 2)], [pod("p", "a", 2, 1), pod("q", "b", 2, 2)], [two]))
+    assert told(wide)[2] == ["p"]
+    assert wide.decisions[0].placements == {"t0": "a", "t1": "a"}
+    narrow = decided(request([node("a", 1), node("b", 1)], [pod("p", "a", 1, 1), pod("q", "b", 1, 2)], [two]))
+    assert told(narrow)[2] == ["p", "q"]
+    budget = {"name": "web", "queue": "default", "selector": {"match_labels": {"app": "web"}}}
+    web = pod("p", "a", 2, 1, labels={"app": "web"})
+    once = decided(request([node("a", 2)], [web], [two], disruption_budgets=[budget]))
+    assert told(once)[2] == ["p"]
+    assert once.decisions[0].violations == 1
+
+
+def test_a_gang_is_tried_first_where_it_is_nominated() -> None:
+    gang: Any = ask("gang", 1, 9, nominated_node="b", min_available=1)
+    answer = decided(request([node("a", 8), node("b", 4)], [], [gang], settings={"workload_aware": True}))
+    assert told(answer)[:2] == ("admit", "b")
+
+
+def test_who_is_nominated_where_a_gang_preempts_stays_so() -> None:
+    """Found beside the released code, which clears nominations by the node of a candidate; a gang has none."""
+    held = [{"node": "a", "ask": ask("held", 2, 5)}]
+    running = [pod("p", "a", 4)]
+    single = [ask("first", 4, 9), ask("then", 2, 6)]
+    body = request([node("a")], running, single, mode="cycle", reservations=held)
+    assert decided(body).notes == {"nominations_cleared": [{"ask": "held", "node": "a"}]}
+    gang = [ask("first", 4, 9, min_available=1), ask("then", 2, 5)]
+    body = request([node("a")], running, gang, mode="cycle", reservations=held, settings={"workload_aware": True})
+    answer = decided(body)
+    assert told(answer) == ("preempt", "a", ["p"])
+    assert answer.notes is None
+
+
+def test_a_gang_that_looked_for_room_leaves_the_order_of_pods() -> None:
+    """Found beside the released code: equal victims of later pods go by the order of the node's list."""
+    running = [pod("p", "a", 1), pod("q", "a", 1), pod("r", "a", 2, 6)]
+    gang: Any = ask("gang", 4, 9)
+    gang["tasks"] = [{"name": f"g{i}", "requests": {"cpu": 4}} for i in range(2)]
+    after = ask("after", 1, 5)
+    settings = {"workload_aware": True}
+    alone = decided(request([node("a")], running, [after], mode="cycle", settings=settings))
+    both = decided(request([node("a")], running, [gang, after], mode="cycle", settings=settings))
+    assert told(both)[0] == "wait"
+    assert told(alone) == told(both, 1)

@@ -1,0 +1,102 @@
+"""The released kube-scheduler (``tests/cluster/modules/scheduler/oracle``) asked for a decision, and how the engine's
+answer differs from its own, where that is not chance."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from app.solver.model.decision import Answer, Decision
+from tests.cluster.build import oracle as program
+from tests.mortal import mortal
+
+Json = dict[str, Any]
+_AGAIN = 40
+"""How often it is asked where pods of one group come in the order of a map."""
+
+
+class Oracle:
+    """A running one: a request in, an answer out."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def decisions(self, body: Json) -> list[Json]:
+        """In its order. ``repeat`` in the body: how often preemption runs, of which the last is in ``seconds``. Raises
+        AssertionError with what it says is wrong."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(body) + "\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._process.stdout.readline())
+        assert "error" not in answer, answer["error"]
+        return answer["decisions"]
+
+
+@contextmanager
+def running() -> Generator[Oracle]:
+    """One, as long as it is needed."""
+    with mortal([program()], signal.SIGKILL, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield Oracle(process)
+        finally:
+            process.kill()
+
+
+def difference(oracle: Oracle, body: Json, answer: Answer) -> str | None:
+    """How the answer differs from all that the released code may say; None: it doesn't."""
+    first = _difference(body, oracle.decisions(body), answer)
+    aware = body["configuration"]["settings"]["kube_scheduler"].get("workload_aware")
+    if first is None or not aware:
+        return first
+    others = (_difference(body, oracle.decisions(body), answer) for _ in range(_AGAIN))
+    return first if all(others) else None
+
+
+def _difference(body: Json, decisions: list[Json], answer: Answer) -> str | None:
+    ours = {one.ask: one for one in answer.decisions}
+    pods = {one["id"]: len(one["tasks"]) for one in body["asks"]}
+    for released in decisions:
+        found = ours[released["ask"]]
+        tied = bool(released.get("ties"))
+        if not (tied and pods[released["ask"]] > 1):
+            for what, theirs, own in _compared(released, found):
+                if theirs != own:
+                    return f"{found.ask}: {what} is {own}, released: {theirs} ({released.get('message')})"
+        if tied and body["mode"] == "cycle":
+            return None  # what comes after hangs on a choice by chance
+        if released["outcome"] == "preempt" and found.outcome != "preempt" and body["mode"] == "cycle":
+            return None  # a gang that found room at last is nominated there, and bound here
+    return None
+
+
+def _compared(released: Json, found: Decision) -> Iterator[tuple[str, Any, Any]]:
+    gone = sorted((one["workload"], one["task"]) for one in released["victims"] or ())
+    own = sorted((one.workload, one.task) for one in found.victims)
+    placed = released.get("placements")
+    if placed and not gone and released["outcome"] == "preempt":
+        # All its victims terminate already or none was needed: nobody is told to go.
+        count = int(released["message"].split("preempting ")[1].split()[0])
+        yield "outcome", "preempt" if count else "admit", found.outcome
+        yield "number of victims", count, len(own)
+        yield "placements", placed, found.placements
+        return
+    yield "outcome", released["outcome"], found.outcome
+    if placed is not None:
+        yield "victims", gone, own
+        yield "placements", placed, found.placements or {}
+        return
+    explained = found.explanation
+    ties = set((explained.ties or ()) if explained else ())
+    all_of_them = {released["node"], *released["ties"]} if released.get("ties") else set[str]()
+    yield "ties", all_of_them, ties
+    yield "violations", released["violations"], found.violations or 0
+    if found.node not in all_of_them:
+        yield "node", released.get("node"), found.node
+        yield "order of victims", _listed(released), [(one.workload, one.task) for one in found.victims]
+
+
+def _listed(released: Json) -> list[tuple[str, str]]:
+    return [(one["workload"], one["task"]) for one in released["victims"] or ()]
