@@ -6,7 +6,7 @@ Source: ``schedule_one.go``, ``schedule_one_podgroup.go``, ``framework/preemptio
 from dataclasses import dataclass, field
 from typing import Literal
 
-from app.solver.engines.kube_scheduler.filters import Cycle, Status, World, fits
+from app.solver.engines.kube_scheduler.filters import Cycle, Status, World, fits, statuses_of
 from app.solver.engines.kube_scheduler.pods import Pod
 from app.solver.engines.kube_scheduler.scores import best
 from app.solver.engines.kube_scheduler.victims import (
@@ -64,7 +64,7 @@ def attempt(world: World, ask: Ask, pods: list[Pod], chance: Chance) -> Outcome:
 
 def _single(world: World, ask: Ask, pod: Pod, chance: Chance) -> Outcome:
     cycle = Cycle(world, pod, ask.id)
-    statuses = [fits(cycle, site, world) for site in world.sites]
+    statuses = statuses_of(cycle, world)
     feasible = [site for site, status in zip(world.sites, statuses, strict=True) if status is None]
     hint = world.state.place.get(pod.task.nominated_node or ask.nominated_node or "")
     if feasible:

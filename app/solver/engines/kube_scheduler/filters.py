@@ -4,17 +4,20 @@
 back changes it by itself, as the origin's PreFilterExtensions do, and that is not always what looking again would give.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 from app.solver import kubernetes
-from app.solver.engines.kube_scheduler.pods import PODS, CompiledState, Labels, Machine, Pod, Port, Spread, spreads_of
+from app.solver.engines.kube_scheduler.pods import PODS, CompiledState, Labels, Machine, Pod, Spread, spreads_of
 from app.solver.model.configuration import Taint
 from app.solver.model.state import Toleration
 
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _ANY_ADDRESS = "0.0.0.0"
 _MANY = 2**31 - 1
+_SHAPES = 256
+"""Of so many shapes of pods is known at most which nodes take them, or how well."""
 Pairs = dict[tuple[str, str], int]
 """How many, by label of nodes and its value."""
 
@@ -29,39 +32,39 @@ class Status:
 
 
 class Site:
-    """A node as it is supposed to be while somebody looks for room: the origin's NodeInfo."""
+    """A node as it is supposed to be while somebody looks for room: the origin's NodeInfo. What it holds is replaced,
+    never changed in place, so that copies share it."""
 
-    __slots__ = ("count", "machine", "pods", "ports", "used")
+    __slots__ = ("machine", "pods", "ports", "used")
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.used = dict(machine.used)
-        self.pods = list(machine.pods)
-        self.count = len(self.pods) + machine.others.get(PODS, 0)
-        self.ports: set[Port] = set()
-        for pod in self.pods:
-            self.ports.update(pod.ports)
+        self.used = machine.used
+        self.pods = machine.pods
+        self.ports = machine.ports
+
+    @property
+    def count(self) -> int:
+        """How many pods, those that are not in the state too."""
+        return len(self.pods) + self.machine.others.get(PODS, 0)
 
     def copy(self) -> "Site":
         twin = Site.__new__(Site)
-        twin.machine, twin.used, twin.pods = self.machine, dict(self.used), list(self.pods)
-        twin.count, twin.ports = self.count, set(self.ports)
+        twin.machine, twin.used, twin.pods, twin.ports = self.machine, self.used, self.pods, self.ports
         return twin
 
     def add(self, pod: Pod) -> None:
-        for resource, amount in pod.requests.items():
-            self.used[resource] = self.used.get(resource, 0) + amount
-        self.pods.append(pod)
-        self.count += 1
-        self.ports.update(pod.ports)
+        used = self.used
+        self.used = used | {resource: used.get(resource, 0) + amount for resource, amount in pod.requests.items()}
+        self.pods = (*self.pods, pod)
+        self.ports |= frozenset(pod.ports)
 
     def remove(self, pod: Pod) -> None:
         """Ports are a set in the origin: one of two pods with the same port frees it."""
-        for resource, amount in pod.requests.items():
-            self.used[resource] -= amount
-        self.pods.remove(pod)
-        self.count -= 1
-        self.ports.difference_update(pod.ports)
+        used, at = self.used, self.pods.index(pod)
+        self.used = used | {resource: used[resource] - amount for resource, amount in pod.requests.items()}
+        self.pods = self.pods[:at] + self.pods[at + 1 :]
+        self.ports -= frozenset(pod.ports)
 
 
 class World:
@@ -222,14 +225,7 @@ class Cycle:
 
     def status(self, site: Site) -> Status | None:
         """Why the pod can't run there, by the first filter that says so; None: it can."""
-        machine = site.machine
-        return (
-            _of_the_node(self.pod, machine)
-            or _ports(self.pod, site)
-            or _resources(self.pod, site)
-            or self._skew(machine)
-            or self._neighbours(machine)
-        )
+        return _alone(self.pod, site) or self._skew(site.machine) or self._neighbours(site.machine)
 
     def _skew(self, machine: Machine) -> Status | None:
         for of, numbers, smallest in zip(self.spreads, self.numbers, self.smallest, strict=True):
@@ -261,6 +257,50 @@ class Cycle:
                 return False
             near = near and self.friends.get((term.key, labels[term.key]), 0) > 0
         return near or (not self.friends and all(term.matches(pod.namespace, pod.labels) for term in pod.affinity))
+
+
+T = TypeVar("T")
+
+
+def column(world: World, work: Callable[[Pod, Site], T], pod: Pod) -> list[T]:
+    """``work`` of a pod on every node, which depends on the pod's shape and what is on the node alone. Of a shape that
+    was asked for before, in this state or one that it came from, only nodes that changed since are worked out."""
+    recent, machines, key = world.state.recent, world.state.machines, (work, pod.shape)
+    known = recent.get(key)
+    if known is None:
+        of = [work(pod, Site(machine)) for machine in machines]
+        if len(recent) >= _SHAPES:
+            recent.clear()
+    else:
+        before, kept = known
+        of = cast(list[T], kept)
+        changed = [i for i, (old, new) in enumerate(zip(before, machines, strict=True)) if old is not new]
+        if changed:
+            of = list(of)
+            for i in changed:
+                of[i] = work(pod, Site(machines[i]))
+    recent[key] = machines, of
+    touched = [i for i, site in enumerate(world.sites) if site.pods is not machines[i].pods]
+    if touched:
+        of = list(of)
+        for i in touched:
+            of[i] = work(pod, world.sites[i])
+    return of
+
+
+def statuses_of(cycle: Cycle, world: World) -> list[Status | None]:
+    """``fits``, of every node."""
+    if cycle.spreads or cycle.affine:
+        return [fits(cycle, site, world) for site in world.sites]
+    statuses = list(column(world, _alone, cycle.pod))
+    for at in world.nominated:
+        statuses[at] = fits(cycle, world.sites[at], world)
+    return statuses
+
+
+def _alone(pod: Pod, site: Site) -> Status | None:
+    """What filters say that look at one node."""
+    return _of_the_node(pod, site.machine) or _ports(pod, site) or _resources(pod, site)
 
 
 def fits(cycle: Cycle, site: Site, world: World) -> Status | None:

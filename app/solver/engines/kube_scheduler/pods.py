@@ -7,6 +7,9 @@ workloads first, then tasks, for the released code decides ties by the order of 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
+from typing import Any
+
+import msgspec
 
 from app.solver.delta import Changes
 from app.solver.model import kube_scheduler as wire
@@ -21,6 +24,7 @@ PODS = "pods"
 _ANY_ADDRESS = "0.0.0.0"
 Labels = Mapping[str, str]
 Matcher = Callable[[Labels], bool]
+_encode = msgspec.json.Encoder().encode
 Port = tuple[str, str, int]
 """Address, protocol, number."""
 NO_LABELS: dict[str, str] = {}
@@ -117,7 +121,17 @@ class Pod:
     required_node: str | None = None
     group: "Group | None" = None
     place: int = -1
-    """Its place among all pods that run; -1: it asks."""
+    """A number of its own among all pods that run; -1: it asks."""
+    _shape: bytes | None = None
+
+    @property
+    def shape(self) -> bytes:
+        """Equal for pods that a node takes or refuses, and scores, alike."""
+        if self._shape is None:
+            task = self.task
+            node = (self.required_node, task.node_selector, task.node_affinity, task.tolerations)
+            self._shape = _encode((self.requests, self.ports, *node))
+        return self._shape
 
     @property
     def effective_priority(self) -> int:
@@ -148,6 +162,7 @@ class Machine:
     used: dict[str, int]
     others: dict[str, int]
     pods: tuple[Pod, ...]
+    ports: frozenset[Port]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,6 +193,11 @@ class CompiledState:
     budgets: list[Budget]
     anti: list[Pod]
     friends: list[Pod]
+    by_workload: dict[str, tuple[Workload, list[Pod]]]
+    numbered: int
+    """How many pods have had a number, in this state and those that it came from."""
+    recent: dict[object, tuple[list[Machine], list[Any]]]
+    """What was worked out of nodes for pods of one shape, and the nodes then: in states that follow one another."""
 
     def pods_of(self, ask: Ask, *at: str | int) -> list[Pod]:
         """The pods that ``ask``, which stands at ``at`` in the request, wants. Raises InvalidInput, QuantityError."""
@@ -206,21 +226,28 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
     return CompiledConfiguration(settings, tuple(queue.name for queue in configuration.queues))
 
 
-def compile_state(configuration: CompiledConfiguration, state: State) -> CompiledState:
-    """Raises InvalidInput, QuantityError, or KeyError for a node that is not there; the caller diagnoses."""
-    place = {node.name: i for i, node in enumerate(state.nodes)}
+def compile_state(
+    configuration: CompiledConfiguration, state: State, before: CompiledState | None = None
+) -> CompiledState:
+    """``before``: a state with the same configuration and names of nodes, of which whatever stayed as it was is taken.
+
+    Raises InvalidInput, QuantityError, or KeyError for a node that is not there; the caller diagnoses."""
+    place = {node.name: i for i, node in enumerate(state.nodes)} if before is None else before.place
     on: list[list[Pod]] = [[] for _ in state.nodes]
-    pods: list[Pod] = []
+    by_workload: dict[str, tuple[Workload, list[Pod]]] = {}
+    compiled = {} if before is None else before.by_workload
+    numbered = 0 if before is None else before.numbered
     for at, workload in enumerate(state.workloads):
-        _one_each(workload.tasks, ("state", "workloads", at))
-        group = _group_of(workload) if configuration.settings.workload_aware else None
-        for task in workload.tasks:
-            if task.state == "released" or task.node is None:
-                continue
-            pod = _running(workload, task, place[task.node], group)
-            pod.place = len(pods)
-            pods.append(pod)
+        entry = compiled.get(workload.id)
+        if entry is None or entry[0] is not workload:
+            entry = (workload, _running_pods(configuration, workload, at, place))
+            for pod in entry[1]:
+                pod.place = numbered
+                numbered += 1
+        by_workload[workload.id] = entry
+        for pod in entry[1]:
             on[pod.node].append(pod)
+    pods = [pod for _, of in by_workload.values() for pod in of]
     nominated: dict[int, list[tuple[str, Pod]]] = {}
     for at, held in enumerate(state.reservations):
         _one_each(held.ask.tasks, ("state", "reservations", at, "ask"))
@@ -230,7 +257,7 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
             nominated.setdefault(place[held.node], []).append((held.ask.id, pod))
     return CompiledState(
         configuration=configuration,
-        machines=[_machine(i, node, on[i]) for i, node in enumerate(state.nodes)],
+        machines=_machines(state.nodes, on, None if before is None else before.machines),
         place=place,
         pods=pods,
         nominated=nominated,
@@ -240,13 +267,16 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
         ],
         anti=[pod for pod in pods if pod.anti],
         friends=[pod for pod in pods if pod.affinity],
+        by_workload=by_workload,
+        numbered=numbered,
+        recent={} if before is None else before.recent,
     )
 
 
 def update(old: CompiledState, configuration: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
-    """The state compiled anew: what a delta changes moves pods in the lists of their nodes."""
-    del old, changes
-    return compile_state(configuration, state)
+    """The state after a delta: pods of workloads that stayed, and nodes that stayed with all their pods, are kept."""
+    stay = old.configuration is configuration and (not changes.nodes or changes.replaced is not None)
+    return compile_state(configuration, state, old if stay else None)
 
 
 def _one_each(tasks: Sequence[Task], at: tuple[str | int, ...]) -> None:
@@ -263,6 +293,18 @@ def _group_of(workload: Workload) -> Group | None:
     if workload.disruption_mode is None and workload.min_available is None:
         return None
     return Group(workload.id, workload.priority, workload.disruption_mode == "all")
+
+
+def _running_pods(
+    configuration: CompiledConfiguration, workload: Workload, at: int, place: Mapping[str, int]
+) -> list[Pod]:
+    _one_each(workload.tasks, ("state", "workloads", at))
+    group = _group_of(workload) if configuration.settings.workload_aware else None
+    return [
+        _running(workload, task, place[task.node], group)
+        for task in workload.tasks
+        if task.state != "released" and task.node is not None
+    ]
 
 
 def _running(workload: Workload, task: Task, node: int, group: Group | None) -> Pod:
@@ -315,14 +357,33 @@ def spreads_of(pod: Pod) -> tuple[Spread, ...]:
     )  # fmt: skip
 
 
-def _machine(at: int, node: Node, pods: list[Pod]) -> Machine:
+def _machines(nodes: Sequence[Node], on: Sequence[Sequence[Pod]], before: Sequence[Machine] | None) -> list[Machine]:
+    if before is None:
+        return [_machine(i, node, tuple(on[i])) for i, node in enumerate(nodes)]
+    return [
+        had if had.node is node and had.pods == tuple(of) else _machine(had.at, node, tuple(of))
+        for had, node, of in zip(before, nodes, on, strict=True)
+    ]
+
+
+def _machine(at: int, node: Node, pods: tuple[Pod, ...]) -> Machine:
     capacity = _steps(node.capacity)
     others = _steps(node.occupied) if node.occupied else {}
     used = dict(others)
     for pod in pods:
         for resource, amount in pod.requests.items():
             used[resource] = used.get(resource, 0) + amount
-    return Machine(at, node, node.labels, capacity, capacity.get(PODS), used, others, tuple(pods))
+    return Machine(
+        at,
+        node,
+        node.labels,
+        capacity,
+        capacity.get(PODS),
+        used,
+        others,
+        pods,
+        frozenset(port for pod in pods for port in pod.ports),
+    )
 
 
 def _steps(given: Mapping[str, object]) -> dict[str, int]:

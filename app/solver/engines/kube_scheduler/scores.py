@@ -7,7 +7,7 @@ that asks (2). What the wire can't say (preferred terms, images) scores alike ev
 from collections.abc import Sequence
 
 from app.solver import kubernetes
-from app.solver.engines.kube_scheduler.filters import Site, World
+from app.solver.engines.kube_scheduler.filters import Site, World, column
 from app.solver.engines.kube_scheduler.pods import Pod
 
 _BEST = 100
@@ -39,16 +39,20 @@ def best(world: World, pod: Pod, sites: Sequence[Site]) -> tuple[Site, list[Site
 
 def totals_of(world: World, pod: Pod, sites: Sequence[Site]) -> list[int]:
     """By node: the weighted sum."""
+    resources = column(world, _resources, pod)
     return [
         sum(parts)
         for parts in zip(
-            [_least(pod, site) for site in sites],
-            _balanced(pod, sites),
+            [resources[site.machine.at] for site in sites],
             _taints(pod, sites),
             _affinity(world, pod, sites),
             strict=True,
         )
     ]
+
+
+def _resources(pod: Pod, site: Site) -> int:
+    return _least(pod, site) + _balanced(pod, site)
 
 
 def _least(pod: Pod, site: Site) -> int:
@@ -64,17 +68,14 @@ def _least(pod: Pod, site: Site) -> int:
     return total // count if count else 0
 
 
-def _balanced(pod: Pod, sites: Sequence[Site]) -> list[int]:
+def _balanced(pod: Pod, site: Site) -> int:
     asked = [pod.requests.get(resource, 0) for resource in _UNSET]
     if not any(asked):
-        return [0] * len(sites)
-    found: list[int] = []
-    for site in sites:
-        capacity = [site.machine.capacity.get(resource, 0) for resource in _UNSET]
-        used = [site.used.get(resource, 0) for resource in _UNSET]
-        after = _evenness([a + b for a, b in zip(used, asked, strict=True)], capacity)
-        found.append(_BEST // 2 + (_BEST // 2 + after - _evenness(used, capacity)) // 2)
-    return found
+        return 0
+    capacity = [site.machine.capacity.get(resource, 0) for resource in _UNSET]
+    used = [site.used.get(resource, 0) for resource in _UNSET]
+    after = _evenness([a + b for a, b in zip(used, asked, strict=True)], capacity)
+    return _BEST // 2 + (_BEST // 2 + after - _evenness(used, capacity)) // 2
 
 
 def _evenness(used: list[int], capacity: list[int]) -> int:
@@ -84,6 +85,8 @@ def _evenness(used: list[int], capacity: list[int]) -> int:
 
 
 def _taints(pod: Pod, sites: Sequence[Site]) -> list[int]:
+    if not any(site.machine.node.taints for site in sites):
+        return [_TAINTS * _BEST] * len(sites)
     tolerations = [one for one in pod.task.tolerations or () if one.effect in (None, "PreferNoSchedule")]
     counts = [
         sum(
