@@ -325,7 +325,9 @@ class Recount:
 
     def bound(self, queue: str) -> int | None:
         """The most that a queue may hold now; None: no bound."""
-        cell = self.quotas[queue]["cpu"]
+        cell = self.quotas[queue].get("cpu")
+        if cell is None:
+            return None
         if self._engine != "kueue":
             most = cell.limit
         else:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from app.simulations.schemas import SimulationRequest
 from tests.unit.simulations.running import request_for
 
-ENGINES = ("kueue", "yunikorn", "kai", "ytsaurus")
+ENGINES = ("kueue", "yunikorn", "kai", "ytsaurus", "kube-scheduler")
 LIMITS = {"kueue": "borrowing_limit", "yunikorn": "limit", "kai": "limit", "ytsaurus": "limit"}
 """What bounds a queue, by engine."""
 GUARANTEED = 4
@@ -42,8 +42,10 @@ def jobs(draw: st.DrawFn, queues: list[str]) -> list[Json]:
     return found
 
 
-def quota(engine: str, guaranteed: int, more: int | None) -> Json:
-    """``more``: what a queue may use beyond its guarantee; None: no bound."""
+def quota(engine: str, guaranteed: int, more: int | None) -> Json | None:
+    """``more``: what a queue may use beyond its guarantee; None: no bound. A namespace has no quota."""
+    if engine == "kube-scheduler":
+        return None
     cell: Json = {"guaranteed": guaranteed}
     if more is not None:
         cell[LIMITS[engine]] = more if engine == "kueue" else guaranteed + more
@@ -59,7 +61,7 @@ def changes(draw: st.DrawFn, engine: str, queues: list[str]) -> list[Json]:
         found.append({"at": gone, "nodes": {"remove": ["n1"]}})
         if draw(st.booleans()):
             found.append({"at": gone + draw(st.integers(1, 60)), "nodes": {"add": [node("n1")]}})
-    if draw(st.booleans()):
+    if engine != "kube-scheduler" and draw(st.booleans()):
         amended = quota(engine, draw(st.integers(1, 6)), draw(st.sampled_from([None, 0, 4])))
         found.append({"at": draw(st.integers(1, 60)), "queues": {draw(st.sampled_from(queues)): {"quota": amended}}})
     return found
@@ -134,7 +136,7 @@ def _small(tasks: list[Json]) -> list[Json]:
 def requests(draw: st.DrawFn, engines: Sequence[str] = ENGINES) -> SimulationRequest:
     engine = draw(st.sampled_from(engines))
     queues = [prefix(engine) + name for name in "ab"]
-    top: list[Json] = [{"name": "root"}] if engine != "ytsaurus" else []
+    top: list[Json] = [{"name": "root"}] if engine not in ("ytsaurus", "kube-scheduler") else []
     if engine == "kai":
         top[0]["quota"] = quota(engine, 2 * GUARANTEED, None)
     below: Json = {"parent": "root"} if top else {}
