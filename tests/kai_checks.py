@@ -12,6 +12,7 @@ from app.solver.engines.kai.job_order import VictimOrder
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RELEASING, RUNNING
 from app.solver.engines.kai.overlay import EVICT, Overlay
 from app.solver.engines.kai.scenario import Group, Scenario
+from app.solver.engines.kai.search import Prefix
 from app.solver.engines.kai.solver import Solver
 
 ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
@@ -106,9 +107,10 @@ def _left_behind(overlay: Overlay) -> list[tuple[int, int]]:
 
 
 def check_listing(scenario: Scenario) -> None:
-    """Every pod is listed once, by chunks, and what is recorded is listed."""
+    """Every pod is listed once, by chunks, and what is recorded is listed. 0.17 as shipped may record a pod twice."""
     listed = [t for tasks in scenario.listed.values() for t in tasks]
-    assert len(listed) == len(set(listed)) == scenario.pods
+    assert len(listed) == scenario.pods
+    assert len(listed) == len(set(listed)) or (isinstance(scenario, Prefix) and not scenario.overlay.exact)
     assert {job: [t for g in groups for t in g.tasks] for job, groups in scenario.groups.items()} == scenario.listed
     assert scenario.is_recorded <= set(listed)
     for t in listed:

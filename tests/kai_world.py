@@ -31,6 +31,8 @@ class Shape:
     constraints: bool = False
     actions: list[str] = field(default_factory=lambda: list(ALL_ACTIONS))
     rules: str = "documented"
+    release: str | None = None
+    """Absent: drawn by the seed."""
     mode: str = "cycle"
     gangs: tuple[int, ...] = (1, 1, 2, 3)
 
@@ -55,6 +57,7 @@ def cluster(seed: int, shape: Shape) -> Json:
     asks += [_growth(random, shape, workload) for workload in workloads if random.random() < 0.15]
     kai: Json = {
         "rules": shape.rules,
+        "release": shape.release or release_of(seed),
         "actions": shape.actions,
         "default_reclaim_min_runtime": random.choice([0, 0, 600]),
         "default_preempt_min_runtime": random.choice([0, 0, 600]),
@@ -71,6 +74,11 @@ def cluster(seed: int, shape: Shape) -> Json:
         "state": {"nodes": nodes, "workloads": workloads},
         "asks": asks,
     }
+
+
+def release_of(seed: int) -> str:
+    """One of them, half of the seeds each."""
+    return "0.17" if seed % 2 else "0.13"
 
 
 def in_groups(body: Json) -> Json:
@@ -122,7 +130,7 @@ def crowded(seed: int) -> Json:
         }
         for name, g in deserved.items()
     ]
-    kai = {"rules": random.choice(["documented", "shipped"]), "actions": [action]}
+    kai = {"rules": random.choice(["documented", "shipped"]), "release": release_of(seed), "actions": [action]}
     return {
         "engine": "kai", "mode": "cycle", "now": _at(0),
         "configuration": {"settings": {"kai": kai}, "queues": queues},

@@ -41,7 +41,7 @@ def test_every_statement_of_a_whole_cycle_keeps_the_books(seed: int, rules: str,
 def test_parts_that_put_victims_back_are_among_those_played() -> None:
     """Otherwise the tests above look at nothing."""
     with watched() as seen:
-        for seed in range(300):
+        for seed in range(0, 600, 2):  # 0.13
             decide(crowded(seed))
     assert seen["put back"] > 10
     assert seen["gone on"] > 100

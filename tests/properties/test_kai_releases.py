@@ -40,6 +40,7 @@ def test_with_every_rule_undone_it_decides_as_0_13(
         seed, Shape(queues=4 + seed % 6, nodes=1 + seed % 5, workloads=6 + seed % 9, rules=rules,
                     constraints=constraints, actions=actions)
     )  # fmt: skip
+    body["configuration"]["settings"]["kai"]["release"] = "0.13"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Scenario, "nodes_of_latest", _by_name)
         before = _decided(decide(body))

@@ -223,7 +223,8 @@ def consolidation(cycle: Cycle) -> None:
 def _consolidate_for(cycle: Cycle, job: int) -> bool:
     overlay = cycle.overlay
     needed = overlay.wanted(job)[1][GPU]
-    available = sum(free for free, node in zip(overlay.free[GPU], overlay.state.nodes, strict=True) if node.schedulable)
+    free = overlay.nodes.gpu_free()
+    available = sum(gpus for gpus, node in zip(free, overlay.state.nodes, strict=True) if node.schedulable)
     if available < needed:
         cycle.tools.trail.note("too-few-gpus-free", "the cluster has too few GPUs idle or being released")
         return False

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from app.solver.engines.kai.configuration import is_elastic
 from app.solver.engines.kai.job_order import Contenders, Turns, VictimOrder, sort_victims
-from app.solver.engines.kai.jobs import ALLOCATED, GPU, NOWHERE, PIPELINED, RELEASING, RUNNING
+from app.solver.engines.kai.jobs import GPU, NOWHERE, PIPELINED, RELEASING
 from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
 from app.solver.engines.kai.queue_order import Standing
 from app.solver.engines.kai.rule_sets import Generator
@@ -155,7 +155,7 @@ class Search:
         overlay = self._overlay
         if not self._rules.carries_running:
             return 0
-        runs = sum(overlay.status[t] in (RUNNING, ALLOCATED) for t in overlay.jobs.tasks[self._job])
+        runs = overlay.active[self._job]
         return rank(runs, min(overlay.jobs.min_available[self._job], runs + size))
 
     def _signature(self, trial: Trial) -> _Sizes:
@@ -286,8 +286,9 @@ class Search:
         chosen: dict[int, dict[Group, None]] = {}
         for t in (*gone, *moved):
             job = overlay.jobs.task_job[t]
-            group = next(group for group in trial.groups[job] if t in group.tasks)
-            chosen.setdefault(job, {})[group] = None
+            of_job = chosen.setdefault(job, {})
+            if not any(t in group.tasks for group in of_job):
+                of_job[next(group for group in trial.groups[job] if t in group.tasks)] = None
         left = {overlay.node_before(t) for t in (*gone, *moved)}
         return Found([group for groups in chosen.values() for group in groups], left)
 
@@ -327,9 +328,13 @@ class Prefix(Scenario):
                 yield groups
 
     def _groups_on(self, n: int, *, joined: bool) -> Iterable[Group]:
+        """Recorded pods are taken once more, and last: released KAI walks a map here, and who is evicted twice matters
+        only while others of the job run. Exact books take nobody twice."""
         for job in self.jobs_on(n):
             groups = self.groups[job]
+            if self.overlay.exact:
+                groups = [group for group in groups if self.is_recorded.isdisjoint(group.tasks)]
             if not joined or len(groups) == 1:
                 yield from groups
             else:
-                yield Group(job, [t for group in groups for t in group.tasks])
+                yield Group(job, [t for group in reversed(groups) for t in group.tasks])

@@ -127,7 +127,7 @@ class QueueShares:
         name = self._overlay.queue_name(theirs)
         return Refusal(
             "queue-within-share", f"{name} holds no more than it may keep: nothing of it may be reclaimed",
-            {"queue": name, "reclaimer_within_quota": within},
+            {"within_share": name, "asker_within_quota": within},
         )  # fmt: skip
 
 
