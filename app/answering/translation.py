@@ -36,6 +36,7 @@ _PODS = (_KUEUE, _YUNIKORN, _KAI, _KUBE)
 _OF_WORK: dict[str, tuple[str, ...]] = {
     "uid": (_KUEUE, _KAI), "priority": _PODS, "min_available": (_KAI, _KUBE),
     "weight": (_YTSAURUS,), "limit": (_YTSAURUS,), "ytsaurus": (_YTSAURUS,),
+    "sub_groups": (_KAI,), "min_sub_group": (_KAI,), "preemption_delay": (_KAI,), "last_evicted_at": (_KAI,),
 }  # fmt: skip
 
 READ_BY: dict[type[msgspec.Struct], dict[str, tuple[str, ...]]] = {
@@ -45,6 +46,7 @@ READ_BY: dict[type[msgspec.Struct], dict[str, tuple[str, ...]]] = {
     State: {"nodes": _ON_NODES, "reservations": (_YUNIKORN, _KUBE), "queues": (_YTSAURUS,),
             "disruption_budgets": (_KUBE,)},
     Node: {
+        "gpu_memory": (_KAI,),
         "capacity": _ON_NODES, "occupied": _ON_NODES, "labels": _ON_NODES, "taints": (_KAI, _YUNIKORN, _KUBE),
         "schedulable": _ON_NODES, "ytsaurus": (_YTSAURUS,),
     },
@@ -52,6 +54,7 @@ READ_BY: dict[type[msgspec.Struct], dict[str, tuple[str, ...]]] = {
         **_OF_WORK, "created_at": (_KUEUE, _YUNIKORN, _KAI), "started_at": (_KUEUE, *_ON_NODES[1:]),
         "preemptible": _THREE, "evicted": (_KUEUE,), "disruption_mode": (_KUBE,), "on_preemption": (_KUEUE,),
         "disruption_cost_milestones": (_KUEUE,), "kueue": (_KUEUE,), "yunikorn": (_YUNIKORN,),
+        "stale_since": (_KAI,), "staleness_grace_period": (_KAI,),
     },
     Ask: {
         **_OF_WORK, "created_at": _PODS, "workload": _THREE, "preemption_policy": (_YUNIKORN, _KUBE),
@@ -67,6 +70,7 @@ READ_BY: dict[type[msgspec.Struct], dict[str, tuple[str, ...]]] = {
         "host_ports": (_KUBE,), "pod_affinity": (_KUBE,), "pod_anti_affinity": (_KUBE,), "topology_spread": (_KUBE,),
         "scheduling_gates": (_KUBE,), "nominated_node": (_KUBE,),
         "topology_request": (_KUEUE,), "topology_assignment": (_KUEUE,),
+        "sub_group": (_KAI,), "gpu_memory": (_KAI,), "gpu_devices": (_KAI,), "gpu_group": (_KAI,),
     },
 }  # fmt: skip
 """By struct and field, the engines that read it; what is not listed is read by all, or by none."""

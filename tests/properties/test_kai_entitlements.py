@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.compiled.tree import Tree
-from app.solver.engines.kai.configuration import NODE_POOL, MinRuntimes, Rules, is_elastic, keeps_gang, protected
+from app.solver.engines.kai.configuration import NODE_POOL, MinRuntimes, Rules, keeps_gang, protected
 from app.solver.engines.kai.fair_share import KAI_UNLIMITED, Claims, Ranks, allocatable_share, fair_shares
 from tests.support.profiles import examples
 
@@ -188,5 +188,5 @@ def test_protection_ends_once_and_for_all(now: int, started: int | None, minimum
 def test_one_eviction_less_never_hurts_and_a_gang_loses_nothing(running: int, evicted: int, least: int) -> None:
     if keeps_gang(running=running, evicted=evicted + 1, min_available=least):
         assert keeps_gang(running=running, evicted=evicted, min_available=least)
-    if not is_elastic(running, least) and evicted:
+    if least >= running and evicted:
         assert not keeps_gang(running=running, evicted=evicted, min_available=least)

@@ -29,6 +29,27 @@ def test_groups_decide_and_report_as_quotas_do(seed: int) -> None:
     assert reports(body) == reports(grouped)
 
 
+@FAST
+@given(SEEDS, st.sampled_from(["documented", "shipped"]))
+def test_one_sub_group_decides_as_a_gang_without_any(seed: int, rules: str) -> None:
+    body = cluster(seed, Shape(workloads=12, rules=rules))
+    plain, other = decide(body), decide(in_one_sub_group(body))
+    assert (plain["order"], plain["plan"]) == (other["order"], other["plan"])
+    assert [d["outcome"] for d in plain["decisions"]] == [d["outcome"] for d in other["decisions"]]
+
+
+def in_one_sub_group(body: Json) -> Json:
+    """The same request with every gang written as one sub group below another."""
+
+    def grouped(job: Json) -> Json:
+        rest = {k: v for k, v in job.items() if k != "min_available"}
+        groups = [{"name": "pods", "parent": "all", "min_available": job["min_available"]}, {"name": "all"}]
+        return rest | {"sub_groups": groups, "tasks": [task | {"sub_group": "pods"} for task in job["tasks"]]}
+
+    state = body["state"] | {"workloads": [grouped(w) for w in body["state"]["workloads"]]}
+    return body | {"state": state, "asks": [grouped(a) for a in body["asks"]]}
+
+
 def reports(body: Json) -> list[Json]:
     asked = {"configuration": body["configuration"], "state": body["state"], "asks": body["asks"]}
     request = msgspec.convert(asked, SharesRequest)

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.engines.kai.configuration import compile_configuration
-from app.solver.engines.kai.job_order import ACTIVE
 from app.solver.engines.kai.jobs import ALLOCATED, PENDING, PIPELINED, RELEASING
-from app.solver.engines.kai.overlay import PLACE, Overlay
+from app.solver.engines.kai.overlay import ACTIVE, PLACE, Overlay
 from app.solver.engines.kai.state import compile_state
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros

@@ -10,7 +10,7 @@ from app.answering.translation import READ_BY, told
 from app.http.description import descriptions
 from app.solver import solve
 from app.solver.model import configuration as configuration_model
-from app.solver.model import kueue, ytsaurus, yunikorn
+from app.solver.model import kai, kueue, ytsaurus, yunikorn
 from app.solver.model import state as state_model
 from app.solver.model.configuration import Configuration, EngineName, Flavor, Queue, Quota, Settings, Taint
 from app.solver.model.instant import at
@@ -46,11 +46,12 @@ TASK = Task(
     topology_spread=[TopologySpreadConstraint(max_skew=1, topology_key="a")], scheduling_gates=["a"],
     nominated_node="n", topology_request=kueue.TopologyRequest(required="r"),
     topology_assignment=kueue.TopologyAssignment(levels=["r"], domains=[]),
-    node_affinity=[[Expression(key="a", operator="Exists")]],
+    node_affinity=[[Expression(key="a", operator="Exists")]], sub_group="g", gpu_memory=1, gpu_devices=2, gpu_group="0",
 )  # fmt: skip
 COMMON: dict[str, Any] = {
     "queue": "root.a", "uid": "u", "priority": 4, "created_at": at(7), "min_available": 1, "weight": 2.0,
     "limit": {"cpu": 4}, "ytsaurus": ytsaurus.Workload(starvation="starving"), "tasks": [TASK], "preemptible": False,
+    "sub_groups": [kai.SubGroup(name="g")], "min_sub_group": 1, "preemption_delay": 5, "last_evicted_at": at(9),
 }  # fmt: skip
 ASK = Ask(
     id="ask", **COMMON, workload="w", preemption_policy="Never", originator=True, required_node="n",
@@ -59,11 +60,11 @@ ASK = Ask(
 )  # fmt: skip
 RUNNING = Workload(
     id="w", **COMMON, started_at=at(8), evicted=True, disruption_mode="all", on_preemption="Terminate",
-    disruption_cost_milestones=[kueue.Milestone(seconds=60, cost=2)],
+    disruption_cost_milestones=[kueue.Milestone(seconds=60, cost=2)], stale_since=at(4), staleness_grace_period=7,
 )  # fmt: skip
 NODE = Node(
     name="n", capacity={"cpu": 8}, occupied={"cpu": 1}, labels={"a": "b"}, schedulable=False,
-    taints=[Taint(key="a", effect="NoSchedule")], ytsaurus=ytsaurus.Node(overcommit_since=at(2)),
+    taints=[Taint(key="a", effect="NoSchedule")], ytsaurus=ytsaurus.Node(overcommit_since=at(2)), gpu_memory=100,
 )  # fmt: skip
 STATE = StateOrReference(
     nodes=[NODE], workloads=[RUNNING], reservations=[Reservation(node="n", ask=ASK)],

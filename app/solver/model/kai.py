@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from app.solver.model.base import Count, Duration, Wire
+from app.solver.model.base import Count, Duration, Name, Wire
 
-Action = Literal["allocate", "consolidation", "reclaim", "preempt"]
+Action = Literal["allocate", "consolidation", "reclaim", "preempt", "stalegangeviction"]
 Release = Literal["0.13", "0.17"]
 
 
@@ -31,6 +31,21 @@ class Settings(Wire, frozen=True, kw_only=True):
     """The most pods that one consolidation may move. Absent: no cap."""
     allow_consolidating_reclaim: bool = True
     """Whether reclaim may move pods that it evicts to other nodes."""
+    staleness_grace_period: Duration = 60
+    """How long a gang with too few pods may go on before `stalegangeviction` evicts it. Negative: for ever."""
+
+
+class SubGroup(Wire, frozen=True, kw_only=True):
+    """A part of a gang: pods of its own, or other sub groups below it."""
+
+    name: Name
+    """Unique within the job."""
+    parent: Name | None = None
+    """The sub group that it is below. Absent: none."""
+    min_available: Count | None = None
+    """Of one with pods: how many of them it needs. Absent: 1."""
+    min_sub_group: Count | None = None
+    """Of one with sub groups: how many of them it needs. Absent: all."""
 
 
 class Queue(Wire, frozen=True, kw_only=True):

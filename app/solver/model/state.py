@@ -1,15 +1,22 @@
 """State: nodes and running workloads, the asks that wait, and a delta: what changed since a snapshot's generation."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
+import msgspec
+
+from app.solver.model import kai as kai_model
 from app.solver.model import kube_scheduler as kube_scheduler_model
 from app.solver.model import kueue as kueue_model
 from app.solver.model import ytsaurus as ytsaurus_model
 from app.solver.model import yunikorn as yunikorn_model
-from app.solver.model.base import Count, Name, Priority, Resources, Time, Total, Wire
+from app.solver.model.base import Count, Duration, Name, Priority, Resources, Time, Total, Wire
 from app.solver.model.configuration import Taint, Toleration
 
-TaskState = Literal["running", "releasing", "preempted", "released"]
+TaskState = Literal[
+    "running", "releasing", "preempted", "released", "bound", "stuck_in_releasing", "gated", "succeeded", "failed"
+]
+OVER: frozenset[TaskState] = frozenset(("released", "succeeded", "failed"))
+"""States of tasks that hold nothing any more."""
 
 
 class Expression(Wire, frozen=True, kw_only=True):
@@ -59,7 +66,16 @@ class Task(Wire, frozen=True, kw_only=True):
     kube-scheduler."""
     state: TaskState = "running"
     """`running`; `releasing`: told to stop, still holds its resources; `preempted`: marked for preemption by an earlier
-    cycle; `released`: gone. Read by YuniKorn, KAI and kube-scheduler."""
+    cycle; `released`: gone; `bound`: about to run; `stuck_in_releasing`: told to stop long ago, and not gone; `gated`:
+    not to be placed yet; `succeeded`, `failed`: ended. Read by YuniKorn, KAI and kube-scheduler."""
+    sub_group: Name | None = None
+    """The sub group of its workload or ask that it belongs to. Read by KAI."""
+    gpu_memory: Count | None = None
+    """The memory of a GPU that it asks for, in MiB, instead of GPUs. Read by KAI."""
+    gpu_devices: Annotated[int, msgspec.Meta(ge=1, le=1024)] | None = None
+    """On how many GPUs it wants a share or that memory. Absent: one. Read by KAI."""
+    gpu_group: str | None = None
+    """The shared GPU of its node that it runs on, by any name. Absent: the first with room. Read by KAI."""
     placeholder: bool = False
     """Whether it only keeps room for a gang member. Kept, and decided like any other task."""
     node_selector: dict[str, str] | None = None
@@ -112,6 +128,18 @@ class Workload(Wire, frozen=True, kw_only=True):
     min_available: Count | None = None
     """How many tasks it needs to be of use; those beyond can be taken one by one. Absent: all. Read by KAI and
     kube-scheduler."""
+    sub_groups: list[kai_model.SubGroup] | None = None
+    """The parts of its gang. Absent: it has none, and `min_available` holds. Read by KAI."""
+    min_sub_group: Count | None = None
+    """How many of the sub groups that are below no other it needs. Absent: all. Read by KAI."""
+    preemption_delay: Duration | None = None
+    """How long after its creation and its last eviction it makes nobody go. Absent: it may at once. Read by KAI."""
+    last_evicted_at: Time | None = None
+    """When one of its pods was last evicted. Absent: never. Read by KAI."""
+    stale_since: Time | None = None
+    """Since when it has run with too few pods. Absent: since now, if it has. Read by KAI."""
+    staleness_grace_period: Duration | None = None
+    """How long it may go on so. Negative: for ever. Absent: the settings' value. Read by KAI."""
     weight: float | None = None
     """Its weight among its siblings; above 0. Absent: 1, or inferred where the settings say so. Read by YTsaurus."""
     limit: Resources | None = None
@@ -154,6 +182,14 @@ class Ask(Wire, frozen=True, kw_only=True):
     """What it wants. Read by all engines."""
     min_available: Count | None = None
     """How many tasks must start together. Absent: all. Read by KAI and kube-scheduler."""
+    sub_groups: list[kai_model.SubGroup] | None = None
+    """The parts of its gang. Absent: it has none, and `min_available` holds. Read by KAI."""
+    min_sub_group: Count | None = None
+    """How many of the sub groups that are below no other it needs. Absent: all. Read by KAI."""
+    preemption_delay: Duration | None = None
+    """How long after its creation and its last eviction it makes nobody go. Absent: it may at once. Read by KAI."""
+    last_evicted_at: Time | None = None
+    """When one of its pods was last evicted. Absent: never. Read by KAI."""
     preemption_policy: Literal["PreemptLowerPriority", "Never"] = "PreemptLowerPriority"
     """Whether it may preempt others. Read by YuniKorn and kube-scheduler."""
     preemptible: bool | None = None
@@ -186,6 +222,8 @@ class Node(Wire, frozen=True, kw_only=True):
     """Unique among the nodes."""
     capacity: Resources
     """What workloads may use of it in total, by resource. Read by YuniKorn, KAI, YTsaurus and kube-scheduler."""
+    gpu_memory: Count | None = None
+    """The memory of each of its GPUs, in MiB. Absent: unknown, counted as 100. Read by KAI."""
     occupied: Resources = {}
     """What others, who are not in the state, use of it. Read by YuniKorn, KAI, YTsaurus and kube-scheduler."""
     labels: dict[str, str] = {}

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 
-from app.solver.engines.kai.job_order import ACTIVE, PendingOrder, VictimTable
+from app.solver.engines.kai.job_order import PendingOrder, VictimTable
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RELEASING, RUNNING
-from app.solver.engines.kai.overlay import Overlay
+from app.solver.engines.kai.overlay import ACTIVE, Overlay
 from app.solver.engines.kai.placing import Placer, constraints
 from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.search import Search
@@ -109,16 +109,33 @@ class Cycle:
         """The overlay that everything happens in."""
         return self.tools.overlay
 
-    def pending(self, *, preemptible_only: bool = False) -> PendingOrder:
-        """Jobs with pending pods and enough pods for their gang, in KAI's order."""
+    def pending(self, *, preemptible_only: bool = False, evicting: bool = True) -> PendingOrder:
+        """Jobs with pending pods and enough pods for their gang, in KAI's order. ``evicting``: those are left out that
+        may make nobody go yet."""
         overlay = self.overlay
         order = PendingOrder(overlay, self.tools.order)
         order.add_all(
             j
             for j in sorted(overlay.pending_jobs())
-            if overlay.leaf[j] and overlay.ready(j) and (overlay.jobs.preemptible[j] or not preemptible_only)
+            if overlay.leaf[j]
+            and overlay.ready(j)
+            and (overlay.jobs.preemptible[j] or not preemptible_only)
+            and not (evicting and self._delayed(j))
         )
         return order
+
+    def _delayed(self, job: int) -> bool:
+        """Whether the job's delay since its creation and its last eviction is not over. The exact instant is free."""
+        overlay = self.overlay
+        delay = overlay.jobs.delay[job]
+        if not delay or not overlay.state.configuration.policy.release.delays_preemption:
+            return False
+        since = max(overlay.jobs.created[job], overlay.evicted_at[job] or overlay.jobs.created[job])
+        if overlay.now >= since + delay:
+            return False
+        self.tools.trail.begin(job, "preemption-delay")
+        self.tools.trail.note("preemption-delay", "it makes nobody go before its delay is over")
+        return True
 
     def passes(self, filters: Sequence[VictimFilter], job: int, victim: int) -> bool:
         """Whether every victim filter lets the victim be taken; a refusal is recorded."""
@@ -169,7 +186,7 @@ def begin(state: CompiledState, asks: Sequence[Ask], now: int, budget: Budget, t
 def allocate(cycle: Cycle) -> None:
     """Place every job that fits; a job with pods left comes back for one more."""
     overlay, trail = cycle.overlay, cycle.tools.trail
-    order = cycle.pending()
+    order = cycle.pending(evicting=False)
     while (job := order.pop()) is not None:
         cycle.taken.setdefault(job)
         trail.begin(job, "allocate")
@@ -210,7 +227,13 @@ def _waits(cycle: Cycle, job: int) -> bool:
     overlay = cycle.overlay
     status = [overlay.status[t] for t in overlay.jobs.tasks[job]]
     starting = sum(s in (RUNNING, ALLOCATED) for s in status)
-    return PIPELINED in status and starting < overlay.jobs.min_available[job]
+    gang = overlay.jobs.gang[job]
+    if gang is None:
+        return PIPELINED in status and starting < overlay.jobs.min_available[job]
+    tasks = overlay.jobs.tasks[job]
+    waits = overlay.jobs.by_pod_set(t for t in tasks if overlay.status[t] == PIPELINED)
+    starts = overlay.jobs.by_pod_set(t for t in tasks if overlay.status[t] in (RUNNING, ALLOCATED))
+    return any(one.name in waits and len(starts.get(one.name, ())) < one.minimum for one in gang.pod_sets)
 
 
 def consolidation(cycle: Cycle) -> None:
@@ -242,7 +265,44 @@ def _solve(
     """One attempt, with the search of the release."""
     if cycle.overlay.state.configuration.policy.release.one_prefix:
         return Solver(cycle.tools, job, victims, validators, foregone).solve()
-    return Search(cycle.tools, job, victims, validators).solve()
+    return Search(cycle.tools, job, victims, validators).solve() and not _forgotten(cycle, job)
+
+
+def _forgotten(cycle: Cycle, job: int) -> bool:
+    """Released 0.17 takes a solved gang for unsolved while some pod set lacks pods, be it one that the gang can do
+    without; and then it neither carries the solution out nor gives it back."""
+    overlay = cycle.overlay
+    gang = overlay.jobs.gang[job]
+    if gang is None or overlay.exact or gang.every_set_satisfied(overlay.used_pods(job)):
+        return False
+    overlay.forget()
+    cycle.tools.trail.note("statement-forgotten", "it was solved, and the released scheduler takes it for unsolved")
+    return True
+
+
+def stale_gang_eviction(cycle: Cycle) -> None:
+    """Evict every job that has run with too few pods of some pod set for longer than its grace."""
+    overlay, policy = cycle.overlay, cycle.overlay.state.configuration.policy
+    jobs = overlay.jobs
+    for j in range(len(jobs.id)):
+        own = jobs.grace[j] if policy.release.own_staleness else None
+        grace = policy.staleness_grace if own is None else own
+        if grace < 0 or not overlay.active[j] or not _is_stale(overlay, j):
+            continue
+        since = jobs.stale_since[j]
+        if overlay.now - (overlay.now if since is None else since) >= grace:
+            overlay.evict_stale([t for t in jobs.tasks[j] if overlay.status[t] in ACTIVE], "stalegangeviction")
+
+
+def _is_stale(overlay: Overlay, job: int) -> bool:
+    """Some of the gang runs, none of it has ended well, and some pod set lacks pods, those being released counted."""
+    jobs = overlay.jobs
+    if any(jobs.task_wire[t].state == "succeeded" for t in jobs.tasks[job]):
+        return False
+    gang = jobs.gang[job]
+    if gang is None:
+        return 0 < overlay.used[job] < jobs.min_available[job]
+    return overlay.used[job] > 0 and not gang.every_set_satisfied(overlay.used_pods(job))
 
 
 def _movable(overlay: Overlay, job: int) -> list[int]:

@@ -11,7 +11,7 @@ from app.solver.engines.kai.explain import blocker, explain
 from app.solver.engines.kai.fair_share import Amounts, divide, dominant_share
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, KAI_UNLIMITED, PIPELINED, QUEUE_RESOURCES, Share
 from app.solver.engines.kai.outcomes import Never, Outcomes, never
-from app.solver.engines.kai.overlay import Eviction
+from app.solver.engines.kai.overlay import NO_ASK, Eviction
 from app.solver.engines.kai.state import CompiledState, with_asks
 from app.solver.model.decision import Condition, Decision, Outcome, Placement, Plan, PlannedEviction, Result, Victim
 from app.solver.model.instant import at
@@ -74,7 +74,7 @@ def planned(cycle: Cycle, outcomes: Outcomes) -> list[PlannedEviction]:
             PlannedEviction(
                 workload=jobs.id[job], task=jobs.task_name[e.task], queue=overlay.queue_name(jobs.queue[job]),
                 node=overlay.node_names[jobs.task_node[e.task]], reason=e.action,
-                for_ask=overlay.asks[outcomes.holder(e.ask)].id,
+                for_ask=None if e.ask == NO_ASK else overlay.asks[outcomes.holder(e.ask)].id,
             )
         )  # fmt: skip
     return out

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.solver.compiled.tree import ROOTLESS, Tree, compile_tree
-from app.solver.engines.kai.jobs import KAI_UNLIMITED, OLDEST, Share, is_gpu
+from app.solver.engines.kai.jobs import KAI_UNLIMITED, OLDEST, Share, duration_problems, is_gpu
 from app.solver.engines.kai.rule_sets import RELEASES, RuleSet
 from app.solver.model.base import Duration, Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota
@@ -128,11 +128,6 @@ def protected_until(started_at: int | None, minimum: int, rules: Rules) -> int |
     return started_at + minimum
 
 
-def is_elastic(pods: int, min_available: int) -> bool:
-    """More pods (in any state, pending and finished ones too) than the gang needs."""
-    return min_available < pods
-
-
 def may_evict(*, protected: bool, elastic: bool) -> bool:
     """The victim filter: elastic workloads always pass, ``keeps_gang`` judges them instead."""
     return elastic or not protected
@@ -161,6 +156,7 @@ class Policy:
     release: RuleSet
     default_reclaim: int
     default_preempt: int
+    staleness_grace: int
     method: Method
     actions: tuple[Action, ...]
     use_scheduling_signatures: bool
@@ -179,6 +175,7 @@ def compile_policy(settings: Settings | None) -> Policy:
         release=RELEASES[given.release],
         default_reclaim=_default(given.default_reclaim_min_runtime),
         default_preempt=_default(given.default_preempt_min_runtime),
+        staleness_grace=_default(given.staleness_grace_period, negative=True),
         method="queue" if given.reclaim_resolve_method == "queue" else "lca",
         actions=ALL_ACTIONS if given.actions is None else tuple(given.actions),
         use_scheduling_signatures=given.use_scheduling_signatures,
@@ -187,9 +184,10 @@ def compile_policy(settings: Settings | None) -> Policy:
     )
 
 
-def _default(value: Duration | None) -> int:
+def _default(value: Duration | None, *, negative: bool = False) -> int:
     try:
-        return 0 if value is None else max(0, parse_duration(value, GO_WITH_DAYS))
+        found = 0 if value is None else parse_duration(value, GO_WITH_DAYS)
+        return found if negative else max(0, found)
     except DurationError:
         return 0
 
@@ -199,20 +197,13 @@ def settings_problems(settings: Settings) -> Iterator[Problem]:
     for field in _DEFAULTS:
         value: Duration | None = getattr(settings, field)
         if value is not None:
-            yield from _duration_problems(value, (*_SETTINGS, field))
+            yield from duration_problems(value, (*_SETTINGS, field))
+    yield from duration_problems(settings.staleness_grace_period, (*_SETTINGS, "staleness_grace_period"), negative=True)
     if settings.reclaim_resolve_method not in ("lca", "queue"):
         yield Problem(
             pointer=pointer(*_SETTINGS, "reclaim_resolve_method"),
             detail=f"{settings.reclaim_resolve_method!r} is neither 'lca' nor 'queue'",
         )
-
-
-def _duration_problems(value: Duration, at: tuple[str | int, ...], *, negative: bool = False) -> Iterator[Problem]:
-    try:
-        if parse_duration(value, GO_WITH_DAYS) < 0 and not negative:
-            yield Problem(pointer=pointer(*at), detail=f"{value!r} is negative")
-    except DurationError as error:
-        yield Problem(pointer=pointer(*at), detail=str(error))
 
 
 def compile_min_runtimes(configuration: Configuration, tree: Tree, policy: Policy) -> MinRuntimes:
@@ -225,7 +216,7 @@ def compile_min_runtimes(configuration: Configuration, tree: Tree, policy: Polic
         for i, queue in enumerate(queues)
         for field in _OWN
         if (value := _own(queue, field)) is not None
-        for problem in _duration_problems(value, ("configuration", "queues", i, "kai", field), negative=shipped)
+        for problem in duration_problems(value, ("configuration", "queues", i, "kai", field), negative=shipped)
     ]
     if problems:
         raise InvalidInput(problems)

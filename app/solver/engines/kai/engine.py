@@ -1,16 +1,16 @@
 """KAI Scheduler as an engine: decisions by one cycle over all asks or for every ask alone, and the wiring."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from app.solver import kubernetes
 from app.solver.engine import Engine
 from app.solver.engines.kai import FACTS
-from app.solver.engines.kai.actions import Cycle, allocate, begin, consolidation, preempt, reclaim
+from app.solver.engines.kai.actions import Cycle, allocate, begin, consolidation, preempt, reclaim, stale_gang_eviction
 from app.solver.engines.kai.answer import answer, shares
 from app.solver.engines.kai.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.kai.explain import Recorder
 from app.solver.engines.kai.findings import effective_settings, findings
-from app.solver.engines.kai.jobs import task_problems
+from app.solver.engines.kai.jobs import job_problems, task_problems
 from app.solver.engines.kai.preemptibility import judge, preemptibility
 from app.solver.engines.kai.rounds import KaiRounds
 from app.solver.engines.kai.rules import RULES
@@ -26,6 +26,7 @@ from app.solver.stopping import safe_point
 
 _ACTIONS: dict[Action, Callable[[Cycle], None]] = {
     "allocate": allocate, "consolidation": consolidation, "reclaim": reclaim, "preempt": preempt,
+    "stalegangeviction": stale_gang_eviction,
 }  # fmt: skip
 
 
@@ -74,6 +75,8 @@ def _trail(question: Question) -> Trail:
 def _check(state: CompiledState, asks: Sequence[Ask]) -> None:
     problems: list[Problem] = []
     for a, ask in enumerate(asks):
+        problems += job_problems(ask, ("asks", a))
+        problems += _strangers(state, ask, ("asks", a))
         problems += task_problems(ask.tasks, ("asks", a))
         for t, task in enumerate(ask.tasks):
             problems += kubernetes.problems(task, ("asks", a, "tasks", t))
@@ -84,6 +87,21 @@ def _check(state: CompiledState, asks: Sequence[Ask]) -> None:
         problems.append(Problem(pointer=at, detail="a running pod is on a node: say which"))
     if problems:
         raise InvalidInput(problems)
+
+
+def _strangers(state: CompiledState, ask: Ask, at: tuple[str | int, ...]) -> Iterator[Problem]:
+    """Pods of an ask that are in none of the sub groups of the workload that it grows."""
+    j = state.jobs.by_id.get(ask.workload) if ask.workload is not None else None
+    gang = None if j is None else state.jobs.gang[j]
+    if gang is None:
+        return
+    names = {one.name for one in gang.pod_sets}
+    for t, task in enumerate(ask.tasks):
+        if task.sub_group not in names:
+            detail = (
+                "its workload has sub groups: say which" if task.sub_group is None else "its workload has none of it"
+            )
+            yield Problem(pointer=pointer(*at, "tasks", t, "sub_group"), detail=detail)
 
 
 ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(

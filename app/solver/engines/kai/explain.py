@@ -8,7 +8,7 @@ from typing import Any
 from app.solver.engines.kai.actions import Cycle
 from app.solver.engines.kai.jobs import PIPELINED, RUNNING
 from app.solver.engines.kai.outcomes import Outcomes, taken_by
-from app.solver.engines.kai.overlay import EVICT, Overlay
+from app.solver.engines.kai.overlay import EVICT, NO_ASK, Overlay
 from app.solver.engines.kai.trail import Search, Trail, Tried
 from app.solver.engines.kai.validators import Refusal, Scenario
 from app.solver.model.decision import Decision, Explanation, Verdict
@@ -143,7 +143,7 @@ def _candidates(overlay: Overlay, outcomes: Outcomes, a: int, trail: Trail, reco
 
 def _pods(overlay: Overlay, outcomes: Outcomes, a: int, searches: list[Search]) -> dict[int, _Judged]:
     """The pods that a winning statement took, as they end."""
-    holder = {e.task: outcomes.holder(e.ask) for e in outcomes.evictions}
+    holder = {e.task: outcomes.holder(e.ask) for e in outcomes.evictions if e.ask != NO_ASK}
     found: dict[int, _Judged] = {}
     for search in searches:
         for t in search.taken if search.ask == a else ():

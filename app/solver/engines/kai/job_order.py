@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import TypeVar
 
-from app.solver.engines.kai.jobs import ALLOCATED, PIPELINED, RUNNING, Share
-from app.solver.engines.kai.overlay import Overlay, rank, total
+from app.solver.engines.kai.jobs import PIPELINED, Share
+from app.solver.engines.kai.overlay import ACTIVE, Overlay, rank, total
 from app.solver.engines.kai.queue_order import NOTHING, Heap, Node, QueueOrder, QueueTree, Standing, plus
 from app.solver.engines.kai.state import Key, Victim
 
@@ -178,9 +178,6 @@ def _next_job(tree: QueueTree[_Jobs]) -> int | None:
     return job
 
 
-ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
-
-
 class VictimTable:
     """Jobs as victims, each worked out again only after a commit touched it. Read between statements only."""
 
@@ -217,7 +214,12 @@ def what_is_left(overlay: Overlay, victim: Victim, tasks: list[int]) -> Victim:
 
 
 def _victim(overlay: Overlay, job: int, tasks: list[int], running: list[int], *, others: bool) -> Victim:
-    key = job_key(overlay, job, rank(len(tasks), overlay.jobs.min_available[job]))
+    gang = overlay.jobs.gang[job]
+    if gang is None:
+        at = rank(len(tasks), overlay.jobs.min_available[job])
+    else:
+        at = gang.rank(overlay.jobs.by_pod_set(tasks))
+    key = job_key(overlay, job, at)
     return Victim(job, key, tasks, total(overlay.request, running), others=others)
 
 

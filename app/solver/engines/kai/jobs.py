@@ -4,11 +4,15 @@ Resources as KAI counts them: cpu in thousandths, memory in bytes, GPUs in thous
 these three (KAI: resource_share.AllResources); tasks and nodes may have more columns, which only nodes limit.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from app.solver.compiled.resources import ResourceIndex
-from app.solver.model.base import Quantity
+from app.solver.engines.kai.gangs import Gang, compile_gang, gang_problems
+from app.solver.engines.kai.rule_sets import RuleSet
+from app.solver.model.base import Duration, Quantity
+from app.solver.model.duration import GO_WITH_DAYS, DurationError
+from app.solver.model.duration import parse as parse_duration
 from app.solver.model.instant import micros
 from app.solver.model.problems import Problem, pointer
 from app.solver.model.quantity import parse
@@ -73,9 +77,11 @@ class Columns:
 
 
 def input_problems(state: State) -> Iterator[Problem]:
-    """What KAI can't read in a state: several units of a task, MIG and memory-sliced GPUs, shares of several GPUs."""
+    """What KAI can't read in a state: several units of a task, MIG and memory-sliced GPUs, shares of several GPUs,
+    sub groups that are no tree."""
     readable = Readable()
     for i, workload in enumerate(state.workloads):
+        yield from job_problems(workload, ("state", "workloads", i))
         for task in workload.tasks:
             if task.count != 1 or not readable(task.requests):
                 yield from task_problems(workload.tasks, ("state", "workloads", i))
@@ -117,13 +123,46 @@ def task_problems(tasks: Sequence[Task], at: tuple[str | int, ...]) -> Iterator[
                 yield Problem(pointer=pointer(*at, "tasks", t, "requests", name), detail=why)
 
 
+def job_problems(job: Workload | Ask, at: tuple[str | int, ...]) -> Iterator[Problem]:
+    """What KAI can't read of a job beside its pods; ``at`` is its place in the request."""
+    if job.sub_groups is not None:
+        places = (((*at, "tasks", t, "sub_group"), task.sub_group) for t, task in enumerate(job.tasks))
+        yield from gang_problems(job.sub_groups, places, at)
+    if job.preemption_delay is not None:
+        yield from duration_problems(job.preemption_delay, (*at, "preemption_delay"))
+    if isinstance(job, Workload) and job.staleness_grace_period is not None:
+        yield from duration_problems(job.staleness_grace_period, (*at, "staleness_grace_period"), negative=True)
+
+
+def duration_problems(value: Duration, at: tuple[str | int, ...], *, negative: bool = False) -> Iterator[Problem]:
+    """What is wrong with a duration: it does not parse, or is below 0 where it must not be (``negative``: it may)."""
+    try:
+        if parse_duration(value, GO_WITH_DAYS) < 0 and not negative:
+            yield Problem(pointer=pointer(*at), detail=f"{value!r} is negative")
+    except DurationError as error:
+        yield Problem(pointer=pointer(*at), detail=str(error))
+
+
+def _length(value: Duration | None) -> int | None:
+    """Microseconds; None where there is no value, or none that parses, which is a problem of its own."""
+    try:
+        return None if value is None else parse_duration(value, GO_WITH_DAYS)
+    except DurationError:
+        return None
+
+
 NOWHERE = -1
 OLDEST = -(2**62)
 
-# Task states. RUNNING covers KAI's Bound and Running; ALLOCATED its Allocated and Binding.
-PENDING, RUNNING, ALLOCATED, PIPELINED, RELEASING, GONE = range(6)
+# Task states. RUNNING covers KAI's Bound and Running; ALLOCATED its Allocated and Binding. GONE holds nothing and waits
+# for nothing: gated pods too. STUCK (since 0.17) should have gone long ago: it keeps what it holds, and nothing waits
+# for that.
+PENDING, RUNNING, ALLOCATED, PIPELINED, RELEASING, GONE, STUCK = range(7)
 
-_STATES = {"running": RUNNING, "releasing": RELEASING, "preempted": RELEASING, "released": GONE}
+_STATES = {
+    "running": RUNNING, "bound": RUNNING, "releasing": RELEASING, "preempted": RELEASING, "released": GONE,
+    "gated": GONE, "succeeded": GONE, "failed": GONE, "stuck_in_releasing": STUCK,
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -132,7 +171,9 @@ class Jobs:
 
     ``tasks[j]`` lists the task numbers of job j. ``started`` and ``created`` in microseconds; a start that is
     not known is None, a creation that is not known is OLDEST. ``ask[j]`` is the first ask of a job, -1 without one;
-    ``of_ask[a]`` the job of an ask.
+    ``of_ask[a]`` the job of an ask. ``gang[j]``: the tree of its sub groups, None without any; then ``min_available``
+    says it all. ``delay`` and ``grace`` (None: the settings') in microseconds, ``evicted_at`` and ``stale_since`` None
+    where nobody knows.
     """
 
     id: list[str] = field(default_factory=list[str])
@@ -143,6 +184,11 @@ class Jobs:
     started: list[int | None] = field(default_factory=list[int | None])
     preemptible: list[bool] = field(default_factory=list[bool])
     min_available: list[int] = field(default_factory=list[int])
+    gang: list[Gang | None] = field(default_factory=list[Gang | None])
+    delay: list[int] = field(default_factory=list[int])
+    evicted_at: list[int | None] = field(default_factory=list[int | None])
+    stale_since: list[int | None] = field(default_factory=list[int | None])
+    grace: list[int | None] = field(default_factory=list[int | None])
     tasks: list[list[int]] = field(default_factory=list[list[int]])
     ask: list[int] = field(default_factory=list[int])
     of_ask: list[int] = field(default_factory=list[int])
@@ -159,19 +205,38 @@ class Jobs:
         return Jobs(
             id=self.id.copy(), uid=self.uid.copy(), queue=self.queue.copy(), priority=self.priority.copy(),
             created=self.created.copy(), started=self.started.copy(), preemptible=self.preemptible.copy(),
-            min_available=self.min_available.copy(), tasks=self.tasks.copy(), ask=self.ask.copy(),
+            min_available=self.min_available.copy(), gang=self.gang.copy(), delay=self.delay.copy(),
+            evicted_at=self.evicted_at.copy(), stale_since=self.stale_since.copy(), grace=self.grace.copy(),
+            tasks=self.tasks.copy(), ask=self.ask.copy(),
             of_ask=self.of_ask.copy(), by_id=self.by_id.copy(), task_name=self.task_name.copy(),
             task_job=self.task_job.copy(),
             task_node=self.task_node.copy(), task_state=self.task_state.copy(),
             task_request=self.task_request.copy(), task_wire=self.task_wire.copy(),
         )  # fmt: skip
 
+    def by_pod_set(self, tasks: Iterable[int]) -> dict[str, list[int]]:
+        """Pods of a job that has sub groups by the one that they are in, in the order given."""
+        wires = self.task_wire
+        found: dict[str, list[int]] = {}
+        for t in tasks:
+            found.setdefault(wires[t].sub_group or "", []).append(t)
+        return found
+
+    def elastic(self, j: int) -> bool:
+        """More pods (in any state, pending and finished ones too) than the gang needs, of some pod set."""
+        gang = self.gang[j]
+        if gang is not None:
+            return gang.elastic(self.by_pod_set(self.tasks[j]))
+        return self.min_available[j] < len(self.tasks[j])
+
 
 def add_workloads(
-    jobs: Jobs, workloads: Sequence[Workload], queues: dict[str, int], nodes: dict[str, int], columns: Columns
-) -> None:
+    jobs: Jobs, workloads: Sequence[Workload], queues: dict[str, int], nodes: dict[str, int], columns: Columns,
+    rules: RuleSet,
+) -> None:  # fmt: skip
     """Append workloads to an empty table. Raises KeyError, QuantityError."""
     names, of, where, states = jobs.task_name, jobs.task_job, jobs.task_node, jobs.task_state
+    known = _STATES if rules.knows_stuck else _STATES | {"stuck_in_releasing": RELEASING}
     requests, wires = jobs.task_request, jobs.task_wire
     for j, w in enumerate(workloads):
         jobs.id.append(w.id)
@@ -181,21 +246,36 @@ def add_workloads(
         jobs.created.append(OLDEST if w.created_at is None else micros(w.created_at))
         jobs.started.append(None if w.started_at is None else micros(w.started_at))
         jobs.preemptible.append(w.preemptible)
-        jobs.min_available.append(1 if w.min_available is None else w.min_available)
+        _add_gang(jobs, w, rules)
+        jobs.stale_since.append(None if w.stale_since is None else micros(w.stale_since))
+        jobs.grace.append(_length(w.staleness_grace_period))
         jobs.ask.append(-1)
         first = len(names)
         for task in w.tasks:
             names.append(task.name)
             of.append(j)
             where.append(NOWHERE if task.node is None else nodes[task.node])
-            states.append(RELEASING if w.evicted and task.state == "running" else _STATES[task.state])
+            states.append(RELEASING if w.evicted and task.state == "running" else known[task.state])
             requests.append(columns(task.requests, pod=True))
             wires.append(task)
         jobs.tasks.append(list(range(first, len(names))))
     jobs.by_id = {name: j for j, name in enumerate(jobs.id)}
 
 
-def add_ask(jobs: Jobs, ask: Ask, queue: int) -> int:
+def _add_gang(jobs: Jobs, job: Workload | Ask, rules: RuleSet) -> None:
+    """What is needed of a job together, and how long it makes nobody go."""
+    gang = None
+    if job.sub_groups:
+        gang = compile_gang(job.sub_groups, job.min_sub_group, flat=not rules.sub_group_trees)
+        jobs.min_available.append(gang.needs)
+    else:
+        jobs.min_available.append(1 if job.min_available is None else job.min_available)
+    jobs.gang.append(gang)
+    jobs.delay.append(_length(job.preemption_delay) or 0)
+    jobs.evicted_at.append(None if job.last_evicted_at is None else micros(job.last_evicted_at))
+
+
+def add_ask(jobs: Jobs, ask: Ask, queue: int, rules: RuleSet) -> int:
     """A job for an ask that belongs to no workload, without pods yet; its number."""
     j = len(jobs.id)
     jobs.id.append(ask.id)
@@ -205,7 +285,9 @@ def add_ask(jobs: Jobs, ask: Ask, queue: int) -> int:
     jobs.created.append(OLDEST if ask.created_at is None else micros(ask.created_at))
     jobs.started.append(None)
     jobs.preemptible.append(True if ask.preemptible is None else ask.preemptible)
-    jobs.min_available.append(1 if ask.min_available is None else ask.min_available)
+    _add_gang(jobs, ask, rules)
+    jobs.stale_since.append(None)
+    jobs.grace.append(None)
     jobs.tasks.append([])
     jobs.ask.append(-1)
     jobs.by_id.setdefault(ask.id, j)

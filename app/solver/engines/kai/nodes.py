@@ -4,7 +4,7 @@ which device of a node every pod sits on.
 
 from collections.abc import Sequence
 
-from app.solver.engines.kai.jobs import ALLOCATED, GPU, NOWHERE, PIPELINED, RELEASING, RUNNING, Vector
+from app.solver.engines.kai.jobs import ALLOCATED, GPU, NOWHERE, PIPELINED, RELEASING, RUNNING, STUCK, Vector
 from app.solver.engines.kai.state import Baseline
 from app.solver.journal import Journal
 
@@ -126,9 +126,12 @@ class GpuShares:
 
     def _write(self, t: int, n: int, d: int, status: int, sign: int) -> None:
         """Count the pod in or out of device d; whole GPUs of the node follow what the device is now used for."""
-        table = {RUNNING: self._running, ALLOCATED: self._running, RELEASING: self._releasing}.get(
-            status, self._promised
-        )
+        table = {
+            RUNNING: self._running,
+            ALLOCATED: self._running,
+            STUCK: self._running,
+            RELEASING: self._releasing,
+        }.get(status, self._promised)
         was_free, was_idle = self._takes(d)
         self._journal.add(table, d, sign * self.share[t])
         now_free, now_idle = self._takes(d)
@@ -178,7 +181,7 @@ class Nodes:
         """Put the pods of the state that hold a share of a GPU on devices. Amounts have the other pods already."""
         if self.gpus.any:
             for t, (s, n) in enumerate(zip(status, node, strict=True)):
-                if self.gpus.share[t] and n != NOWHERE and s in (RUNNING, RELEASING):
+                if self.gpus.share[t] and n != NOWHERE and s in (RUNNING, RELEASING, STUCK):
                     self.gpus.seed(t, n, s)
 
     def enter(self, t: int, n: int, status: int) -> None:

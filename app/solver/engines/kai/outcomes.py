@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from app.solver.engines.kai.actions import Cycle
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, KAI_UNLIMITED, PIPELINED, Share
-from app.solver.engines.kai.overlay import Eviction, total
+from app.solver.engines.kai.overlay import NO_ASK, Eviction, total
 from app.solver.engines.kai.state import baseline
 from app.solver.model.decision import Shortage
 from app.solver.model.quantity import units
@@ -24,15 +24,20 @@ class Outcomes:
     def __init__(self, cycle: Cycle) -> None:
         overlay = cycle.overlay
         self.pods = [overlay.pods_of(a) for a in range(len(overlay.asks))]
-        self.placed = [[t for t in pods if overlay.status[t] in (ALLOCATED, PIPELINED)] for pods in self.pods]
-        evicted = overlay.evictions
+        self.placed = [
+            [t for t in pods if t in overlay.placed and overlay.status[t] in (ALLOCATED, PIPELINED)]
+            for pods in self.pods
+        ]
+        evicted = {t: e for t, e in overlay.evictions.items() if e.ask != NO_ASK}
         self.lost: list[Eviction | None] = [
             None if placed else max((evicted[t] for t in pods if t in evicted), key=_statement, default=None)
             for pods, placed in zip(self.pods, self.placed, strict=True)
         ]
-        self.evictions = [e for e in evicted.values() if e.task < overlay.running_tasks]
+        self.evictions = [e for e in overlay.evictions.values() if e.task < overlay.running_tasks]
         self.victims: list[list[Eviction]] = [[] for _ in self.pods]
         for eviction in self.evictions:
+            if eviction.ask == NO_ASK:
+                continue
             self.victims[self.holder(eviction.ask)].append(eviction)
 
     def holder(self, a: int) -> int:
@@ -114,12 +119,17 @@ def never(cycle: Cycle, job: int) -> Never | None:
     if not overlay.leaf[job]:
         queue = overlay.queue_name(jobs.queue[job])
         return Never("QueueNotALeaf", f"{queue} has queues below it, and KAI schedules only jobs of leaves")
-    have, need = len(jobs.tasks[job]), jobs.min_available[job]
+    have, need, gang = len(jobs.tasks[job]), jobs.min_available[job], jobs.gang[job]
     if not have:
         return Never("NoPods", "it has no pods")
     if have < need:
         return Never("GangIncomplete", f"its gang needs {need} pods and it has {have}")
-    pods = overlay.in_order(job)[: max(need, 1)]
+    if gang is not None and not gang.satisfied(jobs.by_pod_set(jobs.tasks[job])):
+        return Never("GangIncomplete", "its sub groups have fewer pods than they need")
+    if gang is None:
+        pods = overlay.in_order(job)[: max(need, 1)]
+    else:
+        pods = gang.next_pods({}, jobs.by_pod_set(overlay.in_order(job)))
     return _too_big(cycle, pods) or _over_bounds(cycle, job, total(overlay.request, pods))
 
 

@@ -7,7 +7,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.solver.engines.kai.fair_share import Division, divide
-from app.solver.engines.kai.jobs import ALLOCATED, NOWHERE, OLDEST, PENDING, PIPELINED, RELEASING, Jobs, Share, Vector
+from app.solver.engines.kai.jobs import (
+    ALLOCATED,
+    NOWHERE,
+    OLDEST,
+    PENDING,
+    PIPELINED,
+    RELEASING,
+    RUNNING,
+    STUCK,
+    Jobs,
+    Share,
+    Vector,
+)
 from app.solver.engines.kai.nodes import Nodes
 from app.solver.engines.kai.state import Baseline, CompiledState, baseline, columns, with_asks
 from app.solver.journal import Journal
@@ -79,6 +91,8 @@ class QueueUse:
                 spread(self.fixed, q, request, sign)
 
 
+ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
+USED = (*ACTIVE, RELEASING, STUCK)
 EVICT, PLACE, RESTORE = range(3)
 NO_ASK = -1
 Mark = tuple[int, int]
@@ -140,10 +154,11 @@ class Overlay:
         taken = [*base.columns, *columns(self.request[self.running_tasks :], {})]
         self.nodes = Nodes(self.journal, base, self.request, taken, width)
         self.nodes.seed(self.status, self.node)
-        self.counts = JobCounts(self.journal, jobs, base, jobs.task_job[self.running_tasks :])
+        self.counts = JobCounts(self.journal, jobs, base, self._waiting_pods())
         self.queues = QueueUse(self.journal, self.division, self.paths, jobs)
         self._show_tables()
         self.started = list(jobs.started)
+        self.evicted_at = list(jobs.evicted_at)
         self._waiting = [j for j, count in enumerate(self.pending) if count]
         self.node_names = state.node_name
         self._ask_of_task = [a for a, ask in enumerate(asks) for _ in ask.tasks]
@@ -157,6 +172,11 @@ class Overlay:
         self.evictions: dict[int, Eviction] = {}
         self.placed: dict[int, None] = {}
         self._committed = 0
+
+    def _waiting_pods(self) -> list[int]:
+        """The job of every pod of an ask that waits for a place: gated ones don't."""
+        first = self.running_tasks
+        return [j for j, s in zip(self.jobs.task_job[first:], self.status[first:], strict=True) if s == PENDING]
 
     def _show_tables(self) -> None:
         """What everybody reads, and only the owner of a table writes."""
@@ -209,7 +229,11 @@ class Overlay:
         if found is None:
             status, virtual = self.status, self.virtual
             able = [t for t in self.in_order(job) if status[t] == PENDING or (status[t] == RELEASING and virtual[t])]
-            tasks = able[: self.lacks(job)]
+            gang = self.jobs.gang[job]
+            if gang is None:
+                tasks = able[: self.lacks(job)]
+            else:
+                tasks = gang.next_pods(self.active_pods(job), self.jobs.by_pod_set(able))
             found = self._wanted[job] = (tasks, total(self.request, tasks))
         return found
 
@@ -219,10 +243,27 @@ class Overlay:
 
     def ready(self, job: int) -> bool:
         """Enough pods alive for the gang. An earlier attempt of the same action may have evicted some."""
-        return self.active[job] + self.pending[job] >= self.jobs.min_available[job]
+        gang, status = self.jobs.gang[job], self.status
+        if gang is None:
+            return self.active[job] + self.pending[job] >= self.jobs.min_available[job]
+        alive = (t for t in self.jobs.tasks[job] if status[t] in ACTIVE or status[t] == PENDING)
+        return gang.satisfied(self.jobs.by_pod_set(alive))
+
+    def active_pods(self, job: int) -> dict[str, list[int]]:
+        """The pods of a job with sub groups that have a place, by pod set."""
+        status = self.status
+        return self.jobs.by_pod_set(t for t in self.jobs.tasks[job] if status[t] in ACTIVE)
+
+    def used_pods(self, job: int) -> dict[str, list[int]]:
+        """Those, and those that are going."""
+        status = self.status
+        return self.jobs.by_pod_set(t for t in self.jobs.tasks[job] if status[t] in USED)
 
     def elastic_rank(self, job: int) -> int:
         """See ``rank``."""
+        gang = self.jobs.gang[job]
+        if gang is not None:
+            return gang.rank(self.active_pods(job))
         return rank(self.active[job], self.jobs.min_available[job])
 
     def status_before(self, t: int) -> int:
@@ -362,13 +403,36 @@ class Overlay:
             if op.kind == EVICT:
                 self.journal.put(self.virtual, op.task, 0)
                 self.evictions[op.task] = Eviction(op.task, action, ask, self._committed)
+                self.evicted_at[self.jobs.task_job[op.task]] = self.now
             elif op.kind == PLACE:
                 self.placed.setdefault(op.task)
             self._wanted.pop(self.jobs.task_job[op.task], None)
             self.version[self.jobs.task_job[op.task]] += 1
+        self._close()
+
+    def forget(self) -> None:
+        """Neither make the statement final nor undo it: nobody hears of it, and the rest of the cycle takes it as
+        done."""
+        for op in self.ops:
+            self._wanted.pop(self.jobs.task_job[op.task], None)
+            self.version[self.jobs.task_job[op.task]] += 1
+        self._close()
+
+    def _close(self) -> None:
         self.ops.clear()
         self.undone.clear()
         self._evicted_by.clear()
+
+    def evict_stale(self, tasks: Iterable[int], action: str) -> None:
+        """Release pods of a gang for good; no ask is the reason."""
+        for t in tasks:
+            self.evict(t)
+        self._committed += 1
+        for op in self.ops:
+            self.journal.put(self.virtual, op.task, 0)
+            self.evictions[op.task] = Eviction(op.task, action, NO_ASK, self._committed)
+            self.version[self.jobs.task_job[op.task]] += 1
+        self._close()
 
     def _note(self, op: Operation) -> None:
         self.ops.append(op)

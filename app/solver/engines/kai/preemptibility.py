@@ -10,13 +10,12 @@ from app.solver.engines.kai.configuration import (
     NODE_POOL,
     MinRuntime,
     Rules,
-    is_elastic,
     keeps_gang,
     may_evict,
     protected,
     protected_until,
 )
-from app.solver.engines.kai.jobs import ALLOCATED, RELEASING, RUNNING, Jobs
+from app.solver.engines.kai.jobs import ALLOCATED, RELEASING, RUNNING, STUCK, Jobs
 from app.solver.engines.kai.state import CompiledState, with_asks
 from app.solver.model.decision import Refusal
 from app.solver.model.duration import seconds
@@ -57,7 +56,7 @@ class Protection:
 
 def counted_states(rules: Rules) -> tuple[int, ...]:
     """States of pods that keep a gang alive: released KAI counts those that are already being terminated."""
-    return (RUNNING, ALLOCATED, RELEASING) if rules == "shipped" else (RUNNING, ALLOCATED)
+    return (RUNNING, ALLOCATED, RELEASING, STUCK) if rules == "shipped" else (RUNNING, ALLOCATED)
 
 
 def preemptibility(state: CompiledState, question: ProtectionQuestion) -> dict[str, Any]:
@@ -98,7 +97,7 @@ def protection_of(state: CompiledState, jobs: Jobs, j: int, question: Protection
         action=action,
         started_at=jobs.started[j],
         protected=protected(question.now, jobs.started[j], minimum.micros, rules),
-        elastic=is_elastic(len(jobs.tasks[j]), jobs.min_available[j]),
+        elastic=jobs.elastic(j),
         pods=len(jobs.tasks[j]),
         running=sum(jobs.task_state[t] in counted for t in jobs.tasks[j]),
         min_available=jobs.min_available[j],

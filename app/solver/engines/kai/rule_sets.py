@@ -25,6 +25,10 @@ class RuleSet:
     prefix, which a refusal ends. ``nodes_of_recorded``: nodes of everybody recorded are open to pods too.
     ``joined_chunks``: what a scenario takes of a job is recorded whole. ``carries_running``: a part of a gang counts
     the pods that its job runs. ``restores_nodes``: nodes that a refused scenario opened are closed again.
+    ``sub_group_trees``: gangs are trees, elastic at every level; otherwise pod sets that are all needed.
+    ``knows_stuck``: pods that should have gone keep their room; otherwise it is about to be free.
+    ``delays_preemption``: a job can be made to wait before it makes anybody go. ``own_staleness``: a gang may have a
+    grace of its own before it is evicted as stale.
     """
 
     release: Release
@@ -36,6 +40,10 @@ class RuleSet:
     joined_chunks: bool
     carries_running: bool
     restores_nodes: bool
+    sub_group_trees: bool
+    knows_stuck: bool
+    delays_preemption: bool
+    own_staleness: bool
 
     @property
     def one_prefix(self) -> bool:
@@ -50,10 +58,12 @@ _NODE_LOCAL: Final[tuple[Generator, ...]] = ("node-local",)
 KAI_0_13: Final = RuleSet(
     release="0.13", filters_by_queue=False, generators=_NODE_LOCAL, doubling=False, own_scenario=False,
     nodes_of_recorded=False, joined_chunks=False, carries_running=False, restores_nodes=False,
+    sub_group_trees=False, knows_stuck=False, delays_preemption=False, own_staleness=False,
 )  # fmt: skip
 KAI_0_17: Final = RuleSet(
     release="0.17", filters_by_queue=True, generators=("node-local", "multi-node"), doubling=True, own_scenario=True,
     nodes_of_recorded=True, joined_chunks=True, carries_running=True, restores_nodes=True,
+    sub_group_trees=True, knows_stuck=True, delays_preemption=True, own_staleness=True,
 )  # fmt: skip
 RELEASES: Final[dict[Release, RuleSet]] = {"0.13": KAI_0_13, "0.17": KAI_0_17}
 

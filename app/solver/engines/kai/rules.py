@@ -22,6 +22,8 @@ _VERDICTS = (
           "actions/preempt/preempt.go"),
     _rule("consolidation", "Evicted by the consolidation action, which gives it another place at once.",
           "actions/consolidation/consolidation.go"),
+    _rule("stalegangeviction", "Evicted by the stalegangeviction action: it has run with fewer pods than it needs for "
+          "longer than its grace.", "actions/stalegangeviction/stalegangeviction.go"),
     _rule("fits-with-it", "It was taken in the search and put back where it was, since the ask fits with it there.",
           f"{_SOLVER}/by_pod_solver.go"),
     _rule("enough-without", "It might have been taken, and the search found room without it.",
@@ -78,6 +80,11 @@ _STEPS = (
           "plugins/proportion/reclaimable/strategies/strategies.go"),
     _rule("saturation", "The reclaiming side would be over its fair share, and no less than a queue that it takes "
           "from.", _RECLAIMABLE),
+    _rule("preemption-delay", "The job makes nobody go before its delay since its creation and its last eviction is "
+          "over (since 0.17).", "actions/utils/input_jobs.go"),
+    _rule("statement-forgotten", "A solution was found, and some pod set of the gang lacks pods that the gang can do "
+          "without. The released scheduler carries nothing out, and takes it as done for the rest of the cycle (since "
+          "0.17; documented rules carry it out).", f"{_SOLVER}/job_solver.go"),
     _rule("search-cut-short", "The search ran out of steps before it had seen every scenario.", "Arbiter"),
     _rule("place-taken", "A later ask of the cycle takes the place that an earlier one was given.",
           "framework/statement.go"),

@@ -4,7 +4,6 @@ that tell at a glance which victims are too few.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from app.solver.engines.kai.configuration import is_elastic
 from app.solver.engines.kai.job_order import VictimOrder, what_is_left
 from app.solver.engines.kai.jobs import GPU, NOWHERE
 from app.solver.engines.kai.overlay import Overlay
@@ -205,8 +204,7 @@ class Scenario:
         if victim is None:
             return None
         tasks = victim.tasks
-        above = len(tasks) > self.overlay.jobs.min_available[victim.job]
-        chunk = tasks[:1] if above else tasks
+        chunk = self._first_to_go(victim)
         group = Group(victim.job, chunk)
         if victim.others:
             self._with_others.add(victim.job)
@@ -215,12 +213,19 @@ class Scenario:
         if not self.is_recorded.isdisjoint(chunk):
             self._push(order, victim, [t for t in tasks if t not in self.is_recorded])
             return False
-        if above:
-            self._push(order, victim, tasks[1:])
+        if len(chunk) < len(tasks):
+            self._push(order, victim, [t for t in tasks if t not in chunk])
         if not chunk:
             return False
         self._take_up(group)
         return True
+
+    def _first_to_go(self, victim: Victim) -> list[int]:
+        jobs, tasks = self.overlay.jobs, victim.tasks
+        gang = jobs.gang[victim.job]
+        if gang is not None:
+            return gang.first_to_go(jobs.by_pod_set(tasks))
+        return tasks[:1] if len(tasks) > jobs.min_available[victim.job] else tasks
 
     def _take_up(self, group: Group) -> None:
         self.latest = group.job
@@ -237,8 +242,7 @@ class Scenario:
         if listed is None:
             self.groups[job] = [group]
             self.listed[job] = group.tasks
-            jobs = self.overlay.jobs
-            if is_elastic(len(jobs.tasks[job]), jobs.min_available[job]):
+            if self.overlay.jobs.elastic(job):
                 self.elastic.append(job)
         else:
             self.groups[job].append(group)

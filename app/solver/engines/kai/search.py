@@ -8,7 +8,6 @@ KAI-Scheduler ``actions/common/solvers/job_solver.go``, ``plugins/nodelocalgreed
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from app.solver.engines.kai.configuration import is_elastic
 from app.solver.engines.kai.job_order import Contenders, Turns, VictimOrder, sort_victims
 from app.solver.engines.kai.jobs import GPU, NOWHERE, PIPELINED, RELEASING
 from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
@@ -46,10 +45,9 @@ def _trial(overlay: Overlay, job: int, part: Sequence[int], recorded: list[Group
     for group in (*recorded, *extra):
         groups.setdefault(group.job, []).append(group)
     listed = {j: [t for group in of for t in group.tasks] for j, of in groups.items()}
-    jobs = overlay.jobs
     return Trial(
         job=job, part=part, recorded=recorded, groups=groups, extra=[t for group in extra for t in group.tasks],
-        listed=listed, elastic=[j for j in listed if is_elastic(len(jobs.tasks[j]), jobs.min_available[j])],
+        listed=listed, elastic=[j for j in listed if overlay.jobs.elastic(j)],
         pods=sum(map(len, listed.values())),
     )  # fmt: skip
 
@@ -132,9 +130,12 @@ class Search:
     def _probe(self, generator: Generator, size: int, found: Found) -> Found | None:
         """What must go for the first ``size`` pods, its statement open; None where nothing will do. ``found``: what
         the last part needed."""
-        part, trail, budget = self._tasks[:size], self._tools.trail, self._tools.budget
+        trail, budget = self._tools.trail, self._tools.budget
+        part, rank = self._part(size)
         trail.part(size, len(self._tasks))
-        contenders = Contenders(self._overlay, self._job, self._rank(size))
+        if not part:  # a set that needs one member less takes one without pods for satisfied
+            return None
+        contenders = Contenders(self._overlay, self._job, rank)
         nodes = set(self._open | found.left)
         for trial, prefix in self._trials(generator, part, found.groups, nodes):
             if not budget.spend():
@@ -150,13 +151,18 @@ class Search:
                 prefix.ended = True
         return None
 
-    def _rank(self, size: int) -> int:
-        """How the part competes: below its gang, at it or above it."""
-        overlay = self._overlay
-        if not self._rules.carries_running:
-            return 0
-        runs = overlay.active[self._job]
-        return rank(runs, min(overlay.jobs.min_available[self._job], runs + size))
+    def _part(self, size: int) -> tuple[list[int], int]:
+        """The first ``size`` pods in the order in which a gang of them would be placed; and how it competes: below
+        itself, at it or above it."""
+        overlay, jobs, job, part = self._overlay, self._overlay.jobs, self._job, self._tasks[:size]
+        gang, carries = jobs.gang[job], self._rules.carries_running
+        if gang is None:
+            runs = overlay.active[job]
+            return part, rank(runs, min(jobs.min_available[job], runs + size)) if carries else 0
+        active = overlay.active_pods(job) if carries else {}
+        of_part = jobs.by_pod_set(part)
+        gang = gang.part({name: [*active.get(name, ()), *of_part.get(name, ())] for name in active | of_part})
+        return gang.next_pods(active, of_part), gang.rank(active)
 
     def _signature(self, trial: Trial) -> _Sizes:
         recorded = (t for group in trial.recorded for t in group.tasks)

@@ -14,6 +14,7 @@ from app.solver.engines.kai.configuration import CompiledConfiguration
 from app.solver.engines.kai.jobs import (
     BOUNDLESS,
     CPU,
+    GONE,
     GPU,
     MEMORY,
     NOWHERE,
@@ -22,6 +23,7 @@ from app.solver.engines.kai.jobs import (
     QUEUE_RESOURCES,
     RELEASING,
     RUNNING,
+    STUCK,
     Columns,
     Jobs,
     Share,
@@ -134,7 +136,8 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
     node_index = {node.name: n for n, node in enumerate(state.nodes)}
     columns = Columns(resources)
     jobs = Jobs()
-    add_workloads(jobs, sorted(state.workloads, key=attrgetter("id")), configuration.tree.index, node_index, columns)
+    add_workloads(jobs, sorted(state.workloads, key=attrgetter("id")), configuration.tree.index, node_index, columns,
+                  configuration.policy.release)  # fmt: skip
     capacity: list[Vector] = []
     for node in state.nodes:
         have, taken = columns(node.capacity), columns(node.occupied)
@@ -169,7 +172,7 @@ def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, Resource
     for a, ask in enumerate(asks):
         j = jobs.by_id.get(ask.workload) if ask.workload is not None else None
         if j is None:
-            j = add_ask(jobs, ask, queues[ask.queue])
+            j = add_ask(jobs, ask, queues[ask.queue], state.configuration.policy.release)
         if jobs.ask[j] < 0:
             jobs.ask[j] = a
         jobs.of_ask.append(j)
@@ -179,7 +182,7 @@ def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, Resource
             jobs.task_name.append(task.name)
             jobs.task_job.append(j)
             jobs.task_node.append(NOWHERE)
-            jobs.task_state.append(PENDING)
+            jobs.task_state.append(GONE if task.state == "gated" else PENDING)
             jobs.task_request.append(columns(task.requests, pod=True))
             jobs.task_wire.append(task)
     width = len(resources)
@@ -188,7 +191,7 @@ def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, Resource
 
 
 _WHOLE = 1000
-_HOLDING = (RUNNING, RELEASING)
+_HOLDING = (RUNNING, RELEASING, STUCK)
 
 
 def baseline(state: CompiledState) -> Baseline:
@@ -300,7 +303,7 @@ class Sums:
                 continue
             for r, amount in taken[t]:
                 self.idle[r][n] -= sign * amount
-                if status == RUNNING:
+                if status != RELEASING:
                     self.free[r][n] -= sign * amount
         held = sign * cpu, sign * memory, sign * gpu
         _add(self.allocated[jobs.queue[j]], held)

@@ -10,7 +10,7 @@ from typing import TypeVar
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.delta import Changes
 from app.solver.engines.kai.configuration import CompiledConfiguration
-from app.solver.engines.kai.jobs import Columns, Jobs, Readable, Share, add_workloads
+from app.solver.engines.kai.jobs import Columns, Jobs, Readable, Share, add_workloads, job_problems
 from app.solver.engines.kai.state import (
     Baseline,
     CompiledState,
@@ -30,7 +30,8 @@ Edit = tuple[int, int, int, int]
 _Touched = tuple[int, int, Workload | None]
 """A job of the old table; how many of it are replaced: 1, or 0 where something comes before it; by what."""
 
-_BY_JOB = ("id", "uid", "queue", "priority", "created", "started", "preemptible", "min_available", "ask")
+_BY_JOB = ("id", "uid", "queue", "priority", "created", "started", "preemptible", "min_available",
+           "gang", "delay", "evicted_at", "stale_since", "grace", "ask")  # fmt: skip
 _BY_TASK = ("task_name", "task_node", "task_state", "task_request", "task_wire")
 
 
@@ -52,7 +53,8 @@ def followed(
     now = [new for _, _, new in touched if new is not None]
     resources = ResourceIndex(loaded.resources.names)
     fresh = Jobs()
-    add_workloads(fresh, now, configured.tree.index, loaded.node_index, Columns(resources))
+    add_workloads(fresh, now, configured.tree.index, loaded.node_index, Columns(resources),
+                  configured.policy.release)  # fmt: skip
     if len(resources) != width or not _readable(now):
         return None
     jobs_edits, task_edits = _edits(old, fresh, touched)
@@ -70,6 +72,8 @@ def followed(
 
 def _readable(workloads: Sequence[Workload]) -> bool:
     readable = Readable()
+    if any(True for w in workloads for _ in job_problems(w, ())):
+        return False
     return all(task.count == 1 and readable(task.requests) for w in workloads for task in w.tasks)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from app.solver.compiled.tree import Tree
-from app.solver.engines.kai.configuration import MinRuntime, Rules, is_elastic, keeps_gang, may_evict, protected
+from app.solver.engines.kai.configuration import MinRuntime, Rules, keeps_gang, may_evict, protected
 from app.solver.engines.kai.jobs import ALLOCATED, KAI_UNLIMITED, PIPELINED, RUNNING, Share
 from app.solver.engines.kai.overlay import Overlay, total
 from app.solver.engines.kai.queue_order import QueueOrder, holds_within, minus, plus
@@ -202,9 +202,14 @@ class Fairness:
 
     def _chunks(self, scenario: Scenario, victim: int) -> list[Share]:
         overlay = self._overlay
-        listed, core = scenario.listed[victim], overlay.jobs.min_available[victim]
+        listed, gang = scenario.listed[victim], overlay.jobs.gang[victim]
+        if gang is None:
+            core = overlay.jobs.min_available[victim]
+            beyond, needed = listed[core:], listed[:core]
+        else:
+            beyond, needed = gang.split(overlay.jobs.by_pod_set(listed))
         found: list[Share] = []
-        for chunk in (*([t] for t in listed[core:]), listed[:core]):
+        for chunk in (*([t] for t in beyond), needed):
             taken = [t for t in chunk if not (self._ignore_moved and overlay.status[t] in _KEPT)]
             if taken:
                 found.append(total(overlay.request, taken))
@@ -328,7 +333,7 @@ class Protection:
         if not self.is_protected(action, job, victim):
             return None
         jobs = self._overlay.jobs
-        if may_evict(protected=True, elastic=is_elastic(len(jobs.tasks[victim]), jobs.min_available[victim])):
+        if may_evict(protected=True, elastic=jobs.elastic(victim)):
             return None
         minimum = self.minimum(action, job, victim)
         return Refusal(
@@ -342,7 +347,7 @@ class Protection:
         if self._rules != "shipped" or victim not in scenario.listed:
             return None
         jobs, overlay = self._overlay.jobs, self._overlay
-        if not is_elastic(len(jobs.tasks[victim]), jobs.min_available[victim]):
+        if jobs.gang[victim] is not None or not jobs.elastic(victim):
             return None
         lost = len(scenario.listed[victim])
         keeps = keeps_gang(
@@ -365,6 +370,10 @@ class Protection:
             listed = scenario.listed[victim]
             if not self.is_protected(action, scenario.job, victim):
                 continue
+            if jobs.gang[victim] is not None:
+                if (refusal := self._sub_group(action, victim, listed)) is not None:
+                    return refusal
+                continue
             if self._rules == "shipped":
                 running, lost = overlay.used[victim], len(listed)
             else:
@@ -373,6 +382,29 @@ class Protection:
             if lost and not keeps_gang(running=running, evicted=lost, min_available=jobs.min_available[victim]):
                 return self._undercut(action, victim, running - lost)
         return None
+
+    def _sub_group(self, action: str, victim: int, listed: list[int]) -> Refusal | None:
+        """The same of a gang with sub groups: every pod set keeps the pods that it needs."""
+        jobs, overlay = self._overlay.jobs, self._overlay
+        gang = jobs.gang[victim]
+        if gang is None:
+            return None
+        if self._rules == "shipped":
+            used, lost = overlay.used_pods(victim), jobs.by_pod_set(listed)
+        else:
+            gone = [t for t in listed if overlay.evictions_of(t) > 0]
+            runs = [t for t in jobs.tasks[victim] if overlay.status[t] in (RUNNING, ALLOCATED)]
+            used, lost = jobs.by_pod_set([*runs, *gone]), jobs.by_pod_set(gone)
+        short = gang.lacking(used, lost)
+        if short is None:
+            return None
+        keeps = max(0, len(used.get(short.name, ())) - len(lost[short.name]))
+        return Refusal(
+            f"{action}-min-runtime-gang",
+            f"{jobs.id[victim]} is protected, and {short.name} of it would keep {keeps} of the {short.minimum} pods "
+            "that it needs",
+            {"workload": jobs.id[victim], "sub_group": short.name, "keeps": keeps, "needs": short.minimum},
+        )
 
     def _undercut(self, action: str, victim: int, keeps: int) -> Refusal:
         jobs = self._overlay.jobs

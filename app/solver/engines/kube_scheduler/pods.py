@@ -17,7 +17,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.quantity import parse, scale_of
-from app.solver.model.state import Ask, Node, State, Task, Workload
+from app.solver.model.state import OVER, Ask, Node, State, Task, Workload
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 PODS = "pods"
@@ -303,7 +303,7 @@ def _running_pods(
     return [
         _running(workload, task, place[task.node], group)
         for task in workload.tasks
-        if task.state != "released" and task.node is not None
+        if task.state not in OVER and task.node is not None
     ]
 
 
@@ -312,7 +312,7 @@ def _running(workload: Workload, task: Task, node: int, group: Group | None) -> 
     pod = _pod(workload.id, workload.queue, task, priority, None)
     started = task.started_at or workload.started_at
     pod.start = None if started is None else micros(started)
-    pod.terminating = task.state in ("preempted", "releasing")
+    pod.terminating = task.state in ("preempted", "releasing", "stuck_in_releasing")
     pod.preempted = task.state == "preempted"
     pod.node = node
     pod.group = group

@@ -13,7 +13,7 @@ from app.solver.model import yunikorn as wire
 from app.solver.model.configuration import Queue
 from app.solver.model.problems import Problem, pointer
 from app.solver.model.quantity import QuantityError, parse, scale_of
-from app.solver.model.state import Ask, Workload
+from app.solver.model.state import OVER, Ask, Workload
 
 ALL = "*"
 Kind = Literal["user", "group"]
@@ -141,7 +141,7 @@ def tracked(
     """Of what runs. Raises QuantityError."""
     found = Tracked()
     for workload in running:
-        tasks = [task for task in workload.tasks if task.state != "released"]
+        tasks = [task for task in workload.tasks if task.state not in OVER]
         if not tasks:
             continue
         amounts: dict[str, int] = defaultdict(int)

@@ -8,7 +8,6 @@ from app.solver.engines.kai.configuration import (
     Method,
     MinRuntimes,
     Rules,
-    is_elastic,
     keeps_gang,
     may_evict,
     protected,
@@ -107,8 +106,6 @@ def test_every_length_that_may_protect_a_queue_from_somebody(queue: str, method:
 
 
 def test_elastic_workloads_pass_the_filter_and_keep_their_gang() -> None:
-    assert is_elastic(3, 2)
-    assert not is_elastic(2, 2)
     assert may_evict(protected=True, elastic=True)
     assert may_evict(protected=False, elastic=False)
     assert not may_evict(protected=True, elastic=False)

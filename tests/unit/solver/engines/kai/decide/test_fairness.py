@@ -49,7 +49,7 @@ class World:
         self.overlay: Any = SimpleNamespace(
             jobs=SimpleNamespace(
                 queue=queue, min_available=[random.choice((0, 1, 2, 3)) for _ in range(8)], tasks=tasks,
-                preemptible=[random.random() < 0.6] * 8,
+                preemptible=[random.random() < 0.6] * 8, gang=[None] * 8,
             ),
             state=SimpleNamespace(configuration=SimpleNamespace(tree=TREE)), parent_queue=TREE.parent, request=request,
             status=[random.choice((RELEASING, RELEASING, PIPELINED)) for _ in range(24)],
