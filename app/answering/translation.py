@@ -43,7 +43,7 @@ READ_BY: dict[type[msgspec.Struct], dict[str, tuple[str, ...]]] = {
     Configuration: {"flavors": (_KUEUE,), "topologies": (_KUEUE,)},
     Queue: {"priority": (_KAI,), "created_at": (_KAI,)},
     Quota: {"borrowing_limit": (_KUEUE,), "lending_limit": (_KUEUE,), "weight": (_KAI,)},
-    State: {"nodes": _ON_NODES, "reservations": (_YUNIKORN, _KUBE), "queues": (_YTSAURUS,),
+    State: {"nodes": _ON_NODES, "reservations": (_YUNIKORN, _KUBE), "queues": (_YTSAURUS, _KUEUE),
             "disruption_budgets": (_KUBE,)},
     Node: {
         "gpu_memory": (_KAI,),

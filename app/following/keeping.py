@@ -21,11 +21,13 @@ from urllib3.exceptions import HTTPError
 from app.answering.snapshots import SnapshotRequest, SnapshotStatus
 from app.following.translating import Translated, says_settings
 from app.solver.model.configuration import Configuration, Settings
+from app.solver.model.kueue import QueueState as LocalQueueState
 from app.solver.model.problems import Finding
 from app.solver.model.state import (
     AskChanges,
     Delta,
     NodeChanges,
+    QueueState,
     State,
     TaskChanges,
     TaskName,
@@ -99,6 +101,7 @@ def _problem(body: bytes) -> dict[str, Any]:
 
 
 T = TypeVar("T")
+_NOTHING_CONSUMED = QueueState(kueue=LocalQueueState())
 _NAMED = 5
 
 
@@ -114,8 +117,15 @@ def delta(old: Translated, new: Translated, generation: int, versions: dict[str,
         workloads=WorkloadChanges(add=workloads[0], change=whole, remove=workloads[2]),
         tasks=tasks,
         asks=AskChanges(add=asks[0], change=asks[1], remove=asks[2]),
+        queues=_consumed(old.queues, new.queues),
         resource_versions=versions,
     )
+
+
+def _consumed(old: Mapping[str, QueueState], new: Mapping[str, QueueState]) -> dict[str, QueueState]:
+    """What LocalQueues say anew; of one that is gone nothing is known."""
+    gone = {name: _NOTHING_CONSUMED for name, of in old.items() if name not in new and of != _NOTHING_CONSUMED}
+    return gone | {name: of for name, of in new.items() if old.get(name) != of}
 
 
 def _changes(old: Mapping[str, T], new: Mapping[str, T]) -> tuple[list[T], list[T], list[str]]:
@@ -297,7 +307,9 @@ class Keeper:
             self._kept, self.refused = document, []
 
     def _put(self, found: Translated, versions: dict[str, str], reason: str) -> None:
-        state = State(nodes=list(found.nodes.values()), workloads=list(found.workloads.values()))
+        state = State(
+            nodes=list(found.nodes.values()), workloads=list(found.workloads.values()), queues=found.queues
+        )  # fmt: skip
         request = SnapshotRequest(
             engine=found.configuration.engine, configuration=self._configuration, state=state,
             asks=list(found.asks.values()), resource_versions=versions,

@@ -45,6 +45,7 @@ _BOOKKEEPING = ("managedFields", "resourceVersion", "generation", "selfLink")
 _STATUS: dict[str, tuple[str, ...]] = {
     "Workload": ("conditions", "admission", "reclaimablePods", "requeueState", "admissionChecks"),
     "ClusterQueue": ("conditions",),
+    "LocalQueue": ("fairSharing",),
     "AdmissionCheck": ("conditions",),
     "Pod": ("phase",),
     "Node": ("allocatable", "capacity", "conditions"),

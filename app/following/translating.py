@@ -1,6 +1,6 @@
 """A cluster's objects as configuration, state and asks: the translation of ``arbiter import``."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from app.base.documents import Path
@@ -10,7 +10,7 @@ from app.formats.manifests import Within, read_manifests
 from app.formats.reader import Findings
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import Finding
-from app.solver.model.state import Ask, Node, Workload
+from app.solver.model.state import Ask, Node, QueueState, Workload
 
 _CONFIG_MAPS = ("yunikorn-defaults", "yunikorn-configs")
 _CLASSES = ("WorkloadPriorityClass", "PriorityClass")
@@ -18,7 +18,8 @@ _CLASSES = ("WorkloadPriorityClass", "PriorityClass")
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """What a cluster is in Arbiter's words. ``local_queues``: the ClusterQueue of each; ``classes``: values by name."""
+    """What a cluster is in Arbiter's words. ``local_queues``: the ClusterQueue of each; ``classes``: values by name;
+    ``queues``: what LocalQueues have consumed, where that counts."""
 
     configuration: Configuration
     nodes: dict[str, Node]
@@ -27,6 +28,7 @@ class Translated:
     findings: list[Finding]
     local_queues: dict[str, str]
     classes: dict[str, int]
+    queues: dict[str, QueueState] = field(default_factory=dict[str, QueueState])
 
 
 def translate(
@@ -47,6 +49,7 @@ def translate(
         findings=read.findings,
         local_queues=_local_queues(view.items.get("LocalQueue", {})),
         classes=_classes(view.items),
+        queues=read.state.queues,
     )
 
 

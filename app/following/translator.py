@@ -15,12 +15,13 @@ import msgspec
 
 from app.following.grouped import Grouped, merged, only, without
 from app.following.mirror import View
-from app.following.objects import Key, part
+from app.following.objects import Item, Key, part
 from app.following.translating import Translated, translate
-from app.formats.kueue.considered import LocalQueue, read_local_queue
+from app.formats.kueue.considered import LocalQueue, read_consumed, read_local_queue
 from app.formats.manifests import Within
 from app.formats.reader import MOST_ALIKE, Findings, Reader
 from app.solver.model.configuration import Configuration, EngineName
+from app.solver.model.state import QueueState
 
 _WORKLOAD, _LOCAL_QUEUE = "Workload", "LocalQueue"
 _CONFIGURED = ("ClusterQueue", "Cohort", _LOCAL_QUEUE, "ResourceFlavor", "AdmissionCheck", "ConfigMap")
@@ -79,17 +80,17 @@ class _Workloads:
         native = found.configuration.native
         own = None if native is None else msgspec.structs.replace(native, objects=[])  # LocalQueues are among them
         self._configured = msgspec.structs.replace(found.configuration, native=own)
-        self._local = {
-            f"{space}/{name}": read_local_queue(Reader(part(item, "spec"), (), Findings()))
-            for (space, name), item in view.items[_LOCAL_QUEUE].items()
-        }
+        self._local = {f"{space}/{name}": _read(item) for (space, name), item in view.items[_LOCAL_QUEUE].items()}
         return found
 
     def some(self, last: Translated, view: View, changed: set[tuple[str, Key]]) -> Translated | None:
         every = len(view.items[_WORKLOAD])
-        if len(changed) >= _MOST * every or any(kind != _WORKLOAD for kind, _ in changed):
+        queues = self._consumed(last, view, {key for kind, key in changed if kind == _LOCAL_QUEUE})
+        if len(changed) >= _MOST * every or any(kind not in (_WORKLOAD, _LOCAL_QUEUE) for kind, _ in changed):
             return None
-        keys = {key for _, key in changed}
+        if queues is None:
+            return None
+        keys = {key for kind, key in changed if kind == _WORKLOAD}
         some = only(view, {_WORKLOAD: keys, **dict.fromkeys(_CONFIGURED, ())})
         part = translate("kueue", some, None, Within([], (), {}, self._local), self._configured)
         gone = {f"{space}/{name}" for space, name in keys}
@@ -97,5 +98,22 @@ class _Workloads:
             last,
             workloads=without(last.workloads, gone) | part.workloads,
             asks=without(last.asks, gone) | part.asks,
-            findings=merged(last.findings, part.findings, changed),
+            findings=merged(last.findings, part.findings, {(_WORKLOAD, key) for key in keys}),
+            queues=last.queues | queues,
         )
+
+    def _consumed(self, last: Translated, view: View, changed: set[Key]) -> dict[str, QueueState] | None:
+        """What these LocalQueues have consumed by now, where that is all that changed; None: it is not."""
+        found: dict[str, QueueState] = {}
+        for space, name in changed:
+            item, known = view.items[_LOCAL_QUEUE].get((space, name)), f"{space}/{name}"
+            if item is None or _read(item) != self._local.get(known):
+                return None
+            if known in last.queues:
+                spec, status = (Reader(part(item, field), (), Findings()) for field in ("spec", "status"))
+                found[known] = QueueState(kueue=read_consumed(spec, status))
+        return found
+
+
+def _read(item: Item) -> LocalQueue:
+    return read_local_queue(Reader(part(item, "spec"), (), Findings()))

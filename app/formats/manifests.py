@@ -14,7 +14,7 @@ from app.formats.kai import configuration as kai_import
 from app.formats.kai import pods as kai_pods
 from app.formats.kueue import importing as kueue_import
 from app.formats.kueue import workloads as kueue_workloads
-from app.formats.kueue.considered import Around, LocalQueue
+from app.formats.kueue.considered import Around, LocalQueue, usage_based
 from app.formats.kueue.topologies import placed_by_kueue
 from app.formats.objects import (
     KAI_SCHEDULER,
@@ -34,7 +34,7 @@ from app.formats.yunikorn import importing as yunikorn_import
 from app.formats.yunikorn import pods as yunikorn_pods
 from app.solver.model.base import NativeDocuments
 from app.solver.model.configuration import Configuration, EngineName
-from app.solver.model.state import Ask, Node, State, Workload
+from app.solver.model.state import Ask, Node, QueueState, State, Workload
 
 _KUEUE_KINDS = ("ClusterQueue", "Cohort", "ResourceFlavor")
 _KAI_KINDS = ("SchedulingShard", "Config", "Topology")
@@ -208,7 +208,10 @@ def _kueue(reading: _Reading, kept: dict[str, LocalQueue]) -> Imported:
         strangers = [pod for pod in reading.pods if not placed_by_kueue(pod.made)]
     elif reading.pods:
         findings.add("not-carried", "info", (), f"Kueue decides on Workloads: {len(reading.pods)} pods are left out")
-    return _imported(configuration, read_cluster_nodes(found.nodes, strangers, rename={}), workloads, asks, findings)
+    based, every = usage_based(configuration), sorted(around.local_queues.items())
+    queues = {name: QueueState(kueue=of.shared) for name, of in every if of.cluster_queue in based}
+    nodes = read_cluster_nodes(found.nodes, strangers, rename={})
+    return _imported(configuration, nodes, workloads, asks, findings, queues)
 
 
 def _with_classes(configuration: Configuration, classes: list[Object]) -> Configuration:
@@ -253,6 +256,7 @@ def _parted(pods: list[Pod], belongs: _Belongs) -> tuple[list[Pod], list[Pod]]:
 
 
 def _imported(
-    configuration: Configuration, nodes: list[Node], workloads: list[Workload], asks: list[Ask], findings: Findings
-) -> Imported:
-    return Imported(configuration, State(nodes=nodes, workloads=workloads), asks, findings.all())
+    configuration: Configuration, nodes: list[Node], workloads: list[Workload], asks: list[Ask], findings: Findings,
+    queues: dict[str, QueueState] | None = None,
+) -> Imported:  # fmt: skip
+    return Imported(configuration, State(nodes=nodes, workloads=workloads, queues=queues or {}), asks, findings.all())

@@ -5,7 +5,7 @@ when one says no, or an engine's compile step stumbles, do the ``*_problems`` wa
 Native fields of a configuration are kept and never looked into, so they have bounds: they must stay small.
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from operator import attrgetter
 from typing import Any, cast
@@ -17,9 +17,10 @@ from app.solver.delta import Changes
 from app.solver.index import Index
 from app.solver.model.base import Native, Quantity
 from app.solver.model.configuration import Configuration, Queue
+from app.solver.model.kueue import QueueState as LocalQueue
 from app.solver.model.problems import Problem, pointer
-from app.solver.model.quantity import UNLIMITED, QuantityError, parse, scale_of
-from app.solver.model.state import Ask, State, Task
+from app.solver.model.quantity import UNLIMITED, QuantityError, exact, parse, scale_of
+from app.solver.model.state import Ask, QueueState, State, Task
 
 MAX_BYTES = 4 * 2**20
 """Of all native fields of a configuration together, as JSON: some ten thousand LocalQueues."""
@@ -92,7 +93,7 @@ def quick_state(names: set[str], state: State, index: Index, *, engine_looks: bo
     workloads = state.workloads
     if len(index.nodes) != len(state.nodes) or len(index.workloads) != len(workloads):
         return False
-    if not state.queues.keys() <= names or not _sound_reservations(names, state, index):
+    if not _names_of(state.queues) <= names or not _sound_reservations(names, state, index):
         return False
     if engine_looks:
         return True
@@ -113,7 +114,7 @@ def sound_tasks(tasks: Sequence[Task], nodes: Set[str | None]) -> bool:
 
 def quick_changes(names: set[str], old: State, new: State, index: Index, changes: Changes) -> bool:
     """``quick_state`` for the state after a delta, looking only at what changed where that is enough."""
-    if not new.queues.keys() <= names or not _sound_reservations(names, new, index):
+    if not _names_of(new.queues) <= names or not _sound_reservations(names, new, index):
         return False
     if changes.nodes and changes.replaced is None:
         gone = not index.nodes.issuperset(map(_name, old.nodes))
@@ -121,6 +122,13 @@ def quick_changes(names: set[str], old: State, new: State, index: Index, changes
             return quick_state(names, new, index)
     touched = [w for _, _, w in changes.workloads if w is not None]
     return all(w.queue in names and sound_tasks(w.tasks, index.places) for w in touched)
+
+
+def _names_of(queues: Mapping[str, QueueState]) -> Set[str]:
+    """Those that must be queues of the configuration: LocalQueues of Kueue are in none."""
+    if not queues:
+        return queues.keys()
+    return {name for name, of in queues.items() if of.kueue is None or of.ytsaurus is not None}
 
 
 def _sound_reservations(names: set[str], state: State, index: Index) -> bool:
@@ -172,8 +180,13 @@ def state_problems(names: set[str], state: State) -> list[Problem]:
         at = ("state", "reservations", i)
         found += _reference(reservation.node, nodes, (*at, "node"), "node")
         found += _ask_problems(reservation.ask, names, nodes, workloads, (*at, "ask"))
-    for name in state.queues:
+    for name in sorted(_names_of(state.queues)):
         found += _reference(name, names, ("state", "queues", name), "queue")
+    for name, of in state.queues.items():
+        own = of.kueue or LocalQueue()
+        for field, amounts in (("consumed", own.consumed or {}), ("penalty", own.penalty)):
+            for resource, value in amounts.items():
+                found += _refused(exact, value, ("state", "queues", name, "kueue", field, resource))
     return found
 
 
@@ -314,8 +327,12 @@ def _quantity_problems(quantities: dict[str, Quantity], at: tuple[str | int, ...
 
 
 def _one_quantity(resource: str, value: Quantity, at: tuple[str | int, ...]) -> Iterator[Problem]:
+    yield from _refused(lambda given: parse(given, scale_of(resource)), value, at)
+
+
+def _refused(read: Callable[[Quantity], object], value: Quantity, at: tuple[str | int, ...]) -> Iterator[Problem]:
     try:
-        parse(value, scale_of(resource))
+        read(value)
     except QuantityError as error:
         yield Problem(pointer=pointer(*at), detail=str(error))
 

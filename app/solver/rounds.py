@@ -94,6 +94,10 @@ class Rounds(ABC, Generic[C, S]):
     def freed(self, queue: str) -> None:
         """Something that ran in ``queue`` finished, or released what it held."""
 
+    def released(self, job: str, now: int) -> None:
+        """Something of ``job`` finished at ``now``, or released what it held."""
+        del job, now
+
     def stopping(self, queue: str) -> None:
         """Something that runs in ``queue`` was evicted, and holds what it has until it is released."""
         self.freed(queue)

@@ -96,7 +96,16 @@ def flavored(draw: st.DrawFn) -> SimulationRequest:
         }
         group = {"resources": ["cpu", "gpu"], "flavors": cells}
         found.append({"name": name, "parent": "root", "resource_groups": [group], "kueue": block})
-    sharing = {"kueue": {"fair_sharing": draw(st.booleans())}}
+    sharing: Json = {"kueue": {"fair_sharing": draw(st.booleans())}}
+    shared = draw(st.booleans())
+    if shared:
+        half_life = draw(st.sampled_from([0, 30, "10m"]))
+        rates = {"usage_half_life_time": half_life, "usage_sampling_interval": draw(st.sampled_from([1, 7, 60]))}
+        sharing["kueue"]["admission_fair_sharing"] = rates
+        for one in found[1:]:
+            one["kueue"]["admission_mode"] = draw(
+                st.sampled_from(["NoAdmissionFairSharing", "UsageBasedAdmissionFairSharing"])
+            )
     placed = draw(st.booleans())
     configuration = {
         "engine": "kueue", "settings": sharing, "queues": found,
@@ -104,6 +113,8 @@ def flavored(draw: st.DrawFn) -> SimulationRequest:
         "topologies": [{"name": "t", "levels": [_RACK, _HOST]}],
     }  # fmt: skip
     possible = [one | {"ask": one["ask"] | {"tasks": _small(one["ask"]["tasks"])}} for one in draw(jobs(list("abc")))]
+    for one in possible if shared else ():
+        one["ask"]["kueue"] = {"local_queue": draw(st.sampled_from(["n/x", "n/y", "m/x"]))}
     for one in possible if placed else ():
         one["ask"]["tasks"][0] |= {
             "count": draw(st.integers(1, 3)),

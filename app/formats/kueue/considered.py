@@ -15,8 +15,10 @@ from app.formats.objects import Object
 from app.formats.pods import Steps
 from app.formats.reader import Findings, Reader
 from app.solver import kubernetes
+from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Queue
-from app.solver.model.quantity import QuantityError, parse, scale_of
+from app.solver.model.kueue import QueueState
+from app.solver.model.quantity import QuantityError, exact, parse, scale_of
 from app.solver.model.state import Expression
 
 STOP_POLICY = {word: word for word in ("None", "Hold", "HoldAndDrain")}
@@ -28,10 +30,12 @@ _NANO = 10**9
 
 @dataclass(frozen=True, slots=True)
 class LocalQueue:
-    """``cluster_queue``: where it leads, empty where it says nothing."""
+    """``cluster_queue``: where it leads, empty where it says nothing; ``shared``: its weight and what it has consumed,
+    which only the object itself says."""
 
     cluster_queue: str
     stop_policy: str = "None"
+    shared: QueueState = field(default_factory=QueueState)
 
     @property
     def stopped(self) -> bool:
@@ -42,6 +46,37 @@ class LocalQueue:
 def read_local_queue(spec: Reader) -> LocalQueue:
     """Of a LocalQueue's spec."""
     return LocalQueue(spec.text("clusterQueue") or "", spec.choice("stopPolicy", STOP_POLICY) or "None")
+
+
+def read_consumed(spec: Reader, status: Reader) -> QueueState:
+    """What a LocalQueue says of admission fair sharing: its weight, and what its work has consumed."""
+    fair = spec.child("fairSharing")
+    weight = fair.decimal("weight")
+    fair.close()
+    own = status.child("fairSharing").child("admissionFairSharingStatus")
+    given, consumed = own.child("consumedResources"), dict[str, Quantity]()
+    for name, amount in given.value.items():
+        try:
+            exact(amount)
+            consumed[name] = amount
+        except (QuantityError, TypeError) as error:
+            given.warn(name, str(error), "error", "bad-value")
+    return QueueState(
+        consumed=consumed if own.value else None, updated_at=own.time("lastUpdate"),
+        weight=1.0 if weight is None else weight,
+    )  # fmt: skip
+
+
+def usage_based(configuration: Configuration) -> frozenset[str]:
+    """The ClusterQueues that go by what LocalQueues have consumed."""
+    settings = configuration.settings.kueue
+    if settings is None or settings.admission_fair_sharing is None:
+        return frozenset()
+    return frozenset(
+        queue.name
+        for queue in configuration.queues
+        if queue.kueue is not None and queue.kueue.admission_mode == "UsageBasedAdmissionFairSharing"
+    )
 
 
 @dataclass(slots=True)

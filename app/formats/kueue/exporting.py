@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 
 from app.base.documents import Path
-from app.formats.exported import Exported, Lost, dump, renamed, weight_text
+from app.formats.exported import Exported, Lost, dump, go_duration, renamed, weight_text
 from app.formats.kueue.importing import CONFIGURATION_GROUP, GROUP, PRESENT_VERSION
 from app.solver.model import kueue
 from app.solver.model.base import NativeDocuments
@@ -107,6 +107,13 @@ def _settings(settings: kueue.Settings, lost: Lost, *, switched: bool) -> dict[s
     strategies = settings.preemption_strategies
     if settings.quota_check_strategy != "BlockUndeclared":
         document["resources"] = {"quotaCheckStrategy": settings.quota_check_strategy}
+    if (sharing := settings.admission_fair_sharing) is not None:
+        block: dict[str, Any] = {"usageHalfLifeTime": go_duration(sharing.usage_half_life_time)}
+        if sharing.usage_sampling_interval != kueue.AdmissionFairSharing().usage_sampling_interval:
+            block["usageSamplingInterval"] = go_duration(sharing.usage_sampling_interval)
+        if sharing.resource_weights:
+            block["resourceWeights"] = sharing.resource_weights
+        document["admissionFairSharing"] = block
     if settings.fair_sharing:
         switch = {"enable": True} if switched else {}
         document["fairSharing"] = {**switch, "preemptionStrategies": strategies or _DEFAULT_STRATEGIES}
@@ -169,7 +176,8 @@ def _queue(
 def _without_role(block: kueue.Queue) -> kueue.Queue:
     return kueue.Queue(
         preemption=block.preemption, flavor_fungibility=block.flavor_fungibility,
-        queueing_strategy=block.queueing_strategy, stop_policy=block.stop_policy, inactive=block.inactive,
+        queueing_strategy=block.queueing_strategy, admission_mode=block.admission_mode, stop_policy=block.stop_policy,
+        inactive=block.inactive,
     )  # fmt: skip
 
 
@@ -218,6 +226,8 @@ def _quota(name: str, quota: Quota, at: Path, lost: Lost) -> dict[str, Any]:
 
 def _policies(block: kueue.Queue, at: Path, lost: Lost) -> dict[str, Any]:
     spec: dict[str, Any] = {}
+    if block.admission_mode != "NoAdmissionFairSharing":
+        spec["admissionScope"] = {"admissionMode": block.admission_mode}
     if block.stop_policy != "None":
         spec["stopPolicy"] = block.stop_policy
     if block.inactive is not None:

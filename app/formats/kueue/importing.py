@@ -5,11 +5,19 @@ those of KEP-83's first API.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import msgspec
 
-from app.formats.kueue.considered import STOP_POLICY, LocalQueue, read_counting, read_local_queue, selector_of
+from app.formats.kueue.considered import (
+    STOP_POLICY,
+    LocalQueue,
+    read_consumed,
+    read_counting,
+    read_local_queue,
+    selector_of,
+)
 from app.formats.kueue.topologies import UNDECIDED, read_flavor_tolerations, read_topology
 from app.formats.objects import Object, config_map, instead, kept, named, unknown_kind, whole
 from app.formats.pods import read_taints
@@ -48,6 +56,7 @@ _WHEN_CAN_BORROW = {"MayStopSearch": "MayStopSearch", "Borrow": "MayStopSearch",
 _WHEN_CAN_PREEMPT = {"MayStopSearch": "MayStopSearch", "Preempt": "MayStopSearch", "TryNextFlavor": "TryNextFlavor"}
 _PREFERENCE = {word: word for word in ("BorrowingOverPreemption", "PreemptionOverBorrowing")}
 _STRATEGY = {word: word for word in ("BestEffortFIFO", "StrictFIFO")}
+_ADMISSION_MODES = {word: word for word in ("NoAdmissionFairSharing", "UsageBasedAdmissionFairSharing")}
 _SORTING = ("ByLowestPriority", "ByLowestRuntime", "ByLongestRuntime")
 _STRATEGIES = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
 _QUOTA_CHECK = {word: word for word in ("BlockUndeclared", "IgnoreUndeclared")}
@@ -232,6 +241,7 @@ def _cluster_queue(made: Object, of_source: _Checks) -> Queue:
         preemption=_unless_default(_preemption(spec.child("preemption"))),
         flavor_fungibility=_unless_default(_fungibility(spec.child("flavorFungibility"))),
         queueing_strategy=cast(Any, strategy or "BestEffortFIFO"),
+        admission_mode=cast(Any, _admission_mode(spec.child("admissionScope"))),
         stop_policy=cast(Any, spec.choice("stopPolicy", STOP_POLICY) or "None"),
         inactive=_inactive(made, spec, of_source),
     )
@@ -251,6 +261,12 @@ def _cluster_queue(made: Object, of_source: _Checks) -> Queue:
         fields = {} if native is None else native.kueue
         native = Native(kueue={**fields, "spec": {**fields.get("spec", {}), "namespaceSelector": None}})
     return _with(queue, native=native)
+
+
+def _admission_mode(scope: Reader) -> str:
+    mode = scope.choice("admissionMode", _ADMISSION_MODES) or "NoAdmissionFairSharing"
+    scope.close()
+    return mode
 
 
 def _strategy(checks: list[str]) -> dict[str, Any]:
@@ -290,8 +306,7 @@ def _cohort(made: Object) -> Queue:
 
 def _local_queue(made: Object) -> LocalQueue:
     spec = made.root.keep().child("spec")
-    found = read_local_queue(spec)
-    spec.not_carried("fairSharing", "shares between LocalQueues (admission fair sharing) are not decided here")
+    found = replace(read_local_queue(spec), shared=read_consumed(spec, made.status))
     _closed(made, spec)
     return found
 
@@ -389,6 +404,19 @@ def _unless_default(block: T) -> T | None:
     return None if block == type(block)() else block
 
 
+def _admission_fair_sharing(reader: Reader) -> kueue.AdmissionFairSharing:
+    weights = reader.child("resourceWeights")
+    read = {name: weights.number(name) for name in weights.value}
+    weights.close()
+    made = kueue.AdmissionFairSharing(
+        usage_half_life_time=reader.duration("usageHalfLifeTime") or 0,
+        usage_sampling_interval=reader.duration("usageSamplingInterval") or 300,
+        resource_weights={name: weight for name, weight in read.items() if weight is not None},
+    )
+    reader.close()
+    return made
+
+
 def _settings(made: Object) -> tuple[kueue.Settings | None, dict[str, Any]]:
     """The settings, and what is kept of the document: its version too where that is not the present one."""
     root = made.root.keep()
@@ -397,7 +425,7 @@ def _settings(made: Object) -> tuple[kueue.Settings | None, dict[str, Any]]:
     enabled = fair.boolean("enable")
     strategies = fair.words("preemptionStrategies", _STRATEGIES)
     fair.close()
-    root.not_carried("admissionFairSharing", "shares between LocalQueues are not decided here")
+    sharing = _admission_fair_sharing(root.child("admissionFairSharing")) if "admissionFairSharing" in root else None
     resources = root.child("resources")
     strategy = resources.choice("quotaCheckStrategy", _QUOTA_CHECK) or "BlockUndeclared"
     read_counting(resources)
@@ -418,6 +446,7 @@ def _settings(made: Object) -> tuple[kueue.Settings | None, dict[str, Any]]:
     made_settings = kueue.Settings(
         fair_sharing=on,
         quota_check_strategy=cast(Any, strategy),
+        admission_fair_sharing=sharing,
         preemption_strategies=None if strategies in ([], _DEFAULT_STRATEGIES) else cast(Any, strategies),
     )
     return _unless_default(made_settings), {**fields, **config_map(made)}

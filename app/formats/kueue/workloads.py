@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from msgspec import structs
 
-from app.formats.kueue.considered import Around, Selectors, counting_of
+from app.formats.kueue.considered import Around, Selectors, counting_of, usage_based
 from app.formats.kueue.importing import read_milestones
 from app.formats.kueue.topologies import read_assignment, read_request
 from app.formats.objects import Classes, Object, named
@@ -59,6 +59,7 @@ class _Cluster:
         self.selectors = Selectors(configuration, around.namespaces)
         self.counting = counting_of(configuration)
         self.decided = bool(configuration.topologies)
+        self.usage_based = usage_based(configuration)
         groups = chain.from_iterable(queue.resource_groups or () for queue in configuration.queues)
         self.counts_pods = any(_PODS in group.resources for group in groups)
 
@@ -121,13 +122,16 @@ def _read(made: Object, conditions: _Conditions, cluster: _Cluster, running: lis
         if active:
             tasks = _admitted(pod_sets, admission, made.status, decided=cluster.decided)
             workload = _running(made, spec, queue, priority, conditions, tasks)
-            block = kueue.Workload(drained=True) if cluster.drained(local) and not workload.evicted else None
-            running.append(structs.replace(workload, kueue=block))
+            drained = cluster.drained(local) and not workload.evicted
+            block = kueue.Workload(drained=drained, local_queue=local if queue in cluster.usage_based else None)
+            running.append(structs.replace(workload, kueue=None if block == kueue.Workload() else block))
         else:
             spec.warn("active", f"workload {made.id!r} is not active any more: its quota is not counted", "info")
     else:
         ask = _ask(made, spec, queue, priority, conditions, _waiting(pod_sets, made.status))
         why = None if active else f"workload {made.id} is not active (spec.active)"
+        if queue in cluster.usage_based:
+            ask = structs.replace(ask, kueue=structs.replace(ask.kueue or kueue.Ask(), local_queue=local))
         asks.append(_considered(ask, made, conditions, why or _refusal(made, conditions, queue, local, cluster)))
     spec.not_carried("maximumExecutionTimeSeconds", "a limit of running time does not bear on a decision", "info")
     spec.not_carried("preemptionGates", "gates of preemption are off by default (MultiKueue, alpha)", "info")

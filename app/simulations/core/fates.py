@@ -132,6 +132,7 @@ class Fates:
         else:
             self._books.ledger.want(now, life.ask.queue, amounts_of(life.tasks[one] for one in gone), 1)
             self._rounds.arrive(life.pending())
+        self._rounds.released(life.name, now)
         self._rounds.freed(life.ask.queue)
 
     def move(self, move: Move, n: int, now: int) -> None:
@@ -163,6 +164,7 @@ class Fates:
         else:
             self._books.event(now, "finished", life, task=ending[0])
             self._books.remark(life)
+        self._rounds.released(life.name, now)
         self._rounds.freed(life.ask.queue)
         return True
 
@@ -179,6 +181,7 @@ class Fates:
         life.running.clear()
         life.cancelled = True
         self._end(life, now)
+        self._rounds.released(life.name, now)
         self._rounds.freed(life.ask.queue)
 
     def lose(self, nodes: set[str], now: int) -> None:

@@ -237,7 +237,7 @@ class Kept:
     def configure(self, configured: Configured) -> None:
         """Another configuration is in force. Raises InvalidInput where what runs has no place in it."""
         state = self.loaded().state
-        known = {name: queue for name, queue in state.queues.items() if name in configured.names}
+        known = {name: of for name, of in state.queues.items() if name in configured.names or of.kueue is not None}
         self._replace(configured, replace(state, queues=known))
 
     def note(self, turn: Turn) -> None:

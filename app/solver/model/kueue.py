@@ -4,12 +4,23 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from app.solver.model.base import Count, Duration, Name, Priority, Time, Wire
+from app.solver.model.base import Count, Duration, Name, Priority, Resources, Time, Wire
 
 Strategy = Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 Sorting = Literal["ByLowestPriority", "ByLowestRuntime", "ByLongestRuntime"]
 Fungibility = Literal["MayStopSearch", "TryNextFlavor"]
 Release = Literal["ff69552e"]
+
+
+class AdmissionFairSharing(Wire, frozen=True, kw_only=True):
+    """How what LocalQueues have consumed is counted (Kueue: the manager's ``admissionFairSharing``)."""
+
+    usage_half_life_time: Duration = 0
+    """After how long what was consumed counts half. 0: it counts nothing."""
+    usage_sampling_interval: Duration = 300
+    """How often what is consumed is sampled; above 0. Default: 5 minutes."""
+    resource_weights: dict[str, float] = {}
+    """How much one unit of a resource counts, by resource. Absent: 1."""
 
 
 class Settings(Wire, frozen=True, kw_only=True):
@@ -22,6 +33,9 @@ class Settings(Wire, frozen=True, kw_only=True):
     quota_check_strategy: Literal["BlockUndeclared", "IgnoreUndeclared"] = "BlockUndeclared"
     """What becomes of an ask for a resource that its queue has no quota for: `BlockUndeclared`: it can't run;
     `IgnoreUndeclared`: that resource is not counted."""
+    admission_fair_sharing: AdmissionFairSharing | None = None
+    """How what LocalQueues have consumed is counted, for the ClusterQueues whose `admission_mode` wants it. Absent: it
+    is not."""
     release: Release = "ff69552e"
     """Whose rules hold: Kueue as of that commit (August 2026), feature gates at their defaults."""
 
@@ -109,6 +123,9 @@ class Queue(Wire, frozen=True, kw_only=True):
     """`StrictFIFO`: an ask that waits holds up those behind it; `BestEffortFIFO`: it steps aside."""
     role: Literal["cohort", "cluster_queue"] | None = None
     """Whether it is a cohort or a ClusterQueue. Absent: a cohort if it has children."""
+    admission_mode: Literal["NoAdmissionFairSharing", "UsageBasedAdmissionFairSharing"] = "NoAdmissionFairSharing"
+    """`UsageBasedAdmissionFairSharing`: before priority, work of the LocalQueue that has consumed least goes first, and
+    that of the one that has consumed most is preempted first (Kueue: admissionScope)."""
     stop_policy: Literal["None", "Hold", "HoldAndDrain"] = "None"
     """`Hold`: the ClusterQueue admits nothing and nobody may preempt what runs in it; `HoldAndDrain`: what runs in it
     is evicted too."""
@@ -189,6 +206,8 @@ class Ask(Wire, frozen=True, kw_only=True):
     """``ask.kueue``: when the ask was first tried, for waiting times; and what the last cycle left behind for it, which
     that cycle's answer says (``decisions[].kueue``)."""
 
+    local_queue: str | None = None
+    """Its LocalQueue, as `state.queues` has it. Absent: one of the name of its queue."""
     preemption_pending: bool = False
     """Whether its last cycle ended with victims that must stop first: in a queue of strategy BestEffortFIFO it goes
     before everything else in the queue, whatever its priority or age."""
@@ -206,8 +225,24 @@ class Ask(Wire, frozen=True, kw_only=True):
 class Workload(Wire, frozen=True, kw_only=True):
     """``workload.kueue``."""
 
+    local_queue: str | None = None
+    """Its LocalQueue, as `state.queues` has it. Absent: one of the name of its queue."""
     drained: bool = False
     """Whether its LocalQueue has the stop policy `HoldAndDrain`: it is evicted."""
+
+
+class QueueState(Wire, frozen=True, kw_only=True):
+    """``state.queues[].kueue``, of a LocalQueue, for admission fair sharing."""
+
+    consumed: Resources | None = None
+    """What its work has consumed, by resource, what is long ago counting less (Kueue: consumedResources). Fractions
+    of any fineness. Absent: unknown, which counts as nothing."""
+    updated_at: Time | None = None
+    """When `consumed` was worked out. From then on it is sampled with what runs. Absent: now."""
+    penalty: Resources = {}
+    """What work that has quota and is not admitted yet counts beforehand, by resource (Kueue: entry penalties)."""
+    weight: float = 1.0
+    """Its share among the LocalQueues of its ClusterQueue. 0: it always comes last."""
 
 
 class Options(Wire, frozen=True, kw_only=True):

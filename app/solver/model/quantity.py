@@ -61,6 +61,18 @@ def parse(value: Quantity, scale: int) -> int:
     return _checked(int(steps), scale, value)
 
 
+def exact(value: Quantity) -> Decimal:
+    """``value`` in whole units, however fine. Raises QuantityError."""
+    if isinstance(value, bool):
+        raise QuantityError("a boolean is not a quantity")
+    number = _decimal(value) if isinstance(value, str) else Decimal(repr(value))
+    if not number.is_finite():
+        raise QuantityError("not a finite number")
+    if not 0 <= number <= MAX_UNITS:
+        raise QuantityError(f"{value!r} is negative" if number < 0 else f"{value!r} is past 2^53 units")
+    return number
+
+
 def _decimal(text: str) -> Decimal:
     match = _FORM.fullmatch(text) if len(text) <= 64 else None
     if match is None:

@@ -248,17 +248,20 @@ class Reservation(Wire, frozen=True, kw_only=True):
 class QueueState(Wire, frozen=True, kw_only=True):
     ytsaurus: ytsaurus_model.PoolState | None = None
     """What a fair-share update carries over to the next."""
+    kueue: kueue_model.QueueState | None = None
+    """What a LocalQueue has consumed; its name need not be that of a queue of the configuration."""
 
 
 class State(Wire, frozen=True, kw_only=True):
     nodes: list[Node] = []
-    """The nodes. Read by YuniKorn, KAI, YTsaurus and kube-scheduler; Kueue knows quotas only."""
+    """The nodes. Read by YuniKorn, KAI, YTsaurus and kube-scheduler, and by Kueue where flavors have topologies."""
     workloads: list[Workload] = []
     """What runs."""
     reservations: list[Reservation] = []
     """Nodes that earlier decisions keep for asks. Read by YuniKorn and kube-scheduler."""
     queues: dict[str, QueueState] = {}
-    """What queues carry over from update to update, by name. Read by YTsaurus."""
+    """What queues carry over from update to update, by name. Read by YTsaurus, and by Kueue of LocalQueues (admission
+    fair sharing)."""
     disruption_budgets: list[kube_scheduler_model.DisruptionBudget] = []
     """PodDisruptionBudgets, in the order in which they are asked. Read by kube-scheduler."""
 

@@ -256,3 +256,41 @@ def test_what_a_whole_pod_asks_for_goes_before_what_its_containers_do() -> None:
 def test_pods_that_are_done_are_not_asked_for_again() -> None:
     done = workload(status={"reclaimablePods": [{"name": "main", "count": 1}]})
     assert read(FLAVOR, cluster_queue(), local_queue(), done).asks[0].tasks[0].count == 1
+
+
+def manager(**sharing: Any) -> Json:
+    return {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", "admissionFairSharing": sharing}
+
+
+SCOPE = {"admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}}
+
+
+def test_admission_fair_sharing_is_read_and_written_again() -> None:
+    sharing = {"usageHalfLifeTime": "168h", "usageSamplingInterval": "5m", "resourceWeights": {"memory": 0}}
+    status = {"fairSharing": {"admissionFairSharingStatus": {
+        "consumedResources": {"cpu": "855525217n", "memory": "1500m"}, "lastUpdate": NOON,
+    }}}  # fmt: skip
+    local = local_queue(fairSharing={"weight": "0.5"}) | {"status": status}
+    found = read(manager(**sharing), FLAVOR, cluster_queue(**SCOPE), local, workload("r", admitted=True), workload())
+    own = found.state.queues["ns/lq"].kueue
+    assert own is not None
+    assert (own.consumed, own.weight) == ({"cpu": "855525217n", "memory": "1500m"}, 0.5)
+    assert own.updated_at == datetime.fromisoformat(NOON)
+    blocks = [found.state.workloads[0].kueue, found.asks[0].kueue]
+    assert [block.local_queue for block in blocks if block is not None] == ["ns/lq", "ns/lq"]
+    assert not [one for one in found.findings if one.severity != "info"]
+    again = import_configuration(export(found.configuration, "kueue").text.encode(), "kueue").configuration
+    assert again.settings == found.configuration.settings
+    assert [queue.kueue for queue in again.queues] == [queue.kueue for queue in found.configuration.queues]
+
+
+def test_what_local_queues_consumed_is_left_where_nobody_goes_by_it() -> None:
+    found = read(FLAVOR, cluster_queue(**SCOPE), local_queue(), workload())
+    assert not found.state.queues
+    assert found.asks[0].kueue is None
+
+
+def test_amounts_that_are_none_are_told() -> None:
+    status = {"fairSharing": {"admissionFairSharingStatus": {"consumedResources": {"cpu": "much"}}}}
+    found = read(manager(usageHalfLifeTime="1h"), FLAVOR, cluster_queue(**SCOPE), local_queue() | {"status": status})
+    assert [one.rule for one in found.findings if one.severity == "error"] == ["bad-value"]

@@ -61,13 +61,11 @@ CASES: list[Any] = [
     ("kueue", of(KUEUE, "ResourceFlavor", {"topologyName": "t"}), {"/spec/topologyName": "warning"}),
     ("kueue", of(KUEUE, "ClusterQueue", {"admissionChecksStrategy": {"admissionChecks": [{"name": "c"}]}}),
      {"/spec/admissionChecksStrategy": "warning"}),
-    ("kueue", of(KUEUE, "LocalQueue", {"clusterQueue": "q", "fairSharing": {"weight": 1}}),
-     {"/spec/fairSharing": "warning"}),
     ("kueue", {"apiVersion": CONFIG, "kind": "Configuration"} | odd(
-        "admissionFairSharing", "waitForPodsReady", "featureGates", "integrations",
+        "waitForPodsReady", "featureGates", "integrations",
         "manageJobsWithoutQueueName", "managedJobsNamespaceSelector", "multiKueue", "objectRetentionPolicies",
         "queueVisibility"),
-     dict.fromkeys(("/admissionFairSharing", "/waitForPodsReady", "/featureGates"), "warning")
+     dict.fromkeys(("/waitForPodsReady", "/featureGates"), "warning")
      | dict.fromkeys(("/integrations", "/manageJobsWithoutQueueName", "/managedJobsNamespaceSelector", "/multiKueue",
                       "/objectRetentionPolicies", "/queueVisibility"), "info")),
     ("kueue", of(KUEUE, "Workload", WORKLOAD, status={"admission": ADMISSION}),

@@ -1,6 +1,7 @@
 """Who may have to stop: the policies that let a preemptor touch them, the order in which they go, who is put back."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import merge
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,11 @@ def ascending(overlay: Overlay, candidates: Indices, level: Mapping[int, int]) -
     """``candidates`` of one class by priority, then latest start, then UID; sorted only as far as it is read.
 
     A decision usually stops after a few victims, while ties of priority run into the thousands. Equal UIDs: the
-    ``level`` of the queue, which is the order in which Kueue collects them, then the id."""
+    ``level`` of the queue, which is the order in which Kueue collects them, then the id. Where queues go by what
+    LocalQueues have consumed, that goes before priority between those of one queue: see ``_by_usage``."""
+    if overlay.favour is not None:
+        yield from _by_usage(overlay, candidates.tolist(), level)
+        return
     if len(candidates) <= _FEW:
         yield from _few_ascending(overlay, candidates, level)
         return
@@ -44,6 +49,22 @@ def ascending(overlay: Overlay, candidates: Indices, level: Mapping[int, int]) -
     for end in [*(np.flatnonzero(np.diff(place)) + 1).tolist(), len(ordered)]:
         yield from _sorted_alike(overlay, ordered[begin:end].tolist(), level)
         begin = end
+
+
+def _by_usage(overlay: Overlay, candidates: list[int], level: Mapping[int, int]) -> Iterator[int]:
+    """Each queue's own order is kept, and the first of the queues that goes first by the rest of the comparison is
+    next: across queues Kueue's comparison goes round in circles, and what comes of it is chance."""
+    queue, by_queue = overlay.state.queue, dict[int, list[int]]()
+    for workload in candidates:
+        by_queue.setdefault(int(queue[workload]), []).append(workload)
+    for of in by_queue.values():
+        sort_queue(overlay, of)
+
+    def key(i: int) -> tuple[Any, ...]:
+        _, _, *rest, (uid, name) = sort_key(overlay, i, -1)
+        return (*rest, uid, level.get(int(queue[i]), 0), name)
+
+    return merge(*by_queue.values(), key=key)
 
 
 def _few_ascending(overlay: Overlay, candidates: Indices, level: Mapping[int, int]) -> Iterator[int]:
@@ -113,6 +134,9 @@ def sort_queue(overlay: Overlay, workloads: list[int]) -> None:
     """Sort workloads of one queue by the comparator."""
     state, rank = overlay.state, overlay.rank
     evicted, every, now = state.evicted, state.workloads, overlay.now
+    if overlay.favour is not None and (first := overlay.favour.of(workloads)) is not None:
+        workloads.sort(key=lambda i: (i not in evicted, first[i], sort_key(overlay, i, -1)))
+        return
     if rank is not None:
         place = dict(zip(workloads, rank[workloads].tolist(), strict=True))
         if not evicted and len(set(place.values())) == len(place):

@@ -81,6 +81,8 @@ class CompiledConfiguration:
     ``penalises``, ``has_costs``: whether some queue sets a long runner penalty, or disruption costs (KEP-83).
     ``inactive``: why a ClusterQueue admits nothing; it is in none of the lists of queues then, as it is not in Kueue's
     snapshot. ``drains``: nodes whose work is evicted.
+    ``usage_based``: whether work of a ClusterQueue goes by what LocalQueues have consumed, which counts as
+    ``admission_fair_sharing`` says.
     ``topologies``: the levels of every flavor that has a topology; ``only_topologies``: whether all flavors of a queue
     do.
     """
@@ -110,6 +112,8 @@ class CompiledConfiguration:
     inactive: list[str | None]
     drains: frozenset[int]
     ignores_undeclared: bool
+    admission_fair_sharing: model.AdmissionFairSharing | None
+    usage_based: list[bool]
 
     def queues_of(self, node: int) -> list[int]:
         """The ClusterQueues of the tree that ``node`` is in."""
@@ -168,7 +172,17 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
             if inactive[i] and queue.kueue and queue.kueue.stop_policy == "HoldAndDrain"
         ),
         ignores_undeclared=settings.quota_check_strategy == "IgnoreUndeclared",
+        admission_fair_sharing=settings.admission_fair_sharing,
+        usage_based=[
+            settings.admission_fair_sharing is not None and not is_cohort[i] and _usage_based(queue)
+            for i, queue in enumerate(queues)
+        ]
+        + [False] * implicit,
     )
+
+
+def _usage_based(queue: Queue) -> bool:
+    return queue.kueue is not None and queue.kueue.admission_mode == "UsageBasedAdmissionFairSharing"
 
 
 def _inactive(queue: Queue) -> str | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from app.solver import kubernetes
+from app.solver.engines.kueue.admission_sharing import local_queue
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.fair_share import fair_order
 from app.solver.engines.kueue.flavors import Pins
@@ -26,6 +27,7 @@ def alone(run: Run, ask: Ask, record: Recorder) -> tuple[Overlay, Nomination]:
     run.prepare(overlay, ask)
     preemptor = run.preemptor(ask)
     record.boosted(ask.priority or 0, preemptor.priority)
+    run.tell_consumed(ask, record)
     return overlay, nominate(overlay, ask, preemptor, run.search(ask), record)
 
 
@@ -81,7 +83,8 @@ class Outcome:
 def queues(run: Run, asks: Iterable[Ask]) -> tuple[list[Ask], list[tuple[Ask, Ask]]]:
     """The head of every queue in the order of the request, and every other ask with the head it waits behind. A queue
     goes by priority, then age, then UID (Kueue's queue order); what is left goes by the order of the request. Before
-    all of it, whose preemption is pending (Kueue: sticky workload), but in a StrictFIFO queue."""
+    that, whose preemption is pending (Kueue: sticky workload), but in a StrictFIFO queue; before all of it, what
+    LocalQueues have consumed, where the queue goes by it."""
     by_queue: dict[str, list[Ask]] = {}
     for ask in asks:
         by_queue.setdefault(ask.queue, []).append(ask)
@@ -95,11 +98,13 @@ def queues(run: Run, asks: Iterable[Ask]) -> tuple[list[Ask], list[tuple[Ask, As
     return sorted(heads, key=lambda ask: place[ask.id]), behind
 
 
-def _queue_order(run: Run, ask: Ask) -> tuple[bool, int, int, str]:
+def _queue_order(run: Run, ask: Ask) -> tuple[float, bool, int, int, str]:
+    consumed = run.consumed
+    usage = consumed.usage(local_queue(ask)) if consumed is not None and consumed.counts(ask.queue) else 0.0
     of = run.preemptor(ask)
     pending = ask.kueue is not None and ask.kueue.preemption_pending
     sticky = pending and not run.state.configuration.policy[of.queue].strict_fifo
-    return not sticky, -of.priority, of.created, ask.uid or ""
+    return usage, not sticky, -of.priority, of.created, ask.uid or ""
 
 
 def carried(outcome: Outcome, decided: str) -> AskBlock | None:
@@ -148,6 +153,7 @@ class Cycle:
         preemptor = run.preemptor(ask)
         if pins is None:
             record.boosted(ask.priority or 0, preemptor.priority)
+            run.tell_consumed(ask, record)
         return nominate(self.overlay, ask, preemptor, run.search(ask), record, pins)
 
     def _process(self, books: Books, head: Nomination, record: Recorder) -> Iterator[Outcome]:

@@ -98,7 +98,9 @@ def _cycle(run: Run, question: Question) -> Result:
         decided.append(decision if left is None else replace(decision, kueue=left))
     found = {decision.ask: decision for decision in decided}
     for ask, head in behind:
-        found[ask.id] = waits_behind(cycle.overlay, ask, head, explain(question.why()))
+        record = explain(question.why())
+        run.tell_consumed(ask, record)
+        found[ask.id] = waits_behind(cycle.overlay, ask, head, record)
     order = [decision.ask for decision in decided]
     return Result(decisions=[found[ask.id] for ask in question.asks], order=order, plan=plan_of(decided))
 

@@ -48,6 +48,12 @@ class Explainer(Recorder):
             detail = f"priority {given} counts as {counts} after waiting"
             self._why.step("waiting-boost", detail, priority=given, counts_as=counts)
 
+    def consumed(self, local_queue: str, usage: float, *, known: bool) -> None:
+        rule = "consumed" if known else "consumed-unknown"
+        detail = "has consumed" if known else "has nothing said of what it consumed, which counts as"
+        shown = str(usage) if math.isinf(usage) else usage
+        self._why.step(rule, f"LocalQueue {local_queue} {detail} {usage:g}", local_queue=local_queue, usage=shown)
+
     def resumes(self, scan: Mapping[str, Mapping[str, int]]) -> None:
         detail = "flavors are looked at from where the last cycle stopped, not from the first"
         self._why.step("scan-resumes", detail, stopped_at={task: dict(of) for task, of in scan.items()})

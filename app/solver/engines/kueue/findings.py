@@ -5,6 +5,7 @@ its scheduler would silently ignore.
 from collections.abc import Iterator
 from typing import Any
 
+from app.solver.engines.kueue.admission_sharing import sharing_findings
 from app.solver.engines.kueue.configuration import DEFAULT_FLAVOR, DEFAULT_STRATEGIES, CompiledConfiguration, Policy
 from app.solver.engines.kueue.knobs import error, knob_findings, knob_problems
 from app.solver.model import kueue as model
@@ -39,6 +40,8 @@ def _queue(configuration: CompiledConfiguration, node: int) -> dict[str, Any]:
     out["fair_sharing"] = configuration.fair_sharing
     if configuration.fair_sharing:
         out["preemption_strategies"] = list(configuration.strategies)
+    if configuration.usage_based[node]:
+        out["admission_mode"] = "UsageBasedAdmissionFairSharing"
     if configuration.inactive[node] is not None:
         out["inactive"] = configuration.inactive[node]
     return out if cohort else out | _policy(configuration.policy[node])
@@ -87,8 +90,13 @@ def findings(configuration: Configuration) -> list[Finding]:
     """In the order of the document; pointers are relative to it."""
     parents = {q.parent for q in configuration.queues if q.parent is not None}
     out = list(_settings(configuration.settings.kueue or model.Settings()))
+    sharing = (configuration.settings.kueue or model.Settings()).admission_fair_sharing
+    out += sharing_findings(sharing) if sharing is not None else ()
     for i, queue in enumerate(configuration.queues):
         at: Place = ("queues", i)
+        if sharing is None and queue.kueue is not None and queue.kueue.admission_mode != "NoAdmissionFairSharing":
+            detail = "settings.kueue.admission_fair_sharing is absent: what LocalQueues consumed does not count"
+            out.append(_warning("sharing-unused", (*at, "kueue", "admission_mode"), detail))
         out += _weight(queue, at)
         out += _role(queue, queue.name in parents, at)
         out += _quotas(queue, queue.name in parents, at)
@@ -130,6 +138,7 @@ def _role(queue: Queue, has_children: bool, at: Place) -> Iterator[Finding]:
     if block.role == "cohort" or (block.role is None and has_children):
         unread = [name for name in ("preemption", "flavor_fungibility") if getattr(block, name) is not None]
         unread += ["queueing_strategy"] if block.queueing_strategy != "BestEffortFIFO" else []
+        unread += ["admission_mode"] if block.admission_mode != "NoAdmissionFairSharing" else []
         unread += ["stop_policy"] if block.stop_policy != "None" else []
         unread += ["inactive"] if block.inactive is not None else []
         for name in unread:

@@ -12,10 +12,12 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from app.solver.engines.kueue.admission_sharing import Order, local_queue, rates_of
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.flavors import Search
 from app.solver.engines.kueue.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.preemption import get_targets, nobody, not_yet
+from app.solver.engines.kueue.recorder import Recorder
 from app.solver.engines.kueue.state import CompiledState, instant
 from app.solver.model import kueue as model
 from app.solver.model.duration import DurationError, parse
@@ -199,15 +201,18 @@ def waiting_since(ask: Ask) -> int:
 @dataclass(slots=True)
 class Run:
     """``state``: the state, with the priorities that count in this run; ``now`` in microseconds; ``asks``: how many
-    this run decides."""
+    this run decides; ``consumed``: what LocalQueues have, where some queue goes by it."""
 
     state: CompiledState
     now: int
     asks: int = 1
     enabled: frozenset[Knob] = NONE
+    consumed: Order | None = None
     _ranks: dict[tuple[Sorting, ...], Ranks] = field(default_factory=dict[tuple[Sorting, ...], Ranks])
 
     def __post_init__(self) -> None:
+        rates = rates_of(self.state.configuration)
+        self.consumed = None if rates is None else Order(self.state, rates, self.now)
         if "long_runner_penalty" in self.enabled:
             self.state = self.state.with_priority(np.array(self._penalised(), dtype=np.int64))
 
@@ -224,6 +229,12 @@ class Run:
         queue = self.state.configuration.tree.index[ask.queue]
         return Preemptor(ask.id, queue, priority, instant(ask.created_at), ())
 
+    def tell_consumed(self, ask: Ask, record: Recorder) -> None:
+        """What the ask's LocalQueue has consumed, where its queue goes by it."""
+        if self.consumed is not None and self.consumed.counts(ask.queue):
+            name = local_queue(ask)
+            record.consumed(name, self.consumed.usage(name), known=self.consumed.known(name))
+
     def search(self, ask: Ask) -> Search:
         """How victims are searched for on behalf of ``ask``."""
         if ask.preemption_policy == "Never":
@@ -238,6 +249,7 @@ class Run:
         overlay.barred = self.state.protected
         overlay.spare_own(ask.workload)
         overlay.rank = overlay.usual_rank()
+        overlay.favour = None if self.consumed is None else self.consumed.by_workload
         sorting = self.block(ask).workload_sorting if "workload_sorting" in self.enabled else None
         costs = "disruption_cost_milestones" in self.enabled
         # Sorting all workloads once pays off when many asks would each sort those within their reach.

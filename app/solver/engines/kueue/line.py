@@ -1,11 +1,12 @@
 """What waits in one ClusterQueue, by class: asks that Kueue does not tell apart step aside and come back together."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
 
 import msgspec
 from msgspec.structs import replace
 
+from app.solver.engines.kueue.admission_sharing import local_queue
 from app.solver.engines.kueue.state import instant
 from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Ask, Task
@@ -75,7 +76,8 @@ class Line:
 
     def head(self) -> Ask | None:
         """The first that is not aside."""
-        if self.sticky is not None and not self._classes[self._shapes[self.sticky]].aside:
+        # One that may not be tried yet stands in no line, and is sticky once it does.
+        if self.sticky in self._shapes and not self._classes[self._shapes[self.sticky]].aside:
             return self._waiting[self.sticky]
         while self._active:
             key, of = self._active[0]
@@ -90,7 +92,13 @@ class Line:
 
     def step_aside(self, ask: str) -> None:
         """It does, and with it everybody of its class, now and later."""
-        of = self._classes[self._shapes[ask]]
+        self.put_aside(self._shapes[ask])
+
+    def put_aside(self, shape: bytes) -> None:
+        """Everybody of that class, now and later."""
+        of = self._classes.setdefault(shape, _Class(shape))
+        if of.aside:
+            return
         of.entry, of.aside = None, True
         self._aside.append(of)
         self.mark ^= hash(of.shape)
@@ -118,3 +126,65 @@ class Line:
         while asks and self._waiting.get(asks[0][1].id) is not asks[0][1]:
             heappop(asks)
         return asks[0] if asks else None
+
+
+class SharedLine(Line):
+    """A line by what LocalQueues have consumed: of the first of each, the one goes first whose LocalQueue has consumed
+    least; then who is sticky, then queue order (Kueue: queueOrderingFunc). ``used``: what one has consumed."""
+
+    __slots__ = ("_aside_shapes", "_of", "_parts", "_used")
+
+    def __init__(self, waiting: Mapping[str, Ask], used: Callable[[str], float]) -> None:
+        super().__init__(waiting)
+        self._used = used
+        self._parts: dict[str, Line] = {}
+        self._of: dict[str, tuple[str, bytes]] = {}
+        self._aside_shapes: dict[bytes, None] = {}
+
+    def arrive(self, ask: Ask, shape: bytes) -> None:
+        name = local_queue(ask)
+        part = self._parts.get(name)
+        if part is None:
+            part = self._parts[name] = Line(self._waiting)
+            for other in self._aside_shapes:
+                part.put_aside(other)
+        self._of[ask.id] = name, shape
+        part.arrive(ask, shape)
+
+    def leave(self, ask: str) -> None:
+        super().leave(ask)
+        if (found := self._of.pop(ask, None)) is not None:
+            self._parts[found[0]].leave(ask)
+
+    def head(self) -> Ask | None:
+        firsts: list[Ask] = []
+        for part in self._parts.values():
+            part.sticky = self.sticky
+            if (ask := part.head()) is not None:
+                firsts.append(ask)
+        return min(firsts, key=self._order, default=None)
+
+    def firsts(self) -> list[str]:
+        """The LocalQueues of which somebody is not aside."""
+        return [name for name, part in self._parts.items() if part.head() is not None]
+
+    def _order(self, ask: Ask) -> tuple[float, bool, int, int, str, str]:
+        return (
+            self._used(local_queue(ask)), ask.id != self.sticky, -(ask.priority or 0), instant(ask.created_at),
+            ask.uid or "", ask.id,
+        )  # fmt: skip
+
+    def step_aside(self, ask: str) -> None:
+        shape = self._of[ask][1]
+        self._aside_shapes[shape] = None
+        self.mark ^= hash(shape)
+        for part in self._parts.values():
+            part.put_aside(shape)
+
+    def come_back(self, shape: bytes | None = None) -> None:
+        for one in list(self._aside_shapes) if shape is None else [shape]:
+            if one in self._aside_shapes:
+                del self._aside_shapes[one]
+                self.mark ^= hash(one)
+        for part in self._parts.values():
+            part.come_back(shape)

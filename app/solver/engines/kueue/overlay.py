@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from app.solver.engines.kueue.admission_sharing import Favour
 from app.solver.engines.kueue.quota import FlavorResource, Usage
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets, Room, place_all
@@ -38,9 +39,10 @@ class Overlay:
     """``now`` in microseconds. ``gone``: workloads taken out of the overlay; ``barred``: those that stay but are no
     candidates (not preemptible, or the ask's own running workload). ``rank``: places of workloads, worked out for many
     asks at once, known of the state, or chosen by the ask's queue (KEP-83), that stand for priority and start; or None.
+    ``favour``: what counts before that between candidates of one queue; None: nothing.
     """
 
-    __slots__ = ("barred", "gone", "now", "rank", "room", "state", "usage")
+    __slots__ = ("barred", "favour", "gone", "now", "rank", "room", "state", "usage")
 
     def __init__(self, state: CompiledState, now: int) -> None:
         self.state = state
@@ -49,6 +51,7 @@ class Overlay:
         self.room = None if state.rooms is None else Room(state.rooms)
         self.gone: set[int] = set()
         self.barred: frozenset[int] = state.protected
+        self.favour: Favour | None = None
         self.rank: NDArray[np.int64] | None = self.usual_rank()
 
     def usual_rank(self) -> NDArray[np.int64] | None:

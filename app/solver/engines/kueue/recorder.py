@@ -16,6 +16,9 @@ class Recorder:
     def boosted(self, given: int, counts: int) -> None:
         """The ask's priority counts as another one after waiting (KEP-83)."""
 
+    def consumed(self, local_queue: str, usage: float, *, known: bool) -> None:
+        """Its queue goes by what LocalQueues have consumed; ``known``: whether anybody said it of this one."""
+
     def resumes(self, scan: Mapping[str, Mapping[str, int]]) -> None:
         """The scan of flavors goes on where the last cycle left it."""
 

@@ -9,16 +9,25 @@ an ask preempt or somebody be preempted (the knobs that KEP-83 deferred), it com
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import ClassVar, NamedTuple
 
 from msgspec.structs import replace
 
 from app.solver.apply import admitted_tasks
+from app.solver.engines.kueue.admission_sharing import (
+    Consumed,
+    Ledger,
+    Rates,
+    assigned,
+    local_queue,
+    rates_of,
+    requested,
+)
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.cycle import OTHERS, OUTRUN, OVERLAP
 from app.solver.engines.kueue.knobs import ask_turns, victim_turns
-from app.solver.engines.kueue.line import Line, shape_of
+from app.solver.engines.kueue.line import Line, SharedLine, shape_of
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, PlannedEviction, Result
@@ -28,7 +37,7 @@ from app.solver.model.kueue import Ask as AskBlock
 from app.solver.model.kueue import FlavorScan, Preemption
 from app.solver.model.kueue import RunOptions as KueueRun
 from app.solver.model.request import Options, RunOptions
-from app.solver.model.state import Ask, Node, State, Workload
+from app.solver.model.state import Ask, Node, QueueState, State, Task, Workload
 from app.solver.question import Question
 from app.solver.rounds import Holds, Rounds, Start, Turn, Unit, Wakes
 
@@ -51,7 +60,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
     no other, ``_came``: how many there were; ``_back``: asks that step back for a time after an eviction. ``_freed``:
     trees in which something finished or was released, until who is aside in them comes back at ``_returns``;
     ``_generation``: by queue, how often something came into it, left it, or its quota changed; ``_cycle``: how many
-    there were."""
+    there were. ``_ledger``: what LocalQueues have consumed, where queues go by it."""
 
     unit: ClassVar[Unit] = "job"
 
@@ -76,12 +85,14 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._running: dict[str, tuple[str, int, int]] = {}
         self._known = False
         self._drains = bool(configured.drains)
+        rates = rates_of(configured)
+        self._ledger = None if rates is None else Ledger(rates)
 
     def arrive(self, ask: Ask) -> None:
         block, of = ask.kueue, ask.queue
         line = self._lines.get(of)
         if line is None:
-            line = self._lines[of] = Line(self._waiting)
+            line = self._lines[of] = self._new_line(of)
         if block is not None and (block.preemption_pending or block.flavor_scan is not None):
             ask = replace(ask, kueue=_without_carried(block))
             if block.preemption_pending and not self._strict(of):
@@ -115,6 +126,10 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
             if self._heads.get(found.queue) is found:
                 self._find_head(found.queue)
 
+    def released(self, job: str, now: int) -> None:
+        if self._ledger is not None:
+            self._ledger.released(job, now)
+
     def freed(self, queue: str) -> None:
         root = self._root(queue)
         self._generation[queue] += 1
@@ -134,15 +149,16 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         changed = _changed(self._configuration, configured)
         if not changed and configured.topologies:
             changed = list(self._lines)  # nodes are others, on which pods are placed
-        likes = {name: self._has_likes(name) for name in self._lines}
+        likes = {name: self._told_apart(name) for name in self._lines}
         self._configuration, self._known = configured, False
+        self._share(rates_of(configured))
         self._drains = bool(configured.drains)
         aside = [name for names in self._aside.values() for name in names]
         self._aside = {}
         for name in aside:
             self._aside.setdefault(self._root(name), {})[name] = None
         for name in self._lines:
-            if likes[name] != self._has_likes(name):
+            if likes[name] != self._told_apart(name):
                 self._line_up_again(name)
         trees = {self._root(name) for name in changed}
         self._freed |= dict.fromkeys(sorted(trees))
@@ -161,12 +177,14 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
                 self._all_come_back()
         for job in self._wakes.passed(now):
             self._time_passed(job, now)
+        self._sample(now)
         return self._drains or (self._due and bool(self._heads))
 
     def wakes_at(self) -> int | None:
         if not self._waiting:
             return None
-        return min((at for at in (self._wakes.first(), self._returns) if at is not None), default=None)
+        found = (self._wakes.first(), self._returns, *self._changes_of_order())
+        return min((at for at in found if at is not None), default=None)
 
     def carried(self) -> tuple[Hashable, Hashable]:
         """Who is aside, who is sticky, and where scans of flavors stopped; whether those are older than a cycle, and
@@ -180,11 +198,11 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         ages = [
             (self._cycle > of.cycle, self._generation[self._waiting[job].queue] > of.generation) for job, of in scans
         ]
-        return (frozenset(lines), tuple(places), tuple(sorted(self._freed))), tuple(ages)
+        consumed = [] if self._ledger is None else [(name, self._ledger.usage(name)) for name in self._local_queues()]
+        return (frozenset(lines), tuple(places), tuple(sorted(self._freed)), tuple(consumed)), tuple(ages)
 
     def before(self, loaded: CompiledState, state: State, now: int) -> Turn | None:
-        """Nothing is carried over; what runs that no round started is taken note of."""
-        del loaded
+        """What runs that no round started is taken note of; what LocalQueues have consumed is carried over."""
         if not self._known:
             self._known = True
             self._running.clear()
@@ -194,7 +212,13 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
                         self._runs(
                             workload.id, workload.queue, workload.priority or 0, micros(workload.started_at), now
                         )
-        return None
+        if self._ledger is None:
+            return None
+        if not self._ledger.begun:
+            self._ledger.begin(loaded, now)
+        self._sample(now)
+        news = self._ledger.news(loaded.local_queues)
+        return Turn(queues={name: QueueState(kueue=of) for name, of in news.items()}) if news else None
 
     def question(self, now: int, holds: Holds) -> Question:
         del holds
@@ -211,7 +235,9 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         for name in result.order or ():
             ask, decision = asks[name], decisions[name]
             if decision.outcome == "admit":
-                turn.started.append(Start(name, admitted_tasks(ask, decision, when)))
+                tasks = admitted_tasks(ask, decision, when)
+                turn.started.append(Start(name, tasks))
+                self._charge(ask, tasks, question.now)
                 self.leave(name)
                 self._generation[ask.queue] += 1
                 self._runs(name, ask.queue, ask.priority or 0, question.now, question.now)
@@ -283,6 +309,57 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._find_head(ask.queue)
         self._due = self._due or self._heads.get(ask.queue) is ask
 
+    def _share(self, rates: Rates | None) -> None:
+        """What LocalQueues have consumed counts so from now on; None: not at all."""
+        if rates is None:
+            self._ledger = None
+        elif self._ledger is None:
+            self._ledger = Ledger(rates)
+        else:
+            self._ledger.rates = rates
+
+    def _charge(self, ask: Ask, tasks: Sequence[Task], now: int) -> None:
+        """It was admitted: its LocalQueue is charged for it."""
+        if self._ledger is not None and self._usage_based(ask.queue):
+            self._ledger.admitted(ask.id, local_queue(ask), assigned(tasks), self._counted(ask), now)
+
+    def _counted(self, ask: Ask) -> Consumed:
+        """What it asks for, without what is not counted."""
+        found = requested(ask.tasks)
+        if not self._configuration.ignores_undeclared:
+            return found
+        covered = self._configuration.covering[self._configuration.tree.index[ask.queue]]
+        return {resource: amount for resource, amount in found.items() if resource in covered}
+
+    def _sample(self, now: int) -> None:
+        """What LocalQueues have consumed is sampled: others may go first."""
+        if self._ledger is not None:
+            self._ledger.sample(now)
+            for name, line in self._lines.items():
+                if isinstance(line, SharedLine):
+                    self._find_head(name)
+
+    def _changes_of_order(self) -> Iterator[int | None]:
+        """When a sample could put somebody else at the head of a queue."""
+        for name, line in self._lines.items():
+            if self._ledger is not None and isinstance(line, SharedLine) and name in self._heads:
+                yield self._ledger.turns(local_queue(self._heads[name]), line.firsts())
+
+    def _local_queues(self) -> list[str]:
+        return sorted({local_queue(ask) for ask in self._waiting.values() if self._usage_based(ask.queue)})
+
+    def _new_line(self, queue: str) -> Line:
+        if self._ledger is None or not self._usage_based(queue):
+            return Line(self._waiting)
+        return SharedLine(self._waiting, self._ledger.usage)
+
+    def _told_apart(self, queue: str) -> tuple[bool, bool]:
+        """By what a queue's asks are lined up."""
+        return self._has_likes(queue), self._usage_based(queue)
+
+    def _usage_based(self, queue: str) -> bool:
+        return self._configuration.usage_based[self._configuration.tree.index[queue]]
+
     def _preemption(self, queue: str) -> Preemption:
         return self._configuration.policy[self._configuration.tree.index[queue]].preemption
 
@@ -309,7 +386,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
     def _line_up_again(self, queue: str) -> None:
         """Its asks are told apart in another way from now on; nobody is aside."""
         sticky = self._lines[queue].sticky
-        line = self._lines[queue] = Line(self._waiting)
+        line = self._lines[queue] = self._new_line(queue)
         for ask in self._waiting.values():
             if ask.queue == queue and ask.id not in self._back:
                 self._line_up(ask)

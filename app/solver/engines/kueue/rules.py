@@ -44,6 +44,14 @@ RULES: tuple[Rule, ...] = (
             "trees-by-chance",
             "With fair sharing the origin takes cohort trees in an order left to chance; here the request's decides.",
         ),
+        (
+            "consumed",
+            "Admission fair sharing: in its ClusterQueue, work of the LocalQueue that has consumed least goes first.",
+        ),
+        (
+            "consumed-unknown",
+            "Admission fair sharing: what its LocalQueue has consumed is not in the state, and counts as nothing.",
+        ),
         ("places-taken", "Earlier heads of the cycle took its nodes: it is assigned again, with its flavors."),
         (
             "scan-resumes",

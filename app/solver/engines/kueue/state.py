@@ -17,7 +17,9 @@ from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.quota import Quotas, Usage
 from app.solver.engines.kueue.topology.room import Rooms
 from app.solver.model.instant import micros
+from app.solver.model.kueue import QueueState
 from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.quantity import exact
 from app.solver.model.state import State, Workload
 
 Key = tuple[int, int, str, str]
@@ -116,12 +118,12 @@ class CompiledState:
     ``queue``: its node; ``shape``: index into ``shapes.found``, the amounts it uses; ``evicted``, ``protected``:
     indices of workloads being evicted, and of those marked not preemptible. ``quotas``: the configuration's, extended
     where running workloads use what has no quota; ``used``: usage by cell. ``rooms``: what is left on nodes, where
-    flavors have topologies. ``places``: where a workload stands in the order of candidates, once that has paid off
-    (``settle``).
+    flavors have topologies. ``local_queues``: what they have consumed, as it was given. ``places``: where a workload
+    stands in the order of candidates, once that has paid off (``settle``).
     """
 
     __slots__ = (
-        "_costs", "_lowest", "_members", "_settled", "_users", "configuration", "evicted", "places",
+        "_costs", "_lowest", "_members", "_settled", "_users", "configuration", "evicted", "local_queues", "places",
         "priority", "protected", "queue", "quotas", "rooms", "shape", "shapes", "used", "workloads",
     )  # fmt: skip
 
@@ -140,6 +142,7 @@ class CompiledState:
         self.quotas: Quotas
         self.used: list[int]
         self.rooms: Rooms | None = None
+        self.local_queues: dict[str, QueueState] = {}
         self.places: Places | None = None
         self._settled = 0
         self._costs: bool | None = None
@@ -264,7 +267,17 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
     out.quotas = quotas.extended(out.shapes.frs, totals) if quotas.missing(totals) else quotas
     out.used = _usage(out.quotas, totals)
     out.rooms = rooms_of(configuration, state)
+    out.local_queues = local_queues_of(state)
     return out
+
+
+def local_queues_of(state: State) -> dict[str, QueueState]:
+    """What LocalQueues have consumed. Raises QuantityError."""
+    found = {name: of.kueue for name, of in state.queues.items() if of.kueue is not None}
+    for of in found.values():
+        for value in (*(of.consumed or {}).values(), *of.penalty.values()):
+            exact(value)
+    return found
 
 
 def rooms_of(configuration: CompiledConfiguration, state: State) -> Rooms | None:

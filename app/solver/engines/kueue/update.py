@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from app.solver.delta import Changes
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.quota import Usage
-from app.solver.engines.kueue.state import CompiledState, compile_state, refuse_cohorts, rooms_of
+from app.solver.engines.kueue.state import CompiledState, compile_state, local_queues_of, refuse_cohorts, rooms_of
 from app.solver.engines.kueue.state import leaving as leaves
 from app.solver.model.state import State, Workload
 
@@ -85,6 +85,7 @@ def update(
     else:
         leaving: list[int] = rows.leaving.tolist()
         out.rooms = before.rooms.moved([before.workloads[i] for i in leaving], [workloads[i] for i in fresh])
+    out.local_queues = local_queues_of(state) if changes.rest else before.local_queues
     if before.places is not None:
         out.places = before.places.moved(rows.leaving, workloads, out.priority, fresh)
     out.settled_as(before)

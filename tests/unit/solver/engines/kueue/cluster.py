@@ -77,8 +77,9 @@ def configuration(*queues: dict[str, Any], fair: bool = False, **more: Any) -> d
 def decide(
     of: dict[str, Any], workloads: list[dict[str, Any]], pending: list[dict[str, Any]], **more: Any
 ) -> dict[str, Any]:
-    """The answer to a decision request, as parsed JSON; ``decisions`` by ask. ``nodes`` go into the state."""
-    state = {"workloads": workloads, "nodes": more.pop("nodes", [])}
+    """The answer to a decision request, as parsed JSON; ``decisions`` by ask. ``nodes``, ``queues`` go into the
+    state."""
+    state = {"workloads": workloads, "nodes": more.pop("nodes", []), "queues": more.pop("queues", {})}
     body = {"configuration": of, "state": state, "asks": pending, "now": NOW} | more
     request = msgspec.json.decode(json.dumps(body), type=DecisionRequest)
     assert isinstance(request.configuration, Configuration)

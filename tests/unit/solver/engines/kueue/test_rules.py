@@ -38,6 +38,10 @@ def scenes() -> Iterator[Json]:
     running[2]["tasks"][0] |= {"requests": {"memory": 1}, "flavors": {}}
     yield _full(mixed, running, asks("x", "q", 4, 5, workload="own", **pinned))
     yield _full(mixed, running, asks("x", "q", 9, 5, **pinned))
+    shared = configuration(queue("q", 1)) | {"settings": {"kueue": {"admission_fair_sharing": {}}}}
+    shared["queues"][0]["kueue"] = {"admission_mode": "UsageBasedAdmissionFairSharing"}
+    for queues in ({}, {"q": {"kueue": {"consumed": {"cpu": 1}}}}):
+        yield _full(shared, [], asks("x", "q", 1), queues=queues)
     yield _full(mixed, [], asks("x", "q", 1))
     labelled = configuration(queue("q", **flavors(a=1)), flavors=[{"name": "a", "node_labels": {"zone": "a"}}])
     yield _full(labelled, [], asks("x", "q", 1, node_selector={"zone": "b"}))
