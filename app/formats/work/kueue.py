@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from app.base.documents import Path
-from app.formats.kueue.considered import Counting, LocalQueue, Selectors, counting_of
+from app.formats.kueue.considered import Counting, LocalQueue, Selectors, counting_of, usage_based
 from app.formats.kueue.topologies import ANNOTATIONS, UNDECIDED, request_of
 from app.formats.pods import quantities
 from app.formats.reader import Reader
@@ -52,7 +52,7 @@ def plan_work(works: list[Work], cluster: Cluster) -> list[Planned]:
 def _refusal(work: Work, queue: str, local: LocalQueue | None, selectors: Selectors, cluster: Cluster) -> str | None:
     """Why Kueue would not try the work, or None."""
     if local is not None and local.stopped:
-        name = work.made.labels.get(QUEUE) or _of_template(work)
+        name = _local_queue(work)
         return f"LocalQueue {work.made.namespace}/{name} is stopped: its stop policy is {local.stop_policy}"
     return selectors.refusal(queue, work.made.namespace, cluster.findings)
 
@@ -67,7 +67,7 @@ def _queue(work: Work, cluster: Cluster) -> tuple[str, LocalQueue | None] | None
             return cluster.queue, None
         cluster.left_out(work, f"there is no queue {cluster.queue!r}; there are {near(leaves)}")
         return None
-    name = work.made.labels.get(QUEUE) or _of_template(work)
+    name = _local_queue(work)
     if name is None:
         detail = f"no label {QUEUE!r}: Kueue leaves it alone, and it would start at once"
         cluster.left_out(work, detail, "metadata", "labels")
@@ -104,9 +104,10 @@ def leaf_names(configuration: Configuration) -> list[str]:
     ]
 
 
-def _of_template(work: Work) -> str | None:
-    """Pods carry the label themselves where Kueue decides them one by one."""
-    return next((found for pod_set in work.pod_sets if (found := pod_set.labels.get(QUEUE))), None)
+def _local_queue(work: Work) -> str | None:
+    """The name that its label says. Pods carry it themselves where Kueue decides them one by one."""
+    of_template = (found for pod_set in work.pod_sets if (found := pod_set.labels.get(QUEUE)))
+    return work.made.labels.get(QUEUE) or next(of_template, None)
 
 
 def _asks(work: Work, queue: str, refused: str | None, cluster: Cluster, names: set[str]) -> Iterator[Ask]:
@@ -119,12 +120,13 @@ def _asks(work: Work, queue: str, refused: str | None, cluster: Cluster, names: 
     decided = bool(cluster.configuration.topologies)
     counting = counting_of(cluster.configuration)
     tasks = [_task(pod_set, work, names, counting, one=grouping == "pod", decided=decided) for pod_set in work.pod_sets]
-    block = None if refused is None else kueue.Ask(inadmissible=refused)
+    name = _local_queue(work) if queue in usage_based(cluster.configuration) else None
+    block = kueue.Ask(inadmissible=refused, local_queue=None if name is None else f"{work.made.namespace}/{name}")
     for i in range(number):
         yield Ask(
             id=cluster.free(work.id if number == 1 else f"{work.id}-{i}"),
             queue=queue, priority=priority, created_at=cluster.created_at, tasks=tasks,
-            kueue=block,
+            kueue=None if block == kueue.Ask() else block,
         )  # fmt: skip
 
 
